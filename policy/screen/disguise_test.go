@@ -81,21 +81,14 @@ func asSelectors(s string) string {
 var disguises = []disguise{
 	{"upper-case", true, strings.ToUpper},
 	{"double-spaces", true, replacer(" ", "  ")},
-	{"tabs-and-newlines", true, replacer(" ", "\t\r\n")},
-	{"no-break-spaces", true, replacer(" ", "\u00a0")},
-	{"polite-ending", false, func(s string) string { return s + ", please!" }},
 	{"preamble", false, func(s string) string { return "Hello there my good assistant, if you can, " + s }},
 	{"zero-width-spaces", true, inWords("\u200b", 2)},
 	{"soft-hyphens", true, inWords("\u00ad", 3)},
 	{"control-characters", true, inWords("\x00", 2)},
 	{"bidi-controls", true, func(s string) string { return "\u202e" + s + "\u202c" }},
-	{"variation-selectors", true, inWords("\ufe0f", 1)},
 	{"full-width", true, shift('ａ', 'Ａ')},
 	{"mathematical-bold", true, shift('𝐚', '𝐀')},
-	{"mathematical-fraktur", true, shift('𝖆', '𝕬')},
-	{"circled", true, shift('ⓐ', 'Ⓐ')},
 	{"negative-squared", false, shift('🅰', '🅰')},
-	{"regional-indicators", false, shift('🇦', '🇦')},
 	{"combining-strokes", true, withMarks},
 	{"cyrillic", false, replacer("a", "а", "c", "с", "e", "е", "o", "о", "p", "р", "x", "х", "y", "у",
 		"i", "і", "s", "ѕ")},
@@ -114,11 +107,6 @@ var disguises = []disguise{
 	{"leet-signs", false, replacer("all", "all", "i ", "i ", "a", "@", "i", "!", "s", "$", "l", "|")},
 	{"hyphens-in-words", true, inWords("-", 3)},
 	{"dots-between-letters", true, inWords(".", 1)},
-	{"underscores-and-leet", true, func(s string) string {
-		return inWords("_", 2)(replacer("a", "4",
-			"e", "3")(s))
-	}},
-	{"asterisks", true, inWords("*", 2)},
 	{"invisible-tags", false, asTags},
 	{"invisible-selectors", false, asSelectors},
 }
