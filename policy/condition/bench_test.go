@@ -26,18 +26,3 @@ func BenchmarkFresh(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkReused judges each condition with one Subject.
-func BenchmarkReused(b *testing.B) {
-	for _, bc := range benched {
-		b.Run(bc.name, func(b *testing.B) {
-			p, s := mustBool(b, policyEnv(b), bc.src), condition.NewSubject(call())
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.True(s.WithBudget(condition.MaxDecision, condition.MaxTrial)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

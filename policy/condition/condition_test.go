@@ -71,7 +71,6 @@ func TestJudge(t *testing.T) {
 		{"risk-rules", `risk.rules == ['r1', 'r2']`, true, ""},
 
 		{"args-named-like-names", `env == 'prod' && tool == 'refund' && risk.score == 70`, true, ""},
-		{"args-named-like-functions", `math.greatest(1, args.max, 5) == 5`, true, ""},
 		{"args-named-like-names-are-args", `args.env == 'dev' && args.risk.score == 0 && args.tool == 'echo'`, true, ""},
 
 		{"int-and-double", `args.amount == 1200.0 && args.double == 1 && args.double < 2 && args.half < 1`, true, ""},
@@ -81,9 +80,6 @@ func TestJudge(t *testing.T) {
 		{"dyn-is-no-bool", `args.amount && true`, false, "no such overload"},
 		{"result-is-no-bool", `args.on ? args.amount == 1 : false`, false, ""},
 		{"missing", `args.none == 1`, false, "no such key: none"},
-		{"missing-deep", `args.none.deeper == 1`, false, "no such key: none"},
-		{"missing-negated", `!(args.none == 1)`, false, "no such key: none"},
-		{"missing-in-all", `args.none.all(x, x == 1)`, false, "no such key: none"},
 		{"missing-beside-true", `args.none == 1 || true`, true, ""},
 		{"missing-beside-false", `args.none == 1 && false`, false, ""},
 		{"missing-beside-true-and", `args.none == 1 && true`, false, "no such key: none"},
@@ -102,32 +98,22 @@ func TestJudge(t *testing.T) {
 			args.list.exists_one(x, x == 'a') && args.list.filter(x, x == 'a') == ['a'] && args.list.map(x, x == 'a', 1) == [1]`, true, ""},
 		{"loop-over-names", `args.deep.exists(k, k == 'n' && args.deep[k] == null)`, true, ""},
 		{"list-added", `args.list + ['c'] == ['a', 'B', 'c']`, true, ""},
-		{"lower-ascii", `'SSN Ä'.lowerAscii() == 'ssn Ä'`, true, ""},
-		{"lower-ascii-of-no-text", `args.amount.lowerAscii() == ''`, false, "no such overload"},
 		{"matches", `args.text.matches('(?i)^ssn') && matches(args.text, '[0-9]$')`, true, ""},
 		{"math", `math.greatest([1, 2.5]) == 2.5 && math.least(args.amount, 3) == 3 && math.ceil(args.half) == 1.0`, true, ""},
 
 		{"too-large-for-int", `args.big > 0`, false, "99999999999999999999 is too large for int"},
 		{"too-large-for-double", `args.huge > 0`, false, "1e400 is too large for double"},
 		{"too-small-for-double", `args.tiny == 0`, false, "1e-400 is too small for double"},
-		{"too-large-by-name", `args['huge'] > 0`, false, "1e400 is too large for double"},
 		{"too-large-in-list", `args.holed == [1, 1]`, false, "1e400 is too large for double"},
-		{"too-large-in-list-from-the-left", `[1, 1] == args.holed`, false, "1e400 is too large for double"},
-		{"too-large-in-list-of-lists", `[[1, 1]] == [args.holed]`, false, "1e400 is too large for double"},
-		{"too-large-in-list-in-list", `args.holed in [[1, 1]]`, false, "1e400 is too large for double"},
 		{"too-large-in", `1 in args.holed`, false, "1e400 is too large for double"},
 		{"too-large-in-loop", `args.holed.all(x, x >= 0)`, false, "1e400 is too large for double"},
 		{"too-large-added", `(args.holed + [1]) == [1, 1, 1]`, false, "1e400 is too large for double"},
-		{"too-large-added-to", `([1] + args.holed) == [1, 1, 1]`, false, "1e400 is too large for double"},
 		{"too-large-elsewhere", `args.holed[0] == 1 && size(args.holed) == 2`, true, ""},
 		{"too-large-in-object", `args == args`, false, "99999999999999999999 is too large for int"}, // of several errors the first
 		{"overflow", `9223372036854775807 + args.amount > 0`, false, "integer overflow"},
 		{"division-by-zero", `args.amount / 0 > 0`, false, "division by zero"},
-		{"double-by-zero", `args.double / 0.0 > 0.0`, false, "not a finite number"},
 		{"zero-by-zero", `args.min / 0.0 > 0.0`, false, "no such overload"},
 		{"nan-of-text", `double(args.nan) > 1000.0`, false, "not a finite number"},
-		{"nan-of-text-negated", `!(double(args.nan) <= 1000.0)`, false, "not a finite number"},
-		{"infinity-of-text", `double('-inf') < 0.0`, false, "not a finite number"},
 		{"infinity-of-product", `1e308 * args.half * 4.0 > 0.0`, false, "not a finite number"},
 		{"root-of-less-than-zero", `math.sqrt(-1.0) < 1.0`, false, "not a finite number"},
 	} {
@@ -173,38 +159,25 @@ func TestRefused(t *testing.T) {
 		{"column-in-characters", `'é😀' == foo`, 1, 9, "undeclared reference to 'foo'", "args.NAME"},
 		{"first-of-several", "(bar == 1) &&\nfoo == 1", 1, 2, "'bar'", ""},
 		{"python", `risk.score > 1 and pinned`, 1, 16, "Syntax error", "CEL"},
-		{"power", `9**9**9 > 1`, 1, 3, "Syntax error", "CEL"},
 		{"empty", ``, 1, 1, "Syntax error", "CEL"},
 		{"int-and-double", `risk.score == 50.0`, 1, 12, "found no matching overload", "write risk.score == 50"},
-		{"double-and-int", `50.0 != risk.score`, 1, 6, "found no matching overload", "write risk.score == 50"},
 		{"text-and-number", `server > 1`, 1, 8, "found no matching overload", "do not go together"},
 		{"dyn", `args.force`, 1, 1, "not known before the call", "== true"},
 		{"number", `risk.score`, 1, 1, "this is a int, not a bool", "compare"},
-		{"text", `env`, 1, 1, "this is a string, not a bool", "compare"},
 		{"pattern-from-args", `env.matches(args.p)`, 1, 17, "must be written out", "startsWith"},
-		{"pattern-put-together", `env.matches('a' + 'b')`, 1, 17, "must be written out", "startsWith"},
-		{"pattern-from-a-loop", `['a'].exists(p, env.matches(p))`, 1, 29, "must be written out", "startsWith"},
-		{"pattern-as-function", `matches(env, args.p)`, 1, 18, "must be written out", "startsWith"},
 		{"pattern-broken", `env.matches('(')`, 1, 13, "missing closing )", "RE2"},
 		{"pattern-lookahead", `env.matches('(?=a)')`, 1, 13, "invalid or unsupported Perl syntax", "RE2"},
 		{"pattern-large", `env.matches('(a?){500}a{500}')`, 1, 13, "instructions, more than 2048", "smaller"},
 		{"zone-name", `now.getHours('Europe/Berlin') == 1`, 1, 14, "time zone", "+02:00"},
-		{"zone-empty", `now.getHours('') == 1`, 1, 14, "time zone", "+02:00"},
-		{"zone-path", `now.getDate('../../etc/passwd') == 1`, 1, 13, "time zone", "+02:00"},
-		{"zone-local", `now.getMinutes('Local') == 1`, 1, 16, "time zone", "+02:00"},
 		{"zone-from-args", `now.getHours(args.zone) == 1`, 1, 18, "time zone", "+02:00"},
 		{"message", `google.protobuf.Int64Value{value: 1} == 1`, 1, 27, "messages", "list"},
 		{"loop-takes-args", `args.list.exists(args, args == 1)`, 1, 17, "calls its element args", "another name"},
-		{"loop-takes-env", `args.list.exists(env, env == 'dev')`, 1, 17, "calls its element env", "another name"},
-		{"loop-takes-risk", `args.list.exists(risk, true)`, 1, 17, "calls its element risk", "another name"},
 		{"loop-takes-actor", `args.list.exists(actor, true)`, 1, 17, "calls its element actor", "another name"},
 		{"written-map", `args.x == {'a': 1}`, 1, 11, "a map cannot be written", "members"},
 		{"unknown-function", `env.titleAscii() == ''`, 1, 15, "undeclared reference to 'titleAscii'", ""},
 		{"omitted", `'%s'.format([env]) == ''`, 1, 12, "do not have the function format", "substring"},
 		{"no-clock", `timestamp() == now`, 1, 10, "found no matching overload", ""},
-		{"no-random", `random() > 1`, 1, 7, "undeclared reference to 'random'", ""},
 		{"literal-infinite", `1e999 > 1.0`, 1, 1, "invalid double literal", ""},
-		{"literal-too-large", `99999999999999999999 > 1`, 1, 1, "invalid int literal", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := policyEnv(t).Bool(tc.src)
@@ -407,20 +380,6 @@ func TestProgramIsSharedAndSubjectsAreNot(t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-// TestMany holds the limit of variables.
-func TestMany(t *testing.T) {
-	vars := make([]string, condition.MaxVars+1)
-	for i := range vars {
-		vars[i] = "v" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26))
-	}
-	if _, err := condition.RiskEnv(vars[:condition.MaxVars]); err != nil {
-		t.Errorf("RiskEnv() with %d variables = %v", condition.MaxVars, err)
-	}
-	if _, err := condition.RiskEnv(vars); err == nil || !strings.Contains(err.Error(), "more than 1000") {
-		t.Errorf("RiskEnv() with %d variables = %v", len(vars), err)
-	}
 }
 
 // TestLongNames: a name is judged up to the length that costs are reckoned with, and is an error beyond.

@@ -21,7 +21,6 @@ const (
 	MaxArgs      = 1 << 20 // bytes of arguments that a condition judges: as many as a plan may have
 	MaxArgsDepth = 1000    // levels of arguments: as many as in a plan
 	MaxName      = 1024    // bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error
-	MaxVars      = 1000    // variables of a risk model
 	MaxVarName   = 64      // bytes of a variable's or a claim's name
 	MaxClaims    = 64      // claims of a configuration
 )
@@ -91,15 +90,14 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 			options = append(options, cel.Variable(n.Name, n.celType))
 		}
 	}
+	if len(claims) > MaxClaims {
+		return nil, fmt.Errorf("%d claims, more than %d", len(claims), MaxClaims)
+	}
 	for _, own := range []struct {
 		what, prefix string
 		names        []string
-		most         int
 		celType      *cel.Type
-	}{{"variable", varPrefix, vars, MaxVars, cel.DoubleType}, {"claim", ClaimPrefix, claims, MaxClaims, cel.StringType}} {
-		if len(own.names) > own.most {
-			return nil, fmt.Errorf("%d %ss, more than %d", len(own.names), own.what, own.most)
-		}
+	}{{"variable", varPrefix, vars, cel.DoubleType}, {"claim", ClaimPrefix, claims, cel.StringType}} {
 		for i, name := range own.names {
 			if err := CheckName(name); err != nil {
 				return nil, fmt.Errorf("%q cannot be the name of a %s: %w", name, own.what, err)
