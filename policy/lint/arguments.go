@@ -2,11 +2,8 @@ package lint
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"pgfsm/policy/risk"
 )
@@ -61,7 +58,6 @@ func (l *linter) predicates(p place, all []risk.Predicate, of *argumentTypes, m 
 				clip(all[i].Path), all[i].Op)
 		}
 	}
-	l.optional(p, all, m)
 }
 
 // asExpressions returns expressions of which one can be evaluated if the predicate has an answer.
@@ -101,28 +97,4 @@ func stepsOf(path string) []string {
 		steps[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 	}
 	return steps
-}
-
-// optional finds predicates on arguments that a tool does not require, beside no predicate that asks whether they exist.
-func (l *linter) optional(p place, all []risk.Predicate, m *match) {
-	for i := range all {
-		name := stepsOf(all[i].Path)[0]
-		if slices.ContainsFunc(all, func(q risk.Predicate) bool { return q.Op == risk.OpExists && stepsOf(q.Path)[0] == name }) {
-			continue
-		}
-		for k := range l.tools {
-			t := &l.tools[k]
-			if t.live == nil || !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
-				continue
-			}
-			arguments := conjuncts(t.live.Input().Root())
-			_, known := arguments.member(name)
-			required := slices.ContainsFunc(arguments, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
-			if (known || arguments.isOpen()) && !required {
-				l.add(p, fmt.Sprintf("args[%d]", i), ArgumentOptional, "if a call without it is harmless, add exists: true",
-					"a call of %q may lack the argument %q; the rule then counts as matched, where it raises the risk", clip(t.name), clip(name))
-				break
-			}
-		}
-	}
 }

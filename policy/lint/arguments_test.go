@@ -2,18 +2,13 @@ package lint_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/schema"
 )
 
 // findingsAbout lints conditions about one tool with an inputSchema, and returns the places of what is wrong with its arguments.
@@ -99,121 +94,4 @@ func TestArgumentsOfSchemas(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestAcceptedArgumentsAreKnown: lint reports no argument that a random schema accepts in a random document.
-func TestAcceptedArgumentsAreKnown(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 35))
-	accepted := 0
-	for range rounds(1000) {
-		src := randomSchema(r, 3)
-		s, err := schema.Compile([]byte(src), schema.DefaultLimits())
-		if err != nil {
-			continue
-		}
-		seen := map[string]bool{}
-		for range 40 {
-			doc := randomObject(r, 3)
-			if s.Judge([]byte(doc)) != nil {
-				continue
-			}
-			for _, use := range usesOf(t, "args", jsontext.Value(doc)) {
-				seen[use] = true
-			}
-		}
-		if len(seen) == 0 {
-			continue
-		}
-		accepted++
-		for use := range seen { // in any order
-			if got := findingsAbout(t, src, use); got != "" {
-				t.Fatalf("%s is wrong at %s, though %s accepts it", use, got, src)
-			}
-		}
-	}
-	if accepted < 3 {
-		t.Errorf("only %d schemas accepted a document", accepted)
-	}
-}
-
-// usesOf returns conditions that are true for a document: each compares a value with itself as it is written.
-func usesOf(t *testing.T, at string, v jsontext.Value) (all []string) {
-	t.Helper()
-	switch {
-	case v.Kind() == '[' && strings.Contains(string(v), "{"):
-		return nil // expressions have no map literals
-	case v.Kind() != '{':
-		return []string{fmt.Sprintf("%s == %s", at, v)}
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(v, &members); err != nil {
-		t.Fatal(err)
-	}
-	for name, member := range members {
-		all = append(all, usesOf(t, at+"."+name, member)...)
-	}
-	return all
-}
-func randomSchema(r *rand.Rand, depth int) string {
-	if depth == 0 || r.IntN(6) == 0 {
-		return []string{`{}`, `{}`, `{"type":"string"}`, `{"type":"integer"}`, `{"type":["null","boolean"]}`,
-			`{"enum":["x",1,null]}`, `{"const":"x"}`, `{"type":"object"}`, `{"$ref":"#/$defs/d"}`, `{"type":"array"}`}[r.IntN(10)]
-	}
-	sub := func() string { return randomSchema(r, depth-1) }
-	var words []string
-	if depth == 3 {
-		words = append(words, `"$defs":{"d":`+randomSchema(r, 1)+`}`)
-		if r.IntN(3) == 0 {
-			words = append(words, `"$schema":"`+[]string{"http://json-schema.org/draft-07/schema#",
-				"http://json-schema.org/draft-04/schema#", "https://json-schema.org/draft/2019-09/schema"}[r.IntN(3)]+`"`)
-		}
-	}
-	add := func(odds int, format string) {
-		if r.IntN(odds) == 0 {
-			for strings.Contains(format, "@") {
-				format = strings.Replace(format, "@", sub(), 1)
-			}
-			words = append(words, format)
-		}
-	}
-	if depth == 3 || r.IntN(2) == 0 {
-		add(1, `"properties":{"a":@,"b":@}`)
-	} else {
-		add(2, `"properties":{"c":@}`)
-		add(3, `"items":@`)
-		add(6, `"prefixItems":[@]`)
-		add(5, `"type":["array","object"]`)
-	}
-	add(6, `"additionalProperties":@`)
-	add(8, `"additionalProperties":false`)
-	add(8, `"unevaluatedProperties":@`)
-	add(8, `"patternProperties":{"^c":@}`)
-	add(5, `"allOf":[@,@]`)
-	add(5, `"anyOf":[@,@]`)
-	add(6, `"oneOf":[@,@]`)
-	add(7, `"if":@,"then":@,"else":@`)
-	add(7, `"dependentSchemas":{"a":@}`)
-	add(8, `"$ref":"#/$defs/d"`)
-	add(8, `"not":@`)
-	return "{" + strings.Join(words, ",") + "}"
-}
-
-func randomObject(r *rand.Rand, depth int) string {
-	var members []string
-	for _, name := range []string{"a", "b", "c"} {
-		if r.IntN(2) == 0 {
-			members = append(members, fmt.Sprintf("%q:%s", name, randomValue(r, depth-1)))
-		}
-	}
-	return "{" + strings.Join(members, ",") + "}"
-}
-
-func randomValue(r *rand.Rand, depth int) string {
-	switch n := r.IntN(8); {
-	case n == 0 && depth > 0:
-		return randomObject(r, depth)
-	case n == 1 && depth > 0:
-		return "[" + randomValue(r, depth-1) + "," + randomValue(r, depth-1) + "]"
-	}
-	return []string{`"x"`, `"y"`, `1`, `2.5`, `null`, `true`, `[]`, `{}`}[r.IntN(8)]
 }

@@ -26,7 +26,6 @@ const (
 	AllowsEverything     = "allows_everything" // the policy also allows calls of unexpected tools
 	ArgumentUnknown      = "argument_unknown"  // no tool of the policy or rule has the argument
 	ArgumentType         = "argument_type"     // the argument has another type in every tool of the policy or rule
-	ArgumentOptional     = "argument_optional" // a risk rule asks about it, and counts as matched without it
 	ModeUnknown          = "mode_unknown"
 	RuleUnknown          = "rule_unknown"
 	RiskUnconfigured     = "risk_unconfigured" // there are no risk rules
@@ -50,7 +49,6 @@ var severities = map[string]Severity{
 	AllowsEverything:     Warning,
 	ArgumentUnknown:      Error,
 	ArgumentType:         Error,
-	ArgumentOptional:     Note,
 	ModeUnknown:          Error,
 	RuleUnknown:          Error,
 	RiskUnconfigured:     Error,

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
-	"pgfsm/internal/glob"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/lint"
@@ -66,97 +64,6 @@ func texts(letters string, n int) []string {
 		from = upTo
 	}
 	return all
-}
-
-// TestReachabilityAgainstBruteForce compares with all names over a small alphabet, long enough to tell short patterns
-// apart, with one letter that no pattern names. A policy that is reached is never reported, and most that one policy above
-// covers are.
-func TestReachabilityAgainstBruteForce(t *testing.T) {
-	names := texts("abz", 6)
-	matches := map[string][]bool{} // of each pattern, which of names it matches
-	match := func(pattern string) []bool {
-		if pattern == "" {
-			pattern = "*"
-		}
-		if m, ok := matches[pattern]; ok {
-			return m
-		}
-		g, err := glob.Compile(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := make([]bool, len(names))
-		for i, n := range names {
-			m[i] = g.Match(n)
-		}
-		matches[pattern] = m
-		return m
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	byOne, missed, reachable := 0, 0, 0
-	for range rounds(3000) {
-		policies := make([]rules.Policy, 2+r.IntN(9))
-		for i := range policies {
-			policies[i] = rules.Policy{ID: fmt.Sprint(i), Effect: rules.Deny, Match: rules.Match{
-				Server: randomGlob(r, 2), Tool: randomGlob(r, 3)}}
-			if r.IntN(2) == 0 {
-				policies[i].Match.Env = randomGlob(r, 2)
-			}
-		}
-		got := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies}})
-		for i, p := range policies {
-			reached := bruteForce(policies[:i], p, match)
-			one := slices.ContainsFunc(policies[:i], func(q rules.Policy) bool { return !bruteForce([]rules.Policy{q}, p, match) })
-			switch {
-			case reached && got.unreachable[p.ID]:
-				t.Fatalf("policy %d of %v is reached, lint reports that it is not", i, policies)
-			case one && got.unreachable[p.ID]:
-				byOne++
-			case one:
-				missed++
-			case reached:
-				reachable++
-			}
-		}
-	}
-	if byOne < 5*missed || reachable == 0 {
-		t.Errorf("of %d policies that one policy covers, %d are missed, and %d policies are reached", byOne+missed, missed, reachable)
-	}
-}
-
-// bruteForce reports whether p matches three names that none of those above match. Names that the same patterns match
-// are tried once.
-func bruteForce(above []rules.Policy, p rules.Policy, match func(string) []bool) bool {
-	classes := func(of func(rules.Match) string) (out []uint) {
-		own := match(of(p.Match))
-		for n := range own {
-			if !own[n] {
-				continue
-			}
-			var class uint
-			for i, q := range above {
-				if match(of(q.Match))[n] {
-					class |= 1 << i
-				}
-			}
-			if !slices.Contains(out, class) {
-				out = append(out, class)
-			}
-		}
-		return out
-	}
-	envs := classes(func(m rules.Match) string { return m.Env })
-	tools := classes(func(m rules.Match) string { return m.Tool })
-	for _, s := range classes(func(m rules.Match) string { return m.Server }) {
-		for _, tool := range tools {
-			for _, e := range envs {
-				if s&tool&e == 0 {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // randomCondition puts tests together by every connective.
