@@ -67,18 +67,13 @@ func TestAgreed(t *testing.T) {
 		reason string
 	}{
 		{"one-of-one", nil, voted, list(yes("alice")), "", "Approved by alice."},
-		{"one-more-than-needed", nil, voted, list(yes("alice"), yes("bob")), "", "alice, bob"},
 		{"two-of-two", quorum(2), voted, list(yes("alice"), yes("bob")), "", "alice, bob"},
 		{"one-of-two", quorum(2), voted, list(yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
-		{"two-of-three", quorum(3), voted, list(yes("alice"), yes("bob")), policy.CodeApprovalMismatch, "2 of 3"},
 		{"nobody", nil, voted, nil, policy.CodeApprovalMismatch, "0 of 1"},
 		{"quorum-of-zero-is-one", quorum(0), voted, nil, policy.CodeApprovalMismatch, "0 of 1"},
-		{"quorum-below-zero-is-one", quorum(-1), voted, list(yes("alice")), "", "alice"},
 
 		{"same-person-twice", quorum(2), voted, list(yes("alice"), yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"another-spelling-has-no-role", quorum(2), voted, list(yes("alice"), yes("ALICE")), policy.CodeApprovalMismatch, "ALICE has none"},
-		{"same-person-in-capitals-where-anybody-may", func(h *policy.Held) { h.Approvers, h.Quorum = nil, 2 }, voted,
-			list(yes("alice"), yes("ALICE")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"same-person-as-local-user", func(h *policy.Held) { h.Approvers, h.Quorum = nil, 2 }, voted,
 			list(yes("alice"), yes("local:alice")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"two-people-where-anybody-may", func(h *policy.Held) { h.Approvers, h.Quorum = nil, 2 }, voted,
@@ -86,34 +81,23 @@ func TestAgreed(t *testing.T) {
 
 		{"denied", nil, voted, list(vote("alice", no)), policy.CodeApprovalDenied, "Denied by alice: not now"},
 		{"denied-behind-enough", nil, voted, list(yes("alice"), vote("bob", no)), policy.CodeApprovalDenied, "bob"},
-		{"denied-too-late-too", nil, expires, list(vote("alice", func(v *policy.Vote) { no(v); v.At = expires })), policy.CodeApprovalDenied, "alice"},
-		{"denied-by-nobody-in-particular", nil, voted, list(vote("mallory", no)), policy.CodeApprovalDenied, "mallory"},
 		{"unknown-outcome-denies", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Outcome = "Approve" })), policy.CodeApprovalDenied, ""},
-		{"no-outcome-denies", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Outcome = "" })), policy.CodeApprovalDenied, ""},
 		{"zero-vote", nil, voted, list(policy.Vote{}), policy.CodeApprovalMismatch, "not for this call"},
 
 		{"another-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = boundThere })), policy.CodeApprovalMismatch, "not for this call"},
-		{"no-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = "" })), policy.CodeApprovalMismatch, "not for this call"},
 		{"one-of-another-binding-spoils-all", nil, voted, list(yes("alice"), vote("bob", func(v *policy.Vote) { v.Binding = boundThere })),
 			policy.CodeApprovalMismatch, "not for this call"},
 
 		{"own-request", nil, voted, list(yes("carol")), policy.CodeApprovalMismatch, "own request"},
-		{"own-request-in-capitals", nil, voted, list(yes("CAROL")), policy.CodeApprovalMismatch, "own request"},
-		{"own-request-as-local-user", nil, voted, list(yes("local:carol")), policy.CodeApprovalMismatch, "own request"},
 		{"own-request-among-others", quorum(2), voted, list(yes("alice"), yes("bob"), yes("carol")), policy.CodeApprovalMismatch, "own request"},
 		{"by-nobody", nil, voted, list(yes("")), policy.CodeApprovalMismatch, "own request"},
-		{"role-of-another-kind", nil, voted, list(yes("erin")), policy.CodeApprovalMismatch, "owners"},
-		{"no-role", nil, voted, list(yes("mallory")), policy.CodeApprovalMismatch, "owners"},
 
 		{"last-second", nil, atLast, list(vote("alice", func(v *policy.Vote) { v.At = atLast })), "", "alice"},
 		{"at-the-expiry", nil, expires, list(vote("alice", func(v *policy.Vote) { v.At = expires })), policy.CodeApprovalExpired, "after the request had expired"},
-		{"vote-without-time", nil, voted, list(vote("alice", func(v *policy.Vote) { v.At = "" })), policy.CodeApprovalExpired, ""},
 		{"nobody-in-time", nil, expires, nil, policy.CodeApprovalExpired, "expired at " + expires},
-		{"too-few-in-time", quorum(2), expires, list(yes("alice")), policy.CodeApprovalExpired, ""},
 		{"too-few-one-second-left", quorum(2), atLast, list(yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"judged-later-than-decided", nil, "2027-01-01T00:00:00Z", list(yes("alice")), "", "alice"},
 		{"no-expiry-has-passed", func(h *policy.Held) { h.Expires = "" }, voted, list(yes("alice")), policy.CodeApprovalExpired, ""},
-		{"no-time", nil, "", nil, policy.CodeApprovalExpired, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,13 +124,10 @@ func TestEligible(t *testing.T) {
 		{"local-user-with-role", nil, "local:dave", true},
 		{"local-user-by-another-name", nil, "dave", false}, // roles are of names as they are verified
 		{"one-of-two-roles", roles("auditors", "owners"), "bob", true},
-		{"none-of-two-roles", roles("auditors", "legal"), "bob", false},
-		{"role-that-nobody-has", roles("legal"), "alice", false},
 		{"role-in-capitals", roles("Owners"), "alice", false},
 		{"name-as-role", roles("alice"), "alice", false},
 		{"anybody", roles(), "mallory", true},
 		{"anybody-but-who-asked", roles(), "carol", false},
-		{"anybody-but-who-asked-in-capitals", roles(), "Carol", false},
 		{"anybody-but-who-asked-as-local-user", roles(), "local:CAROL", false},
 		{"nobody", roles(), "", false},
 		{"local-nobody", roles(), "local:", true}, // a name like another: no token and no user has it
@@ -197,18 +178,11 @@ func TestBefore(t *testing.T) {
 		{"earlier", voted, expires, true},
 		{"one-second-earlier", atLast, expires, true},
 		{"same", expires, expires, false},
-		{"one-second-later", "2026-11-21T10:00:01Z", expires, false},
-		{"next-year", "2027-01-01T00:00:00Z", expires, false},
-		{"year-before", "2025-12-31T23:59:59Z", expires, true},
 		{"no-expiry", voted, "", false},
 		{"no-time", "", expires, false},
-		{"neither", "", "", false},
 		{"expiry-with-fractions", voted, "2026-11-21T10:00:00.5Z", false},
-		{"time-with-fractions", "2026-11-21T09:00:00.5Z", expires, false},
 		{"expiry-in-another-zone", voted, "2026-11-21T10:00:00+1", false},
-		{"expiry-of-the-length-without-z", voted, "2026-11-21T10:00:00z", false},
 		{"time-of-the-length-without-z", "2026-11-21T09:00:00 ", expires, false},
-		{"far-expiry", voted, "10000-01-01T00:00:00Z", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := policy.IsBefore(tt.at, tt.expires); got != tt.want {

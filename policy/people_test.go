@@ -55,10 +55,8 @@ func TestSamePersonByConfiguration(t *testing.T) {
 		{"both-names-of-one-person", "bob", here + "#1", true},
 		{"in-another-letter-case", "BOB", here + "#1", true},
 		{"as-local-user", policy.LocalUser + "bob", here + "#1", true},
-		{"names-of-two-persons", "bob", there + "#2", false},
 		{"subject-of-another-issuer", "bob", there + "#1", false},
 		{"name-that-is-not-configured", "carol", here + "#1", false},
-		{"two-names-that-are-not-configured", "carol", "dan", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if b.SamePerson(tt.x, tt.y) != tt.want || b.SamePerson(tt.y, tt.x) != tt.want {
@@ -86,7 +84,6 @@ func TestRolesOf(t *testing.T) {
 		{"by-name", "alice", nil, []string{"owners"}},
 		{"by-group", here + "#1", groups("owners"), []string{"owners"}},
 		{"other-group", here + "#1", groups("guests"), nil},
-		{"no-groups", here + "#1", groups(), nil},
 		{"unknown-groups", here + "#1", &policy.Identity{Kind: policy.ActorAgent}, nil},
 		{"group-in-another-letter-case", here + "#1", groups("Owners"), nil},
 		{"actor-named-like-a-group", policy.GroupPrefix + "owners", nil, nil},
