@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
@@ -65,5 +70,294 @@ func errNoRequest(err error) error {
 	if errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotHeld) {
 		return fmt.Errorf("%w; pgfsm approvals list shows the held calls", err)
 	}
+	return err
+}
+
+func newApprovalsShow(f *ledgerFlags) *cobra.Command {
+	return f.looking("show ID", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, args []string) error {
+		p, err := newReplayer()
+		if err != nil {
+			return err
+		}
+		return o.View(ctx, func(r ledger.Reader) error {
+			id, err := ledger.FindRun(r, args[0])
+			if err != nil {
+				return err
+			}
+			b, err := ledger.BoundOf(r, p, id)
+			if err != nil {
+				return errNoRequest(err)
+			}
+			d := present.NewApproval(&b)
+			return f.print(d, func(out io.Writer, k ink) {
+				printBound(out, k, &d, o.timestamp())
+				f.printVote(out, &d, o.timestamp())
+			})
+		})
+	})
+}
+
+// newReplayer returns a replayer of this build's machine.
+func newReplayer() (*traces.Replayer, error) {
+	m, err := states.NewMachine()
+	if err != nil {
+		return nil, err
+	}
+	return traces.NewReplayer(m, nil), nil
+}
+
+// printVote prints the commands that decide about a held call.
+func (f *ledgerFlags) printVote(out io.Writer, d *present.Approval, now string) {
+	q := &d.Request
+	switch {
+	case q.Status != ledger.Pending || q.Overdue(now):
+	case d.Bound.Fresh != 0:
+		fmt.Fprintln(out, "\nTo decide, sign in at the console: pgfsm console prints a link.")
+	default:
+		fmt.Fprintf(out, "\nTo decide about exactly this:\n  %s\n  %s\n",
+			f.approvals("approve", q.Run, "--digest", string(q.Binding)),
+			f.approvals("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
+	}
+}
+
+// approvals returns the text of an approvals command for the same ledger.
+func (f *ledgerFlags) approvals(word string, args ...string) string {
+	words := []string{"pgfsm", "approvals", word}
+	if f.config != "" {
+		words = append(words, "-c", f.config)
+	}
+	if f.ledger != "" {
+		words = append(words, "--ledger", f.ledger)
+	}
+	return present.CommandLine(append(words, args...)...)
+}
+
+// resume returns the text of the command that makes an approved call.
+func (f *ledgerFlags) resume(run string) string { return configured(f.config, "resume", run) }
+
+// configured returns the text of a pgfsm command with the same -c, if there is one.
+func configured(config string, words ...string) string {
+	words = append([]string{"pgfsm"}, words...)
+	if config != "" {
+		words = append(words, "-c", config)
+	}
+	return present.CommandLine(words...)
+}
+
+// printBound prints everything that an approval binds to.
+func printBound(out io.Writer, k ink, d *present.Approval, now string) {
+	q := &d.Request
+	printFields(out, k, 13, d.Rows(now))
+	for _, c := range d.Risk {
+		fmt.Fprintf(out, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
+	}
+	fmt.Fprintln(out, k.bold("Arguments:"))
+	printBlock(out, k, " ", q.Args)
+	fmt.Fprintf(out, "%s %s\n", k.bold("Definition:"), q.Definition)
+	printBlock(out, k, " ", d.Definition)
+	for i := range d.Votes {
+		v := &d.Votes[i]
+		fmt.Fprintf(out, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.Voter()), visible.Text(v.At+" "+v.Reason))
+	}
+	fmt.Fprintf(out, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
+	if d.Bound.Pin != "" {
+		fmt.Fprintf(out, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
+	}
+	if d.Bound.Schema != "" {
+		fmt.Fprintf(out, "%s %s, the operator's in place of the inputSchema\n", k.bold("Schema:"), d.Bound.Schema)
+	}
+	fmt.Fprintf(out, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
+}
+
+func newApprovalsApprove(f *ledgerFlags) *cobra.Command {
+	return newVote(f, true, &cobra.Command{
+		Use: "approve ID --digest DIGEST",
+	})
+}
+
+func newApprovalsDeny(f *ledgerFlags) *cobra.Command {
+	return newVote(f, false, &cobra.Command{
+		Use: "deny ID --digest DIGEST --reason REASON",
+	})
+}
+
+func newVote(f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
+	v := ledger.Ballot{Approve: approve}
+	var digest string
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		v.Run, v.Binding = args[0], canonical.Digest(digest)
+		if digest == "" || !approve && v.Reason == "" {
+			return f.incomplete(cmd.Context(), cmd.Name(), v)
+		}
+		return f.use(stores.ToChange, func(o *openedLedger) error { return f.vote(cmd.Context(), o, v) })
+	}
+	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
+	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
+	return cmd
+}
+
+// vote records a vote, and ends the run if its call will never be made.
+func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot) (err error) {
+	if v.By, err = o.caller(ctx, ledger.ActVote); err != nil {
+		return err
+	}
+	if v.Run, err = o.findRun(ctx, v.Run); err != nil {
+		return err
+	}
+	q, err := o.Vote(ctx, v)
+	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
+		o.end(ctx, v.Run)
+	}
+	if err != nil {
+		return errNoRequest(err)
+	}
+	var d present.Run
+	why := "" // reason that the call will not be made
+	err = o.View(ctx, func(r ledger.Reader) (err error) {
+		if why, err = ledger.WhyNotCalled(r, &q); err == nil {
+			d, err = present.RunWithArgs(r, &q)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	doc := struct {
+		SchemaVersion int         `json:"schema_version"`
+		OK            bool        `json:"ok"`
+		By            string      `json:"by"`
+		Request       present.Run `json:"request"`
+		NotCalled     string      `json:"not_called,omitzero"`
+	}{cli.SchemaVersion, true, v.By.Name, d, why}
+	return f.print(doc, func(out io.Writer, _ ink) {
+		name := visible.Text(v.By.FullName())
+		switch {
+		case why != "":
+			fmt.Fprintf(out, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
+		case q.Status == ledger.Pending:
+			fmt.Fprintf(out, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
+		case q.Status == ledger.Approved:
+			fmt.Fprintf(out, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q, f.resume(q.RunID)))
+		default:
+			fmt.Fprintf(out, "Denied by %s. Nothing was called, and nothing will be.\n", name)
+		}
+	})
+}
+
+// callNext returns a text that names the processes that make an approved call, and the command to make it if none of them runs.
+func callNext(q *ledger.Request, resume string) string {
+	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
+	if q.Kind != states.KindAgent {
+		makes = "the command that waits for it (--wait), " + makes
+	}
+	return fmt.Sprintf("The call is not made yet: %s makes it within seconds. If none runs, %s makes it. The approval expires at %s.",
+		makes, resume, q.Expires)
+}
+
+// incomplete returns an error that names the missing flags and where to find the digest, or tells why the run cannot be decided.
+func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ballot) error {
+	err := f.use(stores.ToRead, func(o *openedLedger) error {
+		if _, err := o.caller(ctx, ledger.ActVote); err != nil {
+			return err
+		}
+		return errNoRequest(o.View(ctx, func(r ledger.Reader) (err error) {
+			if v.Run, err = ledger.FindRun(r, v.Run); err != nil {
+				return err
+			}
+			return ledger.Undecided(r, v.Run, o.timestamp())
+		}))
+	})
+	if err != nil {
+		return err
+	}
+	again := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
+	if reason := v.Reason; reason != "" || !v.Approve {
+		again = append(again, "--reason", cmp.Or(reason, "REASON"))
+	}
+	repeat := f.approvals(word, again...)
+	switch {
+	case v.Binding != "":
+		return fmt.Errorf("--reason is missing: a denial needs one, and the requester reads it. Repeat with it:\n  %s", repeat)
+	case !v.Approve && v.Reason == "":
+		return fmt.Errorf("--digest and --reason are missing. The digest says which call you decide about; the requester reads the reason. "+
+			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s", f.approvals("show", v.Run), repeat)
+	}
+	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which shows its digest:\n  %s\n"+
+		"Then repeat with that digest:\n  %s", f.approvals("show", v.Run), repeat)
+}
+
+// end ends a run that was denied or has expired. If end fails, the next process that resumes runs ends it.
+func (o *openedLedger) end(ctx context.Context, run string) {
+	p, err := newReplayer()
+	if err == nil {
+		_, err = o.RecoverRun(ctx, p, run)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded) {
+		fmt.Fprintf(o.w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n", visible.Lines(err.Error()))
+	}
+}
+
+func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
+	return f.looking("watch", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
+}
+
+// watched lists the events that watch prints.
+var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied, ledger.ApprovalExpired}
+
+func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
+	var after int64
+	err := o.View(ctx, func(r ledger.Reader) error {
+		end, err := r.End()
+		if err != nil {
+			return err
+		}
+		after = end.Size
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
+			if err != nil {
+				return err
+			}
+			if err := f.printWatched(r, o.timestamp(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.Request) error {
+		if !slices.Contains(watched, e.Type) {
+			return nil
+		}
+		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.timestamp(), &e, &q) })
+	})
+	if ctx.Err() != nil {
+		return nil // the user ended it
+	}
+	return err
+}
+
+// printWatched prints one event in one line.
+func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
+	d, err := present.RunWithArgs(r, q)
+	if err != nil {
+		return err
+	}
+	said := present.NewEvent(e)
+	if e.Type == ledger.ApprovalRequested {
+		said.By, said.Display = q.Actor, q.Display
+	}
+	if f.json {
+		return printJSONLine(f.w, struct {
+			SchemaVersion int         `json:"schema_version"`
+			Type          ledger.Type `json:"type"`
+			At            string      `json:"at"`
+			By            string      `json:"by"`
+			Request       present.Run `json:"request"` // the request's current state
+		}{cli.SchemaVersion, e.Type, e.At, said.By, d})
+	}
+	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
+		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.StatusText(now))
 	return err
 }

@@ -18,7 +18,9 @@ import (
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
+	"pgfsm/policy/lint"
 	"pgfsm/policy/rules"
+	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )
@@ -204,4 +206,105 @@ func printExplanation(out io.Writer, k ink, x *explain.Explanation) {
 		approvers := cmp.Or(strings.Join(x.Approvers, " or "), anyApprover)
 		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(approvers), max(x.Quorum, 1), x.Expires)
 	}
+}
+
+func newPolicyLint(w world) *cobra.Command {
+	var o options
+	var live bool
+	cmd := o.command(w, "lint", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.lint(ctx, live) })
+	cmd.Flags().BoolVar(&live, "live", false, "ask the servers for their tools")
+	return cmd
+}
+
+// lintFinding is a finding with its place.
+type lintFinding struct {
+	File string `json:"file,omitzero"`
+	At   int    `json:"at_line,omitzero"`
+	Col  int    `json:"at_column,omitzero"`
+	lint.Finding
+
+	err *config.Error
+}
+
+func (a *app) lint(ctx context.Context, live bool) error {
+	catalog, err := a.catalog(ctx, a.Bundle, live)
+	if err != nil {
+		return err
+	}
+	if live && !catalog.Up() {
+		return errors.New(states.NoServers(catalog))
+	}
+	if c := a.Bundle.Content(); !a.json && c.Policy == nil && c.Risk == nil {
+		fmt.Fprintln(a.w.stdout, "no policy is configured")
+		return nil
+	}
+	code := cli.ExitYes
+	var all []lintFinding
+	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
+		if f.Severity != lint.Note {
+			code = cli.ExitNo
+		}
+		e := a.Loaded.LintError(f)
+		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
+	}
+	return a.print(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", all), code, func(out io.Writer, _ ink) {
+		for _, f := range all {
+			fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
+		}
+		if catalog == nil {
+			fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
+		}
+		fmt.Fprintf(out, "%s\n", cli.Count(len(all), "finding"))
+	})
+}
+
+func newPolicyTest(w world) *cobra.Command {
+	var o options
+	return o.command(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1), func(ctx context.Context, a *app, paths []string) error {
+		catalog, err := a.catalog(ctx, a.Bundle, false)
+		if err != nil {
+			return err
+		}
+		report, err := explain.New(a.Bundle, catalog, false, timestamp()).Test(paths, safefile.ReadTrusted)
+		if err != nil {
+			return err
+		}
+		code := cli.ExitYes
+		if !report.OK {
+			code = cli.ExitNo
+		}
+		doc := struct {
+			SchemaVersion int `json:"schema_version"`
+			*explain.Report
+		}{cli.SchemaVersion, report}
+		return a.print(doc, code, func(out io.Writer, k ink) { printTests(out, k, report) })
+	})
+}
+
+func printTests(out io.Writer, k ink, report *explain.Report) {
+	good := 0
+	by := func(decision, policy string) string {
+		if policy == "" {
+			return decision
+		}
+		return fmt.Sprintf("%s by %q", decision, visible.Text(policy))
+	}
+	for _, t := range report.Tests {
+		if fmt.Fprintf(out, "%s %s\n", k.mark(t.OK), visible.Text(t.Name)); t.OK {
+			good++
+			continue
+		}
+		fmt.Fprintf(out, "  %s:%d: %s at the gate %s, want %s: %s\n", visible.Text(t.File), t.Line, by(t.Got, t.Policy), t.Gate,
+			by(t.Want, t.WantPolicy), visible.Text(t.Reason))
+		fmt.Fprintf(out, "  tool: %s\n", visible.Text(t.Facts.String()))
+	}
+	for _, group := range []struct {
+		what string
+		ids  []string
+	}{{"policies", report.Uncovered.Policies}, {"risk rules", report.Uncovered.Rules}} {
+		if len(group.ids) > 0 {
+			fmt.Fprintf(out, "%s that no test takes: %s\n", group.what, visible.Text(strings.Join(group.ids, ", ")))
+		}
+	}
+	fmt.Fprintf(out, "%s, %d as expected\n", cli.Count(len(report.Tests), "test"), good)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,3 +65,8 @@ func notEmpty(cmd *cobra.Command, names ...string) error {
 	}
 	return nil
 }
+
+// helpText has the help of every command: a heading with the command's path, a one-line summary, the description, and examples in a fence.
+//
+//go:embed help.md
+var helpText string

@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
+	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
+	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
@@ -143,5 +148,205 @@ func printNotAllowed(out io.Writer, k ink, servers []states.ServerStatus, reads,
 		fmt.Fprintln(out, "to allow some: pgfsm allow SERVER TOOL...")
 	case up:
 		fmt.Fprintln(out, "every tool that the servers list is on the allowlist")
+	}
+}
+
+// allowOptions are the flags of allow.
+type allowOptions struct {
+	options
+	group              string
+	yes, full          bool
+	all, readOnlyTools bool
+}
+
+func newAllow(w world) *cobra.Command {
+	var o allowOptions
+	cmd := &cobra.Command{
+		Use:  "allow SERVER {TOOL... | --read-only | --all}",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			switch some := o.all || o.readOnlyTools; {
+			case o.json && !o.yes:
+				return errors.New("--json asks nothing: it needs --yes")
+			case some == (len(names) > 1) || o.all && o.readOnlyTools:
+				return errors.New("name the tools, or say either --read-only or --all; pgfsm tools --not-allowed lists the tools")
+			}
+			p, err := openPins(w, &o.options, o.group)
+			if err != nil {
+				return err
+			}
+			return p.allow(cmd.Context(), names[0], names[1:], &o)
+		},
+	}
+	o.register(cmd)
+	o.registerServerUser(cmd)
+	registerGroup(cmd, &o.group)
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.full, "full", false, "show the whole definitions")
+	cmd.Flags().BoolVar(&o.all, "all", false, "all tools of the server")
+	cmd.Flags().BoolVar(&o.readOnlyTools, "read-only", false, "all tools of the server that say they only read")
+	return cmd
+}
+
+// allow shows tools of a server and then puts them on the allowlist. Without names, it chooses the tools.
+func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o *allowOptions) error {
+	d, err := p.definitions()
+	if err != nil {
+		return err
+	}
+	b, listed, err := p.list(ctx, server)
+	if err == nil && len(tools) == 0 {
+		tools, err = p.choose(b, listed, server, o.readOnlyTools)
+	}
+	if err != nil {
+		return err
+	}
+	if p.tools, err = p.file.Add(server, tools...); err != nil {
+		return err
+	}
+	catalog, err := p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
+	if err != nil {
+		return err
+	}
+
+	rows, added := p.rows(), 0
+	for i := range p.tools {
+		t := &p.tools[i]
+		if err := checkAllowed(t, b, catalog); err != nil {
+			return err
+		}
+		if t.Status == pins.Unpinned {
+			added++
+			rows[i].Live = t.LiveDefinition()
+		}
+	}
+	if !p.json {
+		p.show(o.full)
+	}
+	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)) {
+		p.w.warn("nothing was written: answer y, or use --yes")
+		return cli.Exit(cli.ExitNo)
+	}
+	if err := p.file.Approve(p.tools, "", false, d); err != nil {
+		return err
+	}
+	if p.json {
+		for i := range rows {
+			rows[i].Entry = p.tools[i]
+		}
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", cli.ExitYes)
+	}
+	if added == 0 {
+		fmt.Fprintf(p.w.stdout, "nothing was written to %s\n", visible.Text(p.file.Path))
+		return nil
+	}
+	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n", cli.Count(added, "tool"), visible.Text(p.file.Path))
+	return nil
+}
+
+// choose returns all tools of a server, or the tools that claim to only read. It omits tools that cannot be allowed, and prints their names.
+func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string, readOnly bool) (tools []string, err error) {
+	c := b.Catalog(listed.Catalog(), listed.Servers)
+	for _, s := range states.Statuses(c) {
+		if s.Server == server && s.Status != policy.ServerUp {
+			return nil, errors.New(downHead(&s))
+		}
+	}
+	if servers := b.Servers(); !slices.Contains(servers, server) {
+		return nil, fmt.Errorf("no server %q is configured%s", server, didYouMean(server, servers))
+	}
+	for _, s := range c.Servers {
+		for _, e := range s.LeftOut {
+			if s.Server == server {
+				p.w.warn(fmt.Sprintf("left out: entry %d %q of the list is no tool of MCP: %s", e.Index, visible.Text(e.Name), visible.Text(e.Reason)))
+			}
+		}
+		for _, t := range s.Tools {
+			if hint := t.Annotations.ReadOnly; s.Server == server && (!readOnly || hint != nil && *hint) {
+				tools = append(tools, t.Name)
+			}
+		}
+	}
+	if len(tools) == 0 {
+		return nil, fmt.Errorf("%s lists no such tool", visible.Text(server))
+	}
+
+	trial := *p.file
+	entries, err := trial.Add(server, tools...)
+	if err == nil {
+		_, err = trial.Compare(entries, b, listed.Catalog(), listed.Servers)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tools = nil
+	for i := range entries {
+		if err := entries[i].CheckAllowed(); err != nil {
+			p.w.warn("left out: " + err.Error())
+			continue
+		}
+		tools = append(tools, entries[i].Tool)
+	}
+	return tools, nil
+}
+
+// checkAllowed calls [pins.Entry.CheckAllowed]. For an unknown server or tool, its error suggests a similar name.
+func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
+	err, near := t.CheckAllowed(), ""
+	switch t.Status {
+	case pins.NotConfigured:
+		near = didYouMean(t.Server, b.Servers())
+	case pins.NotListed:
+		var names []string
+		for _, s := range c.Servers {
+			for _, tool := range s.Tools {
+				names = append(names, tool.Name)
+			}
+		}
+		near = didYouMean(t.Tool, names)
+	}
+	if err != nil {
+		return fmt.Errorf("%w%s; nothing was written", err, near)
+	}
+	return nil
+}
+
+// didYouMean suggests the most similar name, if there is one.
+func didYouMean(name string, names []string) string {
+	if near := config.Nearest(name, names); near != "" {
+		return "; " + visible.Text(near)
+	}
+	return ""
+}
+
+// Bounds of the columns of the shown tools, in bytes.
+const maxArguments, maxDescription = 60, 80
+
+// show prints the tools to allow: one line for each, or the whole definitions.
+func (p *pinCommand) show(full bool) {
+	out, k := p.w.stdout, newInk(p.w)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	shown := slices.ContainsFunc(p.tools, func(t pins.Entry) bool { return t.Status == pins.Unpinned })
+	if shown && !full {
+		fmt.Fprintln(table, "tool\targuments\tthe server says\tdescription")
+	}
+	for i := range p.tools {
+		t := &p.tools[i]
+		if t.Status == pins.Same {
+			fmt.Fprintf(out, "%s %s is allowed already, %s\n", visible.Text(t.Server), visible.Text(t.Tool), t.Describe())
+			continue
+		}
+		hints := t.Annotations()
+		if full {
+			fmt.Fprintf(out, "%s\n  %s\n", k.bold(visible.Text(t.Server)+" "+visible.Text(t.Tool)), k.faint("the server says: "+present.Hints(&hints)))
+			printBlock(out, k, docdiff.Plus, t.LiveDefinition())
+			continue
+		}
+		arguments := visible.Clip(strings.Join(t.Arguments(), ", "), maxArguments)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", visible.Text(t.Tool), arguments, present.Hints(&hints), visible.Clip(t.Description(), maxDescription))
+	}
+	_ = table.Flush() // standard output
+	if shown && !full {
+		fmt.Fprintln(out, k.faint("a question mark: the argument is optional; --full shows the whole definitions"))
 	}
 }
