@@ -26,77 +26,18 @@ type answerOptions struct {
 
 // printAnswer prints how a run ended.
 func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
-	fmt.Fprintln(out)
-	switch d.Type {
-	case states.TypeFinalAnswer:
-		fmt.Fprintf(out, "%s %s\n", k.bold("The planner asks:"), visible.Text(d.Reason))
-	case states.TypeBlocked, states.TypeFailed:
-		fmt.Fprintf(out, "%s %s\n", k.bold(d.Type+" by "+string(d.Gate)+", "+string(d.Code)+":"), visible.Text(d.Reason))
-		fmt.Fprintf(out, "Effect: %s\n", d.Effect)
-		if remedy := policy.Remedy(d.Code); remedy != "" {
-			fmt.Fprintf(out, "What to do: %s\n", remedy)
-		}
-	case states.TypePending:
-		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for approval:"), visible.Text(d.Reason))
-		switch {
-		case d.Ledger == "":
-			fmt.Fprintln(out, "Nobody can approve this call: the configuration names no ledger, which keeps held calls.")
-			fmt.Fprintln(out, `What to do: add ledger: "sqlite:pgfsm.db" to the configuration, and repeat the call.`)
-		case d.Approval != nil:
-			printApproval(out, d, o)
-		}
-	default:
-		printResult(out, k, d, o)
+	path, rest := d.Ledger, configured(o.config, "ledger", "trace", d.RunID)+" writes all of it"
+	if d.Ledger == "" {
+		path, rest = *d.Trace, "the trace has all of it"
 	}
-	if d.Ledger != "" {
-		fmt.Fprintf(out, "\nledger %s\nrun    %s\nhead   %s\n", visible.Text(filepath.ToSlash(d.Ledger)), d.RunID, d.Head)
-		return
-	}
-	fmt.Fprintf(out, "\ntrace %s\nhead  %s\n", visible.Text(filepath.ToSlash(*d.Trace)), d.Head)
-}
-
-// printApproval prints the approval that a held run waits for, and the commands for it.
-func printApproval(out io.Writer, d present.Outcome, o answerOptions) {
-	a := d.Approval
-	who := "any approver except the requester"
-	if len(a.Approvers) > 0 {
-		who = "one of: " + strings.Join(a.Approvers, ", ")
-	}
-	fmt.Fprintf(out, "Approvers: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
-	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
-	show := configured(o.config, "approvals", "show", d.RunID)
-	if o.waiting {
-		fmt.Fprintf(out, "What to do: %s\n", show)
-		return
-	}
-	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(o.config, "resume", d.RunID))
-}
-
-func printResult(out io.Writer, k ink, d present.Outcome, o answerOptions) {
-	if d.IsError != nil && *d.IsError {
-		fmt.Fprintln(out, k.bad.Sprint("The tool reports an error."))
-	}
-	if len(d.Summary) > 0 {
-		fmt.Fprintln(out, k.bold("Summary, each item with its evidence"))
-		for i, item := range d.Summary {
-			fmt.Fprintf(out, "%d. %s\n   %s\n", i+1, visible.Text(item.Claim), k.faint(fmt.Sprintf("%q at %s [%d:%d]",
-				visible.Text(item.Evidence), visible.Text(item.At.Pointer), item.At.Start, item.At.End)))
-		}
-		fmt.Fprintln(out)
-	}
-	content, title := d.Typed, "Result (typed)"
-	if content == nil {
-		content, title = d.Raw, "Result (raw, untyped)"
-	}
-	fmt.Fprintln(out, k.bold(title))
-	rest := "the trace has all of it"
-	if d.Ledger != "" {
-		rest = configured(o.config, "ledger", "trace", d.RunID) + " writes all of it"
-	}
-	fmt.Fprintln(out, indented(content, rest))
-	if d.Note != "" {
-		fmt.Fprintf(out, "%s %s\n", k.bold("Note:"), visible.Text(d.Note))
-	}
+	screen("answer", struct {
+		present.Outcome
+		ToolError, Waiting               bool
+		Path, Rest, Remedy, Show, Resume string
+	}{
+		d, d.IsError != nil && *d.IsError, o.waiting,
+		filepath.ToSlash(path), rest, policy.Remedy(d.Code), configured(o.config, "approvals", "show", d.RunID), configured(o.config, "resume", d.RunID),
+	})(out, k)
 }
 
 // maxShown bounds the printed text of a result, in bytes: four screens.

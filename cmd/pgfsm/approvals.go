@@ -89,10 +89,7 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 				return errNoRequest(err)
 			}
 			d := present.NewApproval(&b)
-			return f.print(d, func(out io.Writer, k ink) {
-				printBound(out, k, &d, o.timestamp())
-				f.printVote(out, &d, o.timestamp())
-			})
+			return f.print(d, f.boundScreen(&d, o.timestamp()))
 		})
 	})
 }
@@ -106,18 +103,23 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-// printVote prints the commands that decide about a held call.
-func (f *ledgerFlags) printVote(out io.Writer, d *present.Approval, now string) {
-	q := &d.Request
-	switch {
-	case q.Status != ledger.Pending || q.Overdue(now):
-	case d.Bound.Fresh != 0:
-		fmt.Fprintln(out, "\nTo decide, sign in at the console: pgfsm console prints a link.")
-	default:
-		fmt.Fprintf(out, "\nTo decide about exactly this:\n  %s\n  %s\n",
-			f.approvals("approve", q.Run, "--digest", string(q.Binding)),
-			f.approvals("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
+// boundScreen prints everything that an approval binds to, and the commands that decide about a call that waits.
+func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Writer, ink) {
+	var rules []string
+	for i := range d.Risk {
+		rules = append(rules, present.RiskRule(&d.Risk[i]))
 	}
+	q := &d.Request
+	return screen("bound", struct {
+		*present.Approval
+		Lines         []present.Row
+		RiskRules     []string
+		Undecided     bool
+		Approve, Deny string
+	}{
+		d, d.Rows(now), rules, q.Status == ledger.Pending && !q.Overdue(now),
+		f.approvals("approve", q.Run, "--digest", string(q.Binding)), f.approvals("deny", q.Run, "--digest", string(q.Binding)),
+	})
 }
 
 // approvals returns the text of an approvals command for the same ledger.
@@ -142,31 +144,6 @@ func configured(config string, words ...string) string {
 		words = append(words, "-c", config)
 	}
 	return present.CommandLine(words...)
-}
-
-// printBound prints everything that an approval binds to.
-func printBound(out io.Writer, k ink, d *present.Approval, now string) {
-	q := &d.Request
-	printFields(out, k, 13, d.Rows(now))
-	for _, c := range d.Risk {
-		fmt.Fprintf(out, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
-	}
-	fmt.Fprintln(out, k.bold("Arguments:"))
-	printBlock(out, k, " ", q.Args)
-	fmt.Fprintf(out, "%s %s\n", k.bold("Definition:"), q.Definition)
-	printBlock(out, k, " ", d.Definition)
-	for i := range d.Votes {
-		v := &d.Votes[i]
-		fmt.Fprintf(out, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.Voter()), visible.Text(v.At+" "+v.Reason))
-	}
-	fmt.Fprintf(out, "%s %s\n", k.bold("Connection:"), d.Bound.Connection)
-	if d.Bound.Pin != "" {
-		fmt.Fprintf(out, "%s %s\n", k.bold("Pin:"), d.Bound.Pin)
-	}
-	if d.Bound.Schema != "" {
-		fmt.Fprintf(out, "%s %s, the operator's in place of the inputSchema\n", k.bold("Schema:"), d.Bound.Schema)
-	}
-	fmt.Fprintf(out, "%s %s\n", k.bold("Digest of all this:"), q.Binding)
 }
 
 func newApprovalsApprove(f *ledgerFlags) *cobra.Command {

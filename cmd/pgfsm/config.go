@@ -131,17 +131,9 @@ func (a *app) printCheck(found *checked) error {
 	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
 		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), cli.Count(len(c.Servers), "server"), cli.Count(tools, "allowed tool"), pinned,
 		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"), cli.Count(len(c.Planner.Routes), "route"),
-		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), counted(policies, "policy", "policies"),
+		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), count(policies, "policy", "policies"),
 		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
 	return err
-}
-
-// counted does the same as [cli.Count], for words with an irregular plural.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // initOptions are the flags of init.

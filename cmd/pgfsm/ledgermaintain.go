@@ -72,22 +72,18 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 
 	err = f.print(cli.Document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
 		for i := range different {
-			printFault(out, k, &different[i])
+			screen("fault", &different[i])(out, k)
 		}
 		if check {
-			fmt.Fprintln(out, counted(len(different), "row differs", "rows differ"))
+			fmt.Fprintln(out, count(len(different), "row differs", "rows differ"))
 		} else {
-			fmt.Fprintln(out, counted(len(different), "row replaced", "rows replaced"))
+			fmt.Fprintln(out, count(len(different), "row replaced", "rows replaced"))
 		}
 	})
 	if err == nil && check && len(different) > 0 {
 		err = cli.Exit(cli.ExitNo)
 	}
 	return err
-}
-
-func printFault(out io.Writer, k ink, f *ledger.Fault) {
-	fmt.Fprintf(out, "%s %s %s: %s\n", k.mark(false), f.Table, visible.Clip(f.Key, maxTold), visible.Clip(f.What, 4*maxTold))
 }
 
 func newLedgerExport(f *ledgerFlags) *cobra.Command {
@@ -151,7 +147,7 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 			ledger.Pruned
 		}{cli.SchemaVersion, before, done}
 		return f.print(doc, func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), cli.Count(done.Runs, "run"), before)
+			fmt.Fprintf(out, "%s of %s from before %s removed\n", count(done.Entries, "entry", "entries"), cli.Count(done.Runs, "run"), before)
 			if done.Kept > 0 {
 				fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n", cli.Count(done.Kept, "run"))
 			}

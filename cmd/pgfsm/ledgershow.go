@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,35 +57,13 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 			present.Details
 			Events []present.Event `json:"events"`
 		}{d, events}
-		return f.print(doc, func(out io.Writer, k ink) {
-			printRun(out, k, &d, events, o.timestamp())
-		})
+		return f.print(doc, screen("run", struct {
+			*present.Details
+			Lines  []present.Row
+			Events []present.Event
+			Rest   string
+		}{&d, d.Rows(events, o.timestamp()), events, "pgfsm ledger trace " + run + " writes all of it"}))
 	})
-}
-
-func printRun(out io.Writer, k ink, d *present.Details, events []present.Event, now string) {
-	run := d.Request.Run
-	printFields(out, k, 12, d.Rows(events, now))
-	if len(d.Request.Args) > 0 {
-		fmt.Fprintf(out, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
-	}
-	fmt.Fprintln(out)
-	switch {
-	case d.ResultNote != "":
-		fmt.Fprintf(out, "%s %s\n\n", k.bold("Result:"), visible.Text(d.ResultNote))
-	case d.Result.Kind() != 'n':
-		fmt.Fprintf(out, "%s\n%s\n\n", k.bold("Result:"), indented(d.Result, wholeTrace(run)))
-	}
-	for i := range events {
-		fmt.Fprintln(out, events[i].Line(false))
-	}
-}
-
-// printFields prints rows, with names padded to a width.
-func printFields(out io.Writer, k ink, width int, rows []present.Row) {
-	for _, row := range rows {
-		fmt.Fprintf(out, "%s %s\n", k.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
-	}
 }
 
 func newLedgerStatus(f *ledgerFlags) *cobra.Command {
@@ -101,11 +78,10 @@ func newLedgerStatus(f *ledgerFlags) *cobra.Command {
 		}
 		d.Checkpoint = last.Size
 		return f.print(d, func(out io.Writer, k ink) {
-			printFields(out, k, 12, present.ReplicaRows(&d))
-			for _, r := range d.Replicas {
-				fmt.Fprintf(out, "%s %s  since %s  %s  bundle %s  %s\n", k.bold("Replica:"), visible.Text(r.Owner), visible.Text(r.Since),
-					visible.Text(r.Build), visible.Text(r.Bundle.Short()), cli.Count(r.Runs, "run"))
-			}
+			screen("replicas", struct {
+				ledger.Replicas
+				Lines []present.Row
+			}{d, present.ReplicaRows(&d)})(out, k)
 			if len(d.Replicas) == 0 {
 				fmt.Fprintln(f.w.stderr, "No gateway runs on this ledger.")
 			}
@@ -128,20 +104,7 @@ func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 			return err
 		}
 		d := present.NewSummary(&a)
-		return f.print(d, func(out io.Writer, k ink) {
-			printFields(out, k, 14, []present.Row{{Name: "Runs", Value: d.Counted()}})
-			for _, c := range d.Statuses {
-				fmt.Fprintf(out, "%8d  %s\n", c.Runs, c.Status)
-			}
-			if len(d.Refusals) > 0 {
-				fmt.Fprintln(out, k.bold("Refusals:"))
-			}
-			for _, c := range d.Refusals {
-				fmt.Fprintf(out, "%8d  %s: %s\n", c.Runs, visible.Text(c.Code), visible.Text(c.Remedy))
-			}
-			printFields(out, k, 14, d.Approvals.Rows())
-			printFields(out, k, 14, d.ActiveRows())
-		})
+		return f.print(d, screen("summary", &d))
 	})
 	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")
 	return cmd
@@ -202,7 +165,7 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 	return f.print(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
 		fmt.Fprintf(out, "%s in %s", cli.Count(written, "trace"), visible.Text(folder))
 		if open > 0 {
-			fmt.Fprintf(out, "; %s under way and without one yet", counted(open, "run is", "runs are"))
+			fmt.Fprintf(out, "; %s under way and without one yet", count(open, "run is", "runs are"))
 		}
 		fmt.Fprintln(out)
 	})
@@ -227,7 +190,7 @@ func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 			return noRun(run, err)
 		}
 		d := present.NewWhatIf(run, &tried)
-		return f.print(d, func(out io.Writer, k ink) { printWhatIf(out, k, &d) })
+		return f.print(d, screen("what-if", &d))
 	})
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "bundle"); err != nil || bundle == "" {
@@ -240,26 +203,4 @@ func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&bundle, "bundle", "", "the digest of the configuration that judges (default: the active one)")
 	return cmd
-}
-
-func printWhatIf(out io.Writer, k ink, d *present.WhatIf) {
-	for _, by := range []struct {
-		name   string
-		judged *present.Judged
-	}{{"By the run's own configuration", &d.Own}, {"By " + string(d.Bundle), &d.Judged}} {
-		fmt.Fprintln(out, k.bold(by.name))
-		for _, row := range by.judged.Rows() {
-			if row.Value != "" {
-				fmt.Fprintf(out, "  %-10s %s\n", row.Name+":", visible.Text(row.Value))
-			}
-		}
-	}
-	switch {
-	case len(d.Changes) > 0:
-		fmt.Fprintln(out, k.bold("Changes:"), strings.Join(d.Changes, ", "))
-	case d.Judged.Decision == present.Unknown:
-		fmt.Fprintln(out, k.bold("The decision is not known."))
-	default:
-		fmt.Fprintln(out, k.bold("The decision is the same."))
-	}
 }

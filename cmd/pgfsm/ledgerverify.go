@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
@@ -128,13 +128,18 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		ledger.Report
 		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
 	}{cli.SchemaVersion, ok, fault, *d, compared(c)}
-	err := f.print(doc, func(out io.Writer, k ink) {
-		if fault != nil {
-			printFault(out, k, fault)
-			return
-		}
-		printReport(out, k, d, c)
-	})
+	earlier := max(0, len(d.Prunes)-maxPrunes)
+	text := screen("verified", struct {
+		*ledger.Report
+		Compared      *checkpoint.Opened
+		Executed      int64
+		EarlierPrunes int
+		LastPrunes    []ledger.Prune
+	}{d, c, int64(d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged), earlier, d.Prunes[earlier:]})
+	if fault != nil {
+		text = screen("fault", fault)
+	}
+	err := f.print(doc, text)
 	if err == nil && !ok {
 		err = cli.Exit(cli.ExitNo)
 	}
@@ -156,51 +161,8 @@ func compared(c *checkpoint.Opened) *comparedCheckpoint {
 	return &comparedCheckpoint{c.Size, len(c.Signed) > 0, c.Signed, c.Cosigned}
 }
 
-func printReport(out io.Writer, k ink, d *ledger.Report, c *checkpoint.Opened) {
-	fmt.Fprintf(out, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), cli.Count(int(d.Requests), "request"),
-		cli.Count(int(d.Blobs), "blob"), cli.Count(int(d.Tokens), "token"))
-	if n := d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged; n > 0 {
-		fmt.Fprintf(out, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
-			cli.Count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
-	}
-	for _, first := range []*ledger.Fault{d.Deep.FirstOtherwise, d.Deep.FirstUnjudged} {
-		if first != nil {
-			fmt.Fprintf(out, "%s run %s: %s\n", k.mark(false), first.Key, visible.Clip(first.What, 4*maxTold))
-		}
-	}
-	if d.Pruned > 0 {
-		fmt.Fprintf(out, "%s pruned; the hashes are in the tree\n", counted(int(d.Pruned), "entry was", "entries were"))
-	}
-	printPrunes(out, d.Prunes)
-	for _, note := range d.Notes {
-		fmt.Fprintf(out, "Not verified: %s\n", visible.Text(note))
-	}
-	if c != nil {
-		fmt.Fprintf(out, "Complete up to the checkpoint of %s\n", counted(int(c.Size), "entry", "entries"))
-		if len(d.PrunedAfter) > 0 {
-			fmt.Fprintf(out, "Pruned after the checkpoint, so that nobody can show them any more: %s\n", rangesText(d.PrunedAfter))
-		}
-		printSigners(out, c)
-	} else {
-		fmt.Fprintln(out, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
-	}
-	fmt.Fprintf(out, "origin %s\nsize %d\nroot %s\n", visible.Text(d.Origin), d.Size, d.Root)
-}
-
 // maxPrunes bounds the prunes that verify lists.
 const maxPrunes = 10
-
-// printPrunes prints the last prunes, each with its actor, ranges and time.
-func printPrunes(out io.Writer, all []ledger.Prune) {
-	if n := len(all) - maxPrunes; n > 0 {
-		fmt.Fprintf(out, "  %s earlier; --json lists all\n", cli.Count(n, "prune"))
-		all = all[n:]
-	}
-	for _, p := range all {
-		fmt.Fprintf(out, "  pruned by %s at %s: %s (%s from before %s)\n", visible.Clip(p.By, maxTold), p.At, rangesText(p.Entries),
-			cli.Count(p.Runs, "run"), p.Before)
-	}
-}
 
 // maxRanges bounds the ranges in a line.
 const maxRanges = 5
@@ -216,22 +178,9 @@ func rangesText(all []ledger.Range) string {
 		words = append(words, word)
 	}
 	if n := len(all) - maxRanges; n > 0 {
-		words = append(words, counted(n, "more range", "more ranges"))
+		words = append(words, count(n, "more range"))
 	}
 	return "entries " + strings.Join(words, ", ")
-}
-
-// printSigners prints the signers of a checkpoint.
-func printSigners(out io.Writer, o *checkpoint.Opened) {
-	if len(o.Signed) == 0 {
-		fmt.Fprintln(out, "The signatures of the checkpoint were not verified: give the verifier key of the log with --key")
-	}
-	for _, key := range o.Signed {
-		fmt.Fprintf(out, "signed by %s\n", visible.Text(key))
-	}
-	for _, c := range o.Cosigned {
-		fmt.Fprintf(out, "cosigned by %s at %s\n", visible.Text(c.Witness), c.At.Format(time.RFC3339))
-	}
 }
 
 // keyFlags name verifier keys.
@@ -342,24 +291,13 @@ func tellUnproven(w world, code string, err error, asJSON bool) error {
 
 // tellProven prints what a proof shows, and what it does not show.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
-	if asJSON {
-		return cli.PrintJSON(w.stdout, cli.Document(
-			"ok", true, "run_id", v.Run, "ended", v.Ended, "head", t.Head, "index", v.Index,
-			"entries", v.Entries, "origin", v.Origin, "size", v.Size, "root", v.Root.String(),
-			"signed_by", v.Signed, "cosigned_by", v.Cosigned,
-		))
-	}
-	fmt.Fprintf(w.stdout, "%s run %s is in the log %s\n", newInk(w).mark(true), v.Run, visible.Text(v.Origin))
-	fmt.Fprintf(w.stdout, "state %s\nhead %s\n", visible.Text(t.Outcome.State), t.Head)
-	fmt.Fprintf(w.stdout, "%s of the run, up to entry %d of the log\n", counted(v.Entries, "entry", "entries"), v.Index)
-	fmt.Fprintf(w.stdout, "size %d\nroot %s\n", v.Size, v.Root)
-	printSigners(w.stdout, &v.Opened)
-	if !v.Ended {
-		fmt.Fprintln(w.stdout, "Not shown: the outcome of the trace. The run is held, and the log has its steps only")
-	}
-	if len(v.Cosigned) == 0 {
-		fmt.Fprintln(w.stdout, "Not shown: that the log has no second history. Give the key of a witness with --witness-key")
-	}
-	_, err := fmt.Fprintln(w.stdout, "Not shown: that the run has no later entry")
-	return err
+	return w.print(asJSON, cli.Document(
+		"ok", true, "run_id", v.Run, "ended", v.Ended, "head", t.Head, "index", v.Index,
+		"entries", v.Entries, "origin", v.Origin, "size", v.Size, "root", v.Root.String(),
+		"signed_by", v.Signed, "cosigned_by", v.Cosigned,
+	), cli.ExitYes, screen("proven", struct {
+		*checkpoint.Verified
+		State string
+		Head  canonical.Digest
+	}{v, t.Outcome.State, t.Head}))
 }

@@ -16,7 +16,6 @@ import (
 	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
-	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -143,32 +142,11 @@ type pinsDocument struct {
 
 // print prints the document, or its rows with an explanation of the next command and a summary.
 func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error {
-	if d.SchemaVersion = cli.SchemaVersion; p.json {
-		return errors.Join(cli.PrintJSON(p.w.stdout, d), cli.Exit(code))
-	}
-	out, k := cli.NewTable(p.w.stdout), newInk(p.w)
-	for i := range d.Tools {
-		r, mark := &d.Tools[i], ""
-		if r.Status != "" {
-			mark = k.mark(r.Status == pins.Same || r.Status == pins.Pinned) + " "
-		}
-		fmt.Fprintf(out, "%s%s %s\t%s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), visible.Clip(r.Describe(), maxLine))
-		for i := range r.Changes {
-			printChange(out, k, &r.Changes[i])
-		}
-		if r.Live != nil {
-			fmt.Fprintf(out, "  %s\n", visible.Text(r.Reason))
-			printBlock(out, k, docdiff.Plus, r.Live)
-		}
-		if r.Next != "" {
-			fmt.Fprintf(out, "  %s %s\n", k.faint(next), r.Next)
-		}
-	}
-	if summary != "" {
-		fmt.Fprintln(out, summary)
-	}
-	out.Flush()
-	return cli.Exit(code)
+	d.SchemaVersion = cli.SchemaVersion
+	return p.w.print(p.json, d, code, screen("pins", struct {
+		Tools            []pinRow
+		Explain, Summary string
+	}{d.Tools, next, summary}))
 }
 
 // command returns the text of a command about one tool, with the same configuration.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -115,9 +114,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if err != nil {
 		return err
 	}
-	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision], func(out io.Writer, k ink) {
-		printExplanation(out, k, x)
-	})
+	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision], screen("explanation", x))
 }
 
 // requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
@@ -150,62 +147,6 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 		return err
 	}
 	return l.closing(e.ReadHistory(ctx, l, c))
-}
-
-func printExplanation(out io.Writer, k ink, x *explain.Explanation) {
-	fmt.Fprintln(out, k.bold("Gates, in order"))
-	for _, g := range x.Gates {
-		mark, code := k.mark(g.Verdict == rules.Allow), ""
-		switch g.Verdict {
-		case rules.Pending:
-			mark = "…"
-		case explain.Assumed:
-			mark = "~"
-		case explain.Unknown:
-			mark = k.bad.Sprint("?")
-		}
-		if g.Code != "" {
-			code = fmt.Sprintf("[%s] ", g.Code)
-		}
-		fmt.Fprintf(out, "  %s %-9s  %-7s  %s%s\n", mark, g.Gate, g.Verdict, code, visible.Clip(g.Reason, maxLine))
-	}
-	if x.Decision != explain.Failed {
-		fmt.Fprintf(out, "%s %s\n", k.bold("Tool:"), visible.Text(x.Facts.String()))
-		fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(x.RiskMode), x.RiskScore)))
-	}
-	for _, c := range x.Risk {
-		reason := ""
-		if c.Reason != "" {
-			reason = ": " + c.Reason
-		}
-		fmt.Fprintf(out, "  %s %-24s %s, score %d%s\n", k.mark(c.Matched && c.Failed == ""), visible.Text(c.Rule), visible.Text(c.Mode),
-			c.Score, visible.Text(reason))
-		if c.Failed != "" {
-			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Text(c.Failed)))
-		}
-	}
-	if len(x.Policies) > 0 {
-		fmt.Fprintln(out, k.bold("Policies, in order"))
-	}
-	for _, p := range x.Policies {
-		mark, shadow := k.mark(p.Matched), ""
-		if p.Shadow {
-			shadow = " (shadow)"
-		}
-		fmt.Fprintf(out, "  %s %-24s %s%s\n", mark, visible.Text(p.Policy), visible.Text(p.Why), shadow)
-	}
-	for _, s := range x.Shadow {
-		if s.Effect == rules.Unjudged {
-			fmt.Fprintf(out, "  shadow %s was not evaluated\n", visible.Text(s.Policy))
-			continue
-		}
-		fmt.Fprintf(out, "  shadow %s would have decided: %s\n", visible.Text(s.Policy), s.Effect)
-	}
-	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+x.Decision+"."), visible.Text(x.Reason))
-	if x.Decision == rules.Pending {
-		approvers := cmp.Or(strings.Join(x.Approvers, " or "), anyApprover)
-		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(approvers), max(x.Quorum, 1), x.Expires)
-	}
 }
 
 func newPolicyLint(w world) *cobra.Command {
@@ -269,42 +210,22 @@ func newPolicyTest(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		code := cli.ExitYes
+		code, good := cli.ExitYes, 0
 		if !report.OK {
 			code = cli.ExitNo
+		}
+		for i := range report.Tests {
+			if report.Tests[i].OK {
+				good++
+			}
 		}
 		doc := struct {
 			SchemaVersion int `json:"schema_version"`
 			*explain.Report
 		}{cli.SchemaVersion, report}
-		return a.print(doc, code, func(out io.Writer, k ink) { printTests(out, k, report) })
+		return a.print(doc, code, screen("tests", struct {
+			*explain.Report
+			Good int
+		}{report, good}))
 	})
-}
-
-func printTests(out io.Writer, k ink, report *explain.Report) {
-	good := 0
-	by := func(decision, policy string) string {
-		if policy == "" {
-			return decision
-		}
-		return fmt.Sprintf("%s by %q", decision, visible.Text(policy))
-	}
-	for _, t := range report.Tests {
-		if fmt.Fprintf(out, "%s %s\n", k.mark(t.OK), visible.Text(t.Name)); t.OK {
-			good++
-			continue
-		}
-		fmt.Fprintf(out, "  %s:%d: %s at the gate %s, want %s: %s\n", visible.Text(t.File), t.Line, by(t.Got, t.Policy), t.Gate,
-			by(t.Want, t.WantPolicy), visible.Text(t.Reason))
-		fmt.Fprintf(out, "  tool: %s\n", visible.Text(t.Facts.String()))
-	}
-	for _, group := range []struct {
-		what string
-		ids  []string
-	}{{"policies", report.Uncovered.Policies}, {"risk rules", report.Uncovered.Rules}} {
-		if len(group.ids) > 0 {
-			fmt.Fprintf(out, "%s that no test takes: %s\n", group.what, visible.Text(strings.Join(group.ids, ", ")))
-		}
-	}
-	fmt.Fprintf(out, "%s, %d as expected\n", cli.Count(len(report.Tests), "test"), good)
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -84,11 +81,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	if err := json.Unmarshal(body, &done); err != nil {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
-	if o.json {
-		return cli.PrintJSON(w.stdout, done)
-	}
-	printReload(w.stdout, &done)
-	return nil
+	return w.print(o.json, done, cli.ExitYes, screen("reload", &done))
 }
 
 // refused prints the reason that the gateway did not reload.
@@ -105,37 +98,6 @@ func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) er
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: refused, nothing changed, %s: %s\n", visible.Text(string(p.Code)), visible.Lines(p.Detail))
 	return cli.Exit(cli.ExitNo)
-}
-
-func printReload(out io.Writer, done *present.Reload) {
-	for _, text := range done.Warnings {
-		fmt.Fprintf(out, "warning: %s\n", visible.Lines(text))
-	}
-	if len(done.Restart) > 0 {
-		fmt.Fprintf(out, "needs a restart: %s\n", visible.Text(strings.Join(done.Restart, ", ")))
-	}
-	if len(done.Changed) == 0 {
-		fmt.Fprintf(out, "nothing has changed\nbundle %s\n", visible.Text(string(done.Bundle)))
-		return
-	}
-	fmt.Fprintf(out, "changed: %s\n", visible.Text(strings.Join(done.Changed, ", ")))
-	if done.Tests > 0 {
-		fmt.Fprintf(out, "%s passed\n", cli.Count(done.Tests, "policy test"))
-	}
-	if c := done.Compared; c != nil {
-		for _, run := range c.Runs {
-			fmt.Fprintf(out, "%s -> %s  %s  by %q  %s\n", visible.Text(run.Before), visible.Text(run.After), visible.Text(run.Tool), visible.Text(run.By), visible.Text(run.Run))
-		}
-		fmt.Fprintf(out, "%s compared; %d would get another decision\n", cli.Count(c.Calls, "recorded call"), c.Otherwise)
-		for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
-			note := ""
-			if strings.HasPrefix(kind, "hold-") {
-				note = " (held before and after)"
-			}
-			fmt.Fprintf(out, "  %-17s %d%s\n", visible.Text(kind), c.Kinds[kind], note)
-		}
-	}
-	fmt.Fprintf(out, "bundle %s\n", visible.Text(string(done.Bundle)))
 }
 
 // hangups returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or stops does not end the process. With --stdio,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
-	"pgfsm/internal/visible"
 	"pgfsm/traces"
 )
 
@@ -106,21 +104,9 @@ func worstOf(all []traces.Checked) (code, bad int) {
 // reportReplay prints the results of all traces.
 func reportReplay(w world, o replayOptions, all []traces.Checked) error {
 	code, bad := worstOf(all)
-	return w.print(o.json, cli.Document("ok", bad == 0, "traces", all), code, func(out io.Writer, k ink) {
-		for _, r := range all {
-			fmt.Fprintf(out, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
-			if len(all) == 1 || !r.OK || o.all {
-				for _, t := range r.Transitions {
-					fmt.Fprintf(out, "  %2d %s --%s--> %s\n", t.Seq, t.From, t.Trigger, t.To)
-				}
-			}
-			if r.Note != "" {
-				fmt.Fprintf(out, "  note: %s\n", r.Note)
-			}
-			if !r.OK {
-				fmt.Fprintf(out, "  %s\n", visible.Text(r.Code+": "+r.Error))
-			}
-		}
-		fmt.Fprintf(out, "%d replayed alike, %d not\n", len(all)-bad, bad)
-	})
+	return w.print(o.json, cli.Document("ok", bad == 0, "traces", all), code, screen("replayed", struct {
+		Traces    []traces.Checked
+		Whole     bool
+		Good, Bad int
+	}{all, len(all) == 1 || o.all, len(all) - bad, bad}))
 }

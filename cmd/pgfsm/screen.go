@@ -2,17 +2,23 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"text/template"
 
 	"github.com/fatih/color"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/docdiff"
+	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
 )
 
 // ink colours text for people: on a terminal only, and never if NO_COLOR is set (https://no-color.org)
@@ -50,34 +56,78 @@ const (
 	maxPointer  = 1000 // bytes
 )
 
-// printChange prints a change for people.
-func printChange(out io.Writer, k ink, c *docdiff.Change) {
-	at := string(c.At)
-	if at == "" {
-		at = "the whole definition"
-	}
-	fmt.Fprintf(out, "  %s %s\n", k.bold(c.Kind), visible.Clip(at, maxPointer))
-	printRows(out, k, c.Rows(changeLines, changeWidth))
+// change returns a change for people.
+func (i ink) change(c *docdiff.Change) string {
+	at := cmp.Or(string(c.At), "the whole definition")
+	return fmt.Sprintf("  %s %s\n", i.bold(c.Kind), visible.Clip(at, maxPointer)) + i.rows(c.Rows(changeLines, changeWidth))
 }
 
-// printBlock prints a whole value, with a sign before each line.
-func printBlock(out io.Writer, k ink, sign string, v jsontext.Value) {
-	printRows(out, k, docdiff.Block(sign, v))
-}
+// block returns the lines of a whole value, with a sign before each.
+func (i ink) block(sign string, v jsontext.Value) string { return i.rows(docdiff.Block(sign, v)) }
 
-func printRows(out io.Writer, k ink, rows []docdiff.Row) {
+func (i ink) rows(rows []docdiff.Row) string {
+	var b strings.Builder
 	for _, r := range rows {
 		line := r.Sign + " " + r.Text
 		switch r.Sign {
 		case docdiff.Minus, docdiff.Alert:
-			line = k.bad.Sprint(line)
+			line = i.bad.Sprint(line)
 		case docdiff.Plus:
-			line = k.good.Sprint(line)
+			line = i.good.Sprint(line)
 		case docdiff.Skipped:
-			line = k.faint(line)
+			line = i.faint(line)
 		}
-		fmt.Fprintln(out, "    "+line)
+		b.WriteString("    " + line + "\n")
 	}
+	return b.String()
+}
+
+// fields returns rows, with names padded to a width.
+func (i ink) fields(width int, rows []present.Row) string {
+	var b strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&b, "%s %s\n", i.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
+	}
+	return b.String()
+}
+
+//go:embed screens.tmpl
+var screensText string
+
+var screens = template.Must(template.New("screens").Funcs(newInk(world{}).functions()).Parse(screensText))
+
+// functions are those of the templates in screens.tmpl.
+func (i ink) functions() template.FuncMap {
+	return template.FuncMap{
+		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.change, "whole": i.block, "fields": i.fields,
+		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join, "hasPrefix": strings.HasPrefix, "lines": visible.Lines,
+		"count": count,
+		"add":   func(a, b int) int { return a + b },
+		"clip":  func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },
+		"hints": func(a policy.Annotations) string { return present.Hints(&a) },
+		"text":  func(v any) string { return visible.Text(fmt.Sprint(v)) },
+	}
+}
+
+// screen returns a function that prints data in the form of a template. Tabs in the template separate columns.
+func screen(name string, data any) func(out io.Writer, k ink) {
+	return func(out io.Writer, k ink) {
+		var b bytes.Buffer
+		if err := template.Must(screens.Clone()).Funcs(k.functions()).ExecuteTemplate(&b, name, data); err != nil {
+			panic("the template and its data do not fit: " + err.Error())
+		}
+		table := cli.NewTable(out)
+		_, _ = b.WriteTo(table) // the writer of standard output keeps the error
+		_ = table.Flush()
+	}
+}
+
+// count writes a number of things, of one kind or in the plural. Without a plural, it adds an s.
+func count(n any, one string, many ...string) string {
+	if number := fmt.Sprint(n); number != "1" {
+		return number + " " + append(many, one+"s")[0]
+	}
+	return "1 " + one
 }
 
 // confirm asks the operator. Any answer but y or yes means no.

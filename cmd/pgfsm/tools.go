@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
-	"pgfsm/internal/docdiff"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/visible"
@@ -75,80 +71,27 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 	if notAllowed {
 		tools = slices.Concat(reads, others)
 	}
-	return a.print(cli.Document("servers", servers, "tools", tools), code, func(out io.Writer, k ink) {
-		if notAllowed {
-			printNotAllowed(out, k, servers, reads, others)
-		} else {
-			printTools(out, k, servers, tools)
-		}
-	})
+	text := screen("tools", struct {
+		Servers []states.ServerStatus
+		Tools   []present.Tool
+	}{servers, tools})
+	if notAllowed {
+		down := slices.DeleteFunc(slices.Clone(servers), func(s states.ServerStatus) bool { return s.Status == policy.ServerUp })
+		text = screen("not allowed", struct {
+			Down          []states.ServerStatus // their tools are unknown
+			Up            bool
+			Reads, Others []present.Tool
+		}{down, len(down) < len(servers), reads, others})
+	}
+	return a.print(cli.Document("servers", servers, "tools", tools), code, text)
 }
 
-func printTools(out io.Writer, k ink, servers []states.ServerStatus, tools []present.Tool) {
-	for _, s := range servers {
-		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), cli.Count(s.Tools, "tool"), visible.Text(s.Protocol))
-		if s.Status != policy.ServerUp {
-			head = downHead(&s)
-		}
-		fmt.Fprintln(out, k.bold(head))
-		table := cli.NewTable(out)
-		for _, t := range tools {
-			if t.Server == s.Server {
-				fmt.Fprintf(table, "  %s %s\t%s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
-				printWarnings(table, k, t.Warning, t.Note)
-			}
-		}
-		table.Flush()
+// serverHead describes a server in one line.
+func serverHead(s states.ServerStatus) string {
+	if s.Status != policy.ServerUp {
+		return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 	}
-}
-
-func downHead(s *states.ServerStatus) string {
-	return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
-}
-
-// printWarnings prints warnings about the tool in the line before.
-func printWarnings(table io.Writer, k ink, warnings ...string) {
-	for _, warning := range warnings {
-		if warning != "" {
-			fmt.Fprintf(table, "\t%s\n", k.bad.Sprint("! "+visible.Clip(warning, maxLine)))
-		}
-	}
-}
-
-// printNotAllowed prints the tools that the allowlist does not name, grouped by their own hints.
-func printNotAllowed(out io.Writer, k ink, servers []states.ServerStatus, reads, others []present.Tool) {
-	up := false
-	for _, s := range servers {
-		if s.Status == policy.ServerUp {
-			up = true
-		} else { // the tools of this server are unknown
-			fmt.Fprintln(out, k.bold(downHead(&s)))
-		}
-	}
-	for _, part := range []struct {
-		head  string
-		tools []present.Tool
-	}{{"These say that they only read. It is only their server's word:", reads}, {"These may write:", others}} {
-		if len(part.tools) == 0 {
-			continue
-		}
-		fmt.Fprintln(out, k.bold(part.head))
-		table := cli.NewTable(out)
-		for _, t := range part.tools {
-			fmt.Fprintf(table, "  %s %s\t%s\n", visible.Text(t.Server), visible.Text(t.Name), k.faint(visible.Clip(t.Description, maxLine)))
-			if t.Code != policy.CodeToolNotAllowed {
-				printWarnings(table, k, fmt.Sprintf("[%s] %s", t.Code, t.Reason))
-			}
-			printWarnings(table, k, t.Note)
-		}
-		table.Flush()
-	}
-	switch {
-	case len(reads)+len(others) > 0:
-		fmt.Fprintln(out, "to allow some: pgfsm allow SERVER TOOL...")
-	case up:
-		fmt.Fprintln(out, "every tool that the servers list is on the allowlist")
-	}
+	return fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), cli.Count(s.Tools, "tool"), visible.Text(s.Protocol))
 }
 
 // allowOptions are the flags of allow.
@@ -249,7 +192,7 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 	c := b.Catalog(listed.Catalog(), listed.Servers)
 	for _, s := range states.Statuses(c) {
 		if s.Server == server && s.Status != policy.ServerUp {
-			return nil, errors.New(downHead(&s))
+			return nil, errors.New(serverHead(s))
 		}
 	}
 	if servers := b.Servers(); !slices.Contains(servers, server) {
@@ -319,34 +262,11 @@ func didYouMean(name string, names []string) string {
 	return ""
 }
 
-// Bounds of the columns of the shown tools, in bytes.
-const maxArguments, maxDescription = 60, 80
-
 // show prints the tools to allow: one line for each, or the whole definitions.
 func (p *pinCommand) show(full bool) {
-	out, k := p.w.stdout, newInk(p.w)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	shown := slices.ContainsFunc(p.tools, func(t pins.Entry) bool { return t.Status == pins.Unpinned })
-	if shown && !full {
-		fmt.Fprintln(table, "tool\targuments\tthe server says\tdescription")
-	}
-	for i := range p.tools {
-		t := &p.tools[i]
-		if t.Status == pins.Same {
-			fmt.Fprintf(out, "%s %s is allowed already, %s\n", visible.Text(t.Server), visible.Text(t.Tool), t.Describe())
-			continue
-		}
-		hints := t.Annotations()
-		if full {
-			fmt.Fprintf(out, "%s\n  %s\n", k.bold(visible.Text(t.Server)+" "+visible.Text(t.Tool)), k.faint("the server says: "+present.Hints(&hints)))
-			printBlock(out, k, docdiff.Plus, t.LiveDefinition())
-			continue
-		}
-		arguments := visible.Clip(strings.Join(t.Arguments(), ", "), maxArguments)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", visible.Text(t.Tool), arguments, present.Hints(&hints), visible.Clip(t.Description(), maxDescription))
-	}
-	_ = table.Flush() // standard output
-	if shown && !full {
-		fmt.Fprintln(out, k.faint("a question mark: the argument is optional; --full shows the whole definitions"))
-	}
+	screen("allow", struct {
+		Tools       []pins.Entry
+		Full, Short bool
+	}{p.tools, full, shown && !full})(p.w.stdout, newInk(p.w))
 }
