@@ -274,23 +274,6 @@ func TestTokenEndpointThatFails(t *testing.T) {
 	}
 }
 
-func TestTokenEndpointThatIsDownOrSlow(t *testing.T) {
-	gone := serveProvider(t, nil)
-	_, _, s := locked(t, honest, gone, issued)
-	gone.Close()
-	if reason := down(t, upstreams(t, Limits{}, s), CodeUnreachable); !strings.Contains(reason, "connection refused") {
-		t.Errorf("reason = %q", reason)
-	}
-	hold := make(chan struct{})
-	slow := serveProvider(t, func(http.ResponseWriter, *http.Request) { <-hold })
-	defer close(hold)
-	_, _, s = locked(t, honest, slow, issued)
-	s.ConnectTimeout = 2 * time.Second
-	if reason := down(t, upstreams(t, Limits{}, s), CodeTimeout); !strings.HasPrefix(reason, "there is no access token from 127.0.0.1:") {
-		t.Errorf("reason = %q", reason)
-	}
-}
-
 // A call for which no token can be had is not sent.
 func TestCallWithoutATokenIsNotSent(t *testing.T) {
 	var broken atomic.Bool

@@ -32,9 +32,6 @@ const (
 	unaskedWindow = time.Minute
 	// maxJunk bounds, per unaskedWindow, the lines on a child's standard output that do not begin like a message.
 	maxJunk = 1000
-	// maxLacks bounds how often per unaskedWindow a server's answers to calls drop its cached listings. Callers can provoke such answers,
-	// and every link then lists the tools again.
-	maxLacks = 10
 	// maxOwed bounds the server's requests that wait for our answer, and the answers that the server has not read.
 	maxOwed = 1000
 	// maxTheirID bounds the id of a server's request, in bytes.

@@ -1,13 +1,9 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
-	"strings"
 	"sync"
 	"time"
-
-	"pgfsm/mcp/wire"
 )
 
 // A listing is good from the moment in which its first request is sent until the server announces changed tools
@@ -21,29 +17,10 @@ import (
 // tools listed again. Calls under way keep the listing that they were judged by.
 func (u *Upstreams) Forget(server string, listing uint64) {
 	if up := u.byName[server]; up != nil {
-		up.forget(cmp.Or(listing, u.moments.Load()))
+		listing = cmp.Or(listing, u.moments.Load())
+		for old := up.stale.Load(); old < listing && !up.stale.CompareAndSwap(old, listing); old = up.stale.Load() {
+		}
 	}
-}
-
-func (up *upstream) forget(listing uint64) {
-	for old := up.stale.Load(); old < listing && !up.stale.CompareAndSwap(old, listing); old = up.stale.Load() {
-	}
-}
-
-// maxFailedTool bounds the results that are searched for a server's statement that it lacks the tool, in bytes.
-const maxFailedTool = 4 << 10
-
-// lacksTool reports whether a server's answer to a call says that it has no such tool, or that the tool takes other arguments than
-// listed. The answer is a JSON-RPC error or the text of a failed tool, in the words of the MCP SDKs.
-func (r *Returned) lacksTool(tool string) bool {
-	if r.RPCError != nil {
-		return r.RPCError.Code == wire.MethodNotFound || r.RPCError.Code == wire.InvalidParams
-	}
-	if len(r.Result) > maxFailedTool || string(wire.Member(r.Result, "isError")) != "true" {
-		return false
-	}
-	text := bytes.ToLower(wire.Member(r.Result, "content"))
-	return bytes.Contains(text, []byte("unknown tool")) || bytes.Contains(text, []byte("tool "+strings.ToLower(tool)+" not found"))
 }
 
 // listingCurrent reports whether a listing is from this session, and the server has announced no change since.

@@ -106,17 +106,6 @@ func outdated(u *Upstreams, server string) bool {
 	return clientOf(u).Changed(server, latest(u, server))
 }
 
-// A listing of a session that is gone says nothing of the next.
-func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
-	u := upstreams(t, Limits{}, serveScript(t, honest, false).server())
-	before := clientOf(u).List(t.Context())[0].Number
-	clientOf(u).link("web").Close()
-	listed(t, u)
-	if !clientOf(u).Changed("web", before) {
-		t.Error("Changed() by a listing of the session before = false, want true")
-	}
-}
-
 func TestAllowance(t *testing.T) {
 	var a allowance
 	now := time.Unix(1000, 0)
@@ -139,59 +128,5 @@ func TestAllowance(t *testing.T) {
 	}
 	if new(allowance).take(now, 0) {
 		t.Error("take() of no allowance = true, want false")
-	}
-}
-
-// TestAServerWithoutTheToolIsListedAgain: a server replaced its tools without a word, and says so in its answer to a call. Every link lists the
-// tools again, and no other answer causes that.
-func TestAServerWithoutTheToolIsListedAgain(t *testing.T) {
-	failed := func(text string) string { return `{"content":[{"type":"text","text":"` + text + `"}],"isError":true}` }
-	for _, tt := range []struct {
-		name, answer string // the result, or the error
-		again        bool
-	}{
-		{"error-32602", `"error":{"code":-32602,"message":"no"}`, true},
-		{"error-32601", `"error":{"code":-32601,"message":"no"}`, true},
-		{"failed-tool-python", `"result":` + failed("Unknown tool: echo"), true},
-		{"failed-tool-typescript", `"result":` + failed("MCP error -32602: Tool echo not found"), true},
-		{"other-error", `"error":{"code":-32000,"message":"Unknown tool: echo"}`, false},
-		{"other-failure", `"result":` + failed("file echo not found"), false},
-		{"result", `"result":{"content":[{"type":"text","text":"Unknown tool: echo"}]}`, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			srv := serveScript(t, on("tools/call", func(w spoken) []string {
-				return []string{`{"jsonrpc":"2.0","id":` + w.id + `,` + tt.answer + `}`}
-			}), false)
-			u := upstreams(t, Limits{}, srv.server())
-			caller, other := linked(t, u, "web", Peer{Protocol: older}), linked(t, u, "web", Peer{Protocol: older})
-			old := heldBy(t, other)
-			k := heldBy(t, caller)
-			caller.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
-			if got := heldBy(t, caller) != k; got != tt.again {
-				t.Errorf("the caller's link lists again: %t, want %t", got, tt.again)
-			}
-			if got := heldBy(t, other) != old; got != tt.again {
-				t.Errorf("the other link lists again: %t, want %t", got, tt.again)
-			}
-		})
-	}
-}
-
-// TestAnswersDropFewListings: a caller that provokes such answers must not make every link list the tools for each of its calls.
-func TestAnswersDropFewListings(t *testing.T) {
-	srv := serveScript(t, on("tools/call", func(w spoken) []string {
-		return []string{`{"jsonrpc":"2.0","id":` + w.id + `,"error":{"code":-32602,"message":"no"}}`}
-	}), false)
-	u := upstreams(t, Limits{}, srv.server())
-	l, dropped := linked(t, u, "web", Peer{Protocol: older}), 0
-	for range maxLacks + 2 {
-		k := heldBy(t, l)
-		l.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
-		if heldBy(t, l) != k {
-			dropped++
-		}
-	}
-	if dropped != maxLacks {
-		t.Errorf("%d calls dropped the listing, want %d", dropped, maxLacks)
 	}
 }

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -118,22 +117,4 @@ func TestProgressAndQuestionsInOneCall(t *testing.T) {
 		}
 		c.ends(t, DefaultTimeoutTotal, CodeTimeout)
 	})
-}
-
-// A server that hangs when it is listed has its connect timeout, however long its calls may take.
-func TestAListingHasTheConnectTimeout(t *testing.T) {
-	for _, kind := range []string{onOneStream, onItsStream} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, kind, older, nobody)
-				s.link.up.server.ConnectTimeout = 3 * time.Second
-				begun := time.Now()
-				_, err := s.link.Listing(t.Context(), 0)
-				var why *LinkError
-				if took := time.Since(begun); !errors.As(err, &why) || why.Code != CodeTimeout || took != 3*time.Second {
-					t.Errorf("after %s: Listing() = %v, want %s after 3s", took, err, CodeTimeout)
-				}
-			})
-		})
-	}
 }

@@ -37,14 +37,6 @@ func across(limit int, check func(padding string)) {
 	}
 }
 
-func TestLabelsHoldNoPartOfASecret(t *testing.T) {
-	across(maxLabel, func(padding string) {
-		if got := label(padding+hushed, tokens()); part(got) != "" || len(got) > maxLabel {
-			t.Fatalf("label(%d A and the token) = %q: it shows %q", len(padding), got, part(got))
-		}
-	})
-}
-
 func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 	for _, tt := range []struct{ name, spelled string }{
 		{"as-it-is", hushed},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -77,9 +76,6 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // from here on nothing may be sent for the call
 	returned := l.returned(p, o)
-	if returned.lacksTool(c.Tool) && l.up.lacks.take(time.Now(), maxLacks) {
-		l.up.forget(c.Listing)
-	}
 	returned.ID, returned.Protocol = id, l.ServerInfo().Protocol
 	return returned
 }

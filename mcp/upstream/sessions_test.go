@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -117,49 +116,5 @@ func TestAClientListsWhatItNeeds(t *testing.T) {
 	}
 	if len(u.byName["slow"].links.links) != 0 {
 		t.Error("List(good) connected to another server")
-	}
-}
-
-// TestCloseWhileALinkWaitsForAPlace: a link that is not admitted in the end has ended, too, so Close does not wait for it.
-func TestCloseWhileALinkWaitsForAPlace(t *testing.T) {
-	s := self(t, "honest")
-	u := upstreams(t, Limits{ServerSessions: 1}, s)
-	up := u.byName[s.Name]
-	ending := newLink(u, up, Peer{}) // it takes long to end
-	ending.usage.over = true
-	u.processes.links = map[*Link]struct{}{ending: {}}
-	ctx, cancel := context.WithCancel(t.Context())
-	refused := make(chan error)
-	go func() {
-		_, err := u.Link(ctx, s.Name, Peer{Protocol: older})
-		refused <- err
-	}()
-	waits := func() bool {
-		up.links.mu.Lock()
-		defer up.links.mu.Unlock()
-		return len(up.links.links) == 1
-	}
-	for !waits() {
-		time.Sleep(time.Millisecond)
-	}
-	closed := make(chan struct{})
-	go func() {
-		up.closeLinks()
-		close(closed)
-	}()
-	for closing := false; !closing; {
-		up.links.mu.Lock()
-		closing = up.links.closed
-		up.links.mu.Unlock()
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if err := <-refused; err == nil {
-		t.Fatal("a link was opened")
-	}
-	select {
-	case <-closed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("closing the links of a server waits for one that was never opened")
 	}
 }

@@ -65,7 +65,6 @@ type upstream struct {
 	junk sync.Once    // used to log only the first line on standard output that is no message
 	ids  atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
-	lacks allowance     // counts answers to calls that drop the listings
 	stale atomic.Uint64 // no link uses listings up to this moment: see list_changed.go
 	links linkSet
 }
