@@ -1,10 +1,6 @@
 package upstream
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,30 +21,18 @@ func TestServersLearnCapabilitiesOfClientsOfTheirKind(t *testing.T) {
 		{"stateless-client-and-session-server", newer, false, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			server := sdk.NewServer(&sdk.Implementation{Name: "asks", Version: "1"}, nil)
-			handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: tt.stateless})
 			var declared string
-			h := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(strings.NewReader(string(body)))
-				params := wire.Member(body, "params")
-				switch wire.TextMember(body, "method") {
+			speak := speaksOnly(tt.stateless, func(w spoken) []string { return []string{failure(w.id, -32601)} })
+			srv := serveScript(t, func(w spoken) []string {
+				switch params := []byte(w.params); w.method {
 				case methodInitialize:
-					if tt.stateless { // the SDK has no server of the latest revision alone
-						http.NotFound(rw, r)
-						return
-					}
 					declared = string(wire.Member(params, "capabilities"))
 				case methodDiscover:
 					declared = string(wire.Member(wire.Member(params, "_meta"), sdk.MetaKeyClientCapabilities))
 				}
-				handler.ServeHTTP(rw, r)
-			}))
-			t.Cleanup(h.Close)
-			u := upstreams(t, Limits{}, Server{Name: "asks", Type: TypeHTTP, URL: h.URL})
-
-			l := linked(t, u, "asks", Peer{Owner: "ann", Protocol: tt.client, Capabilities: []byte(can), OnMessage: func(wire.Message) {}})
+				return speak(w)
+			}, false)
+			l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.client, Capabilities: []byte(can)})
 			if l.Modern() != tt.stateless || declared != tt.want {
 				t.Errorf("the server, of a stateless revision: %t, learned the capabilities %s, want %t and %s", l.Modern(), declared, tt.stateless, tt.want)
 			}

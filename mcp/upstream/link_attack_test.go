@@ -13,36 +13,6 @@ import (
 	"pgfsm/internal/test/tool"
 )
 
-// What is for nobody counts as much as what says something: blank lines, events of no kind that is known, and answers to requests
-// that were never made.
-func TestFloodsOfNothingEndALink(t *testing.T) {
-	const most = 20
-	for name, tt := range map[string]struct { // in any order
-		line  string
-		count int // of the lines, which make one more message than that
-	}{
-		"answers-within-the-limit": {result("999", `{}`), most},
-		"answers":                  {result("999", `{}`), most + 1},
-		"blank-within-the-limit":   {" ", most},
-		"blank":                    {" ", most + 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			noLeak(t)
-			flood := on("tools/list", func(w spoken) []string {
-				var lines []string
-				for range tt.count {
-					lines = append(lines, tt.line)
-				}
-				return append(lines, result(w.id, onePage))
-			})
-			l := linked(t, upstreams(t, Limits{Unasked: most}, serveSSE(t, flood)), "sse", Peer{Protocol: older})
-			if _, err := l.Listing(t.Context(), 0); (err != nil) != (tt.count > most) {
-				t.Errorf("Listing() with %d of them between = %v", tt.count, err)
-			}
-		})
-	}
-}
-
 // A server that takes the connection for another protocol has not answered, and nobody waits for what it says there.
 func TestServersThatSwitchProtocolsAreNotWaitedFor(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,22 +55,26 @@ func init() {
 	})
 }
 
+// TestUnaskedMessagesAreBounded: blank events and answers to requests that were never made count as much as notifications.
 func TestUnaskedMessagesAreBounded(t *testing.T) {
-	flood := func(n int) script {
-		return on("tools/list", func(w spoken) []string {
-			var lines []string
-			for range n {
-				lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-			}
-			return append(lines, result(w.id, onePage))
-		})
-	}
-	for n, code := range map[int]string{20: "", 21: CodeProtocol} { // in any order
-		l := linked(t, upstreams(t, Limits{Unasked: 20}, serveScript(t, flood(n), true).server()), "web", Peer{Protocol: older})
-		_, err := l.Listing(t.Context(), 0)
-		var e *LinkError
-		if (err == nil) != (code == "") || err != nil && (!errors.As(err, &e) || e.Code != code) {
-			t.Errorf("Listing() with %d messages between = %v, want code %q", n, err, code)
+	const most = 20
+	for name, line := range map[string]string{ // in any order
+		"notifications": `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`,
+		"answers":       result("999", `{}`),
+		"blank":         " ",
+	} {
+		for _, n := range []int{most, most + 1} {
+			t.Run(fmt.Sprint(name, "-", n), func(t *testing.T) {
+				flood := on("tools/list", func(w spoken) []string {
+					return append(slices.Repeat([]string{line}, n), result(w.id, onePage))
+				})
+				l := linked(t, upstreams(t, Limits{Unasked: most}, serveSSE(t, flood)), "sse", Peer{Protocol: older})
+				_, err := l.Listing(t.Context(), 0)
+				var e *LinkError
+				if (err == nil) != (n == most) || err != nil && (!errors.As(err, &e) || e.Code != CodeProtocol) {
+					t.Errorf("Listing() = %v", err)
+				}
+			})
 		}
 	}
 }

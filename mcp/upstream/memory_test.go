@@ -168,5 +168,4 @@ func TestResultsWaitForMemory(t *testing.T) {
 		}
 	}
 	overEach(t, "200-KiB", judge)
-	t.Run("http-json", func(t *testing.T) { judge(t, serveScript(t, roles["200-KiB"](), false).server()) })
 }
