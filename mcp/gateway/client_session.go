@@ -4,20 +4,16 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of the subscriptions of one session.
+// Bounds of the resources to which the client of a session subscribes.
 const (
-	maxSubscribed   = 1000      // resources of one server; also the bound for one subscription of a stateless client
-	maxWatchedBytes = 256 << 10 // bytes of their URIs together; one URI may be as long as a message
+	maxWatchedBytes = 256 << 10 // one URI may be as long as a message
+	watchOverhead   = 64        // bytes that a resource takes beside its URI
 )
-
-// cancelGrace is the time that cancelled requests get to tell their servers, before the links of an ended session are closed.
-const cancelGrace = 2 * time.Second
 
 // A clientSession is a session with the dispatcher's data about its client.
 type clientSession struct {
@@ -27,8 +23,8 @@ type clientSession struct {
 	linksClosed  bool // the session has ended, with its links; guarded by the table of links
 
 	mu      sync.Mutex
-	level   severity            // log level that the client set; zero: none
-	watches map[string][]string // resources that the client subscribes to, by server
+	level   severity // log level that the client set; zero: none
+	watches []watch  // resources that the client subscribes to
 
 	joining sync.Mutex       // held before every other lock
 	joined  map[string]*link // by server: the last link that the client used
@@ -44,7 +40,6 @@ func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities)
 		Session:      opened,
 		capabilities: c,
 		joined:       make(map[string]*link),
-		watches:      make(map[string][]string),
 	}
 
 	g.mu.Lock()
@@ -55,20 +50,9 @@ func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities)
 		delete(g.sessions, opened)
 		g.mu.Unlock()
 		s.leaveAll()
-		g.closeLinks(s)
+		g.links.closeSession(s)
 	})
 	return s, nil
-}
-
-// closeLinks closes the links of an ended session. Before that, its requests under way get cancelGrace to tell their servers.
-func (g *Gateway) closeLinks(s *clientSession) {
-	timer := time.NewTimer(cancelGrace)
-	defer timer.Stop()
-	select {
-	case <-s.Requests.Empty():
-	case <-timer.C:
-	}
-	g.links.closeSession(s)
 }
 
 // notify sends the client a notification without params, if its revision defines it.
@@ -135,35 +119,37 @@ func (s *clientSession) leaveAll() {
 	}
 }
 
+// A watch is a resource that a client subscribes to.
+type watch struct{ server, uri string }
+
 // watched returns the resources of a server to which the client is subscribed.
-func (s *clientSession) watched(server string) []string {
+func (s *clientSession) watched(server string) (uris []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.watches[server])
+	for _, w := range s.watches {
+		if w.server == server {
+			uris = append(uris, w.uri)
+		}
+	}
+	return uris
 }
 
 // setWatch records whether the client is subscribed to a resource. It reports false if there are too many.
 func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	others := slices.DeleteFunc(slices.Clone(s.watches[server]), func(u string) bool { return u == uri })
+	s.watches = slices.DeleteFunc(s.watches, func(w watch) bool { return w == watch{server, uri} })
 	if !on {
-		s.watches[server] = others
 		return true
 	}
 
-	size := len(uri)
-	for name, uris := range s.watches { // in any order: they are counted
-		if name == server {
-			uris = others
-		}
-		for _, u := range uris {
-			size += len(u)
-		}
+	size := len(uri) + watchOverhead
+	for _, w := range s.watches {
+		size += len(w.uri) + watchOverhead
 	}
-	if len(others) >= maxSubscribed || size > maxWatchedBytes {
+	if size > maxWatchedBytes {
 		return false
 	}
-	s.watches[server] = append(others, uri)
+	s.watches = append(s.watches, watch{server, uri})
 	return true
 }

@@ -137,13 +137,14 @@ func (t *linkTable) retire(server *server) {
 	}
 }
 
-// closeSession closes the links that belong to a client session, and opens no others for it.
+// closeSession closes the links that belong to a client session, and opens no others for it. A link that a request uses, which tells its
+// server meanwhile that it was cancelled, is closed when it is released.
 func (t *linkTable) closeSession(s *clientSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.linksClosed = true
 	for key, l := range t.links { // in any order: each is independent
-		if key.session == s {
+		if key.session == s && l.uses == 0 {
 			t.drop(l)
 		}
 	}
@@ -239,7 +240,7 @@ func (l *link) release() {
 		return
 	}
 	switch {
-	case l.server.retired.Load():
+	case l.server.retired.Load() || l.session != nil && l.session.linksClosed:
 		t.drop(l)
 	case l.keeps > 0:
 	case l.err == nil:

@@ -242,7 +242,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	over := make(chan string, 1)
 	go func() { over <- c.use() }()
 	within(t, "the attempt", begun)
-	r.closeLinks(c.session)
+	c.session.End()
 	close(goOn)
 	within(t, "the answer", over)
 	within(t, "the end of the link that came too late", docs.link().done)

@@ -13,6 +13,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
+// maxSubscribed bounds the resources of one subscription of a stateless client.
+const maxSubscribed = 1000
+
 // Waits before an ended subscription is tried again.
 const (
 	retryFirst = time.Second // doubled each time
@@ -46,7 +49,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 
 	subscribing := q.Method == methodSubscribe
 	if !q.session.setWatch(server.Name, uri, subscribing) {
-		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
+		return q.refuse(wire.InvalidParams, "too many resources are subscribed to, or their names are too long together")
 	}
 	reply, failed := g.ask(ctx, q, server, params)
 	if subscribing && (failed != nil || reply.Error != nil) {
@@ -60,7 +63,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 func (l *link) keepWatched() {
 	s := l.session
 	s.mu.Lock()
-	watched := l.Process() && len(s.watches[l.server.Name]) > 0
+	watched := l.Process() && slices.ContainsFunc(s.watches, func(w watch) bool { return w.server == l.server.Name })
 	changed := watched != l.watched
 	l.watched = watched
 	s.mu.Unlock()

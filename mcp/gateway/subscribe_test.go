@@ -223,29 +223,13 @@ func TestSessionsCannotSubscribeAtStatelessServers(t *testing.T) {
 	}
 }
 
-func TestWatchedResourcesAreBounded(t *testing.T) {
-	r := newFixture(t, "docs", nil)
-	c := r.legacy("docs", `{}`)
-	for i := range maxSubscribed {
-		if !c.session.setWatch("docs", fmt.Sprint(i), true) {
-			t.Fatalf("number %d was refused", i)
-		}
-	}
-	if c.session.setWatch("docs", "one more", true) {
-		t.Error("one past the limit was taken")
-	}
-	if !c.session.setWatch("docs", "7", true) {
-		t.Error("one that is watched already was refused")
-	}
-}
-
 func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
 	r := newFixture(t, "docs mail", nil)
 	c := r.legacy("", `{}`)
 	watches := func(method string, server int, size int) bool {
 		return c.session.setWatch(r.options.Servers[server].Name, strings.Repeat("x", size), method == methodSubscribe)
 	}
-	const half = maxWatchedBytes / 2
+	const half = maxWatchedBytes/2 - watchOverhead
 	for _, step := range []struct {
 		name   string
 		method string
@@ -259,7 +243,7 @@ func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
 		{"again", "resources/subscribe", 0, half, true},
 		{"one-more", "resources/subscribe", 0, 1, false},
 		{"no-more", methodUnsubscribe, 0, half, true},
-		{"in-its-place", "resources/subscribe", 1, half - 1, true},
+		{"in-its-place", "resources/subscribe", 1, half - watchOverhead, true},
 	} {
 		if got := watches(step.method, step.server, step.size); got != step.want {
 			t.Errorf("%s: %t", step.name, got)

@@ -94,47 +94,28 @@ func (s *requestSender) end() {
 	s.answered = true
 }
 
-// shutdown waits for the requests under way for a limited time, and ends the
-// others. It does not wait for a client that does not read its answers.
+// shutdown waits for the requests under way for a limited time, and ends the others with the session. It does not wait for a client that
+// does not read its answers.
 func (c *stdioConnection) shutdown() {
-	timer := time.NewTimer(c.front.timeouts.shutdown)
-	defer timer.Stop()
-	close(c.closing)
-
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
 		c.running.Wait()
 	}()
+	close(c.closing)
 	select {
 	case <-idle:
 	case <-c.ctx.Done():
-	case <-timer.C:
+	case <-time.After(c.front.timeouts.shutdown):
 	}
 
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		c.close()
-		<-idle
-	}()
-	timer.Reset(c.front.timeouts.shutdown)
-	select {
-	case <-closed:
-	case <-timer.C:
-	}
-}
-
-// close ends the connection with its session and all requests. When it returns, nothing more is written.
-func (c *stdioConnection) close() {
 	c.cancel()
 	if c.session != nil {
 		c.session.End()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = errGone
+	select {
+	case <-idle:
+	case <-time.After(c.front.timeouts.shutdown):
 	}
 }
 

@@ -54,7 +54,6 @@ func IDOf(value jsontext.Value) RequestID {
 type InFlight struct {
 	mu      sync.Mutex
 	cancels map[RequestID]context.CancelFunc
-	empty   chan struct{} // closed when the last request ends; nil: nobody waits for that
 }
 
 // Add registers a request. The error is [ErrBusy] or [ErrDuplicateID].
@@ -79,23 +78,7 @@ func (f *InFlight) Add(id RequestID, limit int, cancel context.CancelFunc) error
 func (f *InFlight) Remove(id RequestID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if delete(f.cancels, id); len(f.cancels) == 0 && f.empty != nil {
-		close(f.empty)
-		f.empty = nil
-	}
-}
-
-// Empty returns a channel that is closed as soon as no request is under way. Only one goroutine may wait.
-func (f *InFlight) Empty() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	empty := make(chan struct{})
-	if len(f.cancels) == 0 {
-		close(empty)
-	} else {
-		f.empty = empty
-	}
-	return empty
+	delete(f.cancels, id)
 }
 
 // Cancel cancels a request if it is under way.
