@@ -42,20 +42,14 @@ func TestHeadersOfArguments(t *testing.T) {
 		{"empty", region, `{"region":""}`, map[string]string{"Mcp-Param-Region": ""}},
 		{"not-ascii", region, `{"region":"\u00e9"}`, map[string]string{"Mcp-Param-Region": "=?base64?w6k=?="}},
 		{"a-line-break", region, `{"region":"a\nb"}`, map[string]string{"Mcp-Param-Region": "=?base64?YQpi?="}},
-		{"white-space-around", region, `{"region":" a"}`, map[string]string{"Mcp-Param-Region": "=?base64?IGE=?="}},
 		{"looks-encoded", region, `{"region":"=?base64?eA==?="}`, map[string]string{"Mcp-Param-Region": "=?base64?PT9iYXNlNjQ/ZUE9PT89?="}},
 		{"largest", region, `{"n":9007199254740991}`, map[string]string{"Mcp-Param-N": "9007199254740991"}},
 		{"too-large", region, `{"n":9007199254740992}`, nil},
 		{"not-whole", region, `{"n":1.5}`, nil},
-		{"whole-in-disguise", region, `{"n":1e2}`, map[string]string{"Mcp-Param-N": "100"}},
-		{"an-object", region, `{"region":{}}`, nil},
-		{"in-is-no-object", region, `{"in":"x"}`, nil},
 		{"mark-in-escapes", `{"r":{"type":"string","x\u002dmcp-he\u0061der":"R"}}`, `{"r":"v"}`, map[string]string{"Mcp-Param-R": "v"}},
 		{"mark-on-a-number", `{"r":{"type":"string","x-mcp-header":"R"},"n":{"type":"number","x-mcp-header":"N"}}`, `{"r":"v"}`, nil},
 		{"one-name-twice", `{"r":{"type":"string","x-mcp-header":"R"},"s":{"type":"string","x-mcp-header":"r"}}`, `{"r":"v"}`, nil},
-		{"name-is-empty", `{"r":{"type":"string","x-mcp-header":""}}`, `{"r":"v"}`, nil},
 		{"name-breaks-the-line", `{"r":{"type":"string","x-mcp-header":"A\r\nB"}}`, `{"r":"v"}`, nil},
-		{"name-is-a-number", `{"r":{"type":"string","x-mcp-header":1}}`, `{"r":"v"}`, nil},
 		{"deep-at-the-limit", `{"p":` + deep + `}`, path(maxParamDepth, `"v"`), map[string]string{"Mcp-Param-Deep": "v"}},
 		{"deep-one-past", `{"p":{"properties":{"p":` + deep + `}}}`, path(maxParamDepth+1, `"v"`), nil},
 		{"many-at-the-limit", many(maxParams), `{"p0":"v"}`, map[string]string{"Mcp-Param-P0": "v"}},
@@ -80,13 +74,9 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 		{"same", `{"region":"eu","n":7}`, http.Header{"Mcp-Param-Region": {"eu"}, "Mcp-Param-N": {"7"}}, true},
 		{"encoded", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8=?="}}, true},
 		{"encoded-without-padding", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8?="}}, false},
-		{"encoded-with-odd-characters", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVs!!!bG8=?="}}, false},
-		{"encoded-and-more-behind-it", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8=!?="}}, false},
-		{"encoded-in-two-ways", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG9=?="}}, false},
 		{"not-encoded", `{"region":"=?base64?SGVsbG8="}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8="}}, true},
 		{"another-number", `{"n":7}`, http.Header{"Mcp-Param-N": {"8"}}, false},
 		{"a-number-in-another-spelling", `{"n":7}`, http.Header{"Mcp-Param-N": {"7.0"}}, true},
-		{"no-number", `{"n":7}`, http.Header{"Mcp-Param-N": {"seven"}}, false},
 		{"a-string-in-another-spelling", `{"region":"7"}`, http.Header{"Mcp-Param-Region": {"7.0"}}, false},
 		{"missing", `{"region":"eu"}`, http.Header{}, false},
 		{"missing-for-null", `{"region":null}`, http.Header{}, true},
@@ -94,25 +84,18 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 		{"without-an-argument", `{}`, http.Header{"Mcp-Param-Region": {"eu"}}, false},
 		{"twice", `{"region":"eu"}`, http.Header{"Mcp-Param-Region": {"eu", "eu"}}, false},
 		{"of-no-kind-that-can-be", `{"region":{}}`, http.Header{"Mcp-Param-Region": {"{}"}}, false},
-		{"of-nothing", `{"region":"eu"}`, http.Header{"Mcp-Param-Region": {"eu"}, "Mcp-Param-Other": {"x"}}, true},
 		{"not-over-http", `{"region":"eu"}`, nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, at := range []string{"docs", ""} {
-				r := newFixture(t, "docs", nil)
-				r.servers["docs"].tools = []string{headed(properties)}
-				c := r.modern(at, `{}`)
-				name := "echo"
-				if at == "" {
-					name = "docs__echo"
-				}
-				q := c.request(`7`, "tools/call", `{"name":"`+name+`","arguments":`+tc.arguments+`,"_meta":`+c.meta("")+`}`)
-				q.Header = tc.header
-				got := string(r.dispatch(t.Context(), q))
-				if passes := !strings.Contains(got, `"error"`); passes != tc.passes || !passes && !strings.Contains(got, `"code":-32020`) ||
-					!passes && !strings.Contains(got, `"data":{"code":"header_mismatch"}`) || len(r.judge.asked) > 0 != tc.passes {
-					t.Errorf("at %q: %s", at, got)
-				}
+			r := newFixture(t, "docs", nil)
+			r.servers["docs"].tools = []string{headed(properties)}
+			c := r.modern("", `{}`)
+			q := c.request(`7`, "tools/call", `{"name":"docs__echo","arguments":`+tc.arguments+`,"_meta":`+c.meta("")+`}`)
+			q.Header = tc.header
+			got := string(r.dispatch(t.Context(), q))
+			if passes := !strings.Contains(got, `"error"`); passes != tc.passes || !passes && !strings.Contains(got, `"code":-32020`) ||
+				!passes && !strings.Contains(got, `"data":{"code":"header_mismatch"}`) || len(r.judge.asked) > 0 != tc.passes {
+				t.Errorf("it was answered with %s", got)
 			}
 		})
 	}

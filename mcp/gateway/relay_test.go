@@ -158,7 +158,6 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 	}{
 		{"sampling", `{"sampling":{}}`, "sampling/createMessage", `{}`, true},
 		{"no-sampling", `{"roots":{}}`, "sampling/createMessage", `{}`, false},
-		{"sampling-null", `{"sampling":null}`, "sampling/createMessage", `{}`, false},
 		{"sampling-with-tools", `{"sampling":{"tools":{}}}`, "sampling/createMessage", `{"tools":[]}`, true},
 		{"sampling-without-tools", `{"sampling":{}}`, "sampling/createMessage", `{"tools":[]}`, false},
 		{"form", `{"elicitation":{}}`, "elicitation/create", `{"message":"x"}`, true},
@@ -263,7 +262,6 @@ func TestCancellation(t *testing.T) {
 	}{
 		{"number", "docs", `7`, `7`, everything, true},
 		{"string", "", `"a"`, `"a"`, everything, true},
-		{"string-in-escapes", "docs", `"a"`, `"\u0061"`, everything, true},
 		{"number-is-no-string", "docs", `7`, `"7"`, everything, false},
 		{"unknown", "docs", `7`, `8`, everything, false},
 		{"not-exposed", "docs", `7`, `7`, everything &^ ExposeCancellation, false},
@@ -323,7 +321,6 @@ func TestLogLevels(t *testing.T) {
 		params      string
 	}{
 		{"none", ``, false, nil, nil, `{"_meta":{},"name":"p"}`},
-		{"none-new-server", ``, true, nil, nil, `{"_meta":{},"name":"p"}`},
 		{"warning", `"warning"`, false, []string{"warning", "emergency"}, []string{`{"level":"warning"}`}, `{"_meta":{"io.modelcontextprotocol/logLevel":"warning"},"name":"p"}`},
 		{"warning-new-server", `"warning"`, true, []string{"warning", "emergency"}, nil, `{"_meta":{"io.modelcontextprotocol/logLevel":"warning"},"name":"p"}`},
 		{"unknown-word", `"loud"`, true, nil, nil, `{"_meta":{},"name":"p"}`},
@@ -425,46 +422,33 @@ func TestTheEmptyCursorOfAList(t *testing.T) {
 }
 
 func TestListsAreBounded(t *testing.T) {
-	r := newFixture(t, "docs", nil)
-	docs := r.servers["docs"]
+	sized := func(n int) string {
+		const page = `{"prompts":[{"name":"p","x":""}]}`
+		return strings.Replace(page, `"x":"`, `"x":"`+strings.Repeat("y", n-len(page)), 1)
+	}
+	items := func(n int) string { return `{"prompts":[{"name":"p"}` + strings.Repeat(`,{"name":"p"}`, n-1) + `]}` }
 	for _, tc := range []struct {
 		name  string
 		pages int
+		last  string
 		want  bool
-	}{{"at-the-limit", maxListPages, true}, {"one-past", maxListPages + 1, false}} {
-		n := 0
-		docs.plays("prompts/list", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
-			n++
-			next := `,"nextCursor":"x"`
-			if n == tc.pages {
-				next = ""
+	}{
+		{"pages-at-the-limit", maxListPages, items(1), true}, {"pages-one-past", maxListPages + 1, items(1), false},
+		{"items-at-the-limit", 1, items(maxListItems), true}, {"items-one-past", 1, items(maxListItems + 1), false},
+		{"bytes-at-the-limit", 1, sized(maxListBytes), true}, {"bytes-one-past", 1, sized(maxListBytes + 1), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, n := newFixture(t, "docs", nil), 0
+			r.servers["docs"].plays("prompts/list", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+				if n++; n == tc.pages {
+					return upstream.Reply{Result: jsontext.Value(tc.last)}, nil
+				}
+				return upstream.Reply{Result: jsontext.Value(`{"prompts":[],"nextCursor":"x"}`)}, nil
+			})
+			if got := r.modern("", `{}`).ask("prompts/list", `{}`); strings.Contains(got, "docs__p") != tc.want {
+				t.Errorf("the list is %.200s", got)
 			}
-			return upstream.Reply{Result: jsontext.Value(`{"prompts":[{"name":"p"}]` + next + `}`)}, nil
 		})
-		if got := r.modern("", `{}`).ask("prompts/list", `{}`); strings.Contains(got, "docs__p") != tc.want {
-			t.Errorf("pages %s: %.200s", tc.name, got)
-		}
-	}
-	for _, tc := range []struct {
-		name  string
-		items int
-		want  bool
-	}{{"at-the-limit", maxListItems, true}, {"one-past", maxListItems + 1, false}} {
-		docs.says("prompts/list", `{"prompts":[{"name":"p"}`+strings.Repeat(`,{"name":"p"}`, tc.items-1)+`]}`)
-		if got := r.modern("", `{}`).ask("prompts/list", `{}`); strings.Contains(got, "docs__p") != tc.want {
-			t.Errorf("items %s: %.200s", tc.name, got)
-		}
-	}
-	for _, tc := range []struct {
-		name  string
-		bytes int
-		want  bool
-	}{{"at-the-limit", maxListBytes, true}, {"one-past", maxListBytes + 1, false}} {
-		frame := `{"prompts":[{"name":"p","x":""}]}`
-		docs.says("prompts/list", strings.Replace(frame, `"x":"`, `"x":"`+strings.Repeat("y", tc.bytes-len(frame)), 1))
-		if got := r.modern("", `{}`).ask("prompts/list", `{}`); strings.Contains(got, "docs__p") != tc.want {
-			t.Errorf("bytes %s: %.200s", tc.name, got)
-		}
 	}
 }
 
@@ -491,7 +475,6 @@ func TestRequestsToAllServersFindTheirOwn(t *testing.T) {
 		{"listed-by-the-other", "resources/subscribe", `{"uri":"b:1"}`, "a_", `{"uri":"b:1"}`, ""},
 		{"listed-by-both", "resources/read", `{"uri":"x:both"}`, "", "", "a, a_"},
 		{"like-a-template", "resources/read", `{"uri":"ta:7/x"}`, "a", `{"uri":"ta:7/x"}`, ""},
-		{"like-two-templates", "resources/read", `{"uri":"tb:7"}`, "", "", "a, a_"},
 		{"a-template-without-variables", "resources/read", `{"uri":"fixed:1"}`, "a_", `{"uri":"fixed:1"}`, ""},
 		{"like-nothing", "resources/read", `{"uri":"fixed:12"}`, "", "", `"code":-32002,"message":"no server has this resource","data":{"uri":"fixed:12"}`},
 		{"no-uri", "resources/read", `{}`, "", "", `-32602`},

@@ -10,29 +10,6 @@ import (
 	"pgfsm/mcp/gateway/session"
 )
 
-// A dripping body is one that has more to come. It counts what was read of it.
-type dripping struct {
-	text string
-	more chan struct{} // closed when the rest may come
-	read int
-}
-
-func (d *dripping) Read(p []byte) (int, error) {
-	if d.read == len(d.text)/2 {
-		<-d.more
-	}
-	end := len(d.text)
-	if d.read < len(d.text)/2 {
-		end = len(d.text) / 2
-	}
-	if d.read == len(d.text) {
-		return 0, io.EOF
-	}
-	n := copy(p, d.text[d.read:end])
-	d.read += n
-	return n, nil
-}
-
 // TestBodiesAreBoundedTogether: what clients have begun to send, and never end, has a limit for all and one for each; small
 // messages pass beside it.
 func TestBodiesAreBoundedTogether(t *testing.T) {
@@ -63,14 +40,18 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 				r.Body, r.ContentLength = io.NopCloser(body), size
 				return serve(g, r).Code
 			}
-			slow, answered := &dripping{text: begun, more: make(chan struct{})}, make(chan int, 1)
-			began := make(chan struct{})
-			go func() { answered <- post("ann", io.MultiReader(&signal{c: began}, slow), int64(len(begun))) }()
-			within(t, "the first body's beginning", began)
+			slow, rest := io.Pipe()
+			answered := make(chan int, 1)
+			go func() { answered <- post("ann", slow, int64(len(begun))) }()
+			if _, err := io.WriteString(rest, begun[:1]); err != nil { // returns when it is read
+				t.Fatal(err)
+			}
 			if got := post(tt.second, strings.NewReader(tt.body), int64(len(tt.body))); got != tt.want {
 				t.Errorf("the second was answered with %d, want %d", got, tt.want)
 			}
-			close(slow.more)
+			if _, err := io.WriteString(rest, begun[1:]); err != nil {
+				t.Fatal(err)
+			}
 			if got := within(t, "the first answer", answered); got == 0 {
 				t.Errorf("the first was answered with %d", got)
 			}
@@ -79,20 +60,6 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A signal is an empty reader that says when it is read.
-type signal struct {
-	c    chan struct{}
-	said bool
-}
-
-func (s *signal) Read([]byte) (int, error) {
-	if !s.said {
-		s.said = true
-		close(s.c)
-	}
-	return 0, io.EOF
 }
 
 // TestBodiesOfUnknownSize: room for as much as may come is taken once more than a little has.

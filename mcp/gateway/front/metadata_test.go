@@ -122,19 +122,15 @@ func TestChallenges(t *testing.T) {
 		// RFC 6750 section 3.1: without credentials a challenge should have no error.
 		{"no-token", nil, "/mcp", []string{far}, 401, "token_refused", all + scope},
 		{"no-token-from-this-machine", required, "/mcp", nil, 401, "token_refused", all + scope},
-		{"another-scheme", nil, "/mcp", []string{"Authorization: Basic YTpi"}, 401, "token_refused", all + scope},
 		// MCP: access tokens are not in the query of a URL. RFC 6750 section 2.3 is not supported.
 		{"token-in-the-query", nil, "/mcp?access_token=token-ann", []string{far}, 401, "token_refused", all + scope},
-		{"scheme-in-other-case", nil, "/mcp", []string{"Authorization: bEARER wrong"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"empty-token", nil, "/mcp", []string{"Authorization: Bearer "}, 401, "token_refused", all + scope},
 		{"invalid-token", nil, "/mcp", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"no-name-of-a-provider", nil, "/mcp", []string{"Authorization: Bearer nameless"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"no-scopes-needed", bare, "/mcp", []string{far}, 401, "token_refused", all},
-		{"invalid-token-no-scopes-needed", bare, "/mcp", []string{wrong}, 401, "token_refused", all + `, error="invalid_token"`},
 		{"one-server", nil, "/servers/files/mcp", []string{far}, 401, "token_refused", files + scope},
 		{"unknown-server", nil, "/servers/secret/mcp", []string{far}, 401, "token_refused", all + scope},
 		{"quotes-in-the-path", nil, `/x",error="x`, []string{far}, 401, "token_refused", all + scope},
-		{"status-invalid-token", nil, "/status/x", []string{wrong}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		// MCP: one challenge names everything that the operation needs.
 		{"insufficient-scope", nil, "/mcp", []string{"Authorization: Bearer scopeless"}, 403, "insufficient_scope",
 			all + scope + `, error="insufficient_scope"`},
@@ -146,7 +142,6 @@ func TestChallenges(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g, s := scripted(t, func(o *setup) {
 				withProvider(o)
-				o.Status = func(context.Context, session.Identity, string) ([]byte, error) { return []byte(`{}`), nil }
 				if c.change != nil {
 					c.change(o)
 				}
@@ -155,9 +150,6 @@ func TestChallenges(t *testing.T) {
 			r := come("POST", "/mcp", rpc("1", "tools/list", `{`+meta+`}`), append(c.headers, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list")...)
 			path, query, _ := strings.Cut(c.path, "?")
 			r.URL.Path, r.URL.RawQuery = path, query
-			if strings.HasPrefix(path, "/status/") {
-				r.Method = "GET"
-			}
 			w := serve(g, r)
 			if reason, _ := code(w.Body.Bytes()); w.Code != c.status || reason != c.code {
 				t.Errorf("%d: %s", w.Code, w.Body)
@@ -240,19 +232,6 @@ func TestClientsOfAProvider(t *testing.T) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})
-	}
-}
-
-func TestStatusForClientsOfAProvider(t *testing.T) {
-	g, _ := scripted(t, func(o *setup) {
-		withProvider(o)
-		o.Status = func(_ context.Context, client session.Identity, run string) ([]byte, error) {
-			return []byte(`"` + run + " of " + client.Name + " for " + client.OnBehalfOf + `"`), nil
-		}
-	})
-	w := serve(g, come("GET", "/status/x", "", "Authorization: Bearer jwt,bot,cli,"+issuer+"#ann,day,1"))
-	if diff := cmp.Diff(`"x of `+issuer+`#bot for `+issuer+`#ann"`, w.Body.String()); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -67,27 +67,6 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitOfOthers: callers that are not limited are asked about once, and their messages are read.
-func TestLimitOfOthers(t *testing.T) {
-	for _, tt := range []struct {
-		name, body string
-		want       int
-	}{
-		{"request", rpc("1", "tools/call", `{"name":"x",`+meta+`}`), 200},
-		{"no-json", `{"jsonrpc":`, 400},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			asked := 0
-			g, _ := scripted(t, func(o *setup) { o.Limit = refusing(&asked) })
-			w := serve(g, come("POST", "/mcp", tt.body, "Authorization: Bearer token-bob", "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call",
-				"Mcp-Name: x"))
-			if w.Code != tt.want || asked != 1 {
-				t.Errorf("answered with %d and asked %d times: %s", w.Code, asked, w.Body)
-			}
-		})
-	}
-}
-
 // TestStdioLimit: over standard input a limited request has an error as its answer. Notifications pass, because they have no answer.
 func TestStdioLimit(t *testing.T) {
 	asked := 0

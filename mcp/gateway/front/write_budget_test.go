@@ -175,39 +175,25 @@ func TestAnswersThatWereCutOffAreKept(t *testing.T) {
 	}
 }
 
-// Streams that are not read are cut off, too: what is taken up again, and what belongs to no request.
+// A stream that is not read is cut off, too.
 func TestStreamsAreBoundedTogether(t *testing.T) {
 	const size = 100 << 10
-	for _, again := range []bool{false, true} {
-		t.Run(map[bool]string{false: "what-is-pushed", true: "what-is-taken-up-again"}[again], func(t *testing.T) {
-			room := len(large([]byte("1"), size))
-			g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = 4*room - 2 })
-			open := onPipes(t, g, s, size)
-			const auth = "Authorization: Bearer token-ann"
-			id := begin(t, g, "/mcp", "2025-11-25", auth)
-			get := "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n" + headerSession + ": " + id + "\r\n"
-			at := g.table.Find(id, session.Identity{Name: "ann", Token: "id-of-ann"}, "")
-			if again {
-				on, _ := at.Answers.Begin()
-				for range 4 {
-					at.Answers.Add(on, nil, session.EventMessage, make([]byte, room/4), true)
-				}
-				get += headerLastEvent + ": 1_0\r\n"
-				at.Answers.Add(on, nil, session.EventMessage, make([]byte, room/4), true)
-			} else {
-				for range 4 {
-					_ = at.Send(make([]byte, room/4))
-				}
-			}
-			e := open(get + "\r\n")
-			r, err := http.ReadResponse(e.in, nil)
-			if err != nil || r.StatusCode != http.StatusOK {
-				t.Fatalf("%+v, %v", r, err)
-			}
-			events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
-			events.next() // it is being told the rest
-			open(calledBy("ann", "large"))
-			within(t, "the end of the stream", e.gone)
-		})
+	room := len(large([]byte("1"), size))
+	g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = 4*room - 2 })
+	open := onPipes(t, g, s, size)
+	const auth = "Authorization: Bearer token-ann"
+	id := begin(t, g, "/mcp", "2025-11-25", auth)
+	opened := g.table.Find(id, session.Identity{Name: "ann", Token: "id-of-ann"}, "")
+	for range 4 {
+		_ = opened.Send(make([]byte, room/4))
 	}
+	e := open("GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n" + headerSession + ": " + id + "\r\n\r\n")
+	r, err := http.ReadResponse(e.in, nil)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
+	events.next() // it is being told the rest
+	open(calledBy("ann", "large"))
+	within(t, "the end of the stream", e.gone)
 }
