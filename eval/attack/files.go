@@ -57,14 +57,14 @@ type grant struct {
 }
 
 type bundleKey struct {
-	config, grant string
-	arm           Arm
+	config canonical.Digest
+	grant  string
+	arm    Arm
 }
 
 type listedKey struct {
-	tools  canonical.Digest
-	config string
-	opened bool
+	tools, config canonical.Digest
+	opened        bool
 }
 
 func (f *files) toolsAt(path string) (*eval.Tools, error) {
@@ -110,7 +110,7 @@ func (f *files) grantAt(path string) (*grant, error) {
 // bundle compiles the bundle of an arm. g may be nil.
 func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error) {
 	arm = arm.bundle()
-	key := bundleKey{config: c.path, arm: arm}
+	key := bundleKey{config: c.digest, arm: arm}
 	var own *policy.Grant
 	if g != nil {
 		own = &g.grant
@@ -130,7 +130,7 @@ func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error)
 // listing returns the answers of the bundle's servers to tools/list in an arm. The arm with the allowlist alone has schemas that take
 // anything.
 func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsListed, error) {
-	return f.listed.get(listedKey{t.Digest(), c.path, arm == Allowlist}, func() (*states.ToolsListed, error) {
+	return f.listed.get(listedKey{t.Digest(), c.digest, arm == Allowlist}, func() (*states.ToolsListed, error) {
 		return listing(t, c.content.Servers, arm == Allowlist)
 	})
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Cases  string // the cases file
 	Bundle string // the pgfsm.yaml of cases that name none; may be empty
 
-	Content *policy.Content // instead of Bundle; may be nil
+	Content func(*eval.Case) *policy.Content // the configuration of a case, instead of a bundle; may be nil
 
 	Arms []Arm // none: all
 }
@@ -110,18 +110,18 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	if c.Bundle != "" {
 		bundle = at(c.Bundle)
 	}
-	if bundle == "" && s.o.Content == nil {
-		return nil, errors.New("the case names no bundle, and none is given for all cases; use --bundle")
-	}
 	if base.tools, err = s.files.toolsAt(tools); err != nil {
 		return nil, err
 	}
 	if base.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
 		return nil, err
 	}
-	if bundle == "" {
-		base.config, err = newConfig("", s.o.Content)
-	} else {
+	switch {
+	case s.o.Content != nil:
+		base.config, err = newConfig(s.o.Cases, s.o.Content(c))
+	case bundle == "":
+		err = errors.New("the case names no bundle, and none is given for all cases; use --bundle")
+	default:
 		base.config, err = s.files.configAt(bundle)
 	}
 	if err != nil {

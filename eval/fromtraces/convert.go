@@ -126,11 +126,15 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 		}
 		break
 	}
-	doc, err := encodeTools(offered)
-	if err != nil {
-		return nil, errNoCase("its tools cannot be written: " + err.Error())
+	servers := make(map[string]any)
+	for name, tools := range offered { // sorted when it is written
+		servers[name] = map[string]any{"tools": tools}
 	}
-	if _, err := eval.ReadTools("tools.json", doc); err != nil {
+	doc, err := textOf(map[string]any{"servers": servers})
+	if err == nil {
+		_, err = eval.ReadTools("tools.json", doc)
+	}
+	if err != nil {
 		return nil, errNoCase("its tools cannot be written: " + err.Error())
 	}
 	return doc, nil
@@ -152,15 +156,6 @@ func pages(all []canonical.Text) ([]jsontext.Value, error) {
 		tools = append(tools, doc.Tools...)
 	}
 	return tools, nil
-}
-
-// encodeTools writes a tools file, with servers sorted by name.
-func encodeTools(offered map[string][]jsontext.Value) ([]byte, error) {
-	servers := make(map[string]any)
-	for name, tools := range offered { // sorted when it is written
-		servers[name] = map[string]any{"tools": tools}
-	}
-	return textOf(map[string]any{"servers": servers})
 }
 
 // maxNameBytes is the room for a name in a case's id, beside the mark of a cut, a slash and the run's id.

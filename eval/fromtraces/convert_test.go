@@ -102,26 +102,14 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 	golden.File(t, "testdata/scenarios.txt", b.String())
 }
 
-// museum makes suites of the traces that are kept for ever, given in this order.
-func museum(t *testing.T, dir string, paths []string) ([]Suite, []Left) {
+// museum makes a suite of the traces that are kept for ever, given in this order.
+func museum(t *testing.T, dir string, paths []string) *Suite {
 	t.Helper()
-	m := statestest.MustMachine(t)
-	p := traces.NewReplayer(m, nil)
-	maker, err := NewMaker(dir)
+	suite, err := Make(t.Context(), dir, traces.NewReplayer(statestest.MustMachine(t), nil), paths, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		trace, run := reread(t, path, p)
-		if err := maker.Add(filepath.Base(path), trace, run); err != nil {
-			t.Fatal(err)
-		}
-	}
-	suites, left, err := maker.Finish(t.Context(), os.ReadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return suites, left
+	return suite
 }
 
 func museumPaths(t *testing.T) []string {
@@ -133,29 +121,19 @@ func museumPaths(t *testing.T) []string {
 	return paths
 }
 
-// TestMuseum makes suites of the traces of the museum and says of each what became of it. Suites that a bundle could be
-// spelled for have been judged, and came out as recorded.
+// TestMuseum makes a suite of the traces of the museum and says of each what became of it. The cases came out as recorded.
 func TestMuseum(t *testing.T) {
 	paths := museumPaths(t)
-	dir := filepath.Join(t.TempDir(), "out")
-	suites, left := museum(t, dir, paths)
+	suite := museum(t, filepath.Join(t.TempDir(), "out"), paths)
 	var b strings.Builder
-	total := 0
-	for i, s := range suites {
-		if !s.Checked {
-			t.Errorf("suite %d was not judged by its bundle: %+v", i, s)
-		}
-		fmt.Fprintf(&b, "suite %d: %d cases of %d bundles\n", i+1, s.Count, len(s.Bundles))
-		for _, c := range casesOf(t, s.Cases) {
-			total++
-			fmt.Fprintf(&b, "  %s: %s\n", c.ID, inShort(c))
-		}
+	for _, c := range casesOf(t, suite.Cases) {
+		fmt.Fprintf(&b, "%s: %s\n", c.ID, inShort(c))
 	}
-	for _, l := range left {
-		fmt.Fprintf(&b, "%s: %s\n", l.Path, l.Reason)
+	for _, l := range suite.Left {
+		fmt.Fprintf(&b, "%s: %s\n", filepath.Base(l.Path), l.Reason)
 	}
-	if total+len(left) != len(paths) {
-		t.Errorf("%d cases and %d left out of %d traces", total, len(left), len(paths))
+	if suite.Count+len(suite.Left) != len(paths) || len(suite.Bad) > 0 {
+		t.Errorf("%d cases, %d left out and %d bad of %d traces", suite.Count, len(suite.Left), len(suite.Bad), len(paths))
 	}
 	golden.File(t, "testdata/museum.txt", b.String())
 }
@@ -205,42 +183,23 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestMakerRefuses(t *testing.T) {
+// TestMakeRefuses: a folder that holds something is left alone, and a trace that is given twice is one case.
+func TestMakeRefuses(t *testing.T) {
 	dir := t.TempDir()
+	replayer := traces.NewReplayer(statestest.MustMachine(t), nil)
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewMaker(dir); !errors.Is(err, ErrTaken) {
-		t.Errorf("NewMaker() of a folder with a file = %v, want %v", err, ErrTaken)
+	if _, err := Make(t.Context(), dir, replayer, nil, func() {}); !errors.Is(err, ErrTaken) {
+		t.Errorf("Make() in a folder with a file = %v, want %v", err, ErrTaken)
 	}
-	if _, err := NewMaker(filepath.Join(dir, "x")); err == nil {
-		t.Error("NewMaker() of a file succeeds")
+	if _, err := Make(t.Context(), filepath.Join(dir, "x"), replayer, nil, func() {}); err == nil {
+		t.Error("Make() in the place of a file succeeds")
 	}
-	maker, err := NewMaker(filepath.Join(dir, "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := statestest.MustMachine(t)
-	p := traces.NewReplayer(m, nil)
-	paths := museumPaths(t)
-	trace, run := reread(t, paths[1], p)
-	for range 2 {
-		if err := maker.Add("same", trace, run); err != nil {
-			t.Fatal(err)
-		}
-	}
-	other := *trace
-	other.Head = "sha256:other"
-	if err := maker.Add("other", &other, run); err != nil {
-		t.Fatal(err)
-	}
-	suites, left, err := maker.Finish(t.Context(), os.ReadFile)
-	if err != nil || len(suites) != 1 || suites[0].Count != 1 {
-		t.Fatalf("suites = %+v, %v, want one with one case", suites, err)
-	}
-	if d := cmp.Diff([]Left{
-		{"other", run.ID(), "another trace of the same run was there already"}, {"same", run.ID(), "the same trace was there already"},
-	}, left); d != "" {
-		t.Errorf("left out (-want +got):\n%s", d)
+	path := museumPaths(t)[1]
+	suite := museum(t, filepath.Join(dir, "out"), []string{path, path})
+	want := []Left{{filepath.ToSlash(path), "the same trace was there already"}}
+	if d := cmp.Diff(want, suite.Left); d != "" || suite.Count != 1 {
+		t.Errorf("%d cases, want 1; left out (-want +got):\n%s", suite.Count, d)
 	}
 }

@@ -19,10 +19,9 @@
 //
 // # Files
 //
-// Each different catalog is written once: tools-DIGEST.json. Traces whose bundles judge calls alike share one file of cases, cases-DIGEST.jsonl; the model,
-// the servers' addresses and the mode of summaries do not matter for that. The last grant of a bundle is the case's own, because a run's --grant comes
-// last: grants/DIGEST.json. The package judges every case once by the bundle of its trace. If the outcome differs from the record, because the case depends
-// on earlier calls, the package omits the case and names it.
+// cases.jsonl has the cases. Each different catalog is written once: tools-DIGEST.json. The last grant of a bundle is the case's own,
+// because a run's --grant comes last: grants/DIGEST.json. The package judges every case once by the bundle of its trace. If the outcome
+// differs from the record, because the case depends on earlier calls, the package omits the case and names it.
 //
 // The same traces give the same bytes: a suite has no time, and does not depend on the order of traces.
 package fromtraces
