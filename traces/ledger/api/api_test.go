@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -72,43 +71,6 @@ func TestRoles(t *testing.T) {
 	}
 	if n := len(d.Votes(q.RunID)); n != 1 {
 		t.Errorf("%d votes are recorded, want only the approver's", n)
-	}
-}
-
-func TestWhatAnApproverSees(t *testing.T) {
-	d := newFixture(t)
-	q := d.Hold(2)
-	d.approve(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
-	var s struct {
-		Request struct {
-			Run, Actor, Binding, Tool string
-			Agreed                    int
-			Args                      map[string]string
-		} `json:"request"`
-		Display string                                 `json:"display"`
-		Votes   []struct{ By, Outcome, Reason string } `json:"votes"`
-	}
-	d.call(http.MethodGet, "/status/"+q.RunID, d.token(ledger.RoleAuditor, "auditor"), "").into(t, &s)
-	if s.Request.Run != q.RunID || s.Request.Actor != carol || s.Request.Binding != string(q.Binding) || s.Request.Agreed != 1 {
-		t.Errorf("request = %+v, want that of %s", s.Request, q.RunID)
-	}
-	if s.Request.Args["policy_id"] != "policy-002" || !strings.Contains(s.Display, "\n  \"policy_id\": \"policy-002\"\n") {
-		t.Errorf("args = %v, display = %q", s.Request.Args, s.Display)
-	}
-	if len(s.Votes) != 1 || s.Votes[0].By != alice || s.Votes[0].Outcome != "approve" || s.Votes[0].Reason != "as agreed" {
-		t.Errorf("votes = %+v", s.Votes)
-	}
-}
-
-// TestRefusedCallIsFound: the filters find a call of a tool that does not exist, which the answer marks.
-func TestRefusedCallIsFound(t *testing.T) {
-	d := newFixture(t)
-	q := d.AskRequest(states.Request{
-		Actor: carol, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
-	}, statestest.Content())
-	got := d.call(http.MethodGet, "/requests?server=crm&tool=drop_all", d.token(ledger.RoleAuditor, "auditor"), "")
-	if got.status != 200 || !strings.Contains(string(got.body), q.RunID) || !strings.Contains(string(got.body), `"unverified":true`) {
-		t.Errorf("/requests = %d %s, want run %s, unverified", got.status, got.body, q.RunID)
 	}
 }
 
@@ -415,16 +377,7 @@ func TestPages(t *testing.T) {
 	if l := read("/requests?limit=6"); len(l.Requests) != 6 || l.Next != "" {
 		t.Errorf("a page that is just full: %d, next %q", len(l.Requests), l.Next)
 	}
-	for _, query := range []string{
-		"limit=0", "limit=201", "limit=-1", "limit=02", "limit=+2", "limit=two", "limit=", "limit=1&limit=2", "after=x", "after=", "status=pending",
-		"token=x", "%zz=1", "limit=1;after=x", "Limit=1",
-	} {
-		d.call(http.MethodGet, "/pending?"+query, token, "").want(t, 400, api.QueryInvalid)
-	}
 	read("/pending?limit=200")
-	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending", "since=yesterday", "until=-24h", "actor=", "text=x"} {
-		d.call(http.MethodGet, "/requests?"+query, token, "").want(t, 400, api.QueryInvalid)
-	}
 }
 
 const patience = 10 * time.Second

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
-	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/sqlite"
@@ -90,19 +89,5 @@ func TestReasons(t *testing.T) {
 				t.Errorf("the log is %s, want the whole error", &d.notes)
 			}
 		})
-	}
-}
-
-// TestReplicas: people who may see requests see which gateways work on the ledger; agents do not.
-func TestReplicas(t *testing.T) {
-	d := newFixture(t)
-	d.Hold(1)
-	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(statestest.Content(), nil), ledger.Why{Cause: ledger.CauseStart}))
-	d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAgent, "robot"), "").want(t, 403, "role_not_sufficient")
-	d.call(http.MethodGet, "/replicas", "", "").want(t, 401, api.TokenMissing)
-	got := d.call(http.MethodGet, "/replicas", d.token(ledger.RoleAuditor, "auditor"), "")
-	got.want(t, 200, "")
-	if body := string(got.body); !strings.Contains(body, `"id":"`+d.Owner()+`"`) || !strings.Contains(body, `"runs_waiting":1`) {
-		t.Errorf("the replicas are %s", body)
 	}
 }
