@@ -77,63 +77,36 @@ func (d *fixture) prunes(before string) ledger.Pruned {
 
 func TestPruneAgainAndAgain(t *testing.T) {
 	d := newFixture(t)
-	dora := d.Approver("dora")
 	d.passes(3)
 	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	d.passes(2)
-	if done := d.prunes("2026-11-21T09:00:00Z"); done != (ledger.Pruned{}) || len(d.runs()) != 5 {
-		t.Errorf("before the first run: %+v, %d runs", done, len(d.runs()))
-	}
 	first := d.checkpoint()
-	holds := func() {
-		t.Helper()
-		if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &first}); err != nil {
-			t.Errorf("a checkpoint of before the prune: Verify() = %v", err)
-		}
-		other := first
-		other.Root[0]++
-		if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &other}); !errors.Is(err, ledger.ErrTampered) {
-			t.Errorf("a checkpoint with another root: Verify() = %v", err)
-		}
+	for _, c := range []struct {
+		name, before          string
+		entries, runs, remain int
+	}{
+		{"before-the-first-run", "2026-11-21T09:00:00Z", 0, 0, 5},
+		{"older-runs", "2026-11-21T09:10:00Z", 6, 3, 2},
+		{"once-more", "2026-11-21T09:10:00Z", 0, 0, 2},
+		{"everything", "2026-11-21T09:20:00Z", 4, 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.Clock.Set(t, "2026-11-21T09:20:00Z")
+			if done := d.prunes(c.before); int(done.Entries) != c.entries || int(done.Runs) != c.runs || len(d.runs()) != c.remain {
+				t.Errorf("%+v, %d runs are left", done, len(d.runs()))
+			}
+			if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &first}); err != nil {
+				t.Errorf("a checkpoint of before the prune: Verify() = %v", err)
+			}
+			other := first
+			other.Root[0]++
+			if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &other}); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("a checkpoint with another root: Verify() = %v", err)
+			}
+		})
 	}
-
-	if done := d.prunes("2026-11-21T09:10:00Z"); done.Entries != 6 || done.Runs != 3 || len(d.runs()) != 2 {
-		t.Errorf("the older runs: %+v, %d runs are left", done, len(d.runs()))
-	}
-	if done := d.prunes("2026-11-21T09:10:00Z"); done.Entries != 0 {
-		t.Errorf("once more: %+v", done)
-	}
-	holds()
-
-	held, s := d.hold(nil)
-	d.Clock.Set(t, "2026-11-21T09:20:00Z")
-	d.vote(held, dora, true)
-	if got, err := d.resume(held, world(s)); err != nil {
-		t.Fatalf("resume() = %+v, %v", got, err)
-	}
-	if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), dora.TokenID); err != nil {
-		t.Fatal(err)
-	}
-	d.Clock.Set(t, "2026-11-21T09:30:00Z")
-	d.passes(1)
-	if done := d.prunes("2026-11-21T09:20:00Z"); done.Runs != 2 {
-		t.Errorf("beside the held run: %+v", done)
-	}
-	if done := d.prunes("2026-11-21T09:30:00Z"); done.Runs != 1 {
-		t.Errorf("with the held run: %+v", done)
-	}
-	d.Clock.Set(t, "2026-11-21T10:00:00Z")
-	if done := d.prunes("2026-11-21T10:00:00Z"); done.Runs != 1 || len(d.runs()) != 0 {
-		t.Errorf("everything: %+v, %d runs are left", done, len(d.runs()))
-	}
-	holds()
-	// The beginning of the log, two events of the token, and the prunes.
-	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Entries != 7 || report.Blobs != 0 || report.Tokens != 1 {
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Entries != 3 || report.Blobs != 0 { // the log's first entry, and two prunes
 		t.Errorf("what is left of all: %+v, %v", report, err)
-	}
-	d.passes(1)
-	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 {
-		t.Errorf("and it goes on: %+v, %v", report, err)
 	}
 }
 
