@@ -126,6 +126,23 @@ type Run struct {
 	Unverified bool `json:"unverified,omitzero"` // the call was refused before a check of server, tool and arguments
 }
 
+// ReadRuns returns one page of the runs that a filter chooses. next is the id of its last run, after which the next page begins; empty on the
+// last page.
+func ReadRuns(r ledger.Reader, f ledger.Filter, size int) (runs []Run, next string, err error) {
+	f.Limit = size + 1 // one more row shows whether there is a next page
+	runs = []Run{}
+	for q, err := range r.Requests(f) {
+		if err != nil {
+			return nil, "", err
+		}
+		if len(runs) == size {
+			return runs, runs[size-1].Run, nil
+		}
+		runs = append(runs, NewRun(&q))
+	}
+	return runs, "", nil
+}
+
 // NewRun returns a run without its arguments.
 func NewRun(q *ledger.Request) Run {
 	return Run{

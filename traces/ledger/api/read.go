@@ -75,29 +75,16 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	f.Limit = limit
 	if after, given := c.query["after"]; given {
 		if !runID.MatchString(after) {
 			return answer{}, newProblem(QueryInvalid, "after must be the id of a run, as next says it")
 		}
 		f.After = after
 	}
-	want := f.Limit
-	f.Limit++ // one more row shows whether there is a next page
-	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
-	err = h.inTurn(c, func(r ledger.Reader) error {
-		out.Requests, out.Next = out.Requests[:0], ""
-		for q, err := range r.Requests(f) {
-			if err != nil {
-				return err
-			}
-			if len(out.Requests) == want {
-				out.Next = out.Requests[want-1].Run
-				break
-			}
-			out.Requests = append(out.Requests, present.NewRun(&q))
-		}
-		return nil
+	out := page{SchemaVersion: present.SchemaVersion}
+	err = h.inTurn(c, func(r ledger.Reader) (err error) {
+		out.Requests, out.Next, err = present.ReadRuns(r, f, limit)
+		return err
 	})
 	return jsonAnswer(out), err
 }

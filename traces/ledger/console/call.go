@@ -85,7 +85,8 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 	if err != nil {
 		return err
 	}
-	if c.Earlier.Runs, err = earlier(r, q); err != nil {
+	earlier := ledger.Filter{Actor: q.Actor, Task: q.Task, Before: q.Run, Newest: true}
+	if c.Earlier.Runs, _, err = present.ReadRuns(r, earlier, maxEarlier); err != nil {
 		return err
 	}
 	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
@@ -134,20 +135,8 @@ func (c *callView) compare(r ledger.Reader) error {
 	return nil
 }
 
-// maxEarlier bounds the earlier calls on a page.
+// maxEarlier bounds the earlier calls on a page: those by the same actor, and in the same task if the call has one.
 const maxEarlier = 10
-
-// earlier returns the last calls before a run by the same actor, and in the same task if it has one.
-func earlier(r ledger.Reader, run *present.Run) (all []present.Run, err error) {
-	f := ledger.Filter{Actor: run.Actor, Task: run.Task, Before: run.Run, Newest: true, Limit: maxEarlier}
-	for q, err := range r.Requests(f) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, present.NewRun(&q))
-	}
-	return all, nil
-}
 
 // vote casts the vote of a form.
 func (h *Handler) vote(v *visit) error {

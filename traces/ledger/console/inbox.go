@@ -35,7 +35,7 @@ func (h *Handler) inbox(v *visit) error {
 	body, after := inboxView{Newer: beforeID != ""}, int64(0)
 	err := h.read(v, &after, func(r ledger.Reader, now string) error {
 		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: beforeID, Newest: true}
-		runs, older, err := page(r, f)
+		runs, older, err := present.ReadRuns(r, f, pageSize)
 		if err != nil {
 			return err
 		}
@@ -78,21 +78,6 @@ func wait(v *visit, slot chan struct{}) error {
 	case <-v.r.Context().Done():
 		return v.r.Context().Err()
 	}
-}
-
-// page reads one page of runs. older is the id after which the next page begins.
-func page(r ledger.Reader, f ledger.Filter) (runs []present.Run, older string, err error) {
-	f.Limit = pageSize + 1
-	for q, err := range r.Requests(f) {
-		if err != nil {
-			return nil, "", err
-		}
-		if len(runs) == pageSize {
-			return runs, runs[pageSize-1].Run, nil
-		}
-		runs = append(runs, present.NewRun(&q))
-	}
-	return runs, "", nil
 }
 
 // A runList is a table of runs.
@@ -160,7 +145,7 @@ func (h *Handler) runs(v *visit) error {
 		status, body.Error = http.StatusBadRequest, err.Error()
 	} else if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
 		older := ""
-		if body.List.Runs, older, err = page(r, f); older != "" {
+		if body.List.Runs, older, err = present.ReadRuns(r, f, pageSize); older != "" {
 			next := url.Values{"before": {older}}
 			for _, name := range filters {
 				if given := query.Get(name); given != "" {
