@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/visible"
-	"pgfsm/policy"
 	"pgfsm/policy/condition"
 )
 
@@ -33,20 +32,14 @@ var formats = map[string]format{
 	"base-url":      {check: checkBaseURL},
 	"decide-url":    {check: checkDecideURL},
 	"expression":    {lines: true},
-	"header":        {check: checkHeaderName},
 	"history-query": {check: checkQuery},
-	"issuer":        {check: checkIssuer},
 	"ledger":        {check: checkLedger},
 	"lines":         {lines: true},
-	"origin":        {check: checkOrigin},
-	"path":          {check: checkPath},
 	"re2":           {check: checkPattern},
 	"references":    {check: checkReferences},
-	"resource":      {check: checkResource},
 	"secret-lines":  {lines: true, check: checkReferences},
-	"secure-url":    {check: checkHookURL},
+	"secure-url":    {check: checkSecureURL},
 	"server-url":    {check: checkURL},
-	"subject":       {check: checkSubject},
 	"visible":       {check: checkShown},
 }
 
@@ -56,13 +49,6 @@ func checkShown(s string) fault {
 		return fault{"holds characters that do not show, or begins or ends with a space", "remove them"}
 	}
 	return fault{}
-}
-
-func checkSubject(s string) fault {
-	if !policy.HasSubject(s) {
-		return fault{"is not ISSUER#SUBJECT, such as https://login.example.com#8f1c", "name requesters of no identity provider by actor"}
-	}
-	return checkShown(s)
 }
 
 func checkQuery(s string) fault {
@@ -80,27 +66,11 @@ func checkArgument(s string) fault {
 	return fault{}
 }
 
-// checkIssuer checks the form of an issuer (OpenID Connect Discovery 1.0 section 2).
-func checkIssuer(s string) fault {
-	f := checkHookURL(s)
-	if f == (fault{}) && strings.Contains(s, "?") {
-		return fault{"has a query", "write the issuer exactly as in the provider's tokens"}
-	}
-	return f
-}
-
 // checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which would match everything.
 func checkPattern(s string) fault {
 	if _, err := regexp.Compile(s); err != nil {
 		return fault{"is not RE2: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
 			"see https://github.com/google/re2/wiki/Syntax; in double quotes a backslash is written twice"}
-	}
-	return fault{}
-}
-
-func checkPath(s string) fault {
-	if strings.HasPrefix(s, "~") {
-		return fault{"begins with ~, which is not expanded", "write the whole path, or one from the folder of this file"}
 	}
 	return fault{}
 }
@@ -129,8 +99,8 @@ func checkURL(s string) fault {
 	return fault{}
 }
 
-// checkHookURL checks the URL of a web hook, or another to which secrets are sent.
-func checkHookURL(s string) fault {
+// checkSecureURL checks a URL to which secrets are sent.
+func checkSecureURL(s string) fault {
 	if f := checkURL(s); f != (fault{}) {
 		return f
 	}
@@ -140,30 +110,12 @@ func checkHookURL(s string) fault {
 	return fault{}
 }
 
-// checkResource checks a resource identifier (RFC 8707, section 2). An empty text means none.
-func checkResource(s string) fault {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return fault{}
-	case err != nil || !u.IsAbs() || strings.Contains(s, "#"):
-		return fault{"is not an absolute URI without a fragment", ""}
-	}
-	return checkShown(s)
-}
-
-// checkBaseURL checks the base URL of a model. Requests append to its path, so it must not have a query or fragment.
+// checkBaseURL checks the base URL of a model.
 func checkBaseURL(s string) fault {
-	if f := checkURL(s); f != (fault{}) {
-		return f
-	}
-	if strings.Contains(s, "?") {
-		return fault{"has a query", "remove ? and what follows it"}
-	}
 	if strings.HasSuffix(strings.TrimRight(s, "/"), "/chat/completions") {
 		return fault{"ends in /chat/completions, which pgfsm appends", "remove that"}
 	}
-	return fault{}
+	return checkURL(s)
 }
 
 // loopback reports whether a URL stays on this machine.
@@ -175,41 +127,10 @@ func loopback(u *url.URL) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// transportHeaders are set by the transport (RFC 9110, RFC 9112, MCP); other values would break it.
-var transportHeaders = []string{
-	"accept", "connection", "content-length", "content-type", "host", "last-event-id", "te", "trailer",
-	"transfer-encoding", "upgrade", "mcp-",
-}
-
-func checkHeaderName(s string) fault {
-	low := strings.ToLower(s)
-	for _, name := range transportHeaders {
-		if low == name || strings.HasSuffix(name, "-") && strings.HasPrefix(low, name) {
-			return fault{"is set by the transport", "remove it"}
-		}
-	}
-	return fault{}
-}
-
 // checkAddress checks the form of an address; [crossServe] checks who can reach it.
 func checkAddress(s string) fault {
 	if _, _, ok := splitAddress(s); !ok {
 		return fault{"is not HOST:PORT with a port from 0 to 65535", "write one like 127.0.0.1:9000"}
-	}
-	return fault{}
-}
-
-// checkOrigin checks a URL that is only a scheme, a host and a port.
-func checkOrigin(s string) fault {
-	f := checkURL(s)
-	u, err := url.Parse(s)
-	switch {
-	case f != (fault{}):
-		return f
-	case err != nil || u.Path != "" || strings.Contains(s, "?"):
-		return fault{"has more than a scheme, a host and a port", "write one like https://mcp.example.com, without / at the end"}
-	case u.Scheme != "https" && !loopback(u):
-		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
 }
@@ -247,29 +168,13 @@ func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
 	return netip.AddrPortFrom(address, uint16(port)), local, err == nil && !strings.ContainsAny(host, "[]:/")
 }
 
-// checkDecideURL checks the URL where approvers decide. It may have a fragment.
+// checkDecideURL checks the URL where approvers decide. It may have a fragment, and [RunID] after its host.
 func checkDecideURL(s string) fault {
-	plain := strings.ReplaceAll(s, RunID, "run")
-	if strings.ContainsAny(plain, "{}") || strings.Contains(s, "$"+RunID) {
+	if strings.ContainsAny(strings.ReplaceAll(s, RunID, ""), "{}") || strings.Contains(s, "$"+RunID) {
 		return fault{"has braces that are not those of {run_id}", "write {run_id} where the run's id belongs, or leave it out"}
 	}
-	base, _, _ := strings.Cut(plain, "#")
-	f := checkURL(base)
-	u, err := url.Parse(base)
-	switch {
-	case err == nil && u.User != nil:
-		return fault{f.problem, "remove it: agents see this URL"}
-	case f != (fault{}):
-		return f
-	}
-	if u.Scheme != "https" && !loopback(u) {
-		return fault{"is http and leaves this machine", "write https"}
-	}
-	_, behind, _ := strings.Cut(s, "://")
-	if host := behind[:strings.IndexAny(behind+"/", "/?#")]; strings.Contains(host, RunID) {
-		return fault{"has {run_id} in its host", "write it after the host"}
-	}
-	return fault{}
+	base, _, _ := strings.Cut(s, "#")
+	return checkSecureURL(base)
 }
 
 // durationRemedy is the remedy for a text that is not a duration.

@@ -129,39 +129,18 @@ func (c *client) references(n *node, p path) *node {
 	return &out
 }
 
-var clientReference = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)$`)
+var (
+	clientReference = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// clientVariable matches variables that clients (VS Code, Cursor, Claude) set themselves, and do not read from the environment.
-var clientVariable = regexp.MustCompile(
-	`^(workspace|file|relativeFile|user_config|(userHome|cwd|pathSeparator|execPath|__dirname)$)`)
+	// clientVariable matches variables that clients (VS Code, Cursor, Claude) set themselves, and do not read from the environment.
+	clientVariable = regexp.MustCompile(`\$\{(workspace|file|relativeFile|user_config|(userHome|cwd|pathSeparator|execPath|__dirname)\})`)
+)
 
+// ourReferences converts the references in a text of a client.
 func ourReferences(s string) (string, fault) {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "${")
-		b.WriteString(before)
-		if !found {
-			return b.String(), fault{}
-		}
-		if strings.HasSuffix(before, "$") {
-			return "", fault{"has a $${, which clients read in different ways", writeYourself}
-		}
-		inner, rest, closed := strings.Cut(rest, "}")
-		name := clientReference.FindStringSubmatch(inner)
-		if clientVariable.MatchString(inner) {
-			name = nil
-		}
-		switch {
-		case !closed:
-			return "", fault{"has a ${ that is never closed", ""}
-		case strings.Contains(inner, ":-"):
-			return "", fault{"has a default value for a variable that is not set, which is not supported",
-				"write ${NAME} and set the variable"}
-		case name == nil:
-			return "", fault{"has a ${…} that only the client can read",
-				"write ${env:NAME} and set the variable, or " + writeYourself}
-		}
-		b.WriteString("${" + fromEnv + ":" + name[1] + "}")
-		s = rest
+	others := clientReference.ReplaceAllString(s, "")
+	if strings.Contains(others, "${") || strings.Contains(s, "$${") || clientVariable.MatchString(s) {
+		return "", fault{"has a ${…} that only the client can read", "write ${env:NAME} and set the variable, or " + writeYourself}
 	}
+	return clientReference.ReplaceAllString(s, "$${env:$1}"), fault{}
 }

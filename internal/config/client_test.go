@@ -17,8 +17,8 @@ func TestOurReferences(t *testing.T) {
 		{"of-vs-code", "${env:TOKEN}", "${env:TOKEN}", ""},
 		{"several", "${A}/${env:B}$C", "${env:A}/${env:B}$C", ""},
 		{"variable-that-looks-like-the-clients", "${env:workspaceFolder}", "${env:workspaceFolder}", ""},
-		{"default", "${A:-b}", "", "default value"},
-		{"default-that-is-empty", "${A:-}", "", "default value"},
+		{"default", "${A:-b}", "", "only the client"},
+		{"default-that-is-empty", "${A:-}", "", "only the client"},
 		{"input", "${input:token}", "", "only the client"},
 		{"folder", "${workspaceFolder}/x", "", "only the client"},
 		{"folder-of-a-name", "${workspaceFolder:api}", "", "only the client"},
@@ -28,9 +28,9 @@ func TestOurReferences(t *testing.T) {
 		{"command", "${command:x}", "", "only the client"},
 		{"nothing", "${}", "", "only the client"},
 		{"nested", "${${A}}", "", "only the client"},
-		{"two-dollars", "$${A}", "", "$${"},
-		{"two-dollars-behind-a-reference", "${A}$${B}", "", "$${"},
-		{"open", "${A", "", "never closed"},
+		{"two-dollars", "$${A}", "", "only the client"},
+		{"two-dollars-behind-a-reference", "${A}$${B}", "", "only the client"},
+		{"open", "${A", "", "only the client"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, f := ourReferences(c.in)
@@ -60,7 +60,7 @@ func TestReadClientRefuses(t *testing.T) {
 		{"password-in-url", `{"url": "https://u:hidden@h.example"}`, "url holds a user name or password"},
 		{"header-over-plain-http", `{"url": "http://h.example", "headers": {"X-A": "hidden-1"}}`, "headers could be read on the way"},
 		{"header-twice", `{"url": "https://h.example", "headers": {"X-A": "hidden-1", "x-a": "hidden-2"}}`, `"x-a" appears twice`},
-		{"header-of-the-transport", `{"url": "https://h.example", "headers": {"Host": "hidden-1"}}`, "is set by the transport"},
+		{"header-of-the-transport", `{"url": "https://h.example", "headers": {"Host": "hidden-1"}}`, "that the transport does not set"},
 		{"disabled", `{"command": "a", "disabled": true}`, "it is disabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,51 +15,33 @@ import (
 // minRSABits is the shortest RSA key that RFC 7518 allows for signatures (section 3.3).
 const minRSABits = 2048
 
-const remedyPEM = "write ${file:PATH} of a file with an unencrypted private key in PEM"
-
 // parsePrivateKey reads the one private key of a PEM text: PKCS #8, or the older forms of OpenSSL. It ignores certificates and parameters
 // beside the key. No message repeats the text or an error of the parser.
 func parsePrivateKey(text string) (crypto.Signer, fault) {
 	var found *pem.Block
-	other := ""
 	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
 		switch {
-		case block.Type == "OPENSSH PRIVATE KEY":
-			return nil, fault{"is in the format of OpenSSH", "convert a copy of the file with ssh-keygen -p -m PKCS8 -f FILE"}
-		case block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
-			return nil, fault{"is encrypted, and pgfsm has no passphrase for it", remedyPEM}
 		case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
-			other = block.Type
 		case found != nil:
 			return nil, fault{"holds more than one private key", "keep the one whose public key the provider knows"}
 		default:
 			found = block
 		}
 	}
-	switch {
-	case found == nil && strings.HasSuffix(other, "PUBLIC KEY"):
-		return nil, fault{"is a public key", remedyPEM}
-	case found == nil && other == "CERTIFICATE":
-		return nil, fault{"is a certificate without its private key", remedyPEM}
-	case found == nil:
-		return nil, fault{"is not a private key in PEM", remedyPEM}
+	if found != nil {
+		for _, parse := range []func([]byte) (any, error){x509.ParsePKCS8PrivateKey, parsePKCS1, parseEC} {
+			if key, err := parse(found.Bytes); err == nil {
+				return usableKey(key)
+			}
+		}
 	}
-	key, err := parseBlock(found)
-	if err != nil {
-		return nil, fault{"is in PEM, but its content is not a private key", remedyPEM}
-	}
-	return usableKey(key)
+	return nil, fault{"is not an unencrypted private key in PEM",
+		"write ${file:PATH} of a file with one; ssh-keygen -p -m PKCS8 -f FILE converts a key of OpenSSH or without its passphrase"}
 }
 
-func parseBlock(b *pem.Block) (any, error) {
-	switch b.Type {
-	case "RSA PRIVATE KEY":
-		return x509.ParsePKCS1PrivateKey(b.Bytes)
-	case "EC PRIVATE KEY":
-		return x509.ParseECPrivateKey(b.Bytes)
-	}
-	return x509.ParsePKCS8PrivateKey(b.Bytes)
-}
+func parsePKCS1(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) }
+
+func parseEC(der []byte) (any, error) { return x509.ParseECPrivateKey(der) }
 
 func usableKey(key any) (crypto.Signer, fault) {
 	const remedy = "use an RSA, EC P-256 or Ed25519 key"

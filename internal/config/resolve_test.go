@@ -216,7 +216,6 @@ func privateKeys(t *testing.T) map[string]string {
 	out := map[string]string{"sec1": text("EC PRIVATE KEY", sec1, err)}
 	spki, err := x509.MarshalPKIXPublicKey(ec.Public())
 	out["public"] = text("PUBLIC KEY", spki, err)
-	out["public-of-rsa"] = text("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&wide.PublicKey), nil)
 	out["pkcs1"] = text("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(wide), nil)
 	out["ec"], out["rsa"] = pkcs8(ec, nil), pkcs8(wide, nil)
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
@@ -247,18 +246,16 @@ func TestResolvePrivateKey(t *testing.T) {
 		{"ed25519", keys["ed25519"], "EdDSA", "EdDSA", ""},
 		{"after-its-certificate", block("CERTIFICATE", "") + keys["ed25519"], "", "EdDSA", ""},
 		{"windows-lines", strings.ReplaceAll(keys["ec"], "\n", "\r\n"), "", "ES256", ""},
-		{"text", "hidden-1", "", "", at + "is not a private key in PEM"},
-		{"json-web-key", `{"kty":"EC","d":"` + hidden + `"}`, "", "", at + "is not a private key in PEM"},
-		{"cut-off", keys["ec"][:100], "", "", at + "is not a private key in PEM"},
+		{"text", "hidden-1", "", "", at + "is not an unencrypted private key in PEM"},
+		{"json-web-key", `{"kty":"EC","d":"` + hidden + `"}`, "", "", at + "is not an unencrypted private key in PEM"},
 		{"empty", "", "", "", at + "needs the file crm.key, which is empty"},
 		{"seven-bytes", "hidden1", "", "", at + "needs the file crm.key, which has 7 bytes"},
-		{"garbage-in-pem", block("PRIVATE KEY", ""), "", "", at + "is in PEM, but its content is not a private key"},
-		{"encrypted", block("ENCRYPTED PRIVATE KEY", ""), "", "", at + "is encrypted, and pgfsm has no passphrase for it"},
-		{"encrypted-by-openssl", block("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"), "", "", at + "is encrypted"},
-		{"of-openssh", block("OPENSSH PRIVATE KEY", ""), "", "", at + "is in the format of OpenSSH"},
-		{"public", keys["public"], "", "", at + "is a public key"},
-		{"public-of-rsa", keys["public-of-rsa"], "", "", at + "is a public key"},
-		{"certificate", block("CERTIFICATE", ""), "", "", at + "is a certificate without its private key"},
+		{"garbage-in-pem", block("PRIVATE KEY", ""), "", "", at + "is not an unencrypted private key in PEM"},
+		{"encrypted", block("ENCRYPTED PRIVATE KEY", ""), "", "", at + "is not an unencrypted private key in PEM"},
+		{"encrypted-by-openssl", block("RSA PRIVATE KEY", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"), "", "", at + "is not an unencrypted private key in PEM"},
+		{"of-openssh", block("OPENSSH PRIVATE KEY", ""), "", "", at + "is not an unencrypted private key in PEM"},
+		{"public", keys["public"], "", "", at + "is not an unencrypted private key in PEM"},
+		{"certificate", block("CERTIFICATE", ""), "", "", at + "is not an unencrypted private key in PEM"},
 		{"two-keys", keys["ec"] + keys["rsa"], "", "", at + "holds more than one private key"},
 		{"rsa-one-bit-too-short", keys["rsa-2047"], "", "", at + "is an RSA key of 2047 bits; it must have at least 2048"},
 		{"other-curve", keys["p384"], "", "", at + "is an EC key on P-384"},

@@ -263,7 +263,7 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + number(most) + " are accepted", ""}
 	case "unique":
 		return fault{"has " + quote(n.members[e.Details()["j"].(int)].value.text) + " twice", "keep one of them"}
-	case "string_gte", "string_lte", "enum", "pattern":
+	case "string_gte", "string_lte", "enum", "pattern", "number_not":
 		if n.kind == isText {
 			return s.fault(n.text, true)
 		}

@@ -26,7 +26,7 @@ import (
 // A keyword list of what a schema may say. The validator ignores unknown keywords, so a misspelled one would say nothing.
 var keywords = strings.Fields(`$schema $ref title description type properties required additionalProperties propertyNames definitions items
 	uniqueItems minItems maxItems minProperties maxProperties minLength maxLength pattern enum minimum maximum default examples format
-	writeOnly dependencies allOf anyOf if then x-minimum x-maximum`)
+	writeOnly dependencies allOf anyOf not if then x-minimum x-maximum`)
 
 // part is a part of a schema, as the pages show it.
 type part struct {

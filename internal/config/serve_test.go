@@ -29,7 +29,7 @@ func TestServeBounds(t *testing.T) {
 			`serve: {admin: "0.0.0.0:1", public_url: "https://mcp.example.com", tls: {cert: c, key: k}}`, "serve.admin_url is missing"},
 		{"tls-on-this-machine", "serve: {tls: {cert: c, key: k}}", "serve: {tls: {cert: c}}", "key"},
 		{"public-url", `serve: {public_url: "http://localhost:1"}`, `serve: {public_url: "http://mcp.example.com"}`, "is http and leaves this machine"},
-		{"public-url-alone", `serve: {public_url: "https://[::1]"}`, `serve: {public_url: "https://mcp.example.com/"}`, "has more than a scheme, a host and a port"},
+		{"public-url-alone", `serve: {public_url: "https://[::1]"}`, `serve: {public_url: "https://mcp.example.com/"}`, "is not a URL of a scheme, a host and a port"},
 		{"admin-url", `serve: {admin_url: "https://h:65535"}`, `serve: {admin_url: "https://u:p@h"}`, "user name or password"},
 		{"decide-url-of-this-machine", "serve: {decide_url: \"http://127.0.0.1:9464/{run_id}\"}",
 			"serve: {decide_url: \"http://192.0.2.1:9464/{run_id}\"}", "leaves this machine"},
