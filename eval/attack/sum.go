@@ -39,7 +39,7 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 		Format: Format, Machine: machine, Arms: arms,
 		Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{}, Tasks: []Task{}, Cases: []Outcome{},
 	}
-	inputs := canonical.NewHasher("evaluation inputs")
+	var inputs [][]byte
 	overall := &counted{seen: make(map[*unit]bool)}
 	var suites []*counted
 	for _, j := range cases {
@@ -52,7 +52,7 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 		suites[i].cases++
 		task := taskOf(j)
 		for _, u := range j.units {
-			inputs.Write([]byte(u.digest))
+			inputs = append(inputs, []byte(u.digest))
 			suites[i].add(u, task)
 			if overall.add(u, task) {
 				r.list(u)
@@ -61,7 +61,7 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 		}
 	}
 
-	r.Inputs = inputs.Digest()
+	r.Inputs = canonical.Sum("evaluation inputs", inputs...)
 	r.Overall = overall.section(arms)
 	for _, s := range suites {
 		r.Suites = append(r.Suites, s.section(arms))

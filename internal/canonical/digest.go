@@ -17,15 +17,13 @@ type Digest string
 // Sum returns the digest of a value of the given kind ("plan", "trace step", …) from its canonical bytes, in one or more
 // pieces. Values of different kinds never share a digest.
 func Sum(kind string, pieces ...[]byte) Digest {
-	h := NewHasher(kind)
+	h := sha256.New()
+	h.Write([]byte("pgfsm " + kind + "\x00"))
 	for _, piece := range pieces {
 		h.Write(piece)
 	}
-	return h.Digest()
+	return Digest(DigestPrefix + hex.EncodeToString(h.Sum(nil)))
 }
-
-// kindPrefix is hashed before the kind.
-const kindPrefix = "pgfsm "
 
 // SumOf returns the digest of the canonical form of v.
 func SumOf(kind string, v any) (Digest, error) {

@@ -77,7 +77,7 @@ func TestReadClientRefuses(t *testing.T) {
 		{"both-keys", `{"servers": {}, "mcpServers": {}}`, "has both mcpServers and servers"},
 		{"no-servers", `{"a": 1}`, "has no mcpServers"},
 		{"list", `{"mcpServers": []}`, "must be an object of names and values"},
-		{"server-twice", `{"mcpServers": {"a": {}, "a": {}}}`, "appears twice"},
+		{"server-twice", `{"mcpServers": {"a": {}, "a": {}}}`, "duplicate object member name"},
 		{"comment", "{\n// hidden\n}", "m.json:2:1: not JSON: invalid character '/' at start of value\n       the file is JSON without comments"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,30 +3,48 @@ package config
 import (
 	"bytes"
 	"errors"
+	"io"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/canonical"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing after it). It returns nil if the value cannot be
-// checked further.
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing after it). It returns nil if there is a fault.
 func (f *file) readJSON(text []byte) *node {
-	r := &jsonReader{file: f, text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
-	root, err := r.value(1)
-	if err != nil {
-		r.fault(err)
+	r := &jsonReader{text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text))}
+	if _, depth := canonical.Outline(text); depth > MaxDepth {
+		f.faultAt(r.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return nil
 	}
-	if rest := bytes.TrimLeft(text[r.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		f.faultAt(r.placeAt(len(text)-len(rest)), "", "remove it", "there is text after the JSON value")
+	if offset, problem := findJSONFault(text); problem != "" {
+		f.faultAt(r.placeAt(offset), "", "", "not JSON: %s", problem)
+		return nil
 	}
-	return root
+	return r.value()
 }
 
-var errTooDeep = errors.New("too deep")
+// findJSONFault returns the offset and the description of the first fault of a text; "" if it is strict JSON.
+func findJSONFault(text []byte) (offset int, problem string) {
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	err := dec.SkipValue()
+	if err == nil {
+		rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n")
+		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
+			return 0, ""
+		}
+		return len(text) - len(rest), "there is text after the value"
+	}
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return int(syntactic.ByteOffset), syntactic.Err.Error()
+	}
+	return len(text), "the value ends too early"
+}
 
+// A jsonReader reads a text that is strict JSON.
 type jsonReader struct {
-	file *file
 	text []byte
 	dec  *jsontext.Decoder
 	last *node // the scalar before
@@ -49,75 +67,42 @@ func (r *jsonReader) placeAt(offset int) place {
 }
 
 // token reads a token and its place.
-func (r *jsonReader) token() (jsontext.Token, place, error) {
+func (r *jsonReader) token() (jsontext.Token, place) {
 	rest := bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n,:")
 	t, err := r.dec.ReadToken()
 	if err != nil {
-		return t, place{}, err
+		panic("config: a text that was checked is not JSON: " + err.Error())
 	}
 	at := r.placeAt(len(r.text) - len(rest))
 	if r.last != nil {
 		r.last.until, r.last = at, nil
 	}
-	return t, at, nil
+	return t, at
 }
 
 var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList, '{': isMap}
 
-func (r *jsonReader) value(depth int) (*node, error) {
-	t, at, err := r.token()
-	if err != nil {
-		return nil, err
-	}
+func (r *jsonReader) value() *node {
+	t, at := r.token()
 	n := &node{kind: jsonKinds[t.Kind()], at: at}
-	if n.kind == isList || n.kind == isMap {
-		return n, r.members(n, depth)
+	if n.kind != isList && n.kind != isMap {
+		if r.last = n; n.kind != isNull {
+			n.text = t.String()
+		}
+		return n
 	}
-	if r.last = n; n.kind != isNull {
-		n.text = t.String()
-	}
-	return n, nil
-}
 
-func (r *jsonReader) members(n *node, depth int) error {
-	if depth > MaxDepth {
-		r.file.faultAt(n.at, "", "", "the file nests deeper than %d levels", MaxDepth)
-		return errTooDeep
-	}
-	seen := make(map[string]place)
-	for kind := r.dec.PeekKind(); kind != ']' && kind != '}'; kind = r.dec.PeekKind() {
+	for end := r.dec.PeekKind(); end != ']' && end != '}'; end = r.dec.PeekKind() {
 		var m member
 		if n.kind == isMap {
-			t, at, err := r.token()
-			if err != nil {
-				return err
-			}
-			m.key, m.at = t.String(), at
+			name, at := r.token()
+			m.key, m.at = name.String(), at
 		}
-		value, err := r.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		if m.value = value; n.kind == isList {
-			m.at = value.at
-		} else if !r.file.checkUnseen(seen, m.key, m.at) {
-			continue
+		if m.value = r.value(); n.kind == isList {
+			m.at = m.value.at
 		}
 		n.members = append(n.members, m)
 	}
-	_, err := r.dec.ReadToken()
-	return err
-}
-
-func (r *jsonReader) fault(err error) {
-	if errors.Is(err, errTooDeep) {
-		return
-	}
-	var syntactic *jsontext.SyntacticError
-	offset, problem := int(r.dec.InputOffset()), "the value ends too early"
-	if errors.As(err, &syntactic) {
-		offset, problem = int(syntactic.ByteOffset), syntactic.Err.Error()
-	}
-	r.offset, r.at = 0, place{1, 1}
-	r.file.faultAt(r.placeAt(offset), "", "", "not JSON: %s", problem)
+	r.token()
+	return n
 }

@@ -310,17 +310,21 @@ func (p *part) most() any {
 // TestStarter shows that the starter is valid as it is, and with everything switched on that is switched off in it, and
 // that every key is in it.
 func TestStarter(t *testing.T) {
-	full := bytes.ReplaceAll(config.Starter(), []byte("#-"), nil)
-	if bytes.Equal(full, config.Starter()) {
+	files, err := config.StarterFiles("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	starter := files[0].Text
+	full := bytes.ReplaceAll(starter, []byte("#-"), nil)
+	if bytes.Equal(full, starter) {
 		t.Fatal("nothing is switched off in the starter; the test shows nothing")
 	}
-	for name, yaml := range map[string][]byte{"as-it-is": config.Starter(), "all-switched-on": full} {
+	for name, yaml := range map[string][]byte{"as-it-is": starter, "all-switched-on": full} {
 		t.Run(name, func(t *testing.T) {
 			l, err := load(map[string]string{
-				"pgfsm.yaml": string(yaml), "allowlist.json": string(config.StarterAllowlist()),
+				"pgfsm.yaml": string(yaml), "allowlist.json": string(files[1].Text),
 				"schemas/policy-entry.json": "{}", "schemas/read-file.json": `{"type": "object"}`,
 				"grant.yaml": "version: 1\ntools: {}\n", "risk.yaml": "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
-				".mcp.json": `{"mcpServers": {"memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}`,
 			})
 			if err != nil {
 				t.Fatal(err)

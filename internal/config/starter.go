@@ -47,18 +47,13 @@ func Bundle(name string) (fs.FS, error) {
 	return fs.Sub(bundles, "bundles/"+name)
 }
 
-//go:embed starter.yaml
-var starter []byte
-
-//go:embed starter.json
-var starterAllowlist []byte
-
-// Starter returns the commented configuration that pgfsm init writes, with every key in it. It is valid without changes, with
-// [StarterAllowlist] beside it under the name allowlist.json, and connects to the demo servers.
-func Starter() []byte { return slices.Clone(starter) }
-
-// StarterAllowlist returns the allowlist that goes with [Starter]: the demo servers' tools that only read.
-func StarterAllowlist() []byte { return slices.Clone(starterAllowlist) }
+// The commented configuration that pgfsm init writes, with every key in it, and its allowlist: the demo servers' tools that only read.
+var (
+	//go:embed starter.yaml
+	starter []byte
+	//go:embed starter.json
+	starterAllowlist []byte
+)
 
 // A StarterFile is a file of a new configuration.
 type StarterFile struct {
@@ -66,10 +61,10 @@ type StarterFile struct {
 	Text []byte
 }
 
-// StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist second: [Starter] and, unless the name is
-// empty, a starter bundle, which the configuration then names.
+// StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist second. They are valid
+// without changes and connect to the demo servers. Unless the name is empty, a starter bundle is added, which the configuration then names.
 func StarterFiles(bundle string) ([]StarterFile, error) {
-	files := []StarterFile{{FileName, Starter()}, {"allowlist.json", StarterAllowlist()}, {"pgfsm.schema.json", Schema("pgfsm")}}
+	files := []StarterFile{{FileName, slices.Clone(starter)}, {"allowlist.json", starterAllowlist}, {"pgfsm.schema.json", Schema("pgfsm")}}
 	if bundle == "" {
 		return files, nil
 	}

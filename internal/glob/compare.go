@@ -1,7 +1,5 @@
 package glob
 
-import "strings"
-
 // Overlaps reports whether some text is matched by both a and b.
 func Overlaps(a, b *Glob) bool {
 	if a == nil || b == nil || a.pattern == "" || b.pattern == "" {
@@ -12,9 +10,6 @@ func Overlaps(a, b *Glob) bool {
 	}
 	if text, ok := b.Literal(); ok {
 		return a.Match(text)
-	}
-	if !strings.HasPrefix(a.prefix, b.prefix) && !strings.HasPrefix(b.prefix, a.prefix) {
-		return false
 	}
 	return compare(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
 		switch {
@@ -37,7 +32,7 @@ func Includes(a, b *Glob) bool {
 	if b == nil || b.pattern == "" {
 		return true
 	}
-	if a == nil || a.pattern == "" || !strings.HasPrefix(b.prefix, a.prefix) {
+	if a == nil || a.pattern == "" {
 		return false
 	}
 	if text, ok := b.Literal(); ok {

@@ -29,8 +29,6 @@ const (
 // nothing.
 type Glob struct {
 	pattern string
-	prefix  string // the part before the first wildcard
-	rest    string // the part behind prefix
 	tokens  []rune // the pattern, with one and star; in a run of wildcards the star is last
 }
 
@@ -53,10 +51,7 @@ func Compile(pattern string) (*Glob, error) {
 	case stars > MaxStars:
 		return nil, fmt.Errorf("the pattern has %d times *, more than %d", stars, MaxStars)
 	}
-	g := &Glob{pattern: pattern, prefix: pattern, tokens: make([]rune, 0, len(pattern))}
-	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
-		g.prefix, g.rest = pattern[:i], pattern[i:]
-	}
+	g := &Glob{pattern: pattern, tokens: make([]rune, 0, len(pattern))}
 	for _, r := range pattern {
 		last := len(g.tokens) - 1
 		behindStar := last >= 0 && g.tokens[last] == star
@@ -85,10 +80,10 @@ func (g *Glob) String() string {
 
 // Literal returns the only text that g matches, if it has no wildcard.
 func (g *Glob) Literal() (string, bool) {
-	if g == nil || g.pattern == "" || g.rest != "" {
+	if g == nil || g.pattern == "" || strings.ContainsAny(g.pattern, "*?") {
 		return "", false
 	}
-	return g.prefix, true
+	return g.pattern, true
 }
 
 // MatchesAll reports whether g matches every text.
@@ -97,23 +92,13 @@ func (g *Glob) MatchesAll() bool {
 }
 
 // Match reports whether g matches the whole of text. It allocates nothing and takes at most as many steps as the
-// lengths of text and pattern multiplied. A byte of text that is not UTF-8 counts as one character.
+// lengths of text and pattern multiplied. A byte of text that is not UTF-8 counts as one character. Where the pattern does not fit, Match
+// lets the last `*` match one character more.
 func (g *Glob) Match(text string) bool {
-	if g == nil || g.pattern == "" || !strings.HasPrefix(text, g.prefix) {
+	if g == nil || g.pattern == "" {
 		return false
 	}
-	s, p := text[len(g.prefix):], g.rest
-	switch p {
-	case "":
-		return s == ""
-	case "*":
-		return true
-	}
-	return wild(p, s)
-}
-
-// wild matches s against p. Where p does not fit, it lets the last `*` match one character more.
-func wild(p, s string) bool {
+	p, s := g.pattern, text
 	i, j := 0, 0
 	behindStar, taken := -1, 0 // the place behind the last `*` in p, and the end of its match in s
 	for j < len(s) {
