@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,13 +47,6 @@ func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
 			c.Resume()
 		}, 2*time.Minute + 10*time.Second},
 		{"paused-for-ever", func(c *Clock) { c.Pause() }, 5 * time.Minute},
-		{"paused-again-and-again", func(c *Clock) {
-			for range 10 {
-				c.Pause()
-				time.Sleep(time.Minute)
-				c.Resume()
-			}
-		}, 5 * time.Minute},
 		{"progress-while-paused", func(c *Clock) {
 			time.Sleep(9 * time.Second)
 			c.Pause()
@@ -134,29 +126,6 @@ func TestAnyPauses(t *testing.T) {
 				t.Fatalf("it was over after %s, want %s", over, want)
 			}
 		})
-	}
-}
-
-// The end, a pause and a stop may happen at once.
-func TestAClockInManyHands(t *testing.T) {
-	for range 200 {
-		ctx, c := New(t.Context(), Limits{Idle: time.Microsecond, Total: time.Millisecond})
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				c.Pause()
-				c.Progress()
-				c.Resume()
-			})
-		}
-		wg.Wait()
-		<-ctx.Done()
-		wg.Go(c.Stop)
-		wg.Go(c.Progress)
-		wg.Wait()
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Fatalf("Err() = %v, want %v", ctx.Err(), context.DeadlineExceeded)
-		}
 	}
 }
 

@@ -135,29 +135,6 @@ func fetch(tool, id string) string {
 	return message("tools/call", `"name":"`+kb+`__`+tool+`","arguments":{"policy_id":"`+id+`"},`)
 }
 
-// TestLimitsOfACaller: a call beyond the limit of its caller is refused with 429 before it is read, and is not recorded. Package ratelimit
-// shows what many callers get.
-func TestLimitsOfACaller(t *testing.T) {
-	s := newLimitedStage(t, nil, &config.Rate{Identity: rare(2)}, nil)
-	for _, user := range []string{"ann", "bob"} {
-		for i := range 3 {
-			status, text := s.as(user, "fetch_policy_entry", call)
-			if passed := status == http.StatusOK && strings.Contains(text, `"structuredContent"`); passed != (i < 2) {
-				t.Errorf("call %d of %s: status %d: %s", i, user, status, text)
-			}
-			if i == 2 && (status != http.StatusTooManyRequests || !strings.Contains(text, `"code":"rate_limited"`)) {
-				t.Errorf("the call beyond the limit of %s: status %d: %s, want 429 and rate_limited", user, status, text)
-			}
-		}
-	}
-	if s.calls() != 4 || s.runsOf(t) != 4 {
-		t.Errorf("the servers got %d calls and the ledger has %d runs, want 4", s.calls(), s.runsOf(t))
-	}
-	if got := s.counted(t, `pgfsm_limited_total{by="identity"}`); got != "2" {
-		t.Errorf("%s refusals are counted, want 2", got)
-	}
-}
-
 // TestLimitsOfServersAndTools: a call that a limit refuses has a result for the agent, makes no call and is not recorded. A call that no gate
 // lets through takes nothing from other callers.
 func TestLimitsOfServersAndTools(t *testing.T) {
@@ -168,8 +145,6 @@ func TestLimitsOfServersAndTools(t *testing.T) {
 	}{
 		{"tool", "tool", "The tool fetch_policy_entry of server mcp-policy-kb may have 1 call a minute. Send the call again in ",
 			config.Rate{Identity: noLimit(), Tools: toolLimit(kb, "fetch_policy_entry", rare(2))}, config.DenialsExplain},
-		{"server", "server", "The server mcp-policy-kb may have 1 call a minute. Send the call again in ",
-			config.Rate{Identity: noLimit(), Servers: config.Table[config.RateLimit]{{Name: kb, Value: rare(2)}}}, config.DenialsExplain},
 		{"opaque", "server", "A limit is used up. Send the call again in ",
 			config.Rate{Identity: noLimit(), Servers: config.Table[config.RateLimit]{{Name: kb, Value: rare(2)}}}, config.DenialsOpaque},
 	} {

@@ -39,55 +39,6 @@ func servers(t *testing.T, admin string) (s present.Servers) {
 	return s
 }
 
-// TestKnownServers: a service knows of each server what it last listed, or why it is down, since when, and the calls that it made.
-func TestKnownServers(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, nil)
-	o := s.options
-	o.Ledger = s.open()
-	mcp, admin := serve(t, newRunner(t, o), runner.ServiceOptions{
-		Store: s.memory.Open(), Agents: signedOn{ledger.RoleAgent}, People: signedOn{ledger.RoleAuditor},
-	})
-	before := servers(t, admin)
-	for _, one := range before.Servers {
-		if one.Status != present.ServerUnknown || one.Since != "" || len(one.Tools) > 0 {
-			t.Errorf("before any call: %+v", one)
-		}
-	}
-	if len(before.Servers) != len(o.Bundle.Content().Servers) {
-		t.Errorf("there are %d servers", len(before.Servers))
-	}
-	use := func() *present.Server {
-		t.Helper()
-		send(t, "POST", mcp+"/mcp", "Mcp-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: mcp-policy-kb__fetch_policy_entry", call)
-		all := servers(t, admin)
-		for i := range all.Servers {
-			if all.Servers[i].Server == "mcp-policy-kb" {
-				return &all.Servers[i]
-			}
-		}
-		t.Fatal("the server is not there")
-		return nil
-	}
-	got := use()
-	if got.Status != "up" || got.Since == "" || got.Asked == "" || got.Protocol == "" || got.Calls != 1 || got.Failures != 0 || len(got.Tools) == 0 {
-		t.Errorf("after a call: %+v", got)
-	}
-	if tool := got.Tools[0]; !tool.Allowed || tool.Name != "fetch_policy_entry" {
-		t.Errorf("the first tool is %+v, want the allowed one", tool)
-	}
-	if err := s.fleet.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got = use()
-	for got.Status != "down" { // until the gateway notices that the connection has ended, it calls by the former listing
-		got = use()
-	}
-	if got.Code == "" || got.Reason == "" || got.Since == "" || len(got.Tools) != 0 {
-		t.Errorf("after the server has ended: %+v", got)
-	}
-}
-
 // TestServiceWithoutServers: a service that makes no calls has no servers, and says so.
 func TestServiceWithoutServers(t *testing.T) {
 	t.Parallel()

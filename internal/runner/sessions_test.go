@@ -27,20 +27,12 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// memoScript is a stdio server whose one tool returns what the call before in the same session said.
-const memoScript = `last=nothing; while read -r line; do id=${line#*\"id\":}; id=${id%%,*}; case "$line" in ` +
-	`*initialize\"*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":` + memoHelloInShell + `}";; ` +
-	`*server/discover*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}";; ` +
-	`*tools/list*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"swap\",\"inputSchema\":{\"type\":\"object\",\"additionalProperties\":true}}]}}";; ` +
-	`*tools/call*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$last\"}]}}"; v=${line#*\"value\":\"}; last=${v%%\"*};; esac; done`
-
 const (
-	memoHello        = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"memo","version":"1"}}`
-	memoHelloInShell = `{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"memo\",\"version\":\"1\"}}`
-	memoTools        = `{"tools":[{"name":"swap","inputSchema":{"type":"object","additionalProperties":true}}]}`
+	memoHello = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"memo","version":"1"}}`
+	memoTools = `{"tools":[{"name":"swap","inputSchema":{"type":"object","additionalProperties":true}}]}`
 )
 
-// serveMemo is the same server over HTTP.
+// serveMemo is a server over HTTP whose one tool returns what the call before in the same session said.
 func serveMemo(t *testing.T) (url string) {
 	var mu sync.Mutex
 	last := make(map[string]string) // by session
@@ -120,69 +112,64 @@ func swaps(t *testing.T, r *runner.Runner, u *upstream.Upstreams, who gateway.Id
 // read, unless the operator says that everybody shares a session.
 func TestApprovedCallsOfTwoIdentities(t *testing.T) {
 	const mayBeEither = "a1 or nothing"
-	for _, transport := range []string{"stdio", "http"} {
-		for _, tt := range []struct {
-			name, sessions string
-			gateways       int
-			resume         bool // by command, not by a worker
-			want           []string
-		}{
-			{"identity", "identity", 1, false, []string{"nothing", "nothing", "a1"}},
-			{"session", "session", 1, false, []string{"nothing", "nothing", "a1"}},
-			{"one", "one", 1, false, []string{"nothing", "a1", "b1"}},
-			{"two-gateways", "identity", 2, false, []string{"nothing", "nothing", mayBeEither}},
-			{"resumed-by-command", "identity", 1, true, []string{"nothing", "nothing", "a1"}},
-		} {
-			t.Run(transport+"-"+tt.name, func(t *testing.T) {
-				t.Parallel()
-				server := fmt.Sprintf("type: stdio, command: /bin/sh, args: [-c, %q], sessions: %s", memoScript, tt.sessions)
-				if transport == "http" {
-					server = fmt.Sprintf("type: http, url: %q, sessions: %s", serveMemo(t), tt.sessions)
+	for _, tt := range []struct {
+		name, sessions string
+		gateways       int
+		resume         bool // by command, not by a worker
+		want           []string
+	}{
+		{"identity", "identity", 1, false, []string{"nothing", "nothing", "a1"}},
+		{"session", "session", 1, false, []string{"nothing", "nothing", "a1"}},
+		{"one", "one", 1, false, []string{"nothing", "a1", "b1"}},
+		{"two-gateways", "identity", 2, false, []string{"nothing", "nothing", mayBeEither}},
+		{"resumed-by-command", "identity", 1, true, []string{"nothing", "nothing", "a1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := fmt.Sprintf("type: http, url: %q, sessions: %s", serveMemo(t), tt.sessions)
+			memory := ledgertest.NewStore(t)
+			var r *runner.Runner
+			var o runner.Options
+			for range tt.gateways {
+				if o, r = memo(t, memory, server, ""); !tt.resume {
+					runs(t, o)
 				}
-				memory := ledgertest.NewStore(t)
-				var r *runner.Runner
-				var o runner.Options
-				for range tt.gateways {
-					if o, r = memo(t, memory, server, ""); !tt.resume {
-						runs(t, o)
-					}
-				}
-				l := open(t, memory)
-				alice := token(t, l, "alice@example.com", ledger.RoleApprover)
-				ann, bob := agent(t, l, "ann"), agent(t, l, "bob")
-				var got []string
-				for _, c := range []struct {
-					who   gateway.Identity
-					value string
-				}{{ann, "a1"}, {bob, "b1"}, {ann, "a2"}} {
-					swaps(t, r, o.Upstreams, c.who, c.value)
-					id := pending(t, l)
-					vote(t, l, id, request(t, l, id).Binding, alice, true)
-					if tt.resume {
-						if _, err := r.Resume(t.Context(), id, nil); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if q := ends(t, l, id); q.Status != ledger.Executed {
-						t.Fatalf("the call is %s: %s", q.Status, q.Reason)
-					}
-					status, err := r.Configured().Status(t.Context(), c.who, id)
-					if err != nil {
+			}
+			l := open(t, memory)
+			alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+			ann, bob := agent(t, l, "ann"), agent(t, l, "bob")
+			var got []string
+			for _, c := range []struct {
+				who   gateway.Identity
+				value string
+			}{{ann, "a1"}, {bob, "b1"}, {ann, "a2"}} {
+				swaps(t, r, o.Upstreams, c.who, c.value)
+				id := pending(t, l)
+				vote(t, l, id, request(t, l, id).Binding, alice, true)
+				if tt.resume {
+					if _, err := r.Resume(t.Context(), id, nil); err != nil {
 						t.Fatal(err)
 					}
-					got = append(got, string(status))
 				}
-				for i, want := range tt.want {
-					ok := strings.Contains(got[i], `"`+want+`"`)
-					if want == mayBeEither { // either gateway makes the call
-						ok = strings.Contains(got[i], `"a1"`) || strings.Contains(got[i], `"nothing"`)
-					}
-					if !ok {
-						t.Errorf("call %d returned %s, want what its caller said before: %s", i, got[i], want)
-					}
+				if q := ends(t, l, id); q.Status != ledger.Executed {
+					t.Fatalf("the call is %s: %s", q.Status, q.Reason)
 				}
-			})
-		}
+				status, err := r.Configured().Status(t.Context(), c.who, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, string(status))
+			}
+			for i, want := range tt.want {
+				ok := strings.Contains(got[i], `"`+want+`"`)
+				if want == mayBeEither { // either gateway makes the call
+					ok = strings.Contains(got[i], `"a1"`) || strings.Contains(got[i], `"nothing"`)
+				}
+				if !ok {
+					t.Errorf("call %d returned %s, want what its caller said before: %s", i, got[i], want)
+				}
+			}
+		})
 	}
 }
 

@@ -9,14 +9,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pgfsm/internal/telemetry"
@@ -116,31 +114,6 @@ func TestSpansFollowTheConventions(t *testing.T) {
 	}
 }
 
-// TestKeysAreThoseOfTheConventions compares the keys with the last package of OpenTelemetry that had them.
-func TestKeysAreThoseOfTheConventions(t *testing.T) {
-	r := otlptest.New(t)
-	tr, end := tracer(t, telemetry.OTLP{Endpoint: r.URL, Sample: 1})
-	tr.Called(tr.NewCall(), nil, telemetry.Operation{
-		Method: "tools/call", Server: "kb", Tool: "echo", ErrorType: "-32603", URL: "http://kb", RequestID: "1", Protocol: "2025-06-18", Begun: begun,
-	})
-	end()
-	var keys []string
-	for key := range otlptest.Attributes(r.Spans(t, 1)[0]) {
-		if !strings.HasPrefix(key, "pgfsm.") {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	want := []string{
-		string(semconv.ErrorTypeKey), string(semconv.GenAIOperationNameKey), string(semconv.GenAIToolNameKey), string(semconv.JSONRPCRequestIDKey),
-		string(semconv.McpMethodNameKey), string(semconv.McpProtocolVersionKey), string(semconv.NetworkTransportKey), string(semconv.RPCResponseStatusCodeKey),
-		string(semconv.ServerAddressKey), string(semconv.ServerPortKey),
-	}
-	if diff := cmp.Diff(want, keys); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // TestOneTrace: the agent's span is the parent of the request's, which is the parent of the call's. An approved call is a trace of its own, which links
 // to the request.
 func TestOneTrace(t *testing.T) {
@@ -207,21 +180,11 @@ func TestHostileParents(t *testing.T) {
 		{"none", "", "", false, ""},
 		{"state-without-parent", "", "a=1", false, ""},
 		{"upper-case", strings.ToUpper(agentParent), "", false, ""},
-		{"zero-trace", "00-" + strings.Repeat("0", 32) + "-" + agentSpan + "-01", "", false, ""},
-		{"zero-span", "00-" + agentTrace + "-" + strings.Repeat("0", 16) + "-01", "", false, ""},
-		{"version-ff", "ff" + agentParent[2:], "", false, ""},
-		{"trailing-text", agentParent + "-x", "", false, ""},
-		{"later-version", "01" + agentParent[2:] + "-x", "", true, ""},
 		{"later-version-of-one-megabyte", "01" + agentParent[2:] + "-" + strings.Repeat("0", 1<<20), "", false, ""},
 		{"line-end", agentParent + "\r\nX: y", "", false, ""},
-		{"not-ascii", strings.Replace(agentParent, "4", "４", 1), "", false, ""},
-		{"one-megabyte", strings.Repeat("0", 1<<20), "", false, ""},
-		{"one-megabyte-behind-a-good-one", agentParent + "-" + strings.Repeat("0", 1<<20), "", false, ""},
 		{"good-state", agentParent, "a=1,b@c=2", true, "a=1,b@c=2"},
 		{"bad-state", agentParent, "a=1,a=2", true, ""},
-		{"state-with-line-end", agentParent, "a=1\n", true, ""},
 		{"state-too-long", agentParent, "a=" + strings.Repeat("1", 255) + ",b=" + strings.Repeat("1", 254), true, ""},
-		{"state-of-one-megabyte", agentParent, strings.Repeat("a", 1<<20), true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := otlptest.New(t)
