@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/sha256"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,39 +69,20 @@ func (t *token) isFor(accepted ...[]string) bool {
 	return slices.ContainsFunc(slices.Concat(accepted...), func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
 }
 
-// access returns the request's access token as far as it does not depend on the endpoint. Only the signature and what follows from the
-// claims are remembered: the times are checked at each request.
+// access verifies the request's access token as far as it does not depend on the endpoint.
 func (p *Providers) access(r *http.Request) (*token, error) {
 	raw, ok := web.BearerToken(r)
 	if !ok || strings.HasPrefix(raw, ledgerPrefix) {
 		return nil, web.ErrNoCredentials
 	}
-	if len(raw) > maxTokenBytes {
-		return nil, errSize
-	}
-	sum := sha256.Sum256([]byte(raw))
-	if t, ok := p.verified.Get(sum); ok {
-		if err := t.claims.live(p.now()); err != nil {
-			p.verified.Remove(sum)
-			return nil, err
-		}
-		if s := t.provider.usable(); s != nil && s.digest == t.digest {
-			return t, nil
-		}
-	}
 	t, err := p.verify(r.Context(), raw)
-	if err == nil {
-		err = t.isAccess()
-	}
-	if err == nil {
-		err = t.identify()
-	}
 	if err != nil {
 		return nil, err
 	}
-	t.all = nil // the caller has all the claims that are needed
-	p.verified.Add(sum, t)
-	return t, nil
+	if err := t.isAccess(); err != nil {
+		return nil, err
+	}
+	return t, t.identify()
 }
 
 // verify returns a token whose signature and times are good. Tokens that fail without a key cause no fetch.
@@ -121,11 +101,11 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 	if u.header.KeyID == "" {
 		return nil, errKey
 	}
-	s, k, err := provider.lookup(ctx, u.header.KeyID)
+	_, k, err := provider.lookup(ctx, u.header.KeyID)
 	if err != nil {
 		return nil, err
 	}
-	return u.verify(provider, s, k)
+	return u.verify(provider, k)
 }
 
 // IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0 section 3.1.3.7). The nonce is that of

@@ -17,15 +17,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // DefaultMaxAge is the time for which fetched keys may be used if the issuer does not say.
 const DefaultMaxAge = time.Hour
-
-// cachedTokens bounds the verified tokens that are remembered.
-const cachedTokens = 4096
 
 // Issuer has the settings of an identity provider.
 type Issuer struct {
@@ -60,7 +55,6 @@ type Providers struct {
 	now      func() time.Time
 	all      []*provider // the providers in the order of the configuration
 	byIssuer map[string]*provider
-	verified *lru.Cache[[32]byte, *token] // access tokens by their SHA-256
 }
 
 // New returns the providers without a connection to any of them: a provider may be down when the service starts. Package config has checked
@@ -77,8 +71,7 @@ func New(o Options) *Providers {
 	}
 	client := *o.Client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	verified, _ := lru.New[[32]byte, *token](cachedTokens) // it fails for a size below 1 only
-	p := &Providers{client: &client, now: o.Now, byIssuer: map[string]*provider{}, verified: verified}
+	p := &Providers{client: &client, now: o.Now, byIssuer: map[string]*provider{}}
 	for _, issuer := range o.Issuers {
 		one := &provider{Issuer: issuer, client: &client, log: o.Log.With("issuer", issuer.URL), now: o.Now, turn: make(chan struct{}, 1)}
 		one.TokenTypes = nil

@@ -53,7 +53,7 @@ func TestRotatedKey(t *testing.T) {
 	}
 }
 
-// TestRemovedKey: the verified tokens of a key go with it.
+// TestRemovedKey: a token that was accepted before is refused after its key is removed.
 func TestRemovedKey(t *testing.T) {
 	fixture := newFixture(t)
 	old := fixture.Sign(nil)

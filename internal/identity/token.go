@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"slices"
@@ -104,11 +103,10 @@ func (t *texts) UnmarshalJSON(doc []byte) error {
 // token is a token with a good signature.
 type token struct {
 	provider *provider
-	digest   [sha256.Size]byte // the digest of the key set that verified it
 	typ      string
 	claims   claims
 	all      map[string]any // the claims again, for pointers
-	caller   web.Caller     // the caller of an access token, without roles; all requests share its identity
+	caller   web.Caller     // the caller of an access token, without roles
 }
 
 // unverified is a token whose form is good.
@@ -155,14 +153,14 @@ func parse(raw string) (*unverified, error) {
 }
 
 // verify checks the signature with a key of the provider.
-func (u *unverified) verify(p *provider, s *snapshot, k key) (*token, error) {
+func (u *unverified) verify(p *provider, k key) (*token, error) {
 	if !slices.Contains(k.algs, u.header.Algorithm) {
 		return nil, errKey
 	}
 	if _, err := u.jws.Verify(k.public); err != nil {
 		return nil, errSignature
 	}
-	t := &token{provider: p, digest: s.digest, typ: "jwt", claims: u.claims}
+	t := &token{provider: p, typ: "jwt", claims: u.claims}
 	if u.header.Type != "" { // RFC 7519 section 5.1: JWT may be left out, and Okta leaves it out
 		t.typ = mediaType(u.header.Type)
 	}
@@ -175,7 +173,7 @@ func (u *unverified) verify(p *provider, s *snapshot, k key) (*token, error) {
 // mediaType normalizes a value of typ (RFC 7515 section 4.1.9).
 func mediaType(typ string) string { return strings.TrimPrefix(strings.ToLower(typ), "application/") }
 
-// live checks the token's times. It has to be called at each use.
+// live checks the token's times.
 func (c *claims) live(now time.Time) error {
 	for _, at := range []*float64{c.Expires, c.NotBefore, c.IssuedAt, c.AuthTime} {
 		if at != nil && (*at < 0 || *at > 1<<40) {
