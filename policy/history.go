@@ -31,11 +31,6 @@ func (b *Bundle) Counts(server, tool string) bool {
 	return false
 }
 
-// AsksHistory reports whether a risk rule or policy asks about earlier calls, which only a ledger can answer.
-func (b *Bundle) AsksHistory() bool {
-	return len(b.risk.Programs().Asking()) > 0 || len(b.rules.Programs().Asking()) > 0
-}
-
 // checkQueries bounds the queries of all rules and policies together, because the globs may match one call with all of them.
 func (b *Bundle) checkQueries() error {
 	var all []condition.Query

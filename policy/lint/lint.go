@@ -148,7 +148,6 @@ func (l *linter) policies(c *rules.Content) {
 	l.notMonotonic(entries)
 	for _, e := range entries {
 		l.constants(e)
-		l.approvalDenied(e)
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
 			l.names(e.place, c.key, c.expression)

@@ -73,19 +73,3 @@ func (l *linter) unreachable(e *entry, by []*entry, unreached bool) {
 			"no call gets here: every call that this policy matches is decided before, by %s", deciders)
 	}
 }
-
-// approvalDenied finds a policy that never holds, because its deny applies first.
-func (l *linter) approvalDenied(e *entry) {
-	if e.ask == nil || e.deny == nil {
-		return
-	}
-	w := l.world(e)
-	questions := w.questionsOf(expressions(e)...)
-	without := *e
-	without.deny = nil
-	asks := func(e *entry) bool { return w.exists(questions, func() bool { return w.holds(e)&canTrue != 0 }) }
-	if !asks(e) && asks(&without) {
-		l.add(e.place, "require_approval_if", ApprovalUnreachable, "narrow deny",
-			"no call is ever held: wherever this is true, deny is true or fails, and denies")
-	}
-}

@@ -8,15 +8,7 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// Assess returns the risk of a call.
-func (m *Model) Assess(in *condition.Input) Assessment {
-	if in == nil {
-		return m.Judge(nil)
-	}
-	return m.Judge(condition.NewSubject(in))
-}
-
-// Judge is [Model.Assess] with a Subject that policies share, so that the arguments are decoded once. It sets what only
+// Judge returns the risk of a call. Policies share the subject, so that the arguments are decoded once. Judge sets what only
 // expressions of risk rules can name; it does not set the subject's risk.
 func (m *Model) Judge(subject *condition.Subject) Assessment {
 	switch {

@@ -46,7 +46,7 @@ func TestBudget(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, in := compile(t, tc.c), call(`{"n":5,"t":"abc"}`)
-			price, whole := need(m, in), m.Assess(in)
+			price, whole := need(m, in), m.Judge(condition.NewSubject(in))
 			if got := judge(m, in, price); !cmp.Equal(got, whole) || got.Spent != "" {
 				t.Errorf("with its price, %d: %s", price, cmp.Diff(whole, got))
 			}

@@ -180,9 +180,9 @@ func TestCompileAtTheLimits(t *testing.T) {
 	for i := range risk.MaxThresholds {
 		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: modes[len(modes)-1-i].Name, When: fmt.Sprintf("score >= %d.0", 900-i)})
 	}
-	a := compile(t, c).Assess(call(`{"p":1}`))
+	a := compile(t, c).Judge(fresh(`{"p":1}`))
 	if a.Mode != modes[len(modes)-1].Name || a.Score != risk.MaxScore || len(a.Contributions) != risk.MaxRules {
-		t.Errorf("Assess = %s, %d with %d contributions, want the top with %d", a.Mode, a.Score, len(a.Contributions), risk.MaxRules)
+		t.Errorf("Judge() = %s, %d with %d contributions, want the top with %d", a.Mode, a.Score, len(a.Contributions), risk.MaxRules)
 	}
 	if got := a.Contributions[3]; got.Failed != "" || got.Rule != c.Rules[3].ID {
 		t.Errorf("contribution 3 = %+v, want no failure", got)
@@ -211,7 +211,7 @@ func TestCompileReportsAllFaults(t *testing.T) {
 
 // TestCanonicalOrder holds the recorded types to package canonical's order of members.
 func TestCanonicalOrder(t *testing.T) {
-	a := compile(t, pred("n", "gt", "5")).Assess(call(`{}`))
+	a := compile(t, pred("n", "gt", "5")).Judge(fresh(`{}`))
 	if got, want := string(canonical.MustSorted(a)), string(canonical.MustMarshal(a)); got != want {
 		t.Errorf("Sorted = %s, want %s", got, want)
 	}

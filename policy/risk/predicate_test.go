@@ -21,8 +21,8 @@ const (
 // danger, one lowers from review to safe.
 func ask(tb testing.TB, predicates []risk.Predicate, args string) string {
 	tb.Helper()
-	raise := compile(tb, content(risk.Rule{Args: predicates, SetMode: "danger"})).Assess(call(args))
-	lower := compile(tb, content(risk.Rule{Args: predicates, SetMode: "safe"})).Assess(call(args))
+	raise := compile(tb, content(risk.Rule{Args: predicates, SetMode: "danger"})).Judge(fresh(args))
+	lower := compile(tb, content(risk.Rule{Args: predicates, SetMode: "safe"})).Judge(fresh(args))
 	failed := func(a risk.Assessment) bool { return len(a.Contributions) == 1 && a.Contributions[0].Failed != "" }
 	switch {
 	case raise.Mode == "danger" && lower.Mode == "safe" && !failed(raise) && !failed(lower):
@@ -234,16 +234,16 @@ func TestUnknownRaises(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.rule.Args = missing
-			a := compile(t, from(test.initial, content(test.rule))).Assess(call(`{}`))
+			a := compile(t, from(test.initial, content(test.rule))).Judge(fresh(`{}`))
 			if got := outcomeOf(a); got != test.want {
-				t.Errorf("Assess = %+v, want %+v", got, test.want)
+				t.Errorf("Judge() = %+v, want %+v", got, test.want)
 			}
 		})
 	}
 	t.Run("a-lower-score-does-not-replace", func(t *testing.T) {
 		m := compile(t, content(risk.Rule{ScoreExpr: "700"}, risk.Rule{Args: missing, ScoreExpr: "60"}))
-		if got, want := outcomeOf(m.Assess(call(`{}`))), (outcome{"review", 700, "a b!", "review review"}); got != want {
-			t.Errorf("Assess = %+v, want %+v", got, want)
+		if got, want := outcomeOf(m.Judge(fresh(`{}`))), (outcome{"review", 700, "a b!", "review review"}); got != want {
+			t.Errorf("Judge() = %+v, want %+v", got, want)
 		}
 	})
 }

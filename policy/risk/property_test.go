@@ -137,10 +137,10 @@ func falls(tb testing.TB, m *risk.Model, c risk.Content, args, hole string) (pro
 	level := func(mode string) int {
 		return slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == mode })
 	}
-	full := m.Assess(call(args))
+	full := m.Judge(fresh(args))
 	for _, less := range lessKnown(tb, args, hole) {
 		tried++
-		if got := m.Assess(call(less)); level(got.Mode) < level(full.Mode) || got.Score < full.Score {
+		if got := m.Judge(fresh(less)); level(got.Mode) < level(full.Mode) || got.Score < full.Score {
 			return fmt.Sprintf("%+v\n%s: %+v\n%s: %+v", c, args, full, less, got), tried
 		}
 	}
@@ -165,7 +165,7 @@ func TestLessKnowledgeIsNeverLessRisk(t *testing.T) {
 				t.Fatal(problem)
 			}
 			tried += n
-			for _, done := range m.Assess(call(args)).Contributions {
+			for _, done := range m.Judge(fresh(args)).Contributions {
 				if done.Failed != "" {
 					failed++
 				}

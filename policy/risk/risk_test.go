@@ -54,6 +54,9 @@ func call(args string) *condition.Input {
 	return &condition.Input{Server: "bank", Tool: "transfer", Env: "prod", Args: []byte(args), Now: "2026-01-02T03:04:05Z"}
 }
 
+// fresh is a call that nothing has judged.
+func fresh(args string) *condition.Subject { return condition.NewSubject(call(args)) }
+
 // outcome is what an assessment comes to, without sentences.
 type outcome struct {
 	Mode   string
@@ -133,9 +136,9 @@ func TestRules(t *testing.T) {
 			outcome{"danger", 90, "a set_mode_by_score set_mode_by_score", "safe review danger"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := outcomeOf(compile(t, test.content).Assess(call(test.args)))
+			got := outcomeOf(compile(t, test.content).Judge(fresh(test.args)))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("Assess(%s) (-want +got):\n%s", test.args, diff)
+				t.Errorf("Judge(%s) (-want +got):\n%s", test.args, diff)
 			}
 		})
 	}
@@ -188,9 +191,9 @@ func TestFailures(t *testing.T) {
 			risk.Var{Name: "k", Expr: "score"}), `{}`, outcome{"review", 51, "a b", "review review"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := compile(t, test.content).Assess(call(test.args))
+			a := compile(t, test.content).Judge(fresh(test.args))
 			if diff := cmp.Diff(test.want, outcomeOf(a)); diff != "" {
-				t.Errorf("Assess(%s) (-want +got):\n%s\n%+v", test.args, diff, a)
+				t.Errorf("Judge(%s) (-want +got):\n%s\n%+v", test.args, diff, a)
 			}
 		})
 	}
@@ -205,15 +208,13 @@ func TestNothingKnown(t *testing.T) {
 		got  risk.Assessment
 		want string
 	}{
-		{"zero-model", zero.Assess(call(`{}`)), "danger"},
-		{"nil-model", none.Assess(call(`{}`)), "danger"},
-		{"zero-model-nil-input", zero.Assess(nil), "danger"},
-		{"nil-input-own-ladder", m.Assess(nil), "wild"},
+		{"zero-model", zero.Judge(fresh(`{}`)), "danger"},
+		{"nil-model", none.Judge(fresh(`{}`)), "danger"},
 		{"nil-subject-own-ladder", m.Judge(nil), "wild"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if want := (outcome{test.want, risk.MaxScore, "!?", test.want}); outcomeOf(test.got) != want {
-				t.Errorf("Assess = %+v, want %+v", outcomeOf(test.got), want)
+				t.Errorf("Judge() = %+v, want %+v", outcomeOf(test.got), want)
 			}
 		})
 	}
@@ -225,7 +226,7 @@ func TestReasonsAndWhatPoliciesSee(t *testing.T) {
 		risk.Rule{ID: "calm", Args: arg("dry_run", "eq", "true"), SetMode: "safe", Reason: "A rehearsal."},
 		risk.Rule{ID: "sum", ScoreExpr: "vars.k", Reason: "By amount."},
 	), risk.Var{Name: "k", Expr: "args.amount / 10"}), risk.Threshold{Mode: "danger", When: "score > 500"}))
-	got := m.Assess(call(`{"amount":"much"}`))
+	got := m.Judge(fresh(`{"amount":"much"}`))
 	want := risk.Assessment{Mode: "danger", Score: 1000, Contributions: []risk.Contribution{
 		{Rule: "large", Matched: true, Mode: "danger", Score: 90, Reason: "A large transfer.",
 			Failed: `"amount" is a text, so gt is unknown; the rule counts as matched`},
@@ -241,16 +242,16 @@ func TestReasonsAndWhatPoliciesSee(t *testing.T) {
 		*failed = ""
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Assess (-want +got):\n%s", diff)
+		t.Errorf("Judge() (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(condition.Risk{Score: 1000, Mode: "danger", Rules: []string{"large", "sum"}}, got.Risk()); diff != "" {
 		t.Errorf("Risk() (-want +got):\n%s", diff)
 	}
-	raised := m.Assess(call(`{"amount":6000,"dry_run":false}`))
+	raised := m.Judge(fresh(`{"amount":6000,"dry_run":false}`))
 	if diff := cmp.Diff([]string{"large", "sum"}, raised.Risk().Rules); diff != "" {
 		t.Errorf("Risk().Rules of %+v (-want +got):\n%s", raised, diff)
 	}
-	lenient := m.Assess(call(`{"amount":6000,"dry_run":true}`))
+	lenient := m.Judge(fresh(`{"amount":6000,"dry_run":true}`))
 	last := lenient.Contributions[len(lenient.Contributions)-1]
 	if wantLast := (risk.Contribution{Rule: risk.ByScore, Matched: true, Mode: "danger", Score: 600, Reason: "score > 500"}); last != wantLast {
 		t.Errorf("last contribution = %+v, want %+v", last, wantLast)

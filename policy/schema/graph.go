@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -23,24 +24,10 @@ type node = jsonschema.Schema
 // pointerOf returns the JSON pointer of n in its document.
 func pointerOf(n *node) string {
 	_, fragment, _ := strings.Cut(n.Location, "#")
-	return percentDecoded(fragment)
-}
-
-func percentDecoded(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
+	if pointer, err := url.PathUnescape(fragment); err == nil {
+		return pointer
 	}
-	hex := func(c byte) int { return strings.IndexByte("0123456789ABCDEF", c) }
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) && hex(s[i+1]) >= 0 && hex(s[i+2]) >= 0 {
-			out = append(out, byte(hex(s[i+1])<<4|hex(s[i+2])))
-			i += 2
-			continue
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
+	return fragment
 }
 
 // A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in place if both ends
