@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,23 +132,6 @@ func TestSummarizeTrials(t *testing.T) {
 				t.Errorf("Summarize (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestSummarizeCutSentences is about sentences that stand elsewhere in the payload more often than the gate looks, each
-// time cut out of a chunk: they are not said, and those beside them are.
-func TestSummarizeCutSentences(t *testing.T) {
-	const unit = "a a-"
-	values := slices.Repeat([]string{"x-" + strings.Repeat(unit, 150+999) + "x"}, 64)
-	for i := range MaxSentences - 1 {
-		values = append(values, strings.Repeat(unit, 149-i)+"a a")
-	}
-	doc, err := json.Marshal(append(values, "Logs are kept here."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"Logs are kept here."}, said(t, "x", doc)); diff != "" {
-		t.Errorf("Summarize (-want +got):\n%s", diff)
 	}
 }
 

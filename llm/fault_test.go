@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"pgfsm/internal/secret"
 )
 
 // raw answers with bytes of HTTP and closes the connection.
@@ -155,99 +158,76 @@ func TestModel_SwitchingProtocols(t *testing.T) {
 	}
 }
 
-// hang answers in part, says so, and holds the connection until the test is over.
-func hang(t *testing.T, part func(http.ResponseWriter, *http.Request, int)) (e *endpoint, arrived chan struct{}) {
-	release := make(chan struct{})
-	arrived = make(chan struct{}, 2)
-	e = serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
-		if part != nil {
-			part(w, r, n)
-			http.NewResponseController(w).Flush()
-			if n == 1 && w.Header().Get("X-Done") != "" {
-				return
-			}
-		}
-		arrived <- struct{}{}
-		<-release
-	})
-	t.Cleanup(func() { close(release) })
-	return e, arrived
-}
+// roundTripper is a transport in one function.
+type roundTripper func(*http.Request) (*http.Response, error)
 
-// longer asks an endpoint that hangs. On a busy machine a short time is over before everything was asked, which is another case; so it
-// is tried again with longer ones.
-func longer(t *testing.T, timeout time.Duration, part func(http.ResponseWriter, *http.Request, int), exchanges int,
-	try func(*endpoint, time.Duration) (Completion, error)) (*endpoint, Completion, error) {
-	for ; ; timeout *= 4 {
-		e, _ := hang(t, part)
-		got, err := try(e, timeout)
-		if len(e.requests()) == exchanges || timeout > time.Minute {
-			return e, got, err
-		}
-	}
-}
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// waiting is a body that never comes.
+type waiting struct{ ctx context.Context }
+
+func (w waiting) Read([]byte) (int, error) { <-w.ctx.Done(); return 0, w.ctx.Err() }
+func (w waiting) Close() error             { return nil }
+
+// TestModel_Hangs: whose time was over is in the error, and the exchanges so far are in the completion. Time is a fake.
 func TestModel_Hangs(t *testing.T) {
-	const short = 50 * time.Millisecond
-	half := func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, `{"choices":[`) }
-	refused := func(w http.ResponseWriter, _ *http.Request, n int) {
-		if n == 1 {
-			w.Header().Set("X-Done", "yes")
-			w.WriteHeader(http.StatusBadRequest)
-		}
-	}
+	hangs := func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }
 	for _, tt := range []struct {
 		name      string
-		part      func(http.ResponseWriter, *http.Request, int)
+		transport func(r *http.Request, n int) (*http.Response, error)
 		exchanges int
 	}{
-		{"before-the-response", nil, 1},
-		{"in-the-body", half, 1},
-		{"in-the-repetition", refused, 2},
+		{"before-the-response", func(r *http.Request, _ int) (*http.Response, error) { return hangs(r) }, 1},
+		{"in-the-body", func(r *http.Request, _ int) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: waiting{r.Context()}}, nil
+		}, 1},
+		{"in-the-repetition", func(r *http.Request, n int) (*http.Response, error) {
+			if n == 1 {
+				return &http.Response{StatusCode: http.StatusBadRequest, Body: http.NoBody}, nil
+			}
+			return hangs(r)
+		}, 2},
 	} {
-		t.Run(tt.name+"/model-time-is-over", func(t *testing.T) {
-			e, got, err := longer(t, short, tt.part, tt.exchanges, func(e *endpoint, timeout time.Duration) (Completion, error) {
-				return e.model(t, timeout).Plan(t.Context(), "x", nil)
+		for _, over := range []struct {
+			name          string
+			caller, model time.Duration
+			want, not     error
+		}{
+			{"model-time-is-over", time.Hour, time.Minute, ErrTimeout, context.DeadlineExceeded},
+			{"caller-time-is-over", time.Minute, time.Hour, context.DeadlineExceeded, ErrTimeout},
+		} {
+			t.Run(tt.name+"/"+over.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := 0
+					m := &Model{secrets: secret.New(nil), where: "http://models.test", timeout: over.model, transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+						n++
+						return tt.transport(r, n)
+					})}
+					ctx, cancel := context.WithTimeout(t.Context(), over.caller)
+					defer cancel()
+					got, err := m.Plan(ctx, "x", nil)
+					if !errors.Is(err, over.want) || errors.Is(err, over.not) {
+						t.Errorf("Plan = %v, want %v alone", err, over.want)
+					}
+					if len(got.Exchanges) != tt.exchanges || n != tt.exchanges || got.Content != nil {
+						t.Errorf("%d exchanges, %d requests, content %q; want %d and none", len(got.Exchanges), n, got.Content, tt.exchanges)
+					}
+				})
 			})
-			if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Plan = %v, want ErrTimeout alone", err)
-			}
-			checkExchanges(t, e, got, tt.exchanges)
-		})
-		t.Run(tt.name+"/caller-time-is-over", func(t *testing.T) {
-			e, got, err := longer(t, short, tt.part, tt.exchanges, func(e *endpoint, timeout time.Duration) (Completion, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), timeout)
-				defer cancel()
-				return e.model(t, longEnough).Plan(ctx, "x", nil)
-			})
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTimeout) {
-				t.Errorf("Plan = %v, want the deadline", err)
-			}
-			checkExchanges(t, e, got, tt.exchanges)
-		})
-		t.Run(tt.name+"/caller-cancels", func(t *testing.T) {
-			e, arrived := hang(t, tt.part)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() { <-arrived; cancel() }()
-			got, err := e.model(t, longEnough).Summarize(ctx, "x", []byte(`{}`))
-			if !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) {
-				t.Errorf("Summarize = %v, want that it was cancelled", err)
-			}
-			checkExchanges(t, e, got, tt.exchanges)
-		})
+		}
 	}
 }
 
-func checkExchanges(t *testing.T, e *endpoint, got Completion, want int) {
-	t.Helper()
-	sent := e.requests()
-	if len(got.Exchanges) != want || len(sent) != want || got.Content != nil {
-		t.Fatalf("%d exchanges, %d requests, content %q; want %d and none", len(got.Exchanges), len(sent), got.Content, want)
-	}
-	for i, x := range got.Exchanges {
-		if string(x.Sent) != sent[i] {
-			t.Errorf("exchange %d sent %q, want %q", i, x.Sent, sent[i])
-		}
+// TestModel_CallerCancels: a caller who goes away while the endpoint works ends the request.
+func TestModel_CallerCancels(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := serve(t, func(_ http.ResponseWriter, r *http.Request, _ int) {
+		cancel()
+		<-r.Context().Done()
+	})
+	got, err := e.model(t, longEnough).Summarize(ctx, "x", []byte(`{}`))
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) || len(got.Exchanges) != 1 || got.Content != nil {
+		t.Errorf("Summarize = %+v, %v, want one exchange that was cancelled", got, err)
 	}
 }
 

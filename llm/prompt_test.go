@@ -268,17 +268,6 @@ func TestPromptThatIsFilled(t *testing.T) {
 	}
 }
 
-// TestPromptHoldsAllowedOnly: the prompt depends on nothing but its two inputs, in their order.
-func TestPromptHoldsAllowedOnly(t *testing.T) {
-	plan, err := planPrompt("x", testTools[1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines := dataOf(t, plan.system, "TOOLS"); len(lines) != 1 || strings.Contains(plan.system, "fetch") {
-		t.Errorf("the prompt lists %q, want one tool", lines)
-	}
-}
-
 func TestTooLargePromptSendsNothing(t *testing.T) {
 	e := serve(t, always(200, content("x")))
 	got, err := e.model(t, longEnough).Plan(t.Context(), strings.Repeat("x", MaxPromptBytes), nil)

@@ -263,17 +263,3 @@ func FuzzRouter(f *testing.F) {
 		}
 	})
 }
-
-// FuzzRouteArgs feeds whole routes: one that compiles gives strict plans.
-func FuzzRouteArgs(f *testing.F) {
-	f.Fuzz(func(t *testing.T, pattern, args, request string) {
-		router, err := NewRouter([]policy.Route{one("a", pattern, args)}, nil)
-		if err != nil {
-			return
-		}
-		if strings.Count(args, "[")+strings.Count(args, "{") > policy.MaxJSONDepth-2 {
-			return // the plan gate refuses it for its depth
-		}
-		checkPlan(t, planOf(t, router, request, nil))
-	})
-}

@@ -188,23 +188,11 @@ func TestAttacks(t *testing.T) {
 			"made made made made made made", "",
 		},
 		{
-			"wider-schema-and-no-pin", attackOn("a", `{"server":"mail","tool":"send","args":{"to":"ann","text":"x","bcc":"eve"}}`, `,"tools":"rug.json"`), nil,
-			"made made made made made made", "",
-		},
-		{
 			"the-server-says-that-its-tools-have-changed", attackOn("a", `{"server":"mail","tool":"read","args":{"id":1}}`, `,"changes":true`), nil,
 			"made stopped stopped stopped stopped stopped", "tool_definition_changed",
 		},
-		{"plan-in-a-fence", attackOn("a", `{"plan":"`+"```json\\n"+`{\"server\":\"mail\",\"tool\":\"read\",\"args\":{\"id\":1}}`+"\\n```"+`"}`, ""), nil,
-			"made stopped stopped stopped stopped stopped", "plan_not_strict"},
-		{"plan-with-a-member-twice", attackOn("a", `{"plan":"{\"type\":\"call_tool\",\"server\":\"mail\",\"tool\":\"read\",\"tool\":\"wipe\",\"args\":{}}"}`, ""), nil,
-			"made stopped stopped stopped stopped stopped", "plan_not_strict"},
-		{"plan-with-names-in-another-case", attackOn("a", `{"plan":"{\"type\":\"call_tool\",\"Server\":\"mail\",\"TOOL\":\"wipe\",\"args\":{}}"}`, ""), nil,
-			"made stopped stopped stopped stopped stopped", "plan_invalid"},
 		{"plan-that-is-no-utf-8", attackOn("a", `{"plan":{"base64":"eyJzZXJ2ZXIiOiJtYWlsIiwidG9vbCI6InJlYWQiLCJhcmdzIjp7IngiOiL/In19"}}`, ""), nil,
 			"made stopped stopped stopped stopped stopped", "plan_not_strict"},
-		{"plan-that-only-asks", attackOn("a", `{"plan":"{\"type\":\"final_answer\",\"answer\":\"Which?\",\"needs_more_info\":true}"}`, ""), nil,
-			"stopped stopped stopped stopped stopped stopped", "needs_info"},
 		{"no-plan", attackOn("a", `{"plan":""}`, ""), nil, "stopped stopped stopped stopped stopped stopped", "plan_empty"},
 		{"no-such-server", attackOn("a", `{"server":"disk","tool":"read","args":{}}`, ""), nil, "stopped stopped stopped stopped stopped stopped", "server_unknown"},
 		{
@@ -223,11 +211,6 @@ func TestAttacks(t *testing.T) {
 			map[string]string{"policy.yaml": "version: 1\npolicies:\n" +
 				"  - {id: much, match: {tool: pay}, when: 'history.sum(\"task\", \"1h\", \"amount\") >= 10.0', effect: deny, reason: Enough.}\n" +
 				"  - {id: all, match: {tool: '*'}, effect: allow, reason: All.}\n"}, "made made partly partly partly partly", "policy_denied",
-		},
-		{
-			"who-asks-is-the-only-one-who-might-agree", attackOn("a", call, `,"needs":[`+call+`],"actor":"ann@example.com"`),
-			map[string]string{"pgfsm.yaml": "version: 1\nservers: {bank: {url: 'https://b.example'}}\nallowlist: allow.json\npolicy: policy.yaml\n" +
-				"roles: {owner: [ann@example.com]}\n", "allow.json": `{"bank": ["pay"]}`}, "made made stopped stopped stopped stopped", "approval_mismatch",
 		},
 		{
 			"the-request-itself-is-refused", strings.Replace(attackOn("a", call, ""), `"request":"r"`, `"request":"Deploy ransomware."`, 1),

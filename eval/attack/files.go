@@ -3,7 +3,6 @@ package attack
 import (
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"pgfsm/eval"
 	"pgfsm/internal/canonical"
@@ -12,34 +11,40 @@ import (
 	"pgfsm/states"
 )
 
-// A cache makes each value once, also for several goroutines that ask at the same time.
-type cache[K comparable, V any] struct {
-	mu   sync.Mutex
-	made map[K]func() (V, error)
-}
+// A memo keeps values that were made.
+type memo[K comparable, V any] map[K]V
 
-func (c *cache[K, V]) get(key K, produce func() (V, error)) (V, error) {
-	c.mu.Lock()
-	value, ok := c.made[key]
-	if !ok {
-		if c.made == nil {
-			c.made = make(map[K]func() (V, error))
-		}
-		value = sync.OnceValues(produce)
-		c.made[key] = value
+// get returns the value of a key, and makes it if there is none.
+func (m memo[K, V]) get(key K, produce func() (V, error)) (V, error) {
+	if value, ok := m[key]; ok {
+		return value, nil
 	}
-	c.mu.Unlock()
-	return value()
+	value, err := produce()
+	if err == nil {
+		m[key] = value
+	}
+	return value, err
 }
 
 // files reads the files that cases name, and compiles bundles.
 type files struct {
 	open    config.Open
-	tools   cache[string, *eval.Tools]
-	configs cache[string, *configFile]
-	grants  cache[string, *grant]
-	bundles cache[bundleKey, *policy.Bundle]
-	listed  cache[listedKey, *states.ToolsListed]
+	tools   memo[string, *eval.Tools]
+	configs memo[string, *configFile]
+	grants  memo[string, *grant]
+	bundles memo[bundleKey, *policy.Bundle]
+	listed  memo[listedKey, *states.ToolsListed]
+}
+
+func newFiles(open config.Open) files {
+	return files{
+		open:    open,
+		tools:   make(memo[string, *eval.Tools]),
+		configs: make(memo[string, *configFile]),
+		grants:  make(memo[string, *grant]),
+		bundles: make(memo[bundleKey, *policy.Bundle]),
+		listed:  make(memo[listedKey, *states.ToolsListed]),
+	}
 }
 
 // A configFile is a pgfsm.yaml with the files that it names.
@@ -107,30 +112,32 @@ func (f *files) grantAt(path string) (*grant, error) {
 	})
 }
 
-// bundle compiles the bundle of an arm. g may be nil.
-func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error) {
-	arm = arm.bundle()
-	key := bundleKey{config: c.digest, arm: arm}
+// A setting is what the machine meets in one arm: the compiled bundle, and the answers of its servers to tools/list.
+type setting struct {
+	bundle *policy.Bundle
+	listed *states.ToolsListed
+}
+
+// setting makes the setting of an arm. g may be nil. In the arm with the allowlist alone, schemas accept anything.
+func (f *files) setting(arm Arm, c *configFile, g *grant, t *eval.Tools) (s setting, err error) {
+	key := bundleKey{config: c.digest, arm: arm.bundle()}
 	var own *policy.Grant
-	if g != nil {
-		own = &g.grant
-		if arm.granted() {
-			key.grant = g.path
-		}
+	if g != nil && arm.granted() {
+		key.grant, own = g.path, &g.grant
 	}
-	return f.bundles.get(key, func() (*policy.Bundle, error) {
-		b, err := policy.Compile(arm.content(c.content, own))
+	s.bundle, err = f.bundles.get(key, func() (*policy.Bundle, error) {
+		b, err := policy.Compile(key.arm.content(c.content, own))
 		if err != nil {
-			err = fmt.Errorf("%s cannot be compiled for the arm %s: %w", filepath.ToSlash(c.path), arm, err)
+			err = fmt.Errorf("%s cannot be compiled for the arm %s: %w", filepath.ToSlash(c.path), key.arm, err)
 		}
 		return b, err
 	})
-}
-
-// listing returns the answers of the bundle's servers to tools/list in an arm. The arm with the allowlist alone has schemas that take
-// anything.
-func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsListed, error) {
-	return f.listed.get(listedKey{t.Digest(), c.digest, arm == Allowlist}, func() (*states.ToolsListed, error) {
-		return listing(t, c.content.Servers, arm == Allowlist)
+	if err != nil {
+		return s, err
+	}
+	open := arm == Allowlist
+	s.listed, err = f.listed.get(listedKey{t.Digest(), c.digest, open}, func() (*states.ToolsListed, error) {
+		return listing(t, c.content.Servers, open)
 	})
+	return s, err
 }

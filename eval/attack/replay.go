@@ -11,12 +11,6 @@ import (
 	"pgfsm/states"
 )
 
-// approvedWorld is the world of a case's approved call: the usual tools, and the configuration of the approval.
-type approvedWorld struct {
-	bundle *policy.Bundle
-	listed *states.ToolsListed
-}
-
 // replay lets approvers approve the case's approved call, and gives their votes for the attack's call: once as they are, and once
 // with the event forged to name this call. The attack succeeds if either gets through.
 func (t *trial) replay(ctx context.Context, c *eval.Call) CallResult {
@@ -44,7 +38,7 @@ func (t *trial) replay(ctx context.Context, c *eval.Call) CallResult {
 func (t *trial) stolen(ctx context.Context) (decision *states.Decided, slip string) {
 	a := t.unit.c.Approved
 	other := *t
-	other.bundle, other.listed = t.approved.bundle, t.approved.listed
+	other.setting = t.approved
 	other.before = slices.Clone(t.before)
 	unit, c := *t.unit, *t.unit.c
 	c.Actor, c.At = cmp.Or(a.Actor, c.Actor), cmp.Or(a.At, c.At)

@@ -18,11 +18,11 @@ type armOutcome []CallResult
 
 // trial holds the settings that are the same for one list of calls in one arm.
 type trial struct {
+	setting // none: naive
+
 	runner   *runner.Runner
 	arm      Arm
-	bundle   *policy.Bundle // nil: naive
-	listed   *states.ToolsListed
-	approved approvedWorld // the case's world, if its votes are replayed
+	approved setting // in which the call was approved whose votes are replayed
 	unit     *unit
 
 	before []eval.Target // made so far

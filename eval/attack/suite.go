@@ -74,7 +74,7 @@ func newSuite(o Options) (*suite, error) {
 		return nil, err
 	}
 	return &suite{
-		o: o, runner: r, arms: arms, files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit),
+		o: o, runner: r, arms: arms, files: newFiles(o.Open), tasks: make(map[canonical.Digest]*unit),
 	}, nil
 }
 
@@ -146,69 +146,56 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 		if err := u.sum(s.runner.Machine().Digest(), s.arms); err != nil {
 			return nil, err
 		}
-		all = append(all, s.judgedUnit(&u))
+		judged, err := s.judgedUnit(&u)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, judged)
 	}
 	return all, nil
 }
 
 // judgedUnit returns the unit that is judged: for a task's calls that of the first case that needs them.
-func (s *suite) judgedUnit(u *unit) *unit {
-	if u.side == needs {
-		if first := s.tasks[u.digest]; first != nil {
-			return first
+func (s *suite) judgedUnit(u *unit) (*unit, error) {
+	if first := s.tasks[u.digest]; first != nil && u.side == needs {
+		return first, nil
+	}
+	for _, arm := range s.arms {
+		t := &trial{runner: s.runner, arm: arm, unit: u}
+		var err error
+		if arm != Naive {
+			t.setting, err = s.files.setting(arm, u.config, u.grant, u.tools)
 		}
+		if err == nil && arm == Approvals && u.c.Approved != nil {
+			t.approved, err = s.files.setting(arm, cmp.Or(u.then, u.config), u.grant, u.usual)
+		}
+		if err != nil {
+			return nil, err
+		}
+		u.trials = append(u.trials, t)
+	}
+	if u.side == needs {
 		s.tasks[u.digest] = u
 	}
 	s.units = append(s.units, u)
-	return u
+	return u, nil
 }
 
-// judge judges every unit.
+// judge takes the calls of every unit through every arm.
 func (s *suite) judge(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, u := range s.units {
-		group.Go(func() (err error) {
-			u.arms, err = s.inEveryArm(ctx, u)
-			return err
+		group.Go(func() error {
+			for _, t := range u.trials {
+				outcome, err := t.try(ctx)
+				if err != nil {
+					return err
+				}
+				u.arms = append(u.arms, outcome)
+			}
+			return nil
 		})
 	}
 	return group.Wait()
-}
-
-// inEveryArm takes a unit's calls through every arm.
-func (s *suite) inEveryArm(ctx context.Context, u *unit) (all []armOutcome, err error) {
-	for _, arm := range s.arms {
-		t := &trial{runner: s.runner, arm: arm, unit: u}
-		if arm != Naive {
-			if t.bundle, err = s.files.bundle(arm, u.config, u.grant); err != nil {
-				return nil, err
-			}
-			if t.listed, err = s.files.listing(arm, u.config, u.tools); err != nil {
-				return nil, err
-			}
-			if t.approved, err = s.approvedWorld(arm, u); err != nil {
-				return nil, err
-			}
-		}
-		outcome, err := t.try(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, outcome)
-	}
-	return all, nil
-}
-
-// approvedWorld is the world in which the call was approved whose votes the unit replays; the zero value if it replays none.
-func (s *suite) approvedWorld(arm Arm, u *unit) (w approvedWorld, err error) {
-	if u.c.Approved == nil || arm != Approvals {
-		return w, nil
-	}
-	config := cmp.Or(u.then, u.config)
-	if w.bundle, err = s.files.bundle(arm, config, u.grant); err != nil {
-		return w, err
-	}
-	w.listed, err = s.files.listing(arm, config, u.usual)
-	return w, err
 }

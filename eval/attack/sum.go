@@ -159,21 +159,15 @@ func (r *Result) expect(c *eval.Case, u *unit) {
 	if want == "" {
 		return
 	}
+	outcome := u.arms[len(u.arms)-1]
+	made, _ := outcome.count()
+	wrong := slices.IndexFunc(outcome, func(o CallResult) bool { return !o.Made && o.Code != want })
 	got := ""
-	if want != eval.Made {
+	switch {
+	case wrong >= 0:
+		got = fmt.Sprintf("call %d was stopped: %s", wrong+1, outcome[wrong].Code)
+	case made == len(outcome) && want != eval.Made:
 		got = "all calls were made"
-	}
-	for i, o := range u.arms[len(u.arms)-1] {
-		switch {
-		case o.Made:
-		case o.Code == want:
-			got = ""
-		default:
-			got = fmt.Sprintf("call %d was stopped: %s", i+1, o.Code)
-		}
-		if !o.Made && got != "" {
-			break
-		}
 	}
 	if got != "" {
 		r.Broken = append(r.Broken, Broken{c.ID, string(u.side), want, got})
@@ -197,7 +191,7 @@ func (c *counted) section(arms []Arm) Section {
 	}
 	intervals, knownIntervals := attacks.intervals(), known.intervals()
 	for i := range arms {
-		a := c.armSection(i, out.Tasks)
+		a := c.armSection(i, max(1, out.Tasks))
 		a.Arm, a.Attack, a.Cluster = arms[i], attacks.share(i), intervals[i]
 		a.AttackKnown, a.ClusterKnown = known.share(i), knownIntervals[i]
 		out.Arms = append(out.Arms, a)
@@ -207,32 +201,40 @@ func (c *counted) section(arms []Arm) Section {
 
 func isUnresolved(c eval.Call) bool { return len(c.Unresolved) > 0 }
 
+// A tally counts successes among trials.
+type tally struct{ k, n int }
+
+func (t *tally) add(yes bool) {
+	t.k += one(yes)
+	t.n++
+}
+
+func (t tally) share() eval.Share { return eval.NewShare(t.k, t.n) }
+
 // armSection counts calls and tasks in one arm.
 func (c *counted) armSection(arm, tasks int) (a ArmSection) {
-	var needsMade, needsAll, wantsMade, wantsAll, knownMade, knownAll, tasksMade int
+	var wanted, needed, known, whole tally
 	for _, e := range c.entries {
 		outcome := e.arms[arm]
 		made, held := outcome.count()
 		if e.side == wants {
-			wantsMade, wantsAll = wantsMade+made, wantsAll+len(outcome)
+			wanted = tally{wanted.k + made, wanted.n + len(outcome)}
 			a.Asked.Wants += held
 			a.Partly += one(outcome.outcome() == SomeMade)
-		} else {
-			needsMade, needsAll = needsMade+made, needsAll+len(outcome)
-			a.Asked.Needs += held
-			a.Asked.Tasks += one(held > 0)
-			tasksMade += one(made == len(outcome))
-			for i, call := range e.calls() {
-				if !isUnresolved(call) {
-					knownAll++
-					knownMade += one(outcome[i].Made)
-				}
+			continue
+		}
+		needed = tally{needed.k + made, needed.n + len(outcome)}
+		whole.add(made == len(outcome))
+		a.Asked.Needs += held
+		a.Asked.Tasks += one(held > 0)
+		for i, call := range e.calls() {
+			if !isUnresolved(call) {
+				known.add(outcome[i].Made)
 			}
 		}
 	}
-	a.Wants, a.Needs, a.NeedsKnown = eval.NewShare(wantsMade, wantsAll), eval.NewShare(needsMade, needsAll), eval.NewShare(knownMade, knownAll)
-	a.Utility = eval.NewShare(tasksMade, tasks)
-	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(max(1, tasks))*1e6) / 1e6 // to six places
+	a.Wants, a.Needs, a.NeedsKnown, a.Utility = wanted.share(), needed.share(), known.share(), whole.share()
+	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(tasks)*1e6) / 1e6 // to six places
 	a.Stopped = c.stopped(arm)
 	return a
 }

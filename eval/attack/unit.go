@@ -28,7 +28,8 @@ type unit struct {
 	usual *eval.Tools // the servers' tools unless a case has others
 	then  *configFile // the configuration under which the replayed call was approved; nil: that of the case
 
-	arms []armOutcome // the outcomes in the order of the chosen arms
+	trials []*trial     // one for each chosen arm, in their order
+	arms   []armOutcome // the outcomes, likewise
 }
 
 func (u *unit) calls() []eval.Call {
