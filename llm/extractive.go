@@ -20,6 +20,7 @@ const (
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
 	MinSentenceWords = evidence.MinWords      // for sentences without a digit: shorter values are ids, codes, names and labels
 	proseWords       = 5                      // a text of so many words without an end mark counts as a sentence too
+	maxSearched      = 1 << 20                // bytes of text that are searched for sentences
 	maxTrials        = 1024                   // sentences that the gate is asked about, so that unfit ones cannot buy work
 )
 
@@ -31,8 +32,8 @@ const (
 // search result echoes its query) and every object whose "status" is NOT_FOUND are skipped. If no sentence is left, it returns
 // {"items":[]}, which the gate refuses.
 //
-// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, and the gate is
-// asked about at most 1,024 sentences alone.
+// The time is linear in the payload: the gate reads it at most [MaxSentences] times. Sentences are looked for in the first values of
+// together 1 MiB, and the gate is asked about at most 1,024 of them alone.
 type Extractive struct{}
 
 // Summarize returns the bytes of one strict JSON object {"items":[{"claim","evidence"}…]}. Payloads that are not strict JSON have no
@@ -48,8 +49,11 @@ func (Extractive) Summarize(ctx context.Context, request string, typed []byte) (
 // firstSentences returns the first sentences of the values that the gate locks by themselves. request is in lower case.
 func firstSentences(request string, values []string) []evidence.Item {
 	items := []evidence.Item{}
-	trials := 0
+	trials, searched := 0, 0
 	for _, value := range values {
+		if searched += len(value); searched > maxSearched {
+			return items
+		}
 		for _, s := range sentences(value) {
 			item := evidence.Item{Claim: strings.Join(strings.Fields(s), " "), Evidence: s}
 			if len(s) > MaxSentenceBytes || !isSentence(s) || slices.Contains(items, item) || strings.Contains(request, strings.ToLower(s)) {
