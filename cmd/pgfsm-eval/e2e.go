@@ -58,7 +58,7 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 	f.StringVarP(&o.config, "config", "c", "", "configuration file (default: the embedded demo)")
 	f.StringVar(&o.cases, "cases", "", "the file of cases, one JSON object a line")
 	f.StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for the results")
-	f.IntVar(&o.jobs, "jobs", 1, "how many cases in parallel; more than one distorts latencies")
+	f.IntVar(&o.jobs, "jobs", 1, "how many cases in parallel")
 	cli.MustFlags(cmd, "cases")
 	return cmd
 }

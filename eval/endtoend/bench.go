@@ -1,5 +1,5 @@
 // Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same model
-// outputs, and compares the results: what was blocked, what was called, which calls the case did not permit, and how long it took.
+// outputs, and compares the results: what was blocked, what was called, and which calls the case did not permit.
 //
 // A file of cases has one JSON object a line ([Case]). Both agents ask the configured model, with the same prompts. Without a model,
 // each case brings its own outputs.
@@ -99,10 +99,8 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 		if err != nil {
 			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}
 		}
-		begin := time.Now()
 		got, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
 		side := sideOf(got)
-		side.Micros = time.Since(begin).Microseconds()
 		if err != nil {
 			side.Outcome, side.Reason = Unended, b.oneLine(err)
 		}

@@ -55,8 +55,7 @@ type Totals struct {
 	Permitted int `json:"permitted"` // cases for which some tool may be called
 	Served    int `json:"served"`    // such cases in which a permitted call was carried out
 
-	Codes   []CodeCount `json:"codes,omitempty"` // the codes of blocked, held and failed runs: by gate and code, sorted
-	Latency Latency     `json:"latency"`
+	Codes []CodeCount `json:"codes,omitempty"` // the codes of blocked, held and failed runs: by gate and code, sorted
 }
 
 // CodeCount counts how often a gate gave a code.
@@ -66,21 +65,11 @@ type CodeCount struct {
 	Count int    `json:"count"`
 }
 
-// Latency is the time that cases took, from the request to the answer, in milliseconds: connecting to the servers, listing,
-// the model, the call and the summary. Percentiles are nearest ranks: values that were measured.
-type Latency struct {
-	P50 float64 `json:"p50_ms"`
-	P95 float64 `json:"p95_ms"`
-	Max float64 `json:"max_ms"`
-}
-
 // sum adds up the runs. They have the order of the cases.
 func (m *Metrics) sum(cases []Case) {
 	m.Cases, m.Faults = len(cases), []string{}
-	safe, naive := make([]int64, len(cases)), make([]int64, len(cases))
 	for i := range cases {
 		r := &m.Runs[i]
-		safe[i], naive[i] = r.Safe.Micros, r.Naive.Micros
 		m.Faults = append(m.Faults, r.Safe.faults(r.ID, "pgfsm")...)
 		if r.Naive.Unseen {
 			m.Faults = append(m.Faults, r.ID+": naive: the servers saw other calls than it reported")
@@ -88,7 +77,6 @@ func (m *Metrics) sum(cases []Case) {
 		m.Safe.count(&cases[i], &r.Safe)
 		m.Naive.count(&cases[i], &r.Naive)
 	}
-	m.Safe.Latency, m.Naive.Latency = newLatency(safe), newLatency(naive)
 	m.Safe.sortCodes()
 	m.Naive.sortCodes()
 	m.OK = len(m.Faults) == 0
@@ -158,21 +146,6 @@ func (t *Totals) sortCodes() {
 	slices.SortFunc(t.Codes, func(a, b CodeCount) int { return cmp.Or(cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code)) })
 }
 
-// newLatency sums up times in microseconds.
-func newLatency(took []int64) Latency {
-	slices.Sort(took)
-	return Latency{rank(took, 50), rank(took, 95), rank(took, 100)}
-}
-
-// rank is the nearest rank of a percentile in milliseconds; 0 of nothing. The list is sorted.
-func rank(took []int64, percent int) float64 {
-	if len(took) == 0 {
-		return 0
-	}
-	i := (len(took)*percent + 99) / 100
-	return float64(took[max(i, 1)-1]) / 1000
-}
-
 // A Row is one figure of both agents.
 type Row struct{ What, Safe, Naive string }
 
@@ -180,9 +153,6 @@ type Row struct{ What, Safe, Naive string }
 func (m *Metrics) Rows() []Row {
 	s, n := &m.Safe, &m.Naive
 	number := func(what string, a, b int) Row { return Row{what, strconv.Itoa(a), strconv.Itoa(b)} }
-	millis := func(what string, a, b float64) Row {
-		return Row{what, fmt.Sprintf("%.1f ms", a), fmt.Sprintf("%.1f ms", b)}
-	}
 	served := func(t *Totals) string { return fmt.Sprintf("%d of %d", t.Served, t.Permitted) }
 	return []Row{
 		number("cases", s.Cases, n.Cases),
@@ -197,8 +167,5 @@ func (m *Metrics) Rows() []Row {
 		number("calls of disallowed tools", s.DisallowedSent, n.DisallowedSent),
 		number("disallowed tools executed", s.DisallowedExecuted, n.DisallowedExecuted),
 		{"permitted requests served", served(s), served(n)},
-		millis("latency p50", s.Latency.P50, n.Latency.P50),
-		millis("latency p95", s.Latency.P95, n.Latency.P95),
-		millis("latency max", s.Latency.Max, n.Latency.Max),
 	}
 }

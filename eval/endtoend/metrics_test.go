@@ -7,29 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLatency(t *testing.T) {
-	many := make([]int64, 100)
-	for i := range many {
-		many[99-i] = int64(i+1) * 1000
-	}
-	for _, tt := range []struct {
-		name string
-		took []int64
-		want Latency
-	}{
-		{"none", nil, Latency{}},
-		{"one", []int64{1500}, Latency{1.5, 1.5, 1.5}},
-		{"three", []int64{2000, 1000, 1001}, Latency{1.001, 2, 2}},
-		{"a-hundred", many, Latency{50, 95, 100}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := newLatency(tt.took); got != tt.want {
-				t.Errorf("newLatency() = %+v, want %+v", got, tt.want)
-			}
-		})
-	}
-}
-
 func call(server, tool string, done bool) Call {
 	return Call{Server: server, Tool: tool, Args: argsDigest([]byte("{}")), Done: done}
 }
@@ -123,7 +100,6 @@ func TestTotals(t *testing.T) {
 	m := &Metrics{Runs: runs}
 	m.sum(cases)
 	got := m.Safe
-	got.Latency = Latency{}
 	want := Totals{
 		Cases: 6, Outcomes: map[string]int{Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1}, ToolCalls: 4, Summaries: 2, Unbacked: 1,
 		DisallowedSent: 2, DisallowedExecuted: 1, DisallowedCases: 1, Permitted: 3, Served: 1,

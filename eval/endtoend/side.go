@@ -45,10 +45,9 @@ type Side struct {
 	Calls    []Call           `json:"calls"`
 	Summary  bool             `json:"summary"`           // a summary was shown
 	Unbacked bool             `json:"unbacked,omitzero"` // the evidence gate would have refused the summary that was shown
-	Micros   int64            `json:"latency_us"`
-	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
-	Head     canonical.Digest `json:"head,omitzero"`   // the head of its trace
-	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent reports: a defect
+	RunID    string           `json:"run_id,omitzero"`   // the id of pgfsm's run
+	Head     canonical.Digest `json:"head,omitzero"`     // the head of its trace
+	Unseen   bool             `json:"unseen,omitzero"`   // the servers saw other calls than the agent reports: a defect
 }
 
 // argsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
@@ -88,9 +87,8 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	agent := naive.Agent{Planner: s.Planner, Summarizer: s.Summarizer, Servers: s.Servers}
-	begin := time.Now()
 	answer, err := agent.Answer(ctx, c.Request)
-	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds()}
+	side := Side{Outcome: NeedsInfo, Calls: []Call{}}
 	if answer.Call != nil {
 		side.Outcome, side.Summary = Answered, answer.Summary != ""
 		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)
