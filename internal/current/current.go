@@ -2,66 +2,52 @@
 // caller that replaces a value learns when its last user is done.
 package current
 
-import "sync/atomic"
+import "sync"
 
 // A Value has a current value. It is safe for concurrent use.
-type Value[T any] struct{ now atomic.Pointer[Held[T]] }
+type Value[T any] struct {
+	mu  sync.RWMutex // held while a user is counted, so that nobody gets a value that was replaced
+	now *Held[T]
+}
 
-// Held is a value and the number of its users.
+// Held is a value in use.
 type Held[T any] struct {
 	Value T
-	users atomic.Int64 // counts the users, and one more while the value is current; 0: it was replaced and is unused
-	idle  chan struct{}
+	users sync.WaitGroup
 }
 
 // New returns a Value.
-func New[T any](v T) *Value[T] {
-	c := new(Value[T])
-	c.now.Store(newHeld(v))
-	return c
-}
-
-func newHeld[T any](v T) *Held[T] {
-	h := &Held[T]{Value: v, idle: make(chan struct{})}
-	h.users.Store(1)
-	return h
-}
+func New[T any](v T) *Value[T] { return &Value[T]{now: &Held[T]{Value: v}} }
 
 // Load returns the current value without using it: it may be replaced and closed at any moment.
-func (c *Value[T]) Load() T { return c.now.Load().Value }
+func (c *Value[T]) Load() T {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.now.Value
+}
 
 // Acquire returns the current value for a user. The user calls Release.
 func (c *Value[T]) Acquire() *Held[T] {
-	for {
-		if h := c.now.Load(); h.acquire() {
-			return h
-		}
-	}
-}
-
-// acquire counts a user. It reports false if the value was replaced and is idle.
-func (h *Held[T]) acquire() bool {
-	for {
-		n := h.users.Load()
-		if n == 0 {
-			return false
-		}
-		if h.users.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.now.users.Add(1)
+	return c.now
 }
 
 // Release ends a use.
-func (h *Held[T]) Release() {
-	if h.users.Add(-1) == 0 {
-		close(h.idle)
-	}
-}
+func (h *Held[T]) Release() { h.users.Done() }
 
 // Replace makes v the current value. Idle is closed when the former value has no users any more.
 func (c *Value[T]) Replace(v T) (former T, idle <-chan struct{}) {
-	h := c.now.Swap(newHeld(v))
-	h.Release()
-	return h.Value, h.idle
+	c.mu.Lock()
+	before := c.now
+	c.now = &Held[T]{Value: v}
+	c.mu.Unlock()
+
+	unused := make(chan struct{})
+	go func() {
+		defer close(unused)
+		before.users.Wait()
+	}()
+	return before.Value, unused
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"pgfsm/internal/canonical"
@@ -253,66 +254,63 @@ func (s *Service) warnings() []string {
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var all sync.WaitGroup
-	var errs [5]error
-	if s.worker != nil {
-		all.Go(func() { s.worker.Run(ctx) })
-		all.Go(func() { s.sender.Run(ctx) })
-	}
 	defer context.AfterFunc(ctx, func() { s.reload.ended.Store(true) })()
-	if i := s.runner.Configured().Identity; i != nil {
-		all.Go(func() { i.Providers.Run(ctx) })
-	}
-	if w := s.options.Checkpoints; w != nil {
-		all.Go(func() {
-			if err := w.Run(ctx); err != nil {
-				errs[4] = useless(err)
-				stop()
-			}
+	var parts errgroup.Group
+	start := func(part func() error) { // the service ends with this part
+		parts.Go(func() error {
+			defer stop()
+			return part()
 		})
 	}
+
+	var helpers sync.WaitGroup
+	if s.worker != nil {
+		helpers.Go(func() { s.worker.Run(ctx) })
+		helpers.Go(func() { s.sender.Run(ctx) })
+	}
+	if i := s.runner.Configured().Identity; i != nil {
+		helpers.Go(func() { i.Providers.Run(ctx) })
+	}
 	o := &s.options
+	if w := o.Checkpoints; w != nil {
+		start(func() error { return useless(w.Run(ctx)) })
+	}
 	if l := s.runner.options.Ledger; l != nil {
-		all.Go(func() {
+		start(func() error {
 			select {
 			case err := <-l.Useless():
-				errs[3] = useless(err)
-				stop()
+				return useless(err)
 			case <-ctx.Done():
+				return nil
 			}
 		})
 	}
 	if o.MCP != nil {
-		all.Go(func() {
-			defer stop()
-			errs[0] = s.gateway.Serve(ctx, o.MCP)
-		})
+		start(func() error { return s.gateway.Serve(ctx, o.MCP) })
 	}
 	if o.Stdio != nil {
-		all.Go(func() {
-			defer stop()
-			errs[1] = s.gateway.ServeStdio(ctx, o.Stdio.In, o.Stdio.Out, o.Stdio.Client)
-		})
+		start(func() error { return s.gateway.ServeStdio(ctx, o.Stdio.In, o.Stdio.Out, o.Stdio.Client) })
 	}
 	if o.Admin != nil {
 		if s.console != nil {
 			defer context.AfterFunc(ctx, s.console.Close)()
 		}
-		all.Go(func() {
-			defer stop()
-			errs[2] = api.Serve(ctx, o.Admin, s.admin)
-		})
+		start(func() error { return api.Serve(ctx, o.Admin, s.admin) })
 	}
-	all.Wait()
+
+	err := parts.Wait()
+	helpers.Wait()
 	s.reload.ended.Store(true)
 	s.reload.wait()
 	s.runner.Wait()
-	return errors.Join(errs[:]...)
+	return err
 }
 
 // useless tells the operator what to do after an error of [ledger.Ledger.Useless].
 func useless(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, ledger.ErrLedgerClosed):
 		return fmt.Errorf("the service has ended: %w", err)
 	case errors.Is(err, ledger.ErrLost), errors.Is(err, checkpoint.ErrInconsistent):

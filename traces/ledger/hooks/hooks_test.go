@@ -220,17 +220,6 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestKindsAreChosen(t *testing.T) {
-	d, asked, decided := newFixture(t), newMailbox(t), newMailbox(t)
-	s := d.sender(hook(asked, hooks.Requested), hook(decided, hooks.Decided))
-	look(t, s)
-	q := d.Hold(1)
-	d.votes(q, alice, true)
-	look(t, s)
-	wantKinds(t, asked, "requested "+q.RunID)
-	wantKinds(t, decided, "decided "+q.RunID+"approved")
-}
-
 // A hook gets the events after it was first seen, even if that is the ledger's first event or another process sends them.
 func TestWhereAHookBegins(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
