@@ -10,6 +10,7 @@
 //	dispatch.go                               finds its row in the table of methods.go
 //	tools_call.go, tools_list.go, lists.go,   answer it: one file for each kind of request
 //	relay.go, subscribe.go, log_level.go, …
+//	Calls (internal/runner)                   takes a tools/call through the gates, and calls ToolCall.Connect if they permit it
 //	links.go, link_table.go                   find the link with the server that the client uses, or connect
 //	upstream                                  sends it
 //

@@ -259,7 +259,7 @@ func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 		t.Fatal(err)
 	}
 	r.Gateway = g
-	g.connect = r.join
+	g.openUpstream = r.join
 	t.Cleanup(func() {
 		g.table.EndAll()
 		g.links.close()
@@ -267,7 +267,7 @@ func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 	return r
 }
 
-func (r *fixture) join(_ context.Context, server *server, p upstream.Peer) (serverSession, error) {
+func (r *fixture) join(_ context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 	s := r.servers[server.Name]
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -86,7 +86,7 @@ type Gateway struct {
 	self          []byte // _meta member with the gateway's name
 	links         *linkTable
 	requestStates *requestStates // seals the request states for clients
-	connect       func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error)
+	openUpstream  func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error)
 
 	mu       sync.Mutex
 	sessions map[*session.Session]*clientSession
@@ -117,7 +117,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.links = newLinkTable(g)
-	g.connect = func(ctx context.Context, s *server, p upstream.Peer) (serverSession, error) {
+	g.openUpstream = func(ctx context.Context, s *server, p upstream.Peer) (upstreamLink, error) {
 		l, err := s.upstreams.Link(ctx, s.Name, p)
 		if err != nil {
 			return nil, err // a nil *upstream.Link in the interface would not be nil

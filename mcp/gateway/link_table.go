@@ -68,20 +68,20 @@ func (t *linkTable) use(key linkKey) (*link, error) {
 		}
 		l = &link{ready: make(chan struct{}), gateway: t.gateway, key: key, server: key.server, session: key.session}
 		t.links[key] = l
-		go t.connect(l)
+		go t.openLink(l)
 	}
 	l.uses++
 	return l, nil
 }
 
-// connect opens a link.
-func (t *linkTable) connect(l *link) {
+// openLink connects a link.
+func (t *linkTable) openLink(l *link) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	if l.session != nil {
 		defer context.AfterFunc(l.session.Context, cancel)()
 	}
-	opened, err := l.connect(ctx)
+	opened, err := l.open(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer close(l.ready)
@@ -98,7 +98,7 @@ func (t *linkTable) connect(l *link) {
 		return
 	}
 
-	l.serverSession = opened
+	l.upstreamLink = opened
 	if l.uses == 0 {
 		l.Release()
 	}

@@ -16,8 +16,8 @@ import (
 // downFor is the time during which the gateway does not try an unreachable server again.
 const downFor = time.Second
 
-// A serverSession is the part of an [upstream.Link] that the gateway uses. Tests implement it without a transport.
-type serverSession interface {
+// An upstreamLink is the part of an [upstream.Link] that the gateway uses. Tests implement it without a transport.
+type upstreamLink interface {
 	Link
 	ServerInfo() upstream.ServerInfo
 	Done() <-chan struct{}
@@ -45,11 +45,11 @@ type linkKey struct {
 //
 //	linkTable      holds each link by its key, and connects it in a goroutine of its own
 //	link           counts its users, and keeps lists, log level and subscribers
-//	serverSession  in pgfsm *upstream.Link: handshake, permit, transport
+//	upstreamLink   in pgfsm *upstream.Link: handshake, permit, transport
 type link struct {
-	serverSession               // set when ready is closed; nil if connecting failed
-	ready         chan struct{} // closed when connecting is over
-	err           error         // set when ready is closed: connecting failed
+	upstreamLink               // set when ready is closed; nil if connecting failed
+	ready        chan struct{} // closed when connecting is over
+	err          error         // set when ready is closed: connecting failed
 
 	gateway *Gateway
 	key     linkKey
@@ -129,9 +129,9 @@ func upstreamContext(ctx context.Context, server *server) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// connect connects to the link's server.
-func (l *link) connect(ctx context.Context) (serverSession, error) {
-	opened, err := l.gateway.connect(ctx, l.server, upstream.Peer{
+// open connects to the link's server.
+func (l *link) open(ctx context.Context) (upstreamLink, error) {
+	opened, err := l.gateway.openUpstream(ctx, l.server, upstream.Peer{
 		Owner:        l.key.client.Owner(),
 		Protocol:     l.key.protocol,
 		Capabilities: jsontext.Value(l.key.capabilities),

@@ -120,8 +120,8 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
 		r := newFixture(t, "docs", nil)
-		join := r.connect
-		r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
+		join := r.openUpstream
+		r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 			tried++
 			return join(ctx, server, p)
 		}
@@ -145,10 +145,10 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 
 func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	r := newFixture(t, "docs", nil)
-	join := r.connect
+	join := r.openUpstream
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
+	r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 		tried++
 		close(begun)
 		<-goOn
@@ -232,9 +232,9 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	c := r.legacy("", `{}`)
 	docs := r.servers["docs"]
 	docs.link().Close()
-	join := r.connect
+	join := r.openUpstream
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
+	r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 		close(begun)
 		<-goOn
 		return join(ctx, server, p)

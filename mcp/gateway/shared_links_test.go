@@ -236,8 +236,8 @@ func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 
 func TestAListSaysThatThereIsNoRoom(t *testing.T) {
 	r := newFixture(t, "docs mail", nil)
-	join := r.connect
-	r.connect = func(ctx context.Context, server *server, p upstream.Peer) (serverSession, error) {
+	join := r.openUpstream
+	r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 		if server.Name == "docs" {
 			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "64 sessions are in use"}
 		}

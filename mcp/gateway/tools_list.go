@@ -95,7 +95,7 @@ func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil { // otherwise the client is gone
 		former := server.changeState(func(s *serverState) { s.unlisted = true })
-		if !former.unlisted && !former.down { // link.connect has logged that the server is down
+		if !former.unlisted && !former.down { // link.open has logged that the server is down
 			level = slog.LevelWarn
 		}
 	}
