@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -86,26 +85,19 @@ func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.V
 // offersOf returns the offers of several servers to the client of a request, one for each. It connects to servers with unknown offers, or
 // to all if connect is set. A server that cannot be reached keeps its previous offers.
 func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, connect bool) []offers {
-	found := make([]offers, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
+	found, _ := askServers(servers, func(s *server) (offers, error) {
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
-			continue // the capabilities say nothing about these
+			return 0, nil // the capabilities say nothing about these
 		}
 		if state := s.currentState(); !connect && state.known {
-			found[i] = state.offersTo(s, q.Protocol)
-			continue
+			return state.offersTo(s, q.Protocol), nil
 		}
-		wg.Go(func() {
-			if l, err := g.linkTo(ctx, q, s); err == nil {
-				l.release()
-				found[i] = l.offersTo(q.Protocol)
-				return
-			}
-			found[i] = s.currentState().offersTo(s, q.Protocol)
-		})
-	}
-	wg.Wait()
+		if l, err := g.linkTo(ctx, q, s); err == nil {
+			defer l.release()
+			return l.offersTo(q.Protocol), nil
+		}
+		return s.currentState().offersTo(s, q.Protocol), nil
+	})
 	return found
 }
 

@@ -85,28 +85,22 @@ func (l *serverList) contains(matches func(key string) bool) bool {
 	return slices.ContainsFunc(l.items, func(i listItem) bool { return matches(i.key) })
 }
 
-// serverLists requests a list from several servers, concurrently, unless a list younger than maxAge is cached. The list of a failing
-// server is empty. The error object is that of [noRoom].
+// serverLists requests a list from several servers, unless a list younger than maxAge is cached. The list of a failing server is empty.
 func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server, method string,
 	maxAge time.Duration) ([]*serverList, jsontext.Value) {
-	lists, errs := make([]*serverList, len(servers)), make([]error, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		wg.Go(func() {
-			errs[i] = g.useLink(ctx, q, s, true, func(l *link) (err error) {
-				if lists[i] = l.lists.get(method, maxAge); lists[i] == nil {
-					lists[i], err = l.fetchList(ctx, method)
-				}
-				return err
-			})
-			if errs[i] != nil {
-				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", errs[i].Error())
-				lists[i] = &serverList{}
+	return askServers(servers, func(s *server) (list *serverList, err error) {
+		err = g.useLink(ctx, q, s, true, func(l *link) (err error) {
+			if list = l.lists.get(method, maxAge); list == nil {
+				list, err = l.fetchList(ctx, method)
 			}
+			return err
 		})
-	}
-	wg.Wait()
-	return lists, noRoom(servers, errs)
+		if err != nil {
+			g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", err.Error())
+			return &serverList{}, err
+		}
+		return list, nil
+	})
 }
 
 // fetchList requests all pages of a list from a server. A server without the method has an empty list.

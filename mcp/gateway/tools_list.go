@@ -56,38 +56,39 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	return q.result(b.Value())
 }
 
-// toolListings requests the tools of servers, concurrently. The listing of a failing server is nil. The error object is that of [noRoom].
+// toolListings requests the tools of servers. The listing of a failing server is nil.
 func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing, jsontext.Value) {
-	listings, errs := make([]*upstream.CachedListing, len(servers)), make([]error, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		wg.Go(func() {
-			within := upstreamContext(ctx, s)
-			errs[i] = g.useLink(within, q, s, true, func(l *link) (err error) {
-				listings[i], err = l.Listing(within, q.config().MaxAge)
-				return err
-			})
-			if errs[i] != nil {
-				g.logUnlisted(ctx, s, errs[i])
-				listings[i] = nil
-				return
-			}
-			s.changeState(func(state *serverState) { state.unlisted = false })
+	return askServers(servers, func(s *server) (listing *upstream.CachedListing, err error) {
+		within := upstreamContext(ctx, s)
+		err = g.useLink(within, q, s, true, func(l *link) (err error) {
+			listing, err = l.Listing(within, q.config().MaxAge)
+			return err
 		})
-	}
-	wg.Wait()
-	return listings, noRoom(servers, errs)
+		if err != nil {
+			g.logUnlisted(ctx, s, err)
+			return nil, err
+		}
+		s.changeState(func(state *serverState) { state.unlisted = false })
+		return listing, nil
+	})
 }
 
-// noRoom returns the error object for a list for which the limit of sessions left no room; nil if there was room. Without the error,
-// clients would cache for long a list that is short only because others were using the gateway.
-func noRoom(servers []*server, errs []error) jsontext.Value {
+// askServers calls ask for each server, concurrently, and returns the answers in the order of the servers. The error object says that the
+// limit of sessions left no room for a server. Without it, clients would cache for long a list that is short only because others were
+// using the gateway.
+func askServers[T any](servers []*server, ask func(*server) (T, error)) (answers []T, noRoom jsontext.Value) {
+	answers, errs := make([]T, len(servers)), make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { answers[i], errs[i] = ask(s) })
+	}
+	wg.Wait()
 	for i, err := range errs {
 		if tooManyLinks(err) {
-			return failure(servers[i].Name, err)
+			return nil, failure(servers[i].Name, err)
 		}
 	}
-	return nil
+	return answers, nil
 }
 
 // logUnlisted logs that a list lacks a server's tools. The first time it logs a warning, until the tools are listed again.
