@@ -188,7 +188,8 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 
 // waiting is what was said to a session outside of requests so far.
 func (c *client) waiting() (all []string) {
-	for _, e := range c.session.Outgoing.Unread(c.session.Outgoing.General()) {
+	events, _ := c.hear.Read()
+	for _, e := range events {
 		all = append(all, string(e.Data))
 	}
 	return all

@@ -322,7 +322,7 @@ func (r *fixture) legacy(server, can string) *client {
 		r.t.Fatalf("no session: %s", answer)
 	}
 	c.session, c.protocol = r.sessions[q.Session], q.Protocol
-	c.hear = c.session.Outgoing.Attach(c.session.Outgoing.General(), true)
+	c.hear = c.session.Listen()
 	return c
 }
 

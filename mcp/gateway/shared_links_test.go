@@ -28,7 +28,7 @@ func (r *fixture) as(name string) *client {
 		r.t.Fatalf("initialize = %s, want a session without resource subscriptions", answer)
 	}
 	c.session, c.protocol = r.sessions[q.Session], q.Protocol
-	c.hear = c.session.Outgoing.Attach(c.session.Outgoing.General(), true)
+	c.hear = c.session.Listen()
 	return c
 }
 

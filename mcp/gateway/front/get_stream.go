@@ -10,7 +10,7 @@ import (
 // serveGet opens the stream of a session for messages that belong to none of its requests, or continues a stream after Last-Event-ID.
 func (x *exchange) serveGet() *refusal {
 	if _, stream := accepts(x.r); !stream {
-		return streamNotAcceptable()
+		return refuse(http.StatusNotAcceptable, refusedAccept, "a stream is text/event-stream, which the Accept header excludes")
 	}
 	s, refused := x.findSession()
 	if refused != nil {
@@ -20,103 +20,55 @@ func (x *exchange) serveGet() *refusal {
 	if x.front.table.Requests.Stopped() && s.Requests.Count() == 0 {
 		return refusalOf(session.ErrStopping)
 	}
-	g := &getStream{exchange: x, session: s, log: &s.Outgoing, stream: s.Outgoing.General()}
-	event := first(x.r.Header, headerLastEvent)
-	if event == "" {
-		if g.reader = g.log.Attach(g.stream, false); g.reader == nil {
+	var reader *session.Reader
+	if event := first(x.r.Header, headerLastEvent); event == "" {
+		if reader = s.Listen(); reader == nil {
 			return refuse(http.StatusConflict, refusedStream, "another connection has this stream of the session")
 		}
-		defer g.log.Detach(g.stream, g.reader)
-		g.run(g.log.Unread(g.stream), false)
-		return nil
+	} else if reader = s.Resume(event); reader == nil {
+		return refuse(http.StatusBadRequest, refusedEvent, "the gateway does not keep the events after Last-Event-ID any more")
 	}
 
-	log, stream, next := s.FindEvent(event)
-	if stream == nil {
-		return eventsDropped()
-	}
-	events, last, complete := log.After(stream, next)
-	if !complete {
-		return eventsDropped()
-	}
-
-	g.log, g.stream = log, stream
-	g.reader = log.Attach(stream, true)
-	defer log.Detach(stream, g.reader)
-	g.next = next + len(events)
-	g.run(events, last)
+	defer s.Touch()
+	defer reader.Close()
+	x.writeStream(s, reader)
 	return nil
 }
 
-func streamNotAcceptable() *refusal {
-	return refuse(http.StatusNotAcceptable, refusedAccept, "a stream is text/event-stream, which the Accept header excludes")
-}
-
-func eventsDropped() *refusal {
-	return refuse(http.StatusBadRequest, refusedEvent, "the gateway does not keep the events after Last-Event-ID any more")
-}
-
-// A getStream is the event stream that answers a GET.
-type getStream struct {
-	exchange *exchange
-	session  *session.Session
-	log      *session.EventLog
-	stream   *session.Stream
-	reader   *session.Reader
-	next     int // index of the next event in a continued answer
-}
-
-// sendRest sends the new events. It reports false at the end of an answer.
-func (g *getStream) sendRest() bool {
-	if g.log == &g.session.Outgoing {
-		return g.sendEvents(g.log.Unread(g.stream))
-	}
-	events, last, complete := g.log.After(g.stream, g.next)
-	g.next += len(events)
-	return complete && g.sendEvents(events) && !last
-}
-
-func (g *getStream) sendEvents(events []session.Event) bool {
-	frames := make([][]byte, len(events))
-	for i, e := range events {
-		frames[i] = appendEvent(nil, e)
-	}
-	return g.exchange.writeFrames(frames...)
-}
-
-// run begins the stream with events. Unless they are the last, it sends further events until the stream ends.
-func (g *getStream) run(events []session.Event, last bool) {
-	defer g.session.Touch()
-	g.exchange.setStreamHeader()
-	if len(events) == 0 && !g.exchange.writeFrames([]byte(keepAliveFrame)) { // a proxy may hold back a header without a body
-		return
-	}
-	if !g.sendEvents(events) || last {
+// writeStream writes the events of a stream until it ends, or the client is gone.
+func (x *exchange) writeStream(s *session.Session, reader *session.Reader) {
+	x.setStreamHeader()
+	if !x.writeFrames([]byte(keepAliveFrame)) { // a proxy may hold back a header without a body
 		return
 	}
 
-	ticker := time.NewTicker(g.exchange.front.timeouts.keepAlive)
+	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
-	stopping := g.exchange.front.table.Requests.Stopping()
+	stopping := x.front.table.Requests.Stopping()
 	for {
 		select {
-		case <-g.exchange.r.Context().Done():
+		case <-x.r.Context().Done():
 			return
-		case <-g.session.Context.Done():
+		case <-s.Context.Done():
 			return
 		case <-stopping:
-			if g.session.Requests.Count() == 0 {
+			if s.Requests.Count() == 0 {
 				return
 			}
 			stopping = nil // answers of requests under way may need this stream; the end of the session ends it
-		case <-g.reader.Replaced:
+		case <-reader.Replaced:
 			return
-		case <-g.reader.Wake:
-			if !g.sendRest() {
+		case <-reader.Wake:
+			events, more := reader.Read()
+			var frames [][]byte
+			for _, e := range events {
+				frames = append(frames, appendEvent(nil, e))
+			}
+			if !x.writeFrames(frames...) || !more {
 				return
 			}
 		case <-ticker.C:
-			if !g.exchange.stillAuthenticated() || !g.exchange.writeFrames([]byte(keepAliveFrame)) {
+			if !x.stillAuthenticated() || !x.writeFrames([]byte(keepAliveFrame)) {
 				return
 			}
 		}

@@ -18,11 +18,10 @@ type response struct {
 	request  *session.Request
 
 	mu       sync.Mutex
-	streams  bool // the event stream has begun
-	finished bool // nothing more is written
-	gone     bool // the client is gone, or reads the stream on another connection
-	stream   *session.Stream
-	reader   *session.Reader // this connection's reader of the stream
+	streams  bool            // the event stream has begun
+	finished bool            // nothing more is written
+	gone     bool            // the client is gone, or reads the stream on another connection
+	reader   *session.Reader // reader of the stream of a session's client
 	timer    *time.Timer
 }
 
@@ -68,7 +67,7 @@ func (a *response) Send(message []byte) error {
 		a.begin()
 	}
 	a.sendEvent(message, false)
-	if a.gone && a.stream == nil {
+	if a.gone && a.reader == nil {
 		return errGone
 	}
 	return nil
@@ -84,9 +83,9 @@ func (a *response) begin() {
 	if s == nil {
 		return
 	}
-	a.stream, a.reader = s.Answers.Begin()
+	a.reader = s.Answers.Begin()
 	if s.Protocol >= resumable {
-		if e, ours := s.Answers.Add(a.stream, a.reader, session.EventPrime, nil, false); ours {
+		if e, ours := s.Answers.Add(a.reader, session.EventPrime, nil, false); ours {
 			a.write(appendEvent(nil, e))
 		}
 	}
@@ -95,9 +94,9 @@ func (a *response) begin() {
 // sendEvent sends a message on the stream, to the connection that reads it.
 func (a *response) sendEvent(message []byte, last bool) {
 	e := session.Event{Name: session.EventMessage, Data: message}
-	if a.stream != nil {
+	if a.reader != nil {
 		var ours bool
-		if e, ours = a.request.Session.Answers.Add(a.stream, a.reader, session.EventMessage, message, last); !ours {
+		if e, ours = a.request.Session.Answers.Add(a.reader, session.EventMessage, message, last); !ours {
 			a.gone = true
 			return
 		}
@@ -158,8 +157,8 @@ func (a *response) finish(message []byte) {
 		return
 	}
 	a.sendEvent(message, true)
-	if a.stream != nil {
-		q.Session.Answers.Detach(a.stream, a.reader)
+	if a.reader != nil {
+		a.reader.Close()
 	}
 }
 

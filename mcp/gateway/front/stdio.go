@@ -180,7 +180,8 @@ func (c *stdioConnection) attach(s *session.Session) {
 			case <-s.Context.Done():
 				return
 			case <-reader.Wake:
-				for _, e := range s.Outgoing.Unread(s.Outgoing.General()) {
+				events, _ := reader.Read()
+				for _, e := range events {
 					if c.send(e.Data) != nil {
 						return
 					}

@@ -26,21 +26,8 @@ type Event struct {
 	Data []byte
 }
 
-// A Reader is the connection that reads a [Stream]. Another connection may take its place.
-type Reader struct {
-	Wake     chan struct{} // has a token if there may be events to read
-	Replaced chan struct{} // closed when another connection takes the stream
-}
-
-func (r *Reader) wake() {
-	select {
-	case r.Wake <- struct{}{}:
-	default:
-	}
-}
-
-// A Stream is one event stream of a session: the answer to one request, or the messages that belong to no request.
-type Stream struct {
+// A stream is one event stream of a session: the answer to one request, or the messages that belong to no request.
+type stream struct {
 	number int
 	next   int  // index of the next event
 	read   int  // index of the first unread event
@@ -50,7 +37,7 @@ type Stream struct {
 }
 
 type loggedEvent struct {
-	stream *Stream
+	stream *stream
 	index  int
 	event  Event
 }
@@ -61,7 +48,7 @@ type loggedEvent struct {
 type EventLog struct {
 	mu      sync.Mutex
 	last    int // number of the newest stream
-	streams map[int]*Stream
+	streams map[int]*stream
 	events  []loggedEvent // sorted, the oldest first
 	bytes   int
 	closed  bool // nothing is kept any more
@@ -72,35 +59,25 @@ type EventLog struct {
 }
 
 func (l *EventLog) init(client Identity, budget *Budget) {
-	l.streams, l.client, l.budget = map[int]*Stream{0: {}}, client, budget
+	l.streams, l.client, l.budget = map[int]*stream{0: {}}, client, budget
 }
 
-// General returns the stream of the messages that belong to no request.
-func (l *EventLog) General() *Stream {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.streams[0]
-}
-
-// Begin adds the stream of one answer, and returns it with its reader.
-func (l *EventLog) Begin() (*Stream, *Reader) {
+// Begin adds the stream of one answer, and returns its reader.
+func (l *EventLog) Begin() *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	s := &Stream{number: l.last, reader: newReader()}
-	l.streams[s.number] = s
-	return s, s.reader
+	on := &stream{number: l.last}
+	l.streams[on.number] = on
+	return l.attach(on, 0)
 }
 
-func newReader() *Reader {
-	return &Reader{Wake: make(chan struct{}, 1), Replaced: make(chan struct{})}
-}
-
-// Add logs an event of an answer and returns it with its id. ours reports whether r is the stream's reader and must write the event; if
-// another connection reads the stream, Add wakes it. last says that no event follows.
-func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
+// Add logs an event of the answer that r reads, and returns it with its id. ours reports whether r still reads the stream and must write
+// the event; if another connection reads it, Add wakes that. last says that no event follows.
+func (l *EventLog) Add(r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	on := r.stream
 	on.closed = last
 	e = l.append(on, name, data)
 	if on.reader != nil && on.reader != r {
@@ -109,9 +86,9 @@ func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last boo
 	return e, on.reader == r
 }
 
-// Put logs a message that belongs to no request. Without a reader it drops the oldest messages to make room. It reports false if there is
+// put logs a message that belongs to no request. Without a reader it drops the oldest messages to make room. It reports false if there is
 // a reader that does not read.
-func (l *EventLog) Put(message []byte) bool {
+func (l *EventLog) put(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	general := l.streams[0]
@@ -123,7 +100,7 @@ func (l *EventLog) Put(message []byte) bool {
 	return general.next-general.logged <= general.read
 }
 
-func (l *EventLog) append(on *Stream, name string, data []byte) Event {
+func (l *EventLog) append(on *stream, name string, data []byte) Event {
 	e := Event{ID: strconv.Itoa(on.number) + "_" + strconv.Itoa(on.next), Name: name, Data: data}
 	l.events = append(l.events, loggedEvent{on, on.next, e})
 	l.bytes += len(data) + eventOverhead
@@ -180,85 +157,97 @@ func (l *EventLog) close() {
 	l.closed = true
 }
 
-// Attach returns a new reader of a stream and tells the former one. If there is a former reader and replace is false, Attach returns nil.
-func (l *EventLog) Attach(on *Stream, replace bool) *Reader {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// A Reader is the connection that reads a stream. Another connection may take its place.
+type Reader struct {
+	Wake     chan struct{} // has a token if there may be events to read
+	Replaced chan struct{} // closed when another connection takes the stream
+
+	log    *EventLog
+	stream *stream
+	next   int // index of the first event that the reader has not read
+}
+
+func (r *Reader) wake() {
+	select {
+	case r.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// attach gives a stream another reader, and tells the former one. The caller has the lock.
+func (l *EventLog) attach(on *stream, next int) *Reader {
 	if on.reader != nil {
-		if !replace {
-			return nil
-		}
 		close(on.reader.Replaced)
 	}
-
-	on.reader = newReader()
+	on.reader = &Reader{Wake: make(chan struct{}, 1), Replaced: make(chan struct{}), log: l, stream: on, next: next}
 	on.reader.wake()
 	return on.reader
 }
 
-// Detach leaves a stream without a reader if r is its reader.
-func (l *EventLog) Detach(on *Stream, r *Reader) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if on.reader == r {
-		on.reader = nil
+// Read returns the events that the reader has not read. more is false at the end of an answer, and if the log has dropped events of it.
+func (r *Reader) Read() (events []Event, more bool) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	on := r.stream
+	if on.number > 0 && r.next < on.next-on.logged {
+		return nil, false
 	}
-}
-
-// attached reports whether the stream of the messages that belong to no request has a reader.
-func (l *EventLog) attached() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.streams[0].reader != nil
-}
-
-// Unread returns the unread events of a stream and marks them as read.
-func (l *EventLog) Unread(on *Stream) []Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.eventsFrom(on, on.read)
-}
-
-// After returns the events of a stream from an index on. last reports that no
-// event follows them; complete is false if the log has dropped some.
-func (l *EventLog) After(on *Stream, index int) (events []Event, last, complete bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	events = l.eventsFrom(on, index)
-	return events, on.closed, index+len(events) == on.next
-}
-
-func (l *EventLog) eventsFrom(on *Stream, index int) (events []Event) {
-	for _, e := range l.events {
-		if e.stream == on && e.index >= index {
+	for _, e := range r.log.events {
+		if e.stream == on && e.index >= r.next {
 			events = append(events, e.event)
 		}
 	}
-	on.read = on.next
-	return events
+	r.next, on.read = on.next, on.next
+	return events, !on.closed
 }
 
-// find returns the stream of an event, and the index of the next one. on is nil if there is no such event.
-func (l *EventLog) find(number, index int) (on *Stream, next int) {
+// Close leaves the stream without a reader, unless another one has taken it.
+func (r *Reader) Close() {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	if r.stream.reader == r {
+		r.stream.reader = nil
+	}
+}
+
+// Listen returns a reader of the messages that belong to no request; nil if they have a reader.
+func (s *Session) Listen() *Reader {
+	l := &s.outgoing
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if on = l.streams[number]; on == nil || index >= on.next {
-		return nil, 0
+	general := l.streams[0]
+	if general.reader != nil {
+		return nil
 	}
-	return on, index + 1
+	return l.attach(general, general.read)
 }
 
-// FindEvent returns the log and the stream of the event with this id, and the index of the next event. on is nil if there is no such event.
-func (s *Session) FindEvent(id string) (log *EventLog, on *Stream, next int) {
+// listening reports whether the messages that belong to no request have a reader.
+func (s *Session) listening() bool {
+	s.outgoing.mu.Lock()
+	defer s.outgoing.mu.Unlock()
+	return s.outgoing.streams[0].reader != nil
+}
+
+// Resume returns a reader of the events after the one with this id, in place of the stream's former reader. It returns nil if there is no
+// such event, or the log has dropped an event after it.
+func (s *Session) Resume(id string) *Reader {
 	a, b, ok := strings.Cut(id, "_")
 	number, err := strconv.ParseUint(a, 10, 31)
 	index, err2 := strconv.ParseUint(b, 10, 31)
 	if !ok || err != nil || err2 != nil {
-		return nil, nil, 0
+		return nil
 	}
-	if log = &s.Answers; number == 0 {
-		log = &s.Outgoing
+	l := &s.Answers
+	if number == 0 {
+		l = &s.outgoing
 	}
-	on, next = log.find(int(number), int(index))
-	return log, on, next
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	on, next := l.streams[int(number)], int(index)+1
+	if on == nil || next > on.next || next < on.next-on.logged {
+		return nil
+	}
+	return l.attach(on, next)
 }

@@ -50,10 +50,10 @@ type Session struct {
 	Protocol string          // the revision that initialize agreed on
 	Context  context.Context // ends with the session
 	Requests InFlight
-	Outgoing EventLog // messages that belong to none of the client's requests
 	Answers  EventLog // the event streams that answer requests
 
 	table    *Table
+	outgoing EventLog // messages that belong to none of the client's requests
 	cancel   context.CancelFunc
 	attached atomic.Bool  // bound to the client's only connection: no HTTP request may name the session
 	used     atomic.Int64 // time at which a request last began or ended, in Unix nanoseconds
@@ -66,12 +66,12 @@ func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
 // Attach binds the session to the client's only connection. It returns the reader of the session's outgoing messages.
 func (s *Session) Attach() *Reader {
 	s.attached.Store(true)
-	return s.Outgoing.Attach(s.Outgoing.General(), true)
+	return s.Listen()
 }
 
 // idle returns how long nobody has used the session; zero while it has a request or a reader.
 func (s *Session) idle() time.Duration {
-	if s.Requests.Count() > 0 || s.Outgoing.attached() {
+	if s.Requests.Count() > 0 || s.listening() {
 		return 0
 	}
 	return max(0, time.Since(time.Unix(0, s.used.Load())))
@@ -94,7 +94,7 @@ func (s *Session) expire() {
 // Send queues a message for the client that belongs to none of its requests. It does not block. Without a reader it drops the oldest
 // messages. A client that has a reader and does not read loses its session.
 func (s *Session) Send(message []byte) error {
-	if s.Context.Err() == nil && !s.Outgoing.Put(message) {
+	if s.Context.Err() == nil && !s.outgoing.put(message) {
 		s.End()
 	}
 	return nil
@@ -106,5 +106,5 @@ func (s *Session) End() {
 	s.timer.Stop()
 	s.cancel()
 	s.Answers.close()
-	s.Outgoing.close()
+	s.outgoing.close()
 }

@@ -18,8 +18,13 @@ func open(t *testing.T, table *Table, client Identity) *Session {
 	return s
 }
 
-// unread are the outgoing messages of a session that nobody has read.
-func unread(s *Session) []Event { return s.Outgoing.Unread(s.Outgoing.General()) }
+// unread are the outgoing messages of a session that nobody has read. It leaves the session without a reader.
+func unread(s *Session) []Event {
+	r := s.Listen()
+	defer r.Close()
+	events, _ := r.Read()
+	return events
+}
 
 func TestOutgoingMessagesAreBounded(t *testing.T) {
 	t.Run("without-a-reader-the-oldest-is-dropped", func(t *testing.T) {
@@ -42,7 +47,7 @@ func TestOutgoingMessagesAreBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, NewTable(Limits{}), ann)
-			s.Outgoing.Attach(s.Outgoing.General(), false)
+			s.Listen()
 			for _, size := range tt.messages {
 				_ = s.Send(make([]byte, size))
 			}
@@ -57,11 +62,11 @@ func TestOutgoingMessagesAreBounded(t *testing.T) {
 	}
 	t.Run("read-messages-make-room", func(t *testing.T) {
 		s := open(t, NewTable(Limits{}), ann)
-		s.Outgoing.Attach(s.Outgoing.General(), false)
+		r := s.Listen()
 		for range 3 * maxEvents {
 			_ = s.Send([]byte("x"))
-			if got := len(unread(s)); got != 1 || s.Context.Err() != nil {
-				t.Fatalf("%d messages are unread, and the session ended: %v, want 1 and that it goes on", got, s.Context.Err())
+			if got, _ := r.Read(); len(got) != 1 || s.Context.Err() != nil {
+				t.Fatalf("%d messages are unread, and the session ended: %v, want 1 and that it goes on", len(got), s.Context.Err())
 			}
 		}
 	})
@@ -70,31 +75,27 @@ func TestOutgoingMessagesAreBounded(t *testing.T) {
 func TestLoggedEventsAreBounded(t *testing.T) {
 	s := open(t, NewTable(Limits{}), ann)
 	l := &s.Answers
-	add := func(on *Stream, data string, last bool) { l.Add(on, nil, EventMessage, []byte(data), last) }
-	closed, _ := l.Begin()
-	add(closed, "answer", true)
-	on, _ := l.Begin()
+	add := func(r *Reader, data string, last bool) { l.Add(r, EventMessage, []byte(data), last) }
+	add(l.Begin(), "answer", true)
+	answer := l.Begin()
 	for range maxEvents - 1 {
-		add(on, "x", false)
+		add(answer, "x", false)
 	}
-	if _, found, _ := s.FindEvent("1_0"); found != closed {
+	if s.Resume("1_0") == nil {
 		t.Error("an event is gone at the limit")
 	}
-	add(on, "x", false)
-	if _, found, _ := s.FindEvent("1_0"); found != nil {
+	add(answer, "x", false)
+	if s.Resume("1_0") != nil {
 		t.Error("a closed stream without events is known")
 	}
-	if events, _, complete := l.After(on, 0); !complete || len(events) != maxEvents {
-		t.Errorf("%d events are kept, complete: %t, want %d and all", len(events), complete, maxEvents)
-	}
-	add(on, "x", false)
-	if _, _, complete := l.After(on, 0); complete {
+	add(answer, "x", false)
+	if events, more := answer.Read(); len(events) > 0 || more {
 		t.Error("nothing is missing past the limit")
 	}
-	if events, _, complete := l.After(on, 1); !complete || len(events) != maxEvents {
-		t.Errorf("%d events are kept, complete: %t, want %d and all", len(events), complete, maxEvents)
+	if events, more := s.Resume("2_0").Read(); !more || len(events) != maxEvents {
+		t.Errorf("%d events are kept, more follow: %t, want %d and that more follow", len(events), more, maxEvents)
 	}
-	add(on, string(make([]byte, maxEventBytes)), true)
+	add(answer, string(make([]byte, maxEventBytes)), true)
 	if len(l.events) != 1 || l.bytes != maxEventBytes+eventOverhead {
 		t.Errorf("too large an event leaves %d events and %d bytes, want itself", len(l.events), l.bytes)
 	}
@@ -112,10 +113,10 @@ func TestSessionsShareTheBudget(t *testing.T) {
 					_ = s.Send(message)
 					return len(unread(s)) == 1
 				}
-				on, r := s.Answers.Begin()
-				s.Answers.Add(on, r, EventMessage, message, true)
-				_, _, complete := s.Answers.After(on, 0)
-				return complete
+				r := s.Answers.Begin()
+				s.Answers.Add(r, EventMessage, message, true)
+				events, _ := r.Read()
+				return len(events) == 1
 			}
 			var got []bool
 			for _, s := range sessions {

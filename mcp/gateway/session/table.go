@@ -70,7 +70,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 
 	s.Context, s.cancel = context.WithCancel(context.Background())
 	s.Answers.init(client, t.Memory)
-	s.Outgoing.init(client, t.Memory)
+	s.outgoing.init(client, t.Memory)
 	s.Touch()
 
 	replaced, err := t.add(s)
