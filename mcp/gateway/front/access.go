@@ -118,3 +118,10 @@ func accepts(r *http.Request) (json, stream bool) {
 	}
 	return json, stream
 }
+
+// prefersStream reports whether the Accept header names event streams first, as the conformance suite does. The clients of the SDKs name
+// JSON first.
+func prefersStream(r *http.Request) bool {
+	kind, _, _ := strings.Cut(first(r.Header, "Accept"), ",")
+	return strings.TrimSpace(kind) == "text/event-stream"
+}

@@ -152,8 +152,12 @@ func (a *response) finish(message []byte) {
 		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
 
+	status := a.status(message)
+	if !a.streams && status == http.StatusOK && prefersStream(a.exchange.r) { // a stream always has status 200
+		a.begin()
+	}
 	if !a.streams {
-		a.exchange.writeJSON(a.status(message), message)
+		a.exchange.writeJSON(status, message)
 		return
 	}
 	a.sendEvent(message, true)

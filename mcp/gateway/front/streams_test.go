@@ -23,6 +23,8 @@ func TestAnswersAreJSONUntilSomethingIsSaid(t *testing.T) {
 		kind    string
 	}{
 		{"at-once", "echo", nil, `{"jsonrpc":"2.0","id":5,"result":{"name":"echo",` + meta + `}}`, "application/json"},
+		{"at-once-as-a-stream-that-is-named-first", "stream", []string{"Accept: text/event-stream, application/json"},
+			"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"name\":\"stream\"," + meta + "}}\n\n", "text/event-stream"},
 		{"after-others", "say", nil, "event: message\ndata: {\"jsonrpc\":\"2.0\",  \"method\":\"notifications/progress\",\"params\":{\"n\":0}}\n\n" +
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",  \"method\":\"notifications/progress\",\"params\":{\"n\":1}}\n\n" +
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",  \"method\":\"notifications/progress\",\"params\":{\"n\":2}}\n\n" +
