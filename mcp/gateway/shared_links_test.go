@@ -156,36 +156,6 @@ func TestTheLogLevelOfASharedServer(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAClientLeavesTheRequestsOfOthers(t *testing.T) {
-	r := sharing(t, upstream.SessionsIdentity)
-	docs := r.servers["docs"]
-	begun, cancelled, goOn := make(chan string, 2), make(chan string, 2), make(chan struct{})
-	docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
-		begun <- string(params)
-		select {
-		case <-ctx.Done():
-			cancelled <- string(params)
-			return upstream.Reply{}, ctx.Err()
-		case <-goOn:
-			return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
-		}
-	})
-	stays, leaves := r.as("ann"), r.as("ann")
-	answer := make(chan string, 1)
-	go func() { answer <- stays.ask("prompts/get", `{"name":"stays"}`) }()
-	within(t, "the first request", begun)
-	go leaves.ask("prompts/get", `{"name":"leaves"}`)
-	within(t, "the second request", begun)
-	leaves.session.End()
-	if got := within(t, "the cancellation", cancelled); !strings.Contains(got, "leaves") {
-		t.Errorf("the request %s was cancelled", got)
-	}
-	close(goOn)
-	if got := within(t, "the answer", answer); !strings.Contains(got, `"result":{}`) || isClosed(docs.link().done) || len(docs.links) != 1 {
-		t.Errorf("the other client's answer is %s, over %d links", got, len(docs.links))
-	}
-}
-
 // TestProcessesEndWhenNobodyUsesThem: neither the session of a client nor a subscription keeps a shared process. The next request starts it.
 func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 	r := sharing(t, upstream.SessionsIdentity)

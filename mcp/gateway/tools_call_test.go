@@ -289,22 +289,6 @@ func TestDuringACall(t *testing.T) {
 	}
 }
 
-func TestShowingIsBounded(t *testing.T) {
-	r := newFixture(t, "docs", nil)
-	r.judge.decide = func(_ context.Context, a *ToolCall) Answer {
-		for range maxOwnQuestions + 1 {
-			a.ShowURL("https://x", "", "")
-		}
-		return Answer{Result: jsontext.Value(`{}`)}
-	}
-	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
-	c.out = make(sink, 2*maxOwnQuestions)
-	c.ask("tools/call", `{"name":"echo"}`)
-	if n := len(c.received()); n != maxOwnQuestions {
-		t.Errorf("%d were shown, want %d", n, maxOwnQuestions)
-	}
-}
-
 func TestTasks(t *testing.T) {
 	const can = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	r := newFixture(t, "docs", nil)

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -72,26 +71,6 @@ func TestStatelessMessagesSayWhatTheyAre(t *testing.T) {
 				t.Errorf("the id did not come back: %s", w.Body)
 			}
 		})
-	}
-}
-
-func TestUnsupportedRevisionsAreToldWhatIs(t *testing.T) {
-	g, _ := scripted(t, nil)
-	w := serve(g, come("POST", "/mcp", strings.ReplaceAll(rpc("7", "tools/list", "{"+meta+"}"), "2026-07-28", "v999"),
-		"Mcp-Protocol-Version: v999", "Mcp-Method: tools/list"))
-	var got struct {
-		Error struct {
-			Data struct {
-				Supported []string `json:"supported"`
-				Requested string   `json:"requested"`
-			} `json:"data"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(session.Revisions(), got.Error.Data.Supported); diff != "" || got.Error.Data.Requested != "v999" {
-		t.Errorf("supported (-want +got):\n%s\nrequested %q", diff, got.Error.Data.Requested)
 	}
 }
 
