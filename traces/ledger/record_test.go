@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -36,13 +37,29 @@ func status(o states.Outcome) ledger.Status {
 	return ledger.Executed
 }
 
+// TestEveryScenarioIsRecorded: the trace of each run replays. While a call is under way, the ledger has the steps up to it.
 func TestEveryScenarioIsRecorded(t *testing.T) {
+	calls := 0
 	for _, s := range statestest.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			if strings.HasPrefix(s.Name, "history-") || strings.HasPrefix(s.Name, "ledger-count-") {
 				return // what was called before is made up there; here the ledger says it: TestHistory…, TestTasksAreCounted
 			}
 			d := newFixture(t)
+			var early []traces.Step
+			wrapped := s.Handler
+			s.Handler = func(handler states.EffectHandler) states.EffectHandler {
+				if wrapped != nil {
+					handler = wrapped(handler)
+				}
+				return busy{handler, func() {
+					calls++
+					var underWay bool
+					if early, underWay = d.steps(statestest.RunID, s.Decider); !underWay || len(early) == 0 || early[len(early)-1].To != states.Dispatched {
+						t.Errorf("under way = %t, with the steps %+v", underWay, early)
+					}
+				}}
+			}
 			o, head, err := d.play(statestest.RunID, &s)
 			if foreign(&s) {
 				if !errors.Is(err, ledger.ErrForeignTask) || len(s.World.Calls) != 0 {
@@ -74,10 +91,14 @@ func TestEveryScenarioIsRecorded(t *testing.T) {
 			if q.Steps != len(trace.Steps) {
 				t.Errorf("the request has %d steps, the trace %d", q.Steps, len(trace.Steps))
 			}
+			d.wantSteps(early, trace, s.Decider)
 			if s.Decider == nil { // a test's decider is in no bundle
 				d.sound()
 			}
 		})
+	}
+	if calls < 10 {
+		t.Errorf("only %d calls were looked at", calls)
 	}
 }
 

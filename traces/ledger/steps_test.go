@@ -21,51 +21,28 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// TestStepsOfARunUnderWay: while the call is under way, the ledger has exactly the steps up to it, as the trace has them later.
-func TestStepsOfARunUnderWay(t *testing.T) {
-	calls := 0
-	for _, s := range statestest.Scenarios() {
-		if foreign(&s) || s.Decider != nil {
-			continue
-		}
-		t.Run(s.Name, func(t *testing.T) {
-			d := newFixture(t)
-			var early []traces.Step
-			steps := func(of string) (all []traces.Step, underWay bool) {
-				d.Inspect(func(r ledger.Reader) (err error) {
-					all, underWay, err = ledger.Steps(context.Background(), r, of, d.replayer(nil))
-					return err
-				})
-				return all, underWay
-			}
-			run, rec := d.begin(statestest.RunID, &s)
-			o, err := d.Machine.Advance(context.Background(), run, busy{rec.Effects(s.Entry()), func() {
-				calls++
-				var underWay bool
-				if early, underWay = steps(statestest.RunID); !underWay || len(early) == 0 || early[len(early)-1].To != states.Dispatched {
-					t.Errorf("under way = %t, with the steps %+v", underWay, early)
-				}
-			}}, rec)
-			if err == nil && o.Type != states.TypePending {
-				_, err = rec.Finish(context.Background(), o)
-			}
-			check.NoError(t, err)
-			whole, underWay := steps(statestest.RunID)
-			if trace := d.trace(statestest.RunID, o, nil); underWay || len(whole) != len(trace.Steps) {
-				t.Errorf("under way = %t, %d steps, and the trace has %d", underWay, len(whole), len(trace.Steps))
-			}
-			if len(early) > len(whole) {
-				t.Fatalf("%d steps under way, %d in all", len(early), len(whole))
-			}
-			for i := range early {
-				if early[i].Hash != whole[i].Hash || len(early) == len(whole) {
-					t.Errorf("step %d of %d under way is %+v, and of %d then %+v", i, len(early), early[i], len(whole), whole[i])
-				}
-			}
-		})
+// steps returns the steps of a run as far as they are recorded.
+func (d *fixture) steps(run string, decider policy.Decider) (all []traces.Step, underWay bool) {
+	d.TB.Helper()
+	d.Inspect(func(r ledger.Reader) (err error) {
+		all, underWay, err = ledger.Steps(context.Background(), r, run, d.replayer(decider))
+		return err
+	})
+	return all, underWay
+}
+
+// wantSteps compares the steps of a run that its call found with those of its trace, which has more.
+func (d *fixture) wantSteps(early []traces.Step, trace *traces.Trace, decider policy.Decider) {
+	d.TB.Helper()
+	whole, underWay := d.steps(trace.Header.RunID, decider)
+	if underWay || len(whole) != len(trace.Steps) || len(early) > 0 && len(early) >= len(whole) {
+		d.TB.Errorf("under way = %t, %d steps, %d at the call, and the trace has %d", underWay, len(whole), len(early), len(trace.Steps))
+		return
 	}
-	if calls < 10 {
-		t.Errorf("only %d calls were looked at", calls)
+	for i := range early {
+		if early[i].Hash != whole[i].Hash {
+			d.TB.Errorf("step %d under way is %+v, and then %+v", i, early[i], whole[i])
+		}
 	}
 }
 
