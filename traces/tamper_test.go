@@ -3,7 +3,6 @@ package traces_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -64,37 +63,6 @@ func TestEveryChangeIsDetected(t *testing.T) {
 		total += changes
 	}
 	t.Logf("%d traces, %d changes, each detected", len(all), total)
-}
-
-// TestDoubledMembersAreRefused writes every member of a trace twice, under the same name.
-func TestDoubledMembersAreRefused(t *testing.T) {
-	m := statestest.MustMachine(t)
-	s := statestest.Find(t, "approved")
-	_, doc := record(t, m, &s)
-	dec := jsontext.NewDecoder(strings.NewReader(string(doc)))
-	doubled := 0
-	for {
-		tok, err := dec.ReadToken()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		check.NoError(t, err)
-		kind, n := dec.StackIndex(dec.StackDepth())
-		if tok.Kind() != '"' || kind != '{' || n%2 != 1 {
-			continue
-		}
-		name, at := tok.String(), dec.InputOffset()
-		quoted := string(canonical.AppendText(nil, name))
-		from := int(at) - len(quoted)
-		spoiled := string(doc[:from]) + quoted + ":null," + string(doc[from:])
-		doubled++
-		if _, err := traces.Read([]byte(spoiled)); err == nil {
-			t.Errorf("member %s at %d stands twice and is not refused", quoted, from)
-		}
-	}
-	if doubled < 300 {
-		t.Errorf("only %d members were doubled", doubled)
-	}
 }
 
 func checkSpot(t *testing.T, name string, c spot) {

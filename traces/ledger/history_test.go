@@ -319,21 +319,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // The most calls that are looked at, and one more.
 func TestHistoryOfTooMany(t *testing.T) {
 	d := newFixture(t)
-	add := func(n int) {
-		t.Helper()
-		err := d.Store.Update(context.Background(), func(tx ledger.Tx) error {
-			for range n {
-				q := ledger.Request{RunID: ledgertest.NewID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Actor: statestest.Actor,
-					Server: statestest.Server, Tool: statestest.Tool}
-				if err := tx.PutRequest(q); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		check.NoError(t, err)
-	}
-	add(ledger.MaxCounted)
+	d.addCalls(ledger.MaxCounted, ledger.Request{Actor: statestest.Actor, Tool: statestest.Tool})
 	// The run itself is none of the calls before it; the next one finds it, and is one too many.
 	deny := denying(fmt.Sprintf(`history.count("actor", "1h") != %d`, ledger.MaxCounted))
 	d.must(asking(t, "{}", statestest.At, deny), "")

@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -139,26 +139,21 @@ func header(name string, values ...string) func(*http.Request) {
 }
 
 // notes are lines of a log.
-type notes struct{ text atomic.Pointer[string] }
+type notes struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
 
 func (n *notes) add(line string) {
-	for {
-		before := n.text.Load()
-		all := line + "\n"
-		if before != nil {
-			all = *before + all
-		}
-		if n.text.CompareAndSwap(before, &all) {
-			return
-		}
-	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text.WriteString(line + "\n")
 }
 
 func (n *notes) String() string {
-	if t := n.text.Load(); t != nil {
-		return *t
-	}
-	return ""
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
 }
 
 // want fails unless the reply is of a status and a code.
