@@ -8,7 +8,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
-	"pgfsm/states"
 )
 
 // How the requester gets the outcome of a held call.
@@ -64,10 +63,9 @@ type Look struct {
 	Arguments  canonical.Digest
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to: the run has exactly the same call by the same
-// caller, and [Request.Attachable] holds for it. It reads one index, however many runs there are. The error is
-// [ErrNotFound] if there is no such run, which is the usual case. So it is if a member of look other than OnBehalfOf
-// and Client is empty.
+// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.Waiting] finds it. It reads one
+// index, however many runs there are. The error is [ErrNotFound] if there is no such run, which is the usual case. So it
+// is if a member of look other than OnBehalfOf and Client is empty.
 func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // no call can be equal to it
 		return Request{}, ErrNotFound
@@ -89,10 +87,4 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 		return err
 	})
 	return q, err
-}
-
-// Attachable reports whether a repetition of the run's call attaches to the run: the call is an agent's and was held,
-// and its outcome was not delivered yet. Calls that have more than arguments are never held.
-func (q *Request) Attachable() bool {
-	return q.Kind == states.KindAgent && q.Binding != "" && q.Delivered == ""
 }

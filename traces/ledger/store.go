@@ -83,8 +83,9 @@ type Reader interface {
 	// Counts counts the newest requests, at most newest of them. It groups those that were requested at since or later
 	// by the first unit bytes of their times, and puts all others into one group. It returns the groups in order.
 	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
-	// Waiting returns the id of the oldest run of exactly this call for which [Request.Attachable] holds, or
-	// ErrNotFound. Its cost does not depend on the number of runs.
+	// Waiting returns the id of the oldest run of exactly this call to which a repetition attaches: an agent's call that
+	// was held, and whose outcome was not delivered yet. The error is ErrNotFound if there is none. Its cost does not
+	// depend on the number of runs.
 	Waiting(Look) (string, error)
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all blobs, ordered by digest.

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 
@@ -141,17 +139,9 @@ func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.
 // play has an actor ask for something, as far as it comes without people.
 func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.Request {
 	d.TB.Helper()
-	run := states.NewRun(d.id(), states.Request{
+	return d.Play(d.id(), states.Request{
 		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
-	}, statestest.MustBundle(content, nil))
-	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
-	defer rec.Abandon()
-	o, err := d.Machine.Advance(d.TB.Context(), run, rec.Effects(world.Effects()), rec)
-	if err == nil && o.Type != states.TypePending {
-		_, err = rec.Finish(d.TB.Context(), o)
-	}
-	check.NoError(d.TB, err)
-	return d.Request(run.ID())
+	}, content, world)
 }
 
 // hostile is text that agents and servers may send.

@@ -50,46 +50,32 @@ func serving(all ...present.Server) func(*console.Options) {
 
 func digest(definition []byte) canonical.Digest { return canonical.Sum("tool definition", definition) }
 
-// TestServers: the page says of each tool whether agents can call it, why not, what changed since it was pinned, and which command approves that.
+// TestServers: what servers send is text, and no command is offered that cannot work. testdata/pages/servers.txt is what the page says of tools
+// that are as they were pinned, that differ, and that agents may not call.
 func TestServers(t *testing.T) {
 	d := newFixture(t)
 	c := ledgertest.Holding(1)
-	before := defined("drifts", "Reads a file.", anyArguments)
-	after := defined("drifts", hostile, anyArguments)
-	other := defined("lost", "It is not stored.", anyArguments)
-	c.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: []string{
-		"drifts", "lost", "same", "new", "refused", "absent", "-dash",
-	}}}
-	same := defined("same", "Is as it was.", anyArguments)
-	for name, pin := range map[string]canonical.Digest{"drifts": digest(before), "lost": canonical.Sum("tool definition", nil), "same": digest(same)} { // in any order
+	before, after := defined("drifts", "Reads a file.", anyArguments), defined("drifts", hostile, anyArguments)
+	c.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: []string{"drifts", "lost", "refused", "absent", "-dash"}}}
+	for name, pin := range map[string]canonical.Digest{"drifts": digest(before), "lost": canonical.Sum("tool definition", nil)} { // in any order
 		c.Pins = append(c.Pins, policy.Pin{Server: statestest.Server, Tool: name, Definition: pin})
 	}
-	tools := listed(t, c, map[canonical.Digest][]byte{digest(before): before}, after, other, same, defined("new", "Nobody pinned it.", anyArguments),
+	tools := listed(t, c, map[canonical.Digest][]byte{digest(before): before}, after, defined("lost", "It is not stored.", anyArguments),
 		defined("refused", "Has a bad schema.", map[string]any{"type": "object", "minLength": "x"}), defined("-dash", "Is like a flag.", anyArguments),
 		defined("<img src=x onerror=hacked()>\u202e", hostile, anyArguments))
 	d.with(c, serving(
-		present.Server{Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Name: hostile, Version: hostile,
-			Protocol: "2025-11-25", Tools: tools},
-		present.Server{Server: "away", Status: policy.ServerDown, Since: statestest.At, Asked: statestest.At, Code: policy.CodeServerDown, Reason: hostile},
+		present.Server{Server: statestest.Server, Status: policy.ServerUp, Name: hostile, Version: hostile, Tools: tools},
+		present.Server{Server: "away", Status: policy.ServerDown, Code: policy.CodeServerDown, Reason: hostile},
 		present.Server{Server: "quiet", Status: present.ServerUnknown},
 	))
-	d.Ask(carol, statestest.Content()) // is made
-	d.Hold(1)
 	got := d.signedIn(here, alice, ledger.RoleApprover).page("servers")
-	got.want(t, http.StatusOK, "2 tools have another definition than the pinned one", "The tools of 2 servers are not known now", "Up since", statestest.At, "2025-11-25", "1 made</a>, 0 failed",
-		"<h2>away: <span class=\"down\">down</span>", "Down since", "Nobody has used this server since the service started",
-		"What changed in drifts", "/description", "- &#34;Reads a file.&#34;", `<mark class="odd">\u202e</mark>drowssap`, "pgfsm tools",
-		"What changed in lost", "The pinned definition is not stored", "It is not stored.",
+	got.want(t, http.StatusOK, "Nobody has used this server since the service started", "What changed in lost", "The pinned definition is not stored",
 		"pgfsm pins approve --expect "+string(digest(after))+" -c &#39;my pgfsm.yaml&#39; "+statestest.Server+" drifts")
-	for name, want := range map[string][]string{
-		"drifts": {"<b>no</b>", "tool_definition_changed"}, "same": {"yes", "pinned"}, "new": {"yes", "not pinned", "pgfsm pins approve"},
-		"refused": {"<b>no</b>", "schema_refused"}, "absent": {"<b>no</b>", "the server does not list it"}, "-dash": {"-- " + statestest.Server + " -dash"},
-		"&lt;img src=x": {"<b>no</b>", "not on the allowlist", "pgfsm allow -c"},
+	for name, want := range map[string]string{
+		"refused": "schema_refused", "absent": "the server does not list it", "-dash": "-- " + statestest.Server + " -dash", "&lt;img src=x": "pgfsm allow -c",
 	} { // in any order
-		for _, w := range want {
-			if text := row(t, got.body, name); !strings.Contains(text, w) {
-				t.Errorf("the row of %s is %s, want %s", name, text, w)
-			}
+		if text := row(t, got.body, name); !strings.Contains(text, want) {
+			t.Errorf("the row of %s is %s, want %s", name, text, want)
 		}
 	}
 	if text := row(t, got.body, "refused"); strings.Contains(text, "pgfsm pins approve") {

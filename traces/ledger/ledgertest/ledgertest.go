@@ -145,15 +145,21 @@ func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request
 // AskRequest does the same as [Fixture.Ask] for a complete request.
 func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request {
 	f.TB.Helper()
-	run := states.NewRun(NewID(f.TB), r, statestest.MustBundle(c, nil))
+	return f.Play(NewID(f.TB), r, c, statestest.NewWorld())
+}
+
+// Play sends a request in a world of its own and runs it until it ends or is held.
+func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *statestest.World) ledger.Request {
+	f.TB.Helper()
+	run := states.NewRun(id, r, statestest.MustBundle(c, nil))
 	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
 	defer rec.Abandon()
-	o, err := f.Machine.Advance(context.Background(), run, rec.Effects(statestest.NewWorld().Effects()), rec)
+	o, err := f.Machine.Advance(context.Background(), run, rec.Effects(world.Effects()), rec)
 	if err == nil && o.Type != states.TypePending {
 		_, err = rec.Finish(context.Background(), o)
 	}
 	check.NoError(f.TB, err)
-	return f.Request(run.ID())
+	return f.Request(id)
 }
 
 // Inspect reads the ledger in a view.
