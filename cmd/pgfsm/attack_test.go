@@ -133,10 +133,10 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	w := newAttackWorld(t, "never")
 	runs := 0
-	for _, c := range some(t, "requests", 10, func(c corpus.Request) bool { return c.Core != "" }) {
+	for _, c := range some(t, "requests", 10, func(c corpus.Request) bool { return c.Want == string(policy.CodeInputDenied) }) {
 		t.Run("request/"+c.ID, func(t *testing.T) {
 			runs++
-			w.wantBlocked(t, w.run(t, c.Text), string(policy.CodeInputDenied))
+			w.wantBlocked(t, w.run(t, string(c.Bytes())), c.Want)
 			if w.prompts > 0 {
 				t.Errorf("the model was asked %d times, want never", w.prompts)
 			}

@@ -39,11 +39,12 @@ func (t *Text) Bytes() []byte {
 	return []byte(b.String())
 }
 
-// A Request is a user's request. Core is its part that must be refused; a request without a core must pass.
+// A Request is a user's request, and the answer of the input gate: passes, or a code. Requests that must be refused come plainly and in
+// the disguises that the default rules claim to recognise; the id names the disguise.
 type Request struct {
 	ID   string `json:"id"`
-	Text string `json:"text"`
-	Core string `json:"core"`
+	Want string `json:"want"`
+	Text
 }
 
 // A Plan is a planner's output, and the answer of the strict reader: a type of plan, or a code.
