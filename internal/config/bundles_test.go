@@ -10,7 +10,6 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/lint"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -98,18 +97,6 @@ func eachStarter(t *testing.T, test func(*testing.T, *starter)) {
 	}
 }
 
-func TestBundlesDecideAsTheirTestsSay(t *testing.T) {
-	eachStarter(t, func(t *testing.T, s *starter) {
-		for i, a := range s.judge(t) {
-			test := s.tests[i]
-			if got := decision(&a); got != test.Expect || test.Policy != "" && test.Policy != a.Policy {
-				t.Errorf("%s: %s by %q (%s, %d), want %s by %q: %s", test.Name, got, a.Policy, a.Mode, a.Score, test.Expect,
-					test.Policy, a.Verdict.Reason)
-			}
-		}
-	})
-}
-
 // Each gate does something: without it a test has another result.
 func TestEachGateOfABundleFires(t *testing.T) {
 	eachStarter(t, func(t *testing.T, s *starter) {
@@ -160,25 +147,4 @@ func (s *starter) decisions(t *testing.T) []string {
 		out = append(out, one)
 	}
 	return out
-}
-
-func TestBundlesLintClean(t *testing.T) {
-	eachStarter(t, func(t *testing.T, s *starter) {
-		c := s.content(t)
-		found := func() (bad []lint.Finding) {
-			for _, f := range lint.Lint(&c, nil) {
-				if f.Severity != lint.Note {
-					bad = append(bad, f)
-				}
-			}
-			return bad
-		}
-		for _, f := range found() {
-			t.Error(f)
-		}
-		c.Policy = &rules.Content{Policies: append([]rules.Policy{{ID: "all", Effect: rules.Allow}}, s.policy.Policies...)}
-		if len(found()) == 0 {
-			t.Error("a bundle below a policy that allows everything lints clean: the test is blind")
-		}
-	})
 }

@@ -18,51 +18,36 @@ const MaxPolicyTests = 10_000
 
 // A PolicyTest is a call and the expected decision.
 type PolicyTest struct {
-	Name   string
-	Line   int // line in the file
-	Server string
-	Tool   string
-	Env    string // empty: the configuration's value
-	Actor  string
-	Args   []byte // canonical
-	Risk   *GivenRisk
-	Expect string // allow, deny or pending
-	Policy string // the policy that must decide; empty: any
+	Name      string
+	TestInput `json:"input"`
+	Risk      *GivenRisk
+	Expect    string // allow, deny or pending
+	Policy    string `json:"expect_policy"` // the policy that must decide; empty: any
 
-	Identity *policy.Identity // claims of the actor's identity provider; nil: the actor has no provider
+	Line     int  `json:"-"` // line in the file
+	Declared bool `json:"-"` // the file itself names the tool, under tools
+}
 
-	Pinned      *bool               // the tool's definition is pinned; nil: from the configuration
-	Annotations *policy.Annotations // the tool's annotations; nil: the configuration's
+// TestInput is the call of a test, with what is known about the tool, the actor and earlier calls.
+type TestInput struct {
+	Server, Tool string
+	Env          string // empty: the configuration's value
+	Actor        string
+	Args         jsontext.Value      // canonical
+	Pinned       *bool               // the tool's definition is pinned; nil: from the configuration
+	Annotations  *policy.Annotations // the tool's annotations; nil: the configuration's
 
-	History []policy.HistoryAnswer // earlier calls
+	Identity *policy.Identity       `json:"-"` // claims of the actor's identity provider; nil: the actor has no provider
+	History  []policy.HistoryAnswer `json:"-"` // earlier calls
 
-	Declared bool // the file itself names the tool, under tools
+	As      *actorSettings        // the actor with its identity, as written
+	Answers Table[jsontext.Value] `json:"history"` // History, as written
 }
 
 // GivenRisk is the fixed risk of a test, instead of the risk rules' result.
 type GivenRisk struct {
 	Mode  string
 	Score int
-}
-
-// testsFile holds the content of a file of tests.
-type testsFile struct {
-	Tests []struct {
-		Name  string
-		Input struct {
-			Server, Tool, Env, Actor string
-
-			Args        jsontext.Value
-			As          *actorSettings
-			Pinned      *bool
-			Annotations *struct{ ReadOnlyHint, DestructiveHint, IdempotentHint, OpenWorldHint *bool }
-			History     Table[jsontext.Value]
-		}
-		Risk         *GivenRisk
-		Expect       string
-		ExpectPolicy string
-	}
-	Tools Table[[]string]
 }
 
 // ReadPolicyTests reads a file of tests and checks its names, modes and scores against a configuration, if it is not nil. The error is
@@ -72,40 +57,22 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 	if err != nil {
 		return nil, err
 	}
-	var from testsFile
+	var from struct {
+		Tests []PolicyTest
+		Tools Table[[]string]
+	}
 	decode(f.root, &from)
 	f.checkUnique(path{"tests"}, "test", "name")
-	var tests []PolicyTest
-	for i, one := range from.Tests {
-		in, at := &one.Input, path{"tests"}.item(i)
-		t := PolicyTest{
-			Name:   one.Name,
-			Line:   f.get(at).at.line,
-			Server: in.Server,
-			Tool:   in.Tool,
-			Env:    in.Env,
-			Actor:  in.Actor,
-			Args:   canonicalJSON(in.Args),
-			Risk:   one.Risk,
-			Expect: one.Expect,
-			Policy: one.ExpectPolicy,
-			Pinned: in.Pinned,
-		}
-		if in.As != nil {
-			if in.Actor != "" {
+	for i := range from.Tests {
+		t, at := &from.Tests[i], path{"tests"}.item(i)
+		t.Line, t.Args = f.get(at).at.line, canonicalJSON(t.Args)
+		if t.As != nil {
+			if t.Actor != "" {
 				f.fault(at.child("input", "as"), "write one of them", "%s has both actor and as", at.child("input"))
 			}
-			t.Actor, t.Identity = in.As.identity()
+			t.Actor, t.Identity = t.As.identity()
 		}
-		if h := in.Annotations; h != nil {
-			t.Annotations = &policy.Annotations{
-				ReadOnly:    h.ReadOnlyHint,
-				Destructive: h.DestructiveHint,
-				Idempotent:  h.IdempotentHint,
-				OpenWorld:   h.OpenWorldHint,
-			}
-		}
-		for _, h := range in.History {
+		for _, h := range t.Answers {
 			answer, err := condition.ParseAnswer(h.Name, string(h.Value))
 			if err != nil {
 				f.fault(at.child("input", "history", h.Name), "write a number, 0 or more for a count", "%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
@@ -117,15 +84,14 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 		}
 		if of != nil {
 			h := testCheck{f, at, of}
-			h.names(&t)
-			h.risk(&t)
+			h.names(t)
+			h.risk(t)
 		}
-		tests = append(tests, t)
 	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	return tests, nil
+	return from.Tests, nil
 }
 
 // testCheck checks one test against a configuration.

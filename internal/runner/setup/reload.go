@@ -48,7 +48,7 @@ func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	o.Config, o.read = s.From, seen.read
 	to, err := r.judge(o, seen) // finds out which files the configuration has
 	r.files = seen.files
-	r.due = err == nil && len(changed(s, to.Setup)) > 0 // due: the files have changed since the start
+	r.due = err == nil && len(differing(s, to.Setup, false)) > 0 // due: the files have changed since the start
 	return r
 }
 
@@ -201,7 +201,7 @@ func (r *Reloader) next(to *judged) *runner.Next {
 		// The tokens of the former issuers are valid until a restart, so their requirements stay.
 		now.Scopes, now.Required = was.Scopes, was.Required || now.Required
 	}
-	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: changed(from, to.Setup), Restart: needRestart(r.started, to.Setup)}
+	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: differing(from, to.Setup, false), Restart: differing(r.started, to.Setup, true)}
 	i := r.identity
 	if i != nil {
 		i = &runner.Identity{Providers: i.Providers, Issuers: i.Issuers, SignIn: i.SignIn, Scopes: to.Loaded.Identity.Scopes, May: to.Loaded.Identity.May}
@@ -226,69 +226,65 @@ func keptServe(started, now config.Serve) config.Serve {
 	return now
 }
 
-// needRestart returns the changed keys, sorted, whose new values need a restart.
-func needRestart(started, now *Setup) (keys []string) {
-	x, y := started.Loaded, now.Loaded
-	a, b := &x.Serve, &y.Serve
-	for _, k := range []struct {
-		key  string
-		same bool
-	}{
-		{"approvals.hooks", reflect.DeepEqual(x.Hooks, y.Hooks)},
-		{"approvals.remind_before", a.RemindBefore == b.RemindBefore},
-		{"checkpoints", reflect.DeepEqual(x.Checkpoints, y.Checkpoints)},
-		{"identity.issuers", reflect.DeepEqual(x.Identity.Issuers, y.Identity.Issuers)},
-		{"ledger", x.Ledger == y.Ledger},
-		{"serve.admin", a.Admin == b.Admin},
-		{"serve.admin_url", a.AdminURL == b.AdminURL},
-		{"serve.hosts", slices.Equal(a.Hosts, b.Hosts)},
-		{"serve.listen", a.Listen == b.Listen},
-		{"serve.public_url", a.PublicURL == b.PublicURL},
-		{"serve.record", a.Record == b.Record},
-		{"serve.sessions", a.Sessions == b.Sessions},
-		{"serve.tls", a.TLS == b.TLS},
-		{"telemetry.otlp", reflect.DeepEqual(started.OTLP, now.OTLP)},
-		{"traces.dir", x.TracesDir == y.TracesDir},
-	} {
-		if !k.same {
-			keys = append(keys, k.key)
-		}
-	}
-	return keys
+// needRestart has the keys whose new values need a restart.
+var needRestart = []string{
+	"approvals.hooks", "approvals.remind_before", "checkpoints", "identity.issuers", "ledger", "serve.admin", "serve.admin_url", "serve.hosts",
+	"serve.listen", "serve.public_url", "serve.record", "serve.sessions", "serve.tls", "telemetry.otlp", "traces.dir",
 }
 
-// changed returns the changed keys, sorted, whose new values become active with a reload.
-func changed(from, to *Setup) (keys []string) {
-	a, b := from.Bundle.Content(), to.Bundle.Content()
-	x, y := &from.Loaded.Serve, &to.Loaded.Serve
-	p, q := &from.Loaded.Identity, &to.Loaded.Identity
-	sameServers := slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // compares secrets, too
-	for _, k := range []struct {
-		key  string
-		a, b any
-	}{
-		{"allowlist", []any{a.Allowlist, a.Pins, from.Allowlists(), from.Loaded.Closed != nil}, []any{b.Allowlist, b.Pins, to.Allowlists(), false}},
-		{"approvals", []any{x.Hold, x.OnPending}, []any{y.Hold, y.OnPending}},
-		{"catalog_max_age", x.CatalogMaxAge, y.CatalogMaxAge},
-		{"env", a.Env, b.Env},
-		{"grants", a.Grants, b.Grants},
-		{"identity", []any{a.Identity, p.Required, p.Scopes, p.May}, []any{b.Identity, q.Required, q.Scopes, q.May}},
-		{"input", a.Input, b.Input},
-		{"limits", []any{a.Limits, x.Rate, x.Held, x.ServerSessions}, []any{b.Limits, y.Rate, y.Held, y.ServerSessions}},
-		{"outputs", a.Outputs, b.Outputs},
-		{"planner", []any{a.Planner, from.llmKey}, []any{b.Planner, to.llmKey}},
-		{"policy", a.Policy, b.Policy},
-		{"risk", a.Risk, b.Risk},
-		{"roles", a.Roles, b.Roles},
-		{"serve.decide_url", x.DecideURL, y.DecideURL},
-		{"serve.denials", x.Denials, y.Denials},
-		{"servers", []any{a.Servers, x.Expose, true}, []any{b.Servers, y.Expose, sameServers}},
-		{"summary", a.Summary, b.Summary},
-	} {
-		if !reflect.DeepEqual(k.a, k.b) {
-			keys = append(keys, k.key)
+// keys returns the values of the keys of a configuration and its files.
+func (s *Setup) keys() map[string]any {
+	c, loaded := s.Bundle.Content(), s.Loaded
+	serve, identity := &loaded.Serve, &loaded.Identity
+	return map[string]any{
+		"allowlist":               []any{c.Allowlist, c.Pins, s.Allowlists(), loaded.Closed != nil},
+		"approvals":               []any{serve.Hold, serve.OnPending},
+		"approvals.hooks":         loaded.Hooks,
+		"approvals.remind_before": serve.RemindBefore,
+		"catalog_max_age":         serve.CatalogMaxAge,
+		"checkpoints":             loaded.Checkpoints,
+		"env":                     c.Env,
+		"grants":                  c.Grants,
+		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.May},
+		"identity.issuers":        identity.Issuers,
+		"input":                   c.Input,
+		"ledger":                  loaded.Ledger,
+		"limits":                  []any{c.Limits, serve.Rate, serve.Held, serve.ServerSessions},
+		"outputs":                 c.Outputs,
+		"planner":                 []any{c.Planner, s.llmKey},
+		"policy":                  c.Policy,
+		"risk":                    c.Risk,
+		"roles":                   c.Roles,
+		"serve.admin":             serve.Admin,
+		"serve.admin_url":         serve.AdminURL,
+		"serve.decide_url":        serve.DecideURL,
+		"serve.denials":           serve.Denials,
+		"serve.hosts":             serve.Hosts,
+		"serve.listen":            serve.Listen,
+		"serve.public_url":        serve.PublicURL,
+		"serve.record":            serve.Record,
+		"serve.sessions":          serve.Sessions,
+		"serve.tls":               serve.TLS,
+		"servers":                 []any{c.Servers, serve.Expose},
+		"summary":                 c.Summary,
+		"telemetry.otlp":          s.OTLP,
+		"traces.dir":              loaded.TracesDir,
+	}
+}
+
+// differing returns the keys, sorted, whose values differ: those that need a restart, or the others.
+func differing(from, to *Setup, restart bool) (keys []string) {
+	was := from.keys()
+	for key, is := range to.keys() {
+		same := reflect.DeepEqual(was[key], is)
+		if key == "servers" {
+			same = same && slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // compares secrets, too
+		}
+		if !same && slices.Contains(needRestart, key) == restart {
+			keys = append(keys, key)
 		}
 	}
+	slices.Sort(keys)
 	return keys
 }
 
