@@ -17,6 +17,7 @@ type client struct {
 // readClient reads a client's file. The file may have other members. It contains secrets as literals, so faults never show its lines.
 func readClient(name string, text []byte) (*client, error) {
 	f, text := openFile(name, text, ordinary)
+	f.secret = true
 	c := &client{file: f}
 	if len(f.faults) == 0 {
 		if f.root = f.readJSON(text); f.root != nil {
@@ -26,7 +27,6 @@ func readClient(name string, text []byte) (*client, error) {
 			e.Remedy = cmp.Or(e.Remedy, "the file is JSON without comments")
 		}
 	}
-	f.lines = nil
 	return c, f.err()
 }
 
@@ -70,7 +70,7 @@ func (c *client) convert(m *member) *node {
 	if f := names.fault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
 		c.faultAt(m.at, at.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
 	}
-	out := &node{kind: m.value.kind, at: m.value.at, until: m.value.until, text: m.value.text}
+	out := &node{kind: m.value.kind, at: m.value.at, text: m.value.text}
 	for _, k := range m.value.members {
 		switch key := at.child(k.key); {
 		case slices.Contains(unsupported, k.key):

@@ -13,8 +13,8 @@
 //
 // # Errors
 //
-// All faults of a file are reported together, as [Errors]: each with file, line, column, the source line with a caret, and a remedy. Cross checks follow
-// when the schema finds no fault. The values of keys that may contain secrets are masked.
+// All faults of a file are reported together, as [Errors]: each with file, line, column and a remedy, and with the source line and a caret unless the file may
+// contain secrets, as pgfsm.yaml may. Cross checks follow when the schema finds no fault.
 //
 // # Files that the configuration names
 //

@@ -20,8 +20,8 @@ type Error struct {
 	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
 	Problem string `json:"problem"`         // description of the fault
 	Remedy  string `json:"remedy,omitzero"` // how to fix it; may be empty
-	// Source is the printable source line: one column for each character, secrets starred out. It is empty for a fault without a line, and
-	// after the first MaxShownErrors faults.
+	// Source is the printable source line, with one column for each character. It is empty for a fault without a line, in a file that may
+	// contain secrets, and after the first MaxShownErrors faults.
 	Source string `json:"-"`
 }
 

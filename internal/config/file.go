@@ -11,18 +11,14 @@ import (
 // A file is a file that was read: its values with their places, and the faults found in it.
 type file struct {
 	name    string
-	lines   []string // empty if no message may show lines
-	root    *node    // nil if the file could not be read
-	known   bool     // the secret values are known: only then faults show whole lines
-	hidden  []span
+	lines   []string
+	secret  bool           // any line may contain a secret, so no fault shows its line
+	root    *node          // nil if the file could not be read
 	refused map[place]bool // places where the reader noted a fault; they get no further faults
 	faults  Errors
 
 	literals []string // warnings about secrets that are literals, not references
 }
-
-// span is hidden text: from one place up to another, exclusive; a zero end is the end of the file.
-type span struct{ from, to place }
 
 // fault describes a fault of a text, and its remedy. The zero value is no fault.
 type fault struct{ problem, remedy string }
@@ -88,16 +84,7 @@ func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
 	return !twice
 }
 
-// hide hides every scalar below n in messages, and what stands behind it up to the next value.
-func (f *file) hide(n *node) {
-	n.leaves(func(leaf *node) {
-		if leaf.kind != isNull {
-			f.hidden = append(f.hidden, span{leaf.at, leaf.until})
-		}
-	})
-}
-
-// err returns the faults in the order of their places, with their source lines, or nil. Call it after everything to hide is known.
+// err returns the faults in the order of their places, with their source lines, or nil.
 func (f *file) err() error {
 	if len(f.faults) == 0 {
 		return nil
@@ -106,57 +93,26 @@ func (f *file) err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	for _, e := range f.faults[:min(len(f.faults), MaxShownErrors)] {
-		if e.Source = f.show(e.Line); !f.known {
-			e.Source = outline(e.Source)
-		}
+		e.Source = f.show(e.Line)
 	}
 	return f.faults
 }
 
-// show returns a line with secrets starred out and with one visible column for every character.
+// show returns a line with one visible column for every character; empty for a line that may contain a secret.
 func (f *file) show(line int) string {
-	if line < 1 || line > len(f.lines) {
+	if f.secret || line < 1 || line > len(f.lines) {
 		return ""
 	}
-	runes := []rune(f.lines[line-1])
-	for _, h := range f.hidden {
-		if h.from.line > line || h.to != (place{}) && h.to.line < line {
-			continue
-		}
-		from, to := 0, len(runes)
-		if h.from.line == line {
-			from = h.from.col - 1
-		}
-		if h.to.line == line {
-			to = min(to, h.to.col-1)
-		}
-		for i := from; i < to; i++ {
-			if runes[i] != ' ' {
-				runes[i] = '*'
-			}
-		}
-	}
-	for i, r := range runes {
+	visible := func(r rune) rune {
 		switch {
 		case r == '\t':
-			runes[i] = ' '
+			return ' '
 		case !unicode.IsPrint(r):
-			runes[i] = unicode.ReplacementChar
+			return unicode.ReplacementChar
 		}
+		return r
 	}
-	return strings.TrimRight(string(runes), " ")
-}
-
-// outline returns the part of a line before the first colon. It is for files that could not be parsed, whose secrets are unknown.
-func outline(line string) string {
-	key, rest, found := strings.Cut(line, ":")
-	switch {
-	case !found:
-		return ""
-	case rest == "":
-		return key + ":"
-	}
-	return key + ": …"
+	return strings.TrimRight(strings.Map(visible, f.lines[line-1]), " ")
 }
 
 // locate converts a place in a text to the place in the file: a line and a column, both from 1. A text with escapes other than \", \\ and

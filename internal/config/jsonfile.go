@@ -47,7 +47,6 @@ func findJSONFault(text []byte) (offset int, problem string) {
 type jsonReader struct {
 	text []byte
 	dec  *jsontext.Decoder
-	last *node // the scalar before
 
 	// placeAt finds the place of an offset by reading on from the previous one.
 	offset int
@@ -73,11 +72,7 @@ func (r *jsonReader) token() (jsontext.Token, place) {
 	if err != nil {
 		panic("config: a text that was checked is not JSON: " + err.Error())
 	}
-	at := r.placeAt(len(r.text) - len(rest))
-	if r.last != nil {
-		r.last.until, r.last = at, nil
-	}
-	return t, at
+	return t, r.placeAt(len(r.text) - len(rest))
 }
 
 var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList, '{': isMap}
@@ -86,7 +81,7 @@ func (r *jsonReader) value() *node {
 	t, at := r.token()
 	n := &node{kind: jsonKinds[t.Kind()], at: at}
 	if n.kind != isList && n.kind != isMap {
-		if r.last = n; n.kind != isNull {
+		if n.kind != isNull {
 			n.text = t.String()
 		}
 		return n

@@ -344,7 +344,6 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 		return nil
 	}
 	f, text := openFile(name, text, ordinary)
-	f.known = true // nothing in it is secret
 	if len(f.faults) == 0 {
 		f.root = f.readJSON(text)
 	}

@@ -28,7 +28,6 @@ const (
 type node struct {
 	kind    kind
 	at      place
-	until   place    // start of the next value or key after a scalar; zero at the end of the file
 	text    string   // content of a text, literal of a number or boolean
 	members []member // members of an object or a list, in the order of the file
 }

@@ -86,7 +86,7 @@ type resolver struct {
 }
 
 func newResolver(f *file, getenv func(string) (string, bool), readFile Open) *resolver {
-	f = &file{name: f.name, lines: f.lines, root: f.root, known: true, hidden: f.hidden}
+	f = &file{name: f.name, secret: true, lines: f.lines, root: f.root}
 	return &resolver{file: f, getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 }
 

@@ -124,7 +124,7 @@ func (s *fileSchema) types() []string {
 	return s.texts("type")
 }
 
-// judge checks a value against a schema, notes the faults, hides the secrets, fills in the defaults, and converts durations to milliseconds.
+// judge checks a value against a schema, notes the faults, fills in the defaults, and converts durations to milliseconds.
 func (f *file) judge(n *node, s *fileSchema, at path) {
 	if n == nil {
 		return
@@ -146,7 +146,6 @@ func (f *file) judge(n *node, s *fileSchema, at path) {
 		j.note(n.at, at, "", "%s does not conform to its schema", subject(at))
 	}
 	j.complete(n, s, at, false)
-	f.known = true
 }
 
 type judge struct {
@@ -193,9 +192,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		j.note(n.member(from).at, p.child(from), s.example(needed), "%s does not go without %s", p.child(from), needed)
 	case "additional_property_not_allowed":
 		known := s.keys()
-		unknown := n.member(key)
-		j.file.hide(unknown.value) // it may be a secret under a misspelled key
-		j.note(unknown.at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
+		j.note(n.member(key).at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
 	case "invalid_property_name":
 		problem := s.part(s.get("propertyNames")).fault(key, true)
 		j.note(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
@@ -306,12 +303,9 @@ func (s *fileSchema) keys() (names []string) {
 // secretName matches the names that people give to variables with secrets.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
 
-// complete walks through a value: it checks texts, hides secrets, and fills in defaults.
+// complete walks through a value: it checks texts, notes literal secrets, and fills in defaults.
 func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	secret = secret || s.str("writeOnly") == "true"
-	if secret && n.kind != isMap && n.kind != isList || strings.Contains(n.text, "://") && strings.Contains(n.text, "@") {
-		j.file.hide(n) // a secret, or a URL that may hold a password
-	}
 	plainVariable := len(p) > 1 && p[len(p)-2] == "env" && !secretName.MatchString(p[len(p)-1])
 	if secret && n.kind == isText && isLiteral(n.text) && !plainVariable && s.str("format") != "ledger" {
 		j.file.literals = append(j.file.literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like ${env:NAME} or ${file:PATH}",
@@ -331,9 +325,6 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 		}
 		sub, open := s.memberSchema(n.kind, key)
 		if sub == nil || open && s.get("type") != nil && s.str("type") != string(n.kind) {
-			if !j.file.known { // it may be a secret in a wrong place
-				j.file.hide(m.value)
-			}
 			continue
 		}
 		if names := s.get("propertyNames"); names != nil && n.kind == isMap {
@@ -410,7 +401,7 @@ func (s *fileSchema) fault(text string, refused bool) fault {
 // without a hint, the file is JSON whatever its name.
 func read(name string, text []byte, s *fileSchema, most size, hint string) (*file, error) {
 	f, text := openFile(name, text, most)
-	f.known = s != configSchema() // only the configuration contains secrets
+	f.secret = s == configSchema()
 	switch {
 	case len(f.faults) > 0:
 	case hint == "" || strings.HasSuffix(strings.ToLower(name), ".json"):

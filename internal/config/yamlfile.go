@@ -158,8 +158,7 @@ func (f *file) yamlFault(err error) {
 
 type yamlReader struct {
 	file    *file
-	last    *node // the scalar before
-	foreign bool  // YAML that is not accepted: values below it are not read
+	foreign bool // YAML that is not accepted: values below it are not read
 }
 
 // value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads that part as null.
@@ -167,9 +166,6 @@ func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	out := &node{kind: isNull, at: place{n.Line, n.Column}}
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
 		out.at = key
-	}
-	if r.last != nil {
-		r.last.until, r.last = out.at, nil
 	}
 	if depth > MaxDepth {
 		r.file.faultAt(out.at, "", "", "the file nests deeper than %d levels", MaxDepth)
@@ -222,10 +218,7 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 			r.refuseForeign(key, "write key: value; quote a text that begins with ?", "complex keys (?) are not accepted")
 		case key.kind != isText:
 			r.refuse(key, "quote it", "a key must be plain text")
-			r.file.hide(value)
-		case !r.file.checkUnseen(seen, key.text, key.at):
-			r.file.hide(value)
-		default:
+		case r.file.checkUnseen(seen, key.text, key.at):
 			out.members = append(out.members, member{key.text, key.at, value})
 		}
 	}
@@ -234,7 +227,7 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 // scalar reads a value by its spelling. A plain JSON number, true, false or null has that type. scalar refuses every other spelling that
 // YAML reads as one of these. The rest is text.
 func (r *yamlReader) scalar(n *yaml.Node, out *node) {
-	out.kind, out.text, r.last = isText, n.Value, out
+	out.kind, out.text = isText, n.Value
 	if n.Style != 0 {
 		if !utf8.ValidString(n.Value) {
 			r.refuse(out, "", "the text is not UTF-8 when its escapes are read")
