@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -115,17 +114,4 @@ const maxLabel = 200
 // label masks secrets in s and cuts it after at most maxLabel bytes, at the end of a character.
 func label(s string, secrets *secret.Masker) string {
 	return visible.Cut(secrets.String(s), maxLabel, "")
-}
-
-// withoutSecrets returns err, the error of read for doc, without secrets. Decoders quote parts of a document in their errors. So it reads
-// the document again with its secrets masked, and returns the error of that.
-func (l *Link) withoutSecrets(doc []byte, err error, read func(doc []byte) error) error {
-	clean := l.secrets.Bytes(doc)
-	if bytes.Equal(clean, doc) {
-		return err
-	}
-	if err := read(clean); err != nil {
-		return err
-	}
-	return errors.New("it holds a secret of ours, so what is wrong is not shown")
 }

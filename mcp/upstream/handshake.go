@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -96,8 +97,6 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	s, err := readWelcome(result)
 	if err == nil && (s.protocol >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
 		err = fmt.Errorf("it speaks revision %.40q, which is unknown here", l.secrets.String(s.protocol))
-	} else if err != nil {
-		err = l.withoutSecrets(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
 	}
 	if err != nil {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
@@ -123,7 +122,6 @@ func (l *Link) discover(ctx context.Context) greeting {
 	}
 	s, err := readWelcome(result)
 	if err != nil {
-		err = l.withoutSecrets(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
 	}
 	if !slices.Contains(s.versions, statelessProtocol) {
@@ -173,8 +171,8 @@ func readWelcome(result []byte) (s serverHello, err error) {
 	}
 	if err == nil && s.capabilities != nil {
 		s.capabilities = s.capabilities.Clone() // the link keeps it
-		if err = wire.CheckObject(s.capabilities); err != nil {
-			err = fmt.Errorf("the capabilities: %w", err)
+		if wire.CheckObject(s.capabilities) != nil {
+			err = errors.New("the capabilities are not one strict JSON object")
 		}
 	}
 	if s.info == nil {

@@ -11,9 +11,10 @@ import (
 )
 
 // readMembers reads the wanted members of the one JSON object in doc. A wanted member that comes twice is an error. Duplicate names
-// and broken UTF-8 inside the values are left to the gates that judge the payload.
+// and broken UTF-8 inside the values are left to the gates that judge the payload. The error quotes nothing of doc, because a quote may
+// cut a secret.
 func readMembers(doc []byte, wanted map[string]*jsontext.Value) error {
-	return wire.Members(doc, func(name string, value jsontext.Value) error {
+	err := wire.Members(doc, func(name string, value jsontext.Value) error {
 		switch to := wanted[name]; {
 		case to == nil:
 		case *to != nil:
@@ -23,6 +24,10 @@ func readMembers(doc []byte, wanted map[string]*jsontext.Value) error {
 		}
 		return nil
 	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return errors.New(wire.Reason(doc, err))
+	}
+	return nil
 }
 
 // sentMethod reads the method of one of our messages; "" for our answer to a server's request.
@@ -38,10 +43,12 @@ func sentMethod(doc []byte) (string, error) {
 func plainID(id jsontext.Value) (int64, error) {
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != string(id) {
-		return 0, fmt.Errorf("the id %.40q is not one of ours", string(id))
+		return 0, errForeignID
 	}
 	return n, nil
 }
+
+var errForeignID = errors.New("the id is not one of ours")
 
 // readError reads the error object of JSON-RPC 2.0, section 5.1. Unknown members are left out.
 func readError(doc []byte) (*RPCError, error) {
@@ -56,7 +63,7 @@ func readError(doc []byte) (*RPCError, error) {
 
 	e := &RPCError{Data: data}
 	if e.Code, err = strconv.ParseInt(string(code), 10, 64); err != nil {
-		return nil, err
+		return nil, errors.New("code is not an integer")
 	}
 	e.Message, err = wire.Text(message)
 	return e, err

@@ -102,7 +102,6 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		}
 		next, n, err := readPage(o.Result)
 		if err != nil {
-			err = l.withoutSecrets(o.Result, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
 			return fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
 		pages, size, tools = append(pages, o.Result), size+len(o.Result), tools+n

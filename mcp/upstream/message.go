@@ -79,7 +79,6 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 func (l *Link) read(doc []byte) (incoming, *fault) {
 	h, err := readIncoming(doc)
 	if err != nil {
-		err = l.withoutSecrets(doc, err, func(doc []byte) error { _, err := readIncoming(doc); return err })
 		if l.up.server.Type == TypeStdio {
 			return h, l.fail(CodeProtocol,
 				"it wrote a line to standard output that is not a JSON-RPC message: %v; it must write anything else to standard error", err)

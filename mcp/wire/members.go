@@ -79,15 +79,20 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 	return value
 }
 
-// Text decodes a JSON string.
+// Text decodes a JSON string. The error quotes nothing of it.
 func Text(value jsontext.Value) (string, error) {
 	if value.Kind() != '"' {
-		return "", errors.New("it is not a string")
+		return "", errNoText
 	}
 	var short [64]byte
 	b, err := jsontext.AppendUnquote(short[:0], value)
+	if err != nil {
+		err = errNoText
+	}
 	return string(b), err
 }
+
+var errNoText = errors.New("it is not a string of valid characters")
 
 // A Piece is one member of an object.
 type Piece struct {

@@ -87,7 +87,7 @@ func Read(doc []byte) (Message, error) {
 	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
-		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(doc, err)
+		f.Code, f.Reason = ParseError, "it is not one JSON value: "+Reason(doc, err)
 	}
 	var id IDFinder
 	_, _ = id.Write(doc) // Write returns no error
@@ -95,8 +95,8 @@ func Read(doc []byte) (Message, error) {
 	return Message{}, f
 }
 
-// reason describes a syntax error in doc without quoting doc.
-func reason(doc []byte, err error) string {
+// Reason describes an error of reading doc. It quotes nothing of doc if the error is one of syntax.
+func Reason(doc []byte, err error) string {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
 		return err.Error()
