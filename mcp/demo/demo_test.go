@@ -282,25 +282,6 @@ func checkCalls(t *testing.T, f *demo.Fleet) {
 	}
 }
 
-func TestServersShareNothing(t *testing.T) {
-	f, g := mustListen(t), mustListen(t)
-	const args = `{"doc_id":"doc-003"}`
-	mustCall(t, mustConnect(t, f.URL(demo.SharePoint, "sse"), ""), "delete_sharepoint_doc", args)
-	// Another client of the same server sees it, over another transport too; another server does not.
-	for _, tt := range []struct{ name, url, want string }{
-		{"same server", f.URL(demo.SharePoint, "mcp"), "NOT_FOUND"},
-		{"other server", g.URL(demo.SharePoint, "mcp"), "OK"},
-	} {
-		got := text(t, mustCall(t, mustConnect(t, tt.url, ""), "fetch_sharepoint_doc", args))
-		if want := `"status":"` + tt.want + `"`; !strings.Contains(got, want) {
-			t.Errorf("%s: fetch(%s) = %s, want %s", tt.name, args, got, want)
-		}
-	}
-	if n := len(g.Servers()[0].Calls()); n != 1 {
-		t.Errorf("other server: calls = %d, want 1", n)
-	}
-}
-
 func TestArgumentsThatDoNotFit(t *testing.T) {
 	f := mustListen(t)
 	tests := []struct{ name, server, tool, args string }{

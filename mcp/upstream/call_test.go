@@ -3,41 +3,24 @@ package upstream
 import (
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A listing finds that the server was started anew and makes a new session; a call does not.
 func TestAStaleSessionIsReplacedByListOnly(t *testing.T) {
-	same := echoServer()
-	handler := func() http.Handler {
-		return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same }, nil)
-	}
-	var current atomic.Pointer[http.Handler]
-	h := handler()
-	current.Store(&h)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		(*current.Load()).ServeHTTP(w, r)
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+	srv := serveForgetful(t, honest, withStatus(404, ""))
+	u := upstreams(t, Limits{}, srv.server())
 	listed(t, u)
-	restarted := handler()
-	current.Store(&restarted)
-	r := call(t.Context(), u, "s", `{}`)
+	srv.restarts.Add(1)
+	r := call(t.Context(), u, "web", `{}`)
 	if r.Effect != EffectUnknown || r.Code != CodeUnreachable || !strings.Contains(r.Reason, "404") {
 		t.Errorf("Call() on a forgotten session = %+v, want %s with 404, unknown", r, CodeUnreachable)
 	}
 	listed(t, u)
-	again := handler()
-	current.Store(&again)
+	srv.restarts.Add(1)
 	listed(t, u) // the session that it had is stale again, and replaced within one listing
-	if r := call(t.Context(), u, "s", `{}`); r.Effect != EffectDone {
+	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
 		t.Errorf("Call() on a new session = %+v, want done", r)
 	}
 }

@@ -71,16 +71,6 @@ func each(conn net.Conn, answer func(n int, body string) (more bool)) {
 	}
 }
 
-// What is said in place of CLOSE in a response: the connection ends there.
-const hangUp = "CLOSE"
-
-// write writes a response of a table. It reports whether the connection stays open.
-func write(conn net.Conn, response string) bool {
-	response, end := strings.CutSuffix(response, hangUp)
-	_, err := io.WriteString(conn, response)
-	return err == nil && !end
-}
-
 const (
 	plain     = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 	lastChunk = "0\r\n\r\n"
@@ -111,7 +101,10 @@ func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 func TestWhenAPermitIsTouched(t *testing.T) {
 	noLeak(t)
 	srv := serveRaw(t, func(conn net.Conn, _ int) {
-		each(conn, func(int, string) bool { return write(conn, plain) })
+		each(conn, func(int, string) bool {
+			_, err := io.WriteString(conn, plain)
+			return err == nil
+		})
 	})
 	for _, tt := range []struct {
 		name    string

@@ -190,36 +190,6 @@ func TestAServerThatReadsNoAnswer(t *testing.T) {
 	}
 }
 
-// Many calls at once over one link, over every transport: each gets its own answer and its own progress.
-func TestManyAtOnce(t *testing.T) {
-	overEach(t, "talks", func(t *testing.T, s Server) {
-		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: func(wire.Message) {}})
-		listing := heldBy(t, l).Number
-		var wg sync.WaitGroup
-		for i := range 32 {
-			wg.Go(func() {
-				token, n := fmt.Sprintf(`"t%d"`, i), 0
-				r := l.Call(t.Context(), Call{
-					Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing,
-					Meta: jsontext.Value(`{"progressToken":` + token + `}`),
-				}, func(m wire.Message) {
-					if m.Method == noteProgress {
-						n++
-						if got := string(wire.Member(m.Params, tokenMember)); got != token {
-							t.Errorf("progress for %s came to %s", got, token)
-						}
-					}
-				})
-				if r.Effect != EffectDone || n != 2 {
-					t.Errorf("Call() = %+v with %d times progress, want done with 2", r, n)
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
 // What a server says of itself holds no secret and no control characters.
 func TestHelloHoldsNoSecret(t *testing.T) {
 	s := serveScript(t, on("initialize", func(w spoken) []string {

@@ -109,16 +109,3 @@ func closeKills(t *testing.T, role string) {
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
 }
-
-func TestTailIsBounded(t *testing.T) {
-	var tl tail
-	for range 100 {
-		if n, err := tl.Write([]byte(strings.Repeat("a", 100) + "\n")); n != 101 || err != nil {
-			t.Fatalf("Write() = %d, %v, want 101, nil", n, err)
-		}
-	}
-	tl.Write([]byte(strings.Repeat("b", 5*maxTail) + "\nlast\n\n"))
-	if len(tl.kept) > maxTail || cap(tl.kept) > 8*maxTail || tl.lastLine(nil) != "last" {
-		t.Errorf("tail keeps %d bytes, last line %q, want at most %d and \"last\"", len(tl.kept), tl.lastLine(nil), maxTail)
-	}
-}
