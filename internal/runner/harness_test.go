@@ -66,9 +66,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 	for _, c := range loaded.Servers {
 		servers = append(servers, upstream.Server{Name: c.Name, Type: upstream.TypeSSE, URL: s.fleet.URL(c.Name, "sse")})
 	}
-	if s.options.Upstreams, err = upstream.New(servers, upstream.Limits{}, upstream.Info{}, s.options.Secrets); err != nil {
-		t.Fatal(err)
-	}
+	s.options.Upstreams = upstream.New(servers, upstream.Limits{}, upstream.Info{}, s.options.Secrets)
 	t.Cleanup(func() { _ = s.options.Upstreams.Close() })
 	return s
 }

@@ -36,10 +36,7 @@ func runs(t *testing.T, o runner.Options) *runner.Worker {
 // noServers are upstreams with which approved runs are resumed.
 func noServers(t *testing.T) *upstream.Upstreams {
 	t.Helper()
-	u, err := upstream.New(nil, upstream.Limits{}, upstream.Info{}, secret.New(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := upstream.New(nil, upstream.Limits{}, upstream.Info{}, secret.New(nil))
 	t.Cleanup(func() { _ = u.Close() })
 	return u
 }

@@ -14,13 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
 	"pgfsm/internal/secret"
-	"pgfsm/internal/web/loopback"
 )
 
 // ClientCredentials describe how to get access tokens for a server (RFC 6749, section 4.4). The client authenticates with its secret in
@@ -55,22 +53,6 @@ var (
 	errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
 
-func (c *ClientCredentials) check() error {
-	u, err := url.Parse(c.TokenURL)
-	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
-		return errors.New("the token URL is not a URL with a host and without user, password and fragment")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Host(u.Hostname())):
-		return errors.New("the client's credentials would travel in clear text: the token URL must be https, or at a loopback address")
-	case c.ClientID == "" || (c.ClientSecret == "") == (c.Key == nil):
-		return errors.New("client credentials need a client id, and either a client secret or a private key")
-	case c.Key != nil && c.Issuer == "":
-		return errors.New("a private key needs the issuer for which it signs")
-	}
-	_, err = c.signer()
-	return err
-}
-
 // accessTokens gets the tokens for one server and shares them among its links. It uses each token until it expires or the server refuses
 // it. Nil: the server needs none.
 type accessTokens struct {
@@ -78,8 +60,7 @@ type accessTokens struct {
 	timeout time.Duration   // limit of a token request: below that of connecting, so that an error names the step
 	host    string          // the token URL's host
 	secrets *secret.Masker
-	from    ClientCredentials // checked by New
-	signer  jose.Signer       // nil: the client has a secret
+	from    ClientCredentials
 	client  *http.Client
 	fetches singleflight.Group // one token request at a time
 
@@ -108,11 +89,10 @@ func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *acc
 	if s.Auth == nil {
 		return nil
 	}
-	origin, _ := url.Parse(s.Auth.TokenURL) // New has checked both
-	signer, _ := s.Auth.signer()
+	origin, _ := url.Parse(s.Auth.TokenURL) // package config has parsed it before
 	target := &httpTarget{origin: origin, headers: true, timeout: s.ConnectTimeout}
 	return &accessTokens{
-		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets, from: *s.Auth, signer: signer,
+		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets, from: *s.Auth,
 		client: &http.Client{
 			Transport:     target.transport(),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -184,10 +164,10 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 	if a.from.Audience != "" {
 		c.EndpointParams.Set("audience", a.from.Audience)
 	}
-	if a.signer == nil {
+	if a.from.Key == nil {
 		return c, nil
 	}
-	assertion, err := a.from.assertion(a.signer, now)
+	assertion, err := a.from.assertion(now)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -15,23 +14,15 @@ const (
 	assertionLife = 2 * time.Minute
 )
 
-// signer returns the signer of client assertions; nil without a key.
-func (c *ClientCredentials) signer() (jose.Signer, error) {
-	if c.Key == nil {
-		return nil, nil
-	}
+// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: a provider
+// could use an assertion with more audiences at another provider.
+func (c *ClientCredentials) assertion(now time.Time) (string, error) {
 	s, err := jose.NewSigner(jose.SigningKey{
 		Algorithm: jose.SignatureAlgorithm(c.Alg), Key: jose.JSONWebKey{Key: c.Key, KeyID: c.KeyID},
 	}, new(jose.SignerOptions).WithType("JWT"))
 	if err != nil {
-		return nil, errors.New("the private key does not sign with this algorithm")
+		return "", err
 	}
-	return s, nil
-}
-
-// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: a provider
-// could use an assertion with more audiences at another provider.
-func (c *ClientCredentials) assertion(s jose.Signer, now time.Time) (string, error) {
 	claims, err := json.Marshal(struct {
 		Issuer   string `json:"iss"`
 		Subject  string `json:"sub"`

@@ -1,7 +1,7 @@
 // Package upstream is the client of upstream MCP servers. It connects over stdio, SSE and streamable HTTP, lists tools, and sends one
 // tools/call at a time, each against a permit.
 //
-//	u, err := upstream.New(servers, upstream.Limits{}, upstream.Info{Name: "pgfsm", Version: "1"}, secret.New(values)) // starts nothing
+//	u := upstream.New(servers, upstream.Limits{}, upstream.Info{Name: "pgfsm", Version: "1"}, secret.New(values)) // starts nothing
 //	defer u.Close()
 //	c := u.Client("ann")                                // of one identity
 //	defer c.Close()

@@ -31,7 +31,7 @@ type httpTarget struct {
 }
 
 func newHTTPTarget(s Server) httpTarget {
-	origin, _ := url.Parse(s.URL) // New has parsed it before
+	origin, _ := url.Parse(s.URL) // package config has parsed it before
 	return httpTarget{origin: origin, headers: s.credentials(), timeout: s.ConnectTimeout}
 }
 

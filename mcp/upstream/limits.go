@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 )
 
@@ -40,7 +39,7 @@ const (
 	maxListings = 3
 )
 
-// Limits bound the memory and the time that a server can take. Zero means the default, never "unlimited"; [New] refuses negative values.
+// Limits bound the memory and the time that a server can take. Zero means the default, never "unlimited".
 type Limits struct {
 	ResultBytes  int // bytes of one tools/call result, exactly as received
 	CatalogBytes int // bytes of all tools/list results of one server together
@@ -56,10 +55,7 @@ type Limits struct {
 // frame returns the size of the largest message that is read: the largest payload and its envelope.
 func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
 
-func (l Limits) withDefaults() (Limits, error) {
-	if min(l.ResultBytes, l.CatalogBytes, l.Pages, l.Tools, l.Unasked, l.Links, l.ServerSessions) < 0 {
-		return l, fmt.Errorf("a limit is negative: %+v", l)
-	}
+func (l Limits) withDefaults() Limits {
 	return Limits{
 		ResultBytes:    cmp.Or(l.ResultBytes, DefaultResultBytes),
 		CatalogBytes:   cmp.Or(l.CatalogBytes, DefaultCatalogBytes),
@@ -68,5 +64,5 @@ func (l Limits) withDefaults() (Limits, error) {
 		Unasked:        cmp.Or(l.Unasked, DefaultUnasked),
 		Links:          cmp.Or(l.Links, DefaultLinks),
 		ServerSessions: cmp.Or(l.ServerSessions, DefaultServerSessions),
-	}, nil
+	}
 }

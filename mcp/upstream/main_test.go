@@ -291,10 +291,7 @@ func upstreams(t *testing.T, lim Limits, servers ...Server) *Upstreams {
 			values = append(values, h.Value)
 		}
 	}
-	u, err := New(servers, lim, Info{Name: "test", Version: "1"}, secret.New(values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := New(servers, lim, Info{Name: "test", Version: "1"}, secret.New(values))
 	t.Cleanup(func() {
 		if err := u.Close(); err != nil {
 			t.Errorf("Close() = %v", err)

@@ -29,10 +29,7 @@ func TestReplaceShares(t *testing.T) {
 		}
 		return s
 	}
-	u, err := New([]Server{with(key, nil)}, Limits{}, Info{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := New([]Server{with(key, nil)}, Limits{}, Info{}, nil)
 	defer u.Close()
 	for _, tt := range []struct {
 		name   string
@@ -50,11 +47,7 @@ func TestReplaceShares(t *testing.T) {
 		{"another-limit", with(again(), nil), Limits{ResultBytes: 1000}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			next, err := u.Replace([]Server{tt.next}, tt.limits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := u.Shares(next, "crm"); got != tt.want {
+			if got := u.Shares(u.Replace([]Server{tt.next}, tt.limits), "crm"); got != tt.want {
 				t.Errorf("Shares() = %v, want %v", got, tt.want)
 			}
 		})

@@ -115,10 +115,7 @@ func TestDecodersCutNoSecret(t *testing.T) {
 				answer := fmt.Sprintf(tt.answer, strings.Repeat("A", padding), quoted)
 				return []string{strings.Replace(answer, `"id":1`, `"id":`+w.id, 1)}
 			}), false)
-			u, err := New([]Server{srv.server()}, Limits{}, Info{}, tokens())
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := New([]Server{srv.server()}, Limits{}, Info{}, tokens())
 			defer u.Close()
 			for ; padding < 130; padding++ {
 				if l := clientOf(u).List(t.Context())[0]; l.Status == StatusUp || part(l.Reason) != "" {

@@ -5,17 +5,12 @@ import (
 	"context"
 	"crypto"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
 	"os/user"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"pgfsm/internal/deadline"
-	"pgfsm/internal/web/loopback"
 )
 
 // The transports of [Server.Type].
@@ -29,7 +24,8 @@ const (
 // environment, and into no text of ours. [New] learns the secrets to mask in texts of servers.
 type Header struct{ Name, Value string }
 
-// A Server describes how to reach one upstream server. References to secrets are already resolved.
+// A Server describes how to reach one upstream server. References to secrets are already resolved, and package config has checked the rest:
+// headers and credentials go over https or to this machine, and no header belongs to the transport.
 type Server struct {
 	Name string // unique; not empty, without "__", which joins server and tool for agents
 	Type string // TypeStdio, TypeSSE or TypeHTTP
@@ -87,104 +83,8 @@ func (s *Server) setTimeouts() {
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, DefaultIdleTimeout)
 }
 
-// reserved lists the headers that only the transport sets, by their canonical names: they decide how a message is framed, routed or
-// repeated. (net/http repeats a request with an Idempotency-Key.)
-var reserved = []string{
-	"Accept", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Last-Event-Id",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
-}
-
-func (s Server) check() error {
-	switch {
-	case s.Name == "":
-		return errors.New("a server has no name")
-	case strings.Contains(s.Name, "__"):
-		return fmt.Errorf("server %q: a name must not contain \"__\"", s.Name)
-	case min(s.ConnectTimeout, s.Timeout, s.TimeoutTotal, s.IdleTimeout) < 0:
-		return fmt.Errorf("server %q: a timeout is negative", s.Name)
-	}
-	var err error
-	switch s.Type {
-	case TypeStdio:
-		err = s.checkStdio()
-	case TypeSSE, TypeHTTP:
-		err = s.checkHTTP()
-	default:
-		err = fmt.Errorf("type is %q; it must be stdio, sse or http", s.Type)
-	}
-	if err != nil {
-		return fmt.Errorf("server %q: %w", s.Name, err)
-	}
-	return nil
-}
-
-func (s Server) checkStdio() error {
-	switch {
-	case s.Command == "":
-		return errors.New("type stdio needs a command")
-	case s.URL != "" || len(s.Headers) > 0 || s.Auth != nil:
-		return errors.New("type stdio takes no url, no headers and no credentials")
-	}
-	for _, e := range s.Env {
-		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
-			return fmt.Errorf("%q cannot be an environment variable", e.Name)
-		}
-	}
-	return nil
-}
-
-func (s Server) checkHTTP() error {
-	if s.Command != "" || len(s.Args) > 0 || len(s.Env) > 0 {
-		return fmt.Errorf("type %s takes no command, args or env", s.Type)
-	}
-	u, err := url.Parse(s.URL)
-	switch {
-	case err != nil:
-		return errors.New("the url cannot be parsed")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("the url must begin with http:// or https://")
-	case u.Hostname() == "":
-		return errors.New("the url has no host")
-	case u.User != nil:
-		return errors.New("the url holds a user or password; use headers")
-	case u.Fragment != "":
-		return errors.New("the url has a fragment")
-	case u.Scheme == "http" && s.credentials() && !loopback.Host(u.Hostname()):
-		return errors.New("headers would travel in clear text: use https, or a loopback address")
-	}
-	for _, h := range s.Headers {
-		if err := checkHeader(h); err != nil {
-			return err
-		}
-		if s.Auth != nil && strings.EqualFold(h.Name, "Authorization") {
-			return errors.New("the header Authorization is that of the access token")
-		}
-	}
-	if s.Auth != nil {
-		return s.Auth.check()
-	}
-	return nil
-}
-
 // credentials reports whether requests over HTTP carry secrets.
 func (s Server) credentials() bool { return len(s.Headers) > 0 || s.Auth != nil }
-
-func checkHeader(h Header) error {
-	if !IsToken(h.Name) {
-		return fmt.Errorf("%q is not a header name", h.Name)
-	}
-	if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return fmt.Errorf("the value of header %q holds a control character", h.Name)
-	}
-	name := http.CanonicalHeaderKey(h.Name)
-	if strings.HasPrefix(name, "Mcp-") {
-		return fmt.Errorf("header %q belongs to the protocol", h.Name)
-	}
-	if slices.Contains(reserved, name) {
-		return fmt.Errorf("header %q belongs to the transport", h.Name)
-	}
-	return nil
-}
 
 // IsToken reports whether name is allowed for a header (RFC 9110, section 5.6.2).
 func IsToken(name string) bool {

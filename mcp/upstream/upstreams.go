@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -69,9 +68,9 @@ type upstream struct {
 	links linkSet
 }
 
-// New checks the servers and limits and returns them as Upstreams. It connects to no server and starts none. The error reports all mistakes.
+// New returns servers as Upstreams. It connects to no server and starts none. The names are unique.
 // Secrets are masked in names, versions and reasons; the caller masks them in results and error objects.
-func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*Upstreams, error) {
+func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) *Upstreams {
 	c := &common{info: Info{cmp.Or(info.Name, "pgfsm"), cmp.Or(info.Version, "0")}, secrets: secrets}
 	if c.secrets == nil {
 		c.secrets = secret.New(nil) // still needed: access tokens become secrets
@@ -86,27 +85,17 @@ func (u *Upstreams) LogTo(log *slog.Logger) { u.common.log.Store(log) }
 
 // Replace returns Upstreams for other servers. An unchanged server under unchanged limits is shared: it keeps its sessions. The caller
 // closes the other servers of u with [Upstreams.CloseReplaced]. A run makes at most one call over both Upstreams together.
-func (u *Upstreams) Replace(servers []Server, limits Limits) (*Upstreams, error) {
+func (u *Upstreams) Replace(servers []Server, limits Limits) *Upstreams {
 	return u.common.open(servers, limits, u)
 }
 
 // open returns Upstreams. They share with former the servers that did not change.
-func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upstreams, error) {
-	limits, err := limits.withDefaults()
-	faults := []error{err}
-	u := &Upstreams{common: c, limits: limits, byName: make(map[string]*upstream)}
+func (c *common) open(servers []Server, limits Limits, former *Upstreams) *Upstreams {
+	u := &Upstreams{common: c, limits: limits.withDefaults(), byName: make(map[string]*upstream)}
 	for _, s := range servers {
-		if err := s.check(); err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		if u.byName[s.Name] != nil {
-			faults = append(faults, fmt.Errorf("server %q is configured twice", s.Name))
-			continue
-		}
 		s.setTimeouts()
 		var up *upstream
-		if former != nil && former.limits == limits {
+		if former != nil && former.limits == u.limits {
 			up = former.byName[s.Name]
 		}
 		if up == nil || !up.server.Equal(s) {
@@ -123,10 +112,7 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) (*Upst
 		}
 		u.byName[s.Name] = up
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
-	}
-	return u, nil
+	return u
 }
 
 // Shares reports whether u and other have the same session with a server. Both may be nil.

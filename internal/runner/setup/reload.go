@@ -128,9 +128,7 @@ func (r *Reloader) judge(o Options, seen *reading) (*judged, error) {
 	if err := to.open(o, loaded, from); err != nil {
 		return nil, err
 	}
-	if to.Upstreams, err = r.active.Upstreams.Replace(to.Servers, to.limits()); err != nil {
-		return nil, err
-	}
+	to.Upstreams = r.active.Upstreams.Replace(to.Servers, to.limits())
 	to.warnings = append(to.warnings, to.Doubts()...)
 	catalog, warning, err := pins.Stored(to.Bundle, to.Allowlists())
 	if err != nil {

@@ -55,9 +55,9 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 		s.Secrets.Put(s.OTLP, slices.Sorted(maps.Values(s.OTLP.Headers)))
 	}
 	if !s.IsDemo() {
-		err = s.connect()
+		s.connect()
 	}
-	return s, err
+	return s, nil
 }
 
 // open opens a configuration without connections to servers. It does not mask secrets yet.
@@ -161,7 +161,8 @@ func (s *Setup) Copy() (*Setup, error) {
 	if s.IsDemo() {
 		return &c, nil
 	}
-	return &c, c.connect()
+	c.connect()
+	return &c, nil
 }
 
 // Start starts the servers of the embedded demo. Without it, Start does nothing: sessions are opened when they are needed.
@@ -176,12 +177,12 @@ func (s *Setup) Start(ctx context.Context) (err error) {
 	for i := range s.Servers {
 		s.Servers[i].URL = s.Fleet.URL(s.Servers[i].Name, "sse")
 	}
-	return s.connect()
+	s.connect()
+	return nil
 }
 
-func (s *Setup) connect() (err error) {
-	s.Upstreams, err = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
-	return err
+func (s *Setup) connect() {
+	s.Upstreams = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
 }
 
 func (s *Setup) limits() upstream.Limits {
