@@ -2,12 +2,8 @@ package explain
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
@@ -72,23 +68,16 @@ func (f Facts) String() string {
 
 // ParseAnnotations reads a JSON object of MCP's hints.
 func ParseAnnotations(text string) (*policy.Annotations, error) {
-	doc, err := canonical.JSON([]byte(text))
-	if err == nil && jsontext.Value(doc).Kind() != '{' {
-		err = errors.New("not a JSON object")
-	}
-	var hints policy.Annotations
-	if err == nil && json.Unmarshal(doc, &hints, json.RejectUnknownMembers(true)) != nil {
-		err = errors.New("it has another member, or one that is neither true nor false")
-	}
-	if err != nil {
+	hints := new(policy.Annotations)
+	if err := canonical.Unmarshal([]byte(text), hints); err != nil {
 		return nil, fmt.Errorf("annotations: %w; give readOnlyHint, destructiveHint, idempotentHint and openWorldHint, "+
 			"as far as the tool has them, such as '{\"readOnlyHint\": true}'", err)
 	}
-	return &hints, nil
+	return hints, nil
 }
 
-// ParseHistory reads results of queries about earlier calls, each as QUERY=NUMBER.
-func ParseHistory(values []string) (answers []policy.HistoryAnswer, err error) {
+// parseHistory reads results of queries about earlier calls, each as QUERY=NUMBER.
+func parseHistory(values []string) (answers []policy.HistoryAnswer, err error) {
 	for _, value := range values {
 		at := strings.LastIndexByte(value, '=')
 		if at < 0 {

@@ -74,7 +74,7 @@ func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 // call returns the call, without the facts about its tool.
 func (q *Question) call() (c *Call, err error) {
 	c = &Call{Server: q.Server, Tool: q.Tool, Actor: q.Actor, Identity: q.Identity, Agent: q.Agent}
-	if c.History, err = ParseHistory(q.History); err != nil {
+	if c.History, err = parseHistory(q.History); err != nil {
 		return nil, err
 	}
 	if c.Plan, err = Plan(q.Server, q.Tool, "args", q.Args); err != nil {
