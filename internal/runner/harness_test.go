@@ -109,14 +109,20 @@ func (s *stage) calls() (n int) {
 	return n
 }
 
-// A token of a role, by which its owner calls.
-func token(t *testing.T, l *ledger.Ledger, name, role string) ledger.Caller {
+// newToken is the text of a token of a role.
+func newToken(t *testing.T, l *ledger.Ledger, name, role string) string {
 	t.Helper()
 	text, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := l.Authenticate(t.Context(), text)
+	return text
+}
+
+// A token of a role, by which its owner calls.
+func token(t *testing.T, l *ledger.Ledger, name, role string) ledger.Caller {
+	t.Helper()
+	who, err := l.Authenticate(t.Context(), newToken(t, l, name, role))
 	if err != nil {
 		t.Fatal(err)
 	}

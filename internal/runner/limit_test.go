@@ -41,54 +41,25 @@ type limitedStage struct {
 	mcp    string
 	admin  string
 	ledger *ledger.Ledger
-	token  string // of the user ann; empty: users have none
 }
 
-// newLimitedStage opens one. With a policy, ann has a token of the ledger.
+// newLimitedStage opens one.
 func newLimitedStage(t *testing.T, content *rules.Content, limits *config.Rate, change func(*config.Serve)) *limitedStage {
 	t.Helper()
 	s := &limitedStage{stage: newStage(t, content)}
 	s.ledger = s.open()
-	so := runner.ServiceOptions{Store: s.memory.Open(), Agents: signedOn{ledger.RoleAgent}}
-	if content != nil {
-		so.Agents = nil
-		var err error
-		if s.token, _, err = s.ledger.CreateToken(t.Context(), ledger.Local("local:root"), "ann", ledger.RoleAgent, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
 	o := s.options
 	o.Ledger, o.Serve.Rate = s.ledger, limits
 	if change != nil {
 		change(&o.Serve)
 	}
-	s.mcp, s.admin = serve(t, newRunner(t, o), so)
+	s.mcp, s.admin = serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	return s
 }
 
 // as sends a call as a user and returns the answer.
 func (s *limitedStage) as(user, tool, body string) (status int, text string) {
-	r, err := http.NewRequest(http.MethodPost, s.mcp+"/mcp", strings.NewReader(body))
-	if err != nil {
-		return 0, err.Error()
-	}
-	r.Header = http.Header{
-		"X-User": {user}, "Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"},
-		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {kb + "__" + tool},
-	}
-	if s.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(b)
+	return post(s.t, s.mcp, newToken(s.t, s.ledger, user, ledger.RoleAgent), tool, body)
 }
 
 // counted is the value of a metric.

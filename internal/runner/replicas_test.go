@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,29 +94,6 @@ func TestServiceEndsWithoutItsLedger(t *testing.T) {
 	}
 }
 
-// body sends the call of the demo with a token, and returns the body of the answer.
-func body(t *testing.T, mcp, token string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mcp+"/mcp", strings.NewReader(call))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = http.Header{
-		"Authorization": {"Bearer " + token}, "Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"},
-		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"mcp-policy-kb__fetch_policy_entry"},
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(all)
-}
-
 // TestUnsettledDelivery: if nobody knows whether the delivery of an outcome was recorded, the agent does not get it, and is told to look
 // before it repeats the call: the repetition may be a new call.
 func TestUnsettledDelivery(t *testing.T) {
@@ -136,10 +111,7 @@ func TestUnsettledDelivery(t *testing.T) {
 	o.Ledger = openIn(t, store)
 	mcp, _ := serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	l := s.open()
-	ann, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), "ann@example.com", ledger.RoleAgent, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ann := newToken(t, l, "ann@example.com", ledger.RoleAgent)
 	only := func() (q ledger.Request) {
 		t.Helper()
 		err := l.View(t.Context(), func(r ledger.Reader) error {
@@ -154,18 +126,18 @@ func TestUnsettledDelivery(t *testing.T) {
 		}
 		return q
 	}
-	if got := body(t, mcp, ann); !strings.Contains(got, `"code":"approval_required"`) {
+	if _, got := post(t, mcp, ann, "fetch_policy_entry", call); !strings.Contains(got, `"code":"approval_required"`) {
 		t.Fatal(got)
 	}
 	q := only()
 	vote(t, l, q.RunID, q.Binding, token(t, l, "alice@example.com", ledger.RoleApprover), true)
 	ends(t, l, q.RunID)
 	unsettled.Store(true)
-	if got := body(t, mcp, ann); !strings.Contains(got, `"effect":"unknown"`) || !strings.Contains(got, `"retry":"look"`) {
+	if _, got := post(t, mcp, ann, "fetch_policy_entry", call); !strings.Contains(got, `"effect":"unknown"`) || !strings.Contains(got, `"retry":"look"`) {
 		t.Errorf("the agent is told %s", got)
 	}
 	unsettled.Store(false)
-	if got := body(t, mcp, ann); !strings.Contains(got, `"code":"approval_required"`) || strings.Contains(got, q.RunID) || s.calls() != 1 {
+	if _, got := post(t, mcp, ann, "fetch_policy_entry", call); !strings.Contains(got, `"code":"approval_required"`) || strings.Contains(got, q.RunID) || s.calls() != 1 {
 		t.Errorf("the delivery was recorded, and the repetition is answered %s; %d calls", got, s.calls())
 	}
 }

@@ -36,11 +36,9 @@ type ServiceOptions struct {
 	Stdio *Stdio       // the client over stdio
 	Admin net.Listener // listener of the console, the approvals API and health checks
 
-	PublicURL string            // scheme and host at which agents reach MCP; may be empty
-	AdminURL  string            // scheme and host at which people reach Admin; may be empty
-	Agents    web.Authenticator // verifies callers of MCP; nil: ledger tokens of the role agent, and identity providers
-	People    web.Authenticator // verifies callers of Admin; nil: ledger tokens, and identity providers
-	Reload    Reload            // reads the configuration again; nil: it cannot be reloaded
+	PublicURL string // scheme and host at which agents reach MCP; may be empty
+	AdminURL  string // scheme and host at which people reach Admin; may be empty
+	Reload    Reload // reads the configuration again; nil: it cannot be reloaded
 
 	Hooks       []hooks.Hook
 	Store       hooks.Store        // deliveries of Hooks in the runner's ledger
@@ -138,7 +136,7 @@ func (s *Service) newGateway() error {
 // gatewayConfig returns the gateway's part of a configuration.
 func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err error) {
 	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge()}
-	c.Front.Clients, c.Front.Required = s.options.Agents, g.Required
+	c.Front.Required = g.Required
 	for _, e := range g.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
 		if err != nil {
@@ -149,16 +147,14 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 	if s.options.MCP != nil {
 		c.Front.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
 	}
-	if c.Front.Clients == nil {
-		s.agents(&c, g.Identity)
-	}
+	s.agents(&c, g.Identity)
 	c.Observe = g.measureRequest
 	return c, nil
 }
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Callers: s.options.People, Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts), Ready: s.ready,
+		Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts), Ready: s.ready,
 		Warnings: s.warnings, Log: s.runner.options.Report, Metrics: s.runner.metrics.Write,
 	}
 	if w := s.options.Checkpoints; w != nil {
@@ -169,9 +165,7 @@ func (s *Service) newAdmin() {
 		s.admin = api.New(o)
 		return
 	}
-	if o.Callers == nil {
-		o.Callers = s.people(s.options.AdminURL)
-	}
+	o.Callers = s.people(s.options.AdminURL)
 	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.voted, s.runner.CallResult
 	forConsole := console.Options{
 		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,

@@ -48,15 +48,10 @@ func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
 	return roles
 }
 
-// People verifies the tokens of people for the admin address, whose URL is resource.
-func (i *Identity) People(resource string) web.Authenticator {
-	return i.Providers.People(resource, i.roles)
-}
-
 // Person returns the caller that a token for the admin address identifies. For a ledger token, the error is [web.ErrNoCredentials].
 func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.Caller, error) {
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
-	c, err := i.People(resource).Authenticate(r.WithContext(ctx))
+	c, err := i.Providers.People(resource, i.roles).Authenticate(r.WithContext(ctx))
 	return api.CallerOf(c), err
 }
 

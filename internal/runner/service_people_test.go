@@ -16,14 +16,14 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// servers returns what a service says of its servers.
-func servers(t *testing.T, admin string) (s present.Servers) {
+// servers returns what a service says of its servers to the owner of a token.
+func servers(t *testing.T, admin, token string) (s present.Servers) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+"/servers", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-User", "ann@example.com")
+	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +43,9 @@ func servers(t *testing.T, admin string) (s present.Servers) {
 func TestServiceWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
-	r := newRunner(t, runner.Options{Ledger: s.open()})
-	admin := serveAdmin(t, r, runner.ServiceOptions{Store: s.memory.Open(), People: signedOn{ledger.RoleAuditor}})
-	if got := servers(t, admin); len(got.Servers) != 0 || got.Note == "" {
+	l := s.open()
+	admin := serveAdmin(t, newRunner(t, runner.Options{Ledger: l}), runner.ServiceOptions{Store: s.memory.Open()})
+	if got := servers(t, admin, newToken(t, l, "ann@example.com", ledger.RoleAuditor)); len(got.Servers) != 0 || got.Note == "" {
 		t.Errorf("the servers are %+v", got)
 	}
 }
@@ -57,11 +57,8 @@ func TestTryingOnTheConsole(t *testing.T) {
 	o := s.options
 	l := s.open()
 	o.Ledger = l
-	admin := serveAdmin(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open(), People: signedOn{ledger.RoleAuditor}})
-	text, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), "ann@example.com", ledger.RoleAuditor, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := serveAdmin(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
+	text := newToken(t, l, "ann@example.com", ledger.RoleAuditor)
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
