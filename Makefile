@@ -71,9 +71,9 @@ bench: ## the figures of docs/internals/benchmarks.md; COUNT runs of each
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./internal/secret ./mcp/gateway ./mcp/wire ./policy/... ./traces/ledger/... | tee bench.txt
 	$(GO) run $(BENCHSTAT) bench.txt
 
-bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
+bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes
 	@rm -rf bin/bench-*
-	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
+	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(BENCHFLAGS)
 
 console: ## the journeys of approvers, operators and auditors with three devices, on SQLite and PostgreSQL: about five minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about an hour (needs Chromium)
 	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|InABrowser' ./traces/ledger/console

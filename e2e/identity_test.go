@@ -124,19 +124,6 @@ func TestServeIdentity(t *testing.T) {
 	t.Run("blocked-at-two-replicas", func(t *testing.T) { testBlockAtReplicas(t, newLedger(t)) })
 }
 
-// TestServeIdentityRequired: without a token nobody gets in, and the answer says where tokens come from.
-func TestServeIdentityRequired(t *testing.T) {
-	t.Parallel()
-	o := provide(t, inFile, peopleHold)
-	resp, err := send(t.Context(), http.MethodPost, o.mcp, http.Header{"Content-Type": {"application/json"}}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	check.NoError(t, err)
-	defer resp.Body.Close()
-	want := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"`, o.base)
-	if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != http.StatusUnauthorized || got != want {
-		t.Errorf("%s %s, want %s", resp.Status, got, want)
-	}
-}
-
 // TestLogin: the token that login prints is good for the commands and for the API.
 func TestLogin(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -194,15 +193,6 @@ func anyReplica(t *testing.T, newLedger func(*testing.T) string) {
 		same(t, "what four calls of an agent come to", []string{"hi", "hi", "policy_denied", "policy_denied"}, codes)
 		a.u.Reached(t, 2)
 		verifies(t, a.dir)
-	})
-	t.Run("grants-are-counted-together", func(t *testing.T) {
-		t.Parallel()
-		o := newOfficeOn(t, newLedger(t), allowLook, "")
-		o.writes(t, "once.yaml", "version: 1\ntools: {echo: {look: {calls: 1}}}\n")
-		call := []string{"call", "--json", "-c", o.config, "--grant", filepath.Join(o.dir, "once.yaml"), "--task", "nightly", "echo", "look", `{"n":1}`}
-		command(t.Context(), nil, call...).Want(t, exitYes)
-		command(t.Context(), nil, call...).Want(t, exitNo, "/code", "grant_exhausted")
-		o.u.Reached(t, 1)
 	})
 }
 

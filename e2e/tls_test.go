@@ -101,34 +101,3 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("%s, %v, %v\n%s", resp.Status, err, cookies, page)
 	}
 }
-
-// TestServeTLSRefuses: with TLS nobody is anonymous, and no other name is served.
-func TestServeTLSRefuses(t *testing.T) {
-	t.Parallel()
-	keys, to := secured(t)
-	o := newOffice(t, holdLook, "serve: {"+keys+"}\n")
-	for _, tt := range []struct {
-		name, token, host string
-		want              int
-	}{
-		{"without-a-token", "", "", http.StatusUnauthorized},
-		{"without-a-token-for-a-local-name", "", strings.TrimPrefix(o.base, "https://"), http.StatusUnauthorized},
-		{"with-a-token-of-a-person", o.bob, "", http.StatusUnauthorized},
-		{"without-a-token-for-the-name-with-its-port", "", "example.com:443", http.StatusUnauthorized}, // the name is known
-		{"for-another-name", o.ci, "admin.example.com", http.StatusForbidden},
-		{"for-the-name-of-the-admin-address", o.ci, "example.com:9464", http.StatusForbidden},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://example.com/mcp", strings.NewReader(`{}`))
-			check.NoError(t, err)
-			req.Header.Set("Content-Type", "application/json")
-			req.Host = tt.host
-			resp, err := to(o.served, tt.token).Do(req)
-			check.NoError(t, err)
-			defer resp.Body.Close()
-			if body, err := io.ReadAll(resp.Body); resp.StatusCode != tt.want {
-				t.Errorf("%s %s %v, want %d", resp.Status, body, err, tt.want)
-			}
-		})
-	}
-}

@@ -2,12 +2,6 @@ package fsm_test
 
 import (
 	"errors"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -163,32 +157,4 @@ func TestFireIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wait.Wait()
-}
-
-// The package stays pure and knows nothing of the rest of the module.
-func TestImports(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("Glob = %v, %v, want files", files, err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, imported := range parsed.Imports {
-			path, err := strconv.Unquote(imported.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			impure := []string{"time", "os", "net", "math", "crypto", "io", "pgfsm", "log"}
-			first, _, _ := strings.Cut(path, "/")
-			if slices.Contains(impure, first) && path != "math/big" {
-				t.Errorf("%s imports %s, want nothing impure and nothing of this module", file, path)
-			}
-		}
-	}
 }

@@ -43,9 +43,6 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 // maxShown bounds the printed text of a result, in bytes: four screens.
 const maxShown = 8 << 10
 
-// wholeTrace returns a sentence with the command that writes all values of a run in the ledger.
-func wholeTrace(run string) string { return "pgfsm ledger trace " + run + " writes all of it" }
-
 // indented indents a value. If the value is too large, it returns the beginning and the text rest, which tells where to find all of it.
 func indented(v jsontext.Value, rest string) string {
 	shown := v.Clone()

@@ -19,25 +19,22 @@ import (
 
 // An attackWorld is the plain world of the corpora: a model that says what a case says, and servers that write down their calls.
 type attackWorld struct {
-	dir           string
-	plan, summary string
-	page, result  string // of the server kb
-	prompts       int
-	calls         []string // arguments
+	dir     string
+	plan    string
+	page    string // of the server kb
+	prompts int
+	calls   []string // arguments
 }
 
-func newAttackWorld(t *testing.T, summary string) *attackWorld {
+func newAttackWorld(t *testing.T) *attackWorld {
 	t.Helper()
-	w := &attackWorld{page: corpus.Document("kb"), result: mcptest.OneText}
+	w := &attackWorld{page: corpus.Document("kb")}
 	model := mcptest.NewModel(t, func(_ *mcptest.Model, out http.ResponseWriter, _ *http.Request, p mcptest.Prompt) {
 		w.prompts++
-		content := w.plan
-		if p.Kind == "summary" {
-			content = w.summary
-		} else if strings.Contains(p.System, "delete_entry") {
+		if strings.Contains(p.System, "delete_entry") {
 			t.Errorf("the planner is shown a tool that is not allowed: %s", p.System)
 		}
-		mcptest.SayJSON(out, http.StatusOK, mcptest.Spoken(content))
+		mcptest.SayJSON(out, http.StatusOK, mcptest.Spoken(w.plan))
 	})
 	server := func(page func() string) string {
 		s := mcptest.New(t, func(method string) string {
@@ -48,7 +45,7 @@ func newAttackWorld(t *testing.T, summary string) *attackWorld {
 		})
 		s.Arguments = func(args []byte) string {
 			w.calls = append(w.calls, string(args))
-			return w.result
+			return mcptest.OneText
 		}
 		return s.URL
 	}
@@ -60,8 +57,8 @@ servers:
   desk: {type: http, url: %q}
 allowlist: allowlist.json
 planner: {mode: llm, llm: {base_url: %q, model: m}}
-summary: {mode: %s}
-`, kb, desk, model.URL+"/v1", summary), "allowlist.json", `{"kb": ["fetch_entry"], "desk": ["search_tickets"]}`)
+summary: {mode: never}
+`, kb, desk, model.URL+"/v1"), "allowlist.json", `{"kb": ["fetch_entry"], "desk": ["search_tickets"]}`)
 	return w
 }
 
@@ -131,7 +128,7 @@ const goodEntryPlan = `{"type":"call_tool","server":"kb","tool":"fetch_entry","a
 // a server, each refusal has its code, and every trace replays.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
-	w := newAttackWorld(t, "never")
+	w := newAttackWorld(t)
 	runs := 0
 	for _, c := range some(t, "requests", 10, func(c corpus.Request) bool { return c.Want == string(policy.CodeInputDenied) }) {
 		t.Run("request/"+c.ID, func(t *testing.T) {
@@ -194,38 +191,10 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestAttackSummaries: whatever a summarizer says, the typed result is answered, and nothing that is not locked to evidence is shown
-// beside it.
-func TestAttackSummaries(t *testing.T) {
-	t.Parallel()
-	w := newAttackWorld(t, "always")
-	w.page = `{"tools":[{"name":"fetch_entry","inputSchema":{"type":"object","properties":{"entry_id":{"type":"string"}}},` +
-		`"outputSchema":{"type":"object","additionalProperties":true}}]}`
-	w.plan = goodEntryPlan
-	for _, c := range some(t, "summaries", 10, func(c corpus.Summary) bool {
-		return strings.HasPrefix(string(c.PayloadOf()), "{") && isText(c.Text)
-	}) {
-		t.Run(c.ID, func(t *testing.T) {
-			w.summary = string(c.Bytes())
-			w.result = `{"content":[],"structuredContent":` + string(c.PayloadOf()) + `}`
-			r := w.run(t, "summary "+c.ID)
-			w.wantCall(t, r, []byte(`{"entry_id":"entry-002"}`))
-			if c.Want == "locked" {
-				r.Want(t, cli.ExitYes, "/type", "tool_result_with_summary", "/note", "")
-				return
-			}
-			r.Want(t, cli.ExitYes, "/type", "tool_result", "/summary", "")
-			if note := r.Member("/note"); !strings.Contains(note, "("+c.Want+")") {
-				t.Errorf("note = %.200q, want the code %s", note, c.Want)
-			}
-		})
-	}
-}
-
 // TestAttackOnTheTerminal: a person sees what a model says as text that does nothing to the terminal.
 func TestAttackOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	w := newAttackWorld(t, "never")
+	w := newAttackWorld(t)
 	const paint = `\u001b[2J\u202e\u0007\u009b\r`
 	for _, tc := range []struct{ name, plan, shows string }{
 		{"question", `{"type":"final_answer","answer":"` + paint + `Which?","needs_more_info":true}`, "The planner asks: "},

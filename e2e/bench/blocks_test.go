@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"testing"
@@ -41,19 +40,11 @@ func (w *world) at(s setup) *place {
 	return w.places[s]
 }
 
-// ledger says whether a setup has one.
-func (s setup) ledger() string {
-	if s.durable {
-		return "ledger"
-	}
-	return "no ledger"
-}
-
 // Setups of the headline. The joined servers are a process of their own, so that what it needs is theirs.
 var (
-	volatile = setup{policies: 100, servers: 1}
-	durable  = setup{policies: 100, servers: 1, durable: true}
-	joined   = setup{policies: 100, servers: 4, durable: true}
+	volatile = setup{servers: 1}
+	durable  = setup{servers: 1, durable: true}
+	joined   = setup{servers: 4, durable: true}
 )
 
 const bareProxy = "bare proxy"
@@ -75,7 +66,7 @@ func (w *world) headline() (blocks []block) {
 		b.variants = append(w.without(echo),
 			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
 			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.2, bareProxy}, {32, shareBar, 0.75, bareProxy}}},
-			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{b.callers, cheaperBar, 1, "pgfsm, ledger"}}},
+			variant{"pgfsm, ledger, denied", w.at(durable), refused, nil},
 			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, nil},
 		)
 		blocks = append(blocks, b)
@@ -85,30 +76,6 @@ func (w *world) headline() (blocks []block) {
 		variant{"pgfsm, no ledger", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
 		variant{"pgfsm, ledger", w.at(durable), large, nil},
 	)})
-}
-
-// matrix is what else is asked: sizes, policies, and what is decided.
-func (w *world) matrix() (blocks []block) {
-	for _, n := range []int{1, 32} {
-		for _, size := range []int{64 << 10, 1 << 20} {
-			blocks = append(blocks, block{title: fmt.Sprintf("Answers of %d KiB", size>>10), callers: n, open: openPlain, variants: append(w.without(blob(size)),
-				variant{"pgfsm, no ledger", w.at(volatile), blob(size), nil},
-				variant{"pgfsm, ledger", w.at(durable), blob(size), nil},
-			)})
-		}
-		b := block{title: "How many policies, no ledger", callers: n, open: openPlain, variants: w.without(echo)}
-		for _, policies := range []int{1, 100, 1000} {
-			b.variants = append(b.variants, variant{"pgfsm, " + count(policies, "policy"), w.at(setup{policies: policies, servers: 1}), echo, nil})
-		}
-		blocks = append(blocks, b, block{title: "What is decided", callers: n, open: openPlain, variants: append(w.without(echo),
-			variant{"pgfsm, no ledger, allowed", w.at(volatile), echo, nil},
-			variant{"pgfsm, no ledger, denied", w.at(volatile), refused, []bar{{n, cheaperBar, 1, "pgfsm, no ledger, allowed"}}},
-			variant{"pgfsm, ledger, allowed", w.at(durable), echo, nil},
-			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{n, cheaperBar, 1, "pgfsm, ledger, allowed"}}},
-			variant{"pgfsm, ledger, held", w.at(durable), held, nil},
-		)})
-	}
-	return blocks
 }
 
 // choose keeps the first variant and, of the others, those that are there to be measured and that a pattern names.

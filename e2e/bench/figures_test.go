@@ -82,9 +82,8 @@ func share(a, b figures) span {
 
 // What a bar is about.
 const (
-	ratioBar   = "ratio"   // p50, at most
-	shareBar   = "share"   // calls a second, at least
-	cheaperBar = "cheaper" // p50 and processor time, less than
+	ratioBar = "ratio" // p50, at most
+	shareBar = "share" // calls a second, at least
 )
 
 // A bar is what a variant is held to beside another variant, in a block with this many callers.
@@ -111,10 +110,6 @@ func (b bar) says(all []figures, i int, names []string) string {
 	case shareBar:
 		got := share(f, than).median
 		text, met = fmt.Sprintf("calls/s %.0f %% of %q, bar ≥ %.0f %%", 100*got, b.than, 100*b.limit), got >= b.limit
-	case cheaperBar:
-		cpu := float64(f.cpu) / float64(than.cpu)
-		text = fmt.Sprintf("p50 %.2f, CPU %.2f of %q, bar < %.0f", p50, cpu, b.than, b.limit)
-		met = p50 < b.limit && cpu < b.limit
 	}
 	if !met {
 		return text + " MISSED"

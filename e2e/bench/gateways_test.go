@@ -21,7 +21,6 @@ const readyWithin = 60 * time.Second
 // A setup is how pgfsm is set up for a measurement.
 type setup struct {
 	durable  bool   // a ledger on disk, every commit awaited; else nothing is recorded
-	policies int    // how many there are
 	servers  int    // how many there are; all are the same upstream
 	database string // URL of the ledger; empty: it is a file
 }
@@ -118,7 +117,7 @@ func (s setup) files(upstream string) map[string]string {
 			allowed.WriteString(",\n")
 		}
 		fmt.Fprintf(&servers, "  %s: {type: http, url: \"http://%s/mcp\"}\n", name, upstream)
-		fmt.Fprintf(&allowed, "  %q: [\"echo\", \"blob\", \"refused\", \"held\", \"stuck\"]", name)
+		fmt.Fprintf(&allowed, "  %q: [\"echo\", \"blob\", \"refused\", \"stuck\"]", name)
 	}
 	record := "none"
 	if s.durable {
@@ -133,7 +132,7 @@ func (s setup) files(upstream string) map[string]string {
 		"pgfsm.yaml":     config,
 		"allowlist.json": "{\n" + allowed.String() + "\n}\n",
 		"risk.yaml":      risk,
-		"policy.yaml":    policies(s.policies),
+		"policy.yaml":    policies(100),
 	}
 }
 
@@ -151,12 +150,11 @@ rules:
     reason: Much is asked for.
 `
 
-// policies are n of them. The last ones decide: one refuses, one holds, and the very last allows if its condition is true. With
-// n below 3 there is only the last. What stands before speaks of other tools.
+// policies are n of them. The last ones decide: one refuses, and the very last allows if its condition is true.
+// What stands before speaks of other tools.
 func policies(n int) string {
 	last := []string{
 		"  - id: refused\n    match: {server: \"*\", tool: refused}\n    effect: deny\n    reason: Not this one.\n",
-		"  - id: held\n    match: {server: \"*\", tool: held}\n    effect: pending\n    reason: A person looks at it.\n",
 		"  - id: work\n    match: {server: \"*\", tool: \"*\"}\n    when: risk.mode == \"safe\" && actor.id != \"mallory\"\n    effect: allow\n",
 	}
 	last = last[max(0, len(last)-n):]

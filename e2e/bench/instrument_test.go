@@ -46,7 +46,6 @@ func TestEveryPlaceAnswersRight(t *testing.T) {
 
 func TestAnswersAreJudged(t *testing.T) {
 	const refusal = `{"isError":true,"_meta":{"io.pgfsm/decision":{"code":"policy_denied"}}}`
-	const waits = `{"content":[{"type":"text","text":"waits"}],"_meta":{"code":"approval_required","run_id":"1"}}`
 	for _, tc := range []struct {
 		name   string
 		kind   kind
@@ -58,11 +57,8 @@ func TestAnswersAreJudged(t *testing.T) {
 		{"text-with-an-end", echo, `{"content":[{"type":"text","text":"asked."}]}`, "does not have the text"},
 		{"error-with-the-text", echo, `{"isError":true,"content":[{"type":"text","text":"asked"}]}`, "is an error"},
 		{"refused", refused, refusal, ""},
-		{"not-refused", refused, waits, "is no refusal"},
+		{"not-refused", refused, `{"content":[]}`, "is no refusal"},
 		{"refused-and-called", refused, refusal + `"text":"asked"`, "the server was asked"},
-		{"held", held, waits, ""},
-		{"held-as-no-run", held, strings.Replace(waits, `"run_id":"1"`, `"run_id":""`, 1), "does not say"},
-		{"not-held", held, refusal, "does not say that the call is held"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := tc.kind.judge([]byte(tc.answer), []byte("asked")); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
@@ -139,8 +135,7 @@ func TestFigures(t *testing.T) {
 		{"ratio-past-it", bar{what: ratioBar, limit: 2.4, than: "a"}, `p50 2.50 of "a", bar ≤ 2.4 MISSED`},
 		{"share-at-the-limit", bar{what: shareBar, limit: 1.25, than: "a"}, `calls/s 125 % of "a", bar ≥ 125 % met`},
 		{"share-below-it", bar{what: shareBar, limit: 1.26, than: "a"}, `calls/s 125 % of "a", bar ≥ 126 % MISSED`},
-		{"not-cheaper", bar{what: cheaperBar, limit: 1, than: "a"}, `p50 2.50, CPU 0.00 of "a", bar < 1 MISSED`},
-		{"than-what-is-not-there", bar{what: cheaperBar, limit: 3, than: "c"}, "c was not measured"},
+		{"than-what-is-not-there", bar{what: shareBar, limit: 3, than: "c"}, "c was not measured"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if said := tc.bar.says(got, 1, []string{"a", "b"}); said != tc.want {

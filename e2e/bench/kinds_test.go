@@ -13,7 +13,6 @@ type kind struct {
 var (
 	echo    = kind{"echo", tokenBytes, said}
 	refused = kind{"refused", tokenBytes, denied}
-	held    = kind{"held", tokenBytes, pending}
 )
 
 // blob asks for a text of a size, above tokenBytes.
@@ -35,14 +34,6 @@ func said(message, want []byte) string {
 func denied(message, want []byte) string {
 	if !bytes.Contains(message, []byte(`"isError":true`)) || !bytes.Contains(message, []byte(`"code":"policy_denied"`)) {
 		return "the answer is no refusal"
-	}
-	return untouched(message, want)
-}
-
-// pending holds an answer to say that people are asked, and about which run.
-func pending(message, want []byte) string {
-	if !bytes.Contains(message, []byte(`"code":"approval_required"`)) || bytes.Contains(message, []byte(`"run_id":""`)) {
-		return "the answer does not say that the call is held"
 	}
 	return untouched(message, want)
 }

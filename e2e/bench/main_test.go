@@ -17,10 +17,9 @@ import (
 
 var (
 	load    = flag.Bool("load", false, "measure; without it only the instrument is tested")
-	full    = flag.Bool("full", false, "measure the whole matrix, not only the headline; takes about four times as long")
 	program = flag.String("pgfsm", "", "the pgfsm that is measured, an absolute path; without it only what it is compared with")
 	dir     = flag.String("dir", "", "a folder on the disk that ledgers are measured on, an absolute path; without it the system's for temporary files")
-	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
+	budget  = flag.Duration("budget", 3*time.Minute, "no round begins that would end after its block's part of this time")
 	lasts   = flag.Duration("turn", time.Second, "how long each turn of each variant takes")
 	only    = flag.String("only", "", "measure only the variants whose name this pattern matches, beside direct calls")
 	titles  = flag.String("block", "", "measure only the blocks whose title this pattern matches, as they are printed")
@@ -43,12 +42,6 @@ func TestLoad(t *testing.T) {
 	machine(t)
 	w := newWorld(t)
 	measure(t, *budget, w.headline())
-	if *only == "" {
-		memory(t)
-	}
-	if *full {
-		measure(t, 4**budget, w.matrix())
-	}
 	fmt.Println("\nratio and share: to the first line, of p50 and calls/s, median of the rounds; own: what the callers need themselves, " +
 		"and all\nCPU, for each call; RSS: at the end of the block. Every answer was there and was right.")
 }

@@ -70,7 +70,7 @@ func newUpstream() *sdk.Server {
 	text := func(s string) *sdk.CallToolResult {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s}}}
 	}
-	for _, name := range []string{"echo", "refused", "held"} {
+	for _, name := range []string{"echo", "refused"} {
 		sdk.AddTool(server, &sdk.Tool{Name: name, Description: "Says what it is told."},
 			func(_ context.Context, _ *sdk.CallToolRequest, in echoArgs) (*sdk.CallToolResult, any, error) {
 				return text(in.Message), nil, nil
