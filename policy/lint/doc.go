@@ -15,7 +15,8 @@
 //
 // A policy is unreachable if policies above it decide at every point at which it matches. A policy above counts only if its globs match every call that
 // the globs below match. A policy in shadow does not make policies below it unreachable. [ApprovalUnreachable] takes the place of [PolicyUnreachable] if the
-// policy asks for approval and a policy above allows. It is also reported for a policy that is reached only where it does not ask. A spent budget (package rules) is not considered.
+// policy asks for approval and a policy above allows. It is also reported for a policy that is reached only where it does not ask. A spent budget (package
+// rules) is not considered.
 //
 // # Monotonicity
 //
