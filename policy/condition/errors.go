@@ -6,6 +6,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
+
+	"pgfsm/internal/visible"
 )
 
 // An Error is the reason why an expression was refused when it was compiled. Line and Column begin at 1, count within the
@@ -26,7 +28,7 @@ func (e *Error) Error() string {
 
 // errorAt returns an Error at a place as CEL counts it: lines from 1, columns from 0, either negative for nowhere.
 func errorAt(place common.Location, problem, remedy string) *Error {
-	e := &Error{Line: 1, Column: 1, Problem: oneLine(problem), Remedy: remedy}
+	e := &Error{Line: 1, Column: 1, Problem: visible.Clip(problem, maxMessage), Remedy: remedy}
 	if place != nil && place.Line() > 0 {
 		e.Line, e.Column = place.Line(), max(place.Column(), 0)+1
 	}
@@ -72,18 +74,5 @@ func (e *Env) remedyFor(problem string) string {
 	return ""
 }
 
-// oneLine returns text without line breaks, and not longer than people read.
-func oneLine(text string) string {
-	const most = 300
-	out := make([]rune, 0, min(len(text), most))
-	for _, r := range text {
-		if len(out) == most {
-			return string(out) + "…"
-		}
-		if r < ' ' || r == 0x7f {
-			r = ' '
-		}
-		out = append(out, r)
-	}
-	return string(out)
-}
+// maxMessage bounds a message, in bytes.
+const maxMessage = 300

@@ -13,6 +13,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
+
+	"pgfsm/internal/visible"
 )
 
 // Limits of queries about earlier calls.
@@ -291,7 +293,7 @@ func ParseAnswer(query, value string) (Answer, error) {
 	}
 	a := q.Answer(value)
 	if e, failed := a.value().(*types.Err); failed {
-		return Answer{}, errors.New(oneLine(e.Error()))
+		return Answer{}, errors.New(visible.Clip(e.Error(), maxMessage))
 	}
 	return a, nil
 }

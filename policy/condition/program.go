@@ -13,6 +13,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
+
+	"pgfsm/internal/visible"
 )
 
 // A Program is an expression that was read and checked. It is safe for concurrent use; a nil one fails.
@@ -163,7 +165,7 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 	case err != nil && err.Error() == "no such overload":
 		return nil, errors.New("no such overload: a value has another type than the expression expects")
 	case err != nil:
-		return nil, errors.New(oneLine(err.Error()))
+		return nil, errors.New(visible.Clip(err.Error(), maxMessage))
 	case v == nil:
 		return nil, errors.New("there is no result")
 	}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -22,7 +23,8 @@ type policy struct {
 }
 
 // Compile checks and compiles policies, whose conditions may read claims of these names. The error is [condition.Faults], which holds every fault at once;
-// if there are more than [MaxPolicies] it holds that alone.
+// if there are more than [MaxPolicies] it holds that alone. Compile finds what one policy says against another or against itself, and what costs too much;
+// the schema of policy.yaml has the forms and bounds of values. A word or number that is out of them never allows more: an unknown effect denies.
 func Compile(c Content, claims ...string) (*Set, error) {
 	if n := len(c.Policies); n > MaxPolicies {
 		problem := fmt.Sprintf("there are %d policies, more than %d", n, MaxPolicies)
@@ -80,18 +82,14 @@ func (b *builder) policy(i int, from *Policy) policy {
 	}
 	p.globs = from.Match.Compile(func(key string, err error) { b.fault(key, "", "%s", err) })
 	p.when = b.condition("when", from.When)
-	switch from.Effect {
-	case Allow, Deny, Pending:
-	case "":
-		b.fault("effect", "write allow, deny or pending", "there is no effect")
-	default:
-		b.fault("effect", "write allow, deny or pending", "there is no effect %q", visible.Clip(from.Effect, MaxID))
-	}
 	p.deny = b.compileRestriction("deny", from.Deny)
 	p.ask = b.compileRestriction("require_approval_if", from.RequireApprovalIf)
 	p.strict = from.Effect != Allow || from.Deny != "" || from.RequireApprovalIf != ""
-	b.reason()
-	p.shadow = b.mode()
+	if p.shadow = from.Mode == Shadow; p.shadow {
+		if b.shadows++; b.shadows == MaxShadow+1 {
+			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow", MaxShadow)
+		}
+	}
 	b.people(&p)
 	return p
 }
@@ -100,10 +98,6 @@ func (b *builder) id() {
 	id := b.from.ID
 	first, dup := b.ids[id]
 	switch {
-	case id == "":
-		b.fault("id", "give it one: decisions and traces go by it", "there is no id")
-	case len(id) > MaxID:
-		b.fault("id", "", "the id has %d bytes, more than %d", len(id), MaxID)
 	case !shows(id):
 		b.fault("id", "", "the id holds characters that do not show, or begins or ends with a space")
 	case dup:
@@ -114,9 +108,9 @@ func (b *builder) id() {
 	}
 }
 
-// shows reports whether all of a text is visible.
+// shows reports whether a text is not empty, and all of it is visible.
 func shows(text string) bool {
-	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
+	return text != "" && visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
 }
 
 // compileRestriction reads a condition that takes back an allow.
@@ -150,31 +144,6 @@ func (b *builder) condition(key, source string) *condition.Program {
 	return read.program
 }
 
-func (b *builder) reason() {
-	reason := b.from.Reason
-	switch {
-	case reason == "":
-	case len(reason) > MaxReason:
-		b.fault("reason", "", "the reason has %d bytes, more than %d", len(reason), MaxReason)
-	case visible.Blank(reason):
-		b.fault("reason", "leave it out or write a sentence", "nothing of the reason shows")
-	}
-}
-
-func (b *builder) mode() (shadow bool) {
-	switch b.from.Mode {
-	case "", Enforce:
-		return false
-	case Shadow:
-		if b.shadows++; b.shadows == MaxShadow+1 {
-			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow", MaxShadow)
-		}
-		return true
-	}
-	b.fault("mode", "write enforce or shadow", "there is no mode %q", visible.Clip(b.from.Mode, MaxID))
-	return false
-}
-
 // people reads the settings of approvers for held calls.
 func (b *builder) people(p *policy) {
 	from := b.from
@@ -190,36 +159,7 @@ func (b *builder) people(p *policy) {
 		return
 	}
 	p.approvers = slices.Clone(from.Approvers)
-	b.approvers()
-	if p.quorum = from.Quorum; p.quorum == 0 {
-		p.quorum = DefaultQuorum
-	}
-	if p.quorum < 1 || p.quorum > MaxQuorum {
-		b.fault("quorum", "", "quorum is %d; it must be 1 to %d", p.quorum, MaxQuorum)
-	}
-	if p.expires = from.Expires; p.expires == 0 {
-		p.expires = DefaultExpires
-	}
-	if p.expires < MinExpires || p.expires > MaxExpires {
-		b.fault("expires", "", "a held call would expire after %d ms; it must be %d to %d", p.expires, MinExpires, MaxExpires)
-	}
-	if p.fresh = from.Fresh; p.fresh != 0 && (p.fresh < MinFresh || p.fresh > MaxFresh) {
-		b.fault("fresh", "", "approvers would have to sign in within %d ms; it must be %d to %d", p.fresh, MinFresh, MaxFresh)
-	}
-}
-
-func (b *builder) approvers() {
-	all := b.from.Approvers
-	if len(all) > MaxApprovers {
-		b.fault("approvers", "name a role", "there are %d approvers, more than %d", len(all), MaxApprovers)
-		return
-	}
-	for i, one := range all {
-		switch {
-		case one == "" || len(one) > MaxApprover || !shows(one):
-			b.fault("approvers", "", "approver %d is empty, longer than %d bytes, or holds what does not show", i, MaxApprover)
-		case slices.Contains(all[:i], one):
-			b.fault("approvers", "", "%q stands twice", one)
-		}
-	}
+	p.quorum = cmp.Or(from.Quorum, DefaultQuorum)
+	p.expires = cmp.Or(from.Expires, DefaultExpires)
+	p.fresh = from.Fresh
 }

@@ -28,18 +28,7 @@ const (
 const (
 	MaxPolicies   = 10_000
 	MaxShadow     = 1000    // policies with mode shadow
-	MaxID         = 128     // bytes
-	MaxReason     = 1024    // bytes
-	MaxApprovers  = 64      // in one policy
-	MaxApprover   = 128     // bytes of one approver
-	MaxQuorum     = 16      // people
 	MaxConditions = 1 << 20 // bytes of all conditions together, each text counted once
-
-	MinExpires int64 = 1000                     // milliseconds
-	MaxExpires int64 = 30 * 24 * 60 * 60 * 1000 // milliseconds
-
-	MinFresh int64 = 30 * 1000           // milliseconds
-	MaxFresh int64 = 12 * 60 * 60 * 1000 // milliseconds: no session of the console is older
 
 	DefaultQuorum        = 1
 	DefaultExpires int64 = 24 * 60 * 60 * 1000 // milliseconds
@@ -52,13 +41,13 @@ type Content struct {
 
 // A Policy is one entry of the list. Empty means not written; the package comment says what that means.
 type Policy struct {
-	ID                string   `json:"id"` // unique, visible, at most [MaxID] bytes
+	ID                string   `json:"id"` // unique and visible
 	Match             Match    `json:"match"`
 	When              string   `json:"when"`                // CEL; empty is true
 	Effect            string   `json:"effect"`              // allow, deny or pending
 	Deny              string   `json:"deny"`                // CEL; only with effect allow
 	RequireApprovalIf string   `json:"require_approval_if"` // CEL; only with effect allow
-	Reason            string   `json:"reason"`              // a sentence for a person, at most [MaxReason] bytes
+	Reason            string   `json:"reason"`              // a sentence for a person
 	Mode              string   `json:"mode"`                // enforce (or empty) or shadow
 	Approvers         []string `json:"approvers"`           // the actors and roles that may decide; only where the policy can hold
 	Quorum            int      `json:"quorum"`              // the number of people who must agree, likewise; 0 is [DefaultQuorum]
