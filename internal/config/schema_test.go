@@ -267,8 +267,6 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 		{"risk", "modes", risk.MaxModes},
 		{"risk", "vars", risk.MaxVars},
 		{"risk", "rules", risk.MaxRules},
-		{"risk", "rules[].id", risk.MaxNameBytes},
-		{"risk", "rules[].reason", risk.MaxReasonBytes},
 		{"risk", "rules[].when.args", risk.MaxPredicates},
 		{"risk", "rules[].when.args.‹path›.in", risk.MaxIn},
 		{"risk", "rules[].when.args.‹path›.matches", risk.MaxPatternBytes},

@@ -52,7 +52,6 @@ func Ops() []string {
 // Limits of a [Predicate]. Sizes are in bytes.
 const (
 	MaxIn         = 1024 // elements of the value of in
-	MaxPathBytes  = 512
 	MaxValueBytes = 64 << 10
 )
 
@@ -197,8 +196,6 @@ func (p *Predicate) compile() (t test, key string, err error) {
 	switch {
 	case p.Path == "":
 		return t, "path", errors.New("it is empty; name an argument, or a place in the arguments as a JSON pointer")
-	case len(p.Path) > MaxPathBytes:
-		return t, "path", fmt.Errorf("it has %d bytes, more than %d", len(p.Path), MaxPathBytes)
 	case p.Path[0] == '/' && !pointer.IsValid():
 		return t, "path", errors.New("it is not a JSON pointer: behind ~ stands 0 or 1")
 	case p.Path[0] == '/':

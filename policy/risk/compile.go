@@ -3,10 +3,8 @@ package risk
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
@@ -52,9 +50,8 @@ type step struct {
 	when  string
 }
 
-var modeName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-
-// Compile reads a risk model, whose expressions may read claims of these names. The error is [condition.Faults].
+// Compile reads a risk model, whose expressions may read claims of these names. The error is [condition.Faults]. As in package rules, the schema of
+// risk.yaml has the forms of names and texts.
 func Compile(from Content, claims ...string) (*Model, error) {
 	c := compiler{from: &from, model: &Model{}, claims: claims}
 	c.modes()
@@ -98,10 +95,7 @@ func (c *compiler) modes() {
 	}
 	for i, m := range modes {
 		fault := func(key string, err error) { c.fault("modes", i, m.Name, key, err) }
-		switch {
-		case !modeName.MatchString(m.Name) || len(m.Name) > MaxNameBytes:
-			fault("name", fmt.Errorf("it must be 1 to %d letters, digits, dots, _ or -", MaxNameBytes))
-		case c.level(m.Name) < i:
+		if c.level(m.Name) < i {
 			fault("name", errors.New("it stands twice"))
 		}
 		switch {
@@ -164,9 +158,6 @@ func (c *compiler) rules(env *condition.Env) {
 		fault := func(key string, err error) { c.fault("rules", i, from.ID, key, err) }
 		fault("id", checkID(from.ID, seen))
 		seen[from.ID] = true
-		if len(from.Reason) > MaxReasonBytes {
-			fault("reason", fmt.Errorf("it has %d bytes, more than %d", len(from.Reason), MaxReasonBytes))
-		}
 		r := rule{id: from.ID, reason: from.Reason, setMode: -1, escalate: from.Escalate}
 		r.globs = from.Match.Compile(fault)
 		if from.SetMode == "" && !from.Escalate && from.ScoreExpr == "" {
@@ -200,10 +191,6 @@ func checkID(id string, seen map[string]bool) error {
 	switch {
 	case id == "":
 		return errors.New("it is empty")
-	case len(id) > MaxNameBytes:
-		return fmt.Errorf("it has %d bytes, more than %d", len(id), MaxNameBytes)
-	case !utf8.ValidString(id):
-		return errors.New("it is not UTF-8")
 	case id == ByScore:
 		return errors.New("this name stands for set_mode_by_score in what is recorded")
 	case seen[id]:

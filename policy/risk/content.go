@@ -19,9 +19,6 @@ const (
 	MaxPredicates   = 32 // in one rule
 	MaxThresholds   = 16 // entries of set_mode_by_score
 	MaxIn           = condition.MaxIn
-	MaxNameBytes    = 128 // in an id or in a mode's name
-	MaxReasonBytes  = 1024
-	MaxPathBytes    = condition.MaxPathBytes
 	MaxPatternBytes = condition.MaxPattern
 )
 
