@@ -19,7 +19,6 @@ func TestApproval(t *testing.T) {
 		{"no-call", `{"same_run":true}`, `"/approved" lacks "server"`},
 		{"a-plan-and-a-call", `{` + call + `,"plan":"x"}`, `"/approved/server"`},
 		{"unknown-member", `{` + call + `,"run":"same"}`, "run"},
-		{"absolute-bundle", `{` + call + `,"bundle":"/etc/pgfsm.yaml"}`, `"/approved/bundle"`},
 		{"hidden-actor", `{` + call + `,"actor":"a\u200b"}`, `"/approved/actor"`},
 		{"at-without-seconds", `{` + call + `,"at":"2026-01-01T00:00Z"}`, `"/approved/at"`},
 		{"votes-at-with-an-offset", `{` + call + `,"votes_at":"2026-01-01T00:00:00+01:00"}`, `"/approved/votes_at"`},

@@ -11,16 +11,12 @@ import (
 	"net/url"
 	"strings"
 
-	"pgfsm/internal/secret"
 	"pgfsm/internal/web/loopback"
 )
 
 const (
 	// MaxCompletionBytes bounds the body of a response.
 	MaxCompletionBytes = 4 << 20
-	// maxPiece bounds, in bytes, the end of a truncated response that may be the beginning of a secret: 16 times the longest
-	// secret, 64 KiB, because JSON may need six bytes for each byte, and quote it again.
-	maxPiece = 1 << 20
 	// maxHTTPHeader bounds the headers of a response.
 	maxHTTPHeader = 64 << 10
 )
@@ -69,30 +65,22 @@ func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error)
 	return req, nil
 }
 
-// take reads the response. A truncated one must not contain a part of a secret.
-func (x *Exchange) take(resp *http.Response, secrets *secret.Masker) error {
+// take reads the response. A part of a response that is too long is not kept: it might end in a part of a secret, which cannot be masked.
+func (x *Exchange) take(resp *http.Response) error {
 	x.Status = resp.StatusCode
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("it wants to speak another protocol") // and a read from it would end with the connection only
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxCompletionBytes+1))
-	if x.Received = body; len(body) > MaxCompletionBytes {
-		x.Received = beginning(body, secrets)
-	}
-	switch encoding := resp.Header.Get("Content-Encoding"); {
-	case err != nil:
-		return fmt.Errorf("the response breaks off: %w", err)
-	case len(body) > MaxCompletionBytes:
+	if len(body) > MaxCompletionBytes {
 		return fmt.Errorf("the response has more than %d bytes", MaxCompletionBytes)
-	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+	}
+	x.Received = body
+	if err != nil {
+		return fmt.Errorf("the response breaks off: %w", err)
+	}
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return fmt.Errorf("the response is encoded as %q, which was not asked for", encoding)
 	}
 	return nil
-}
-
-// beginning returns the stored part of a response that is too long. It masks secrets before it truncates, because a part of a secret cannot be found.
-// Reading also stopped somewhere, so it drops the last bytes, which may be a part of a secret.
-func beginning(body []byte, secrets *secret.Masker) []byte {
-	clean := secrets.Bytes(body)
-	return clean[:min(max(len(clean)-maxPiece, 0), MaxCompletionBytes)]
 }

@@ -74,7 +74,7 @@ type Completion struct {
 // An Exchange is one HTTP request with its response.
 type Exchange struct {
 	Sent     []byte // the request's body; whether it arrived is not known if Status is 0
-	Received []byte // the response's body, as far as it was read; if that was too long, its beginning, secrets masked
+	Received []byte // the response's body, as far as it was read; empty if it was too long
 	Status   int    // the status of the response, 0 if none came
 }
 

@@ -154,7 +154,7 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 	resp, err := m.transport.RoundTrip(req)
 	if err == nil {
 		defer resp.Body.Close()
-		err = x.take(resp, m.secrets)
+		err = x.take(resp)
 	}
 	got.Exchanges = append(got.Exchanges, x)
 	return x, err
