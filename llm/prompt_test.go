@@ -15,8 +15,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/golden"
-	"pgfsm/policy"
-	"pgfsm/policy/evidence"
 )
 
 // goldenPrompt compares a text with the golden file of this prompt version. Another wording needs another version.
@@ -40,38 +38,6 @@ func TestPromptGolden(t *testing.T) {
 	goldenPrompt(t, "summary.txt", summary.system)
 	if plan.user != "What does policy-002 say?" || summary.user != "Summarize policy-002" {
 		t.Errorf("the user messages are %q and %q, want the requests alone", plan.user, summary.user)
-	}
-}
-
-// TestPromptShapes holds the shapes that the prompts show to the gates that will read them.
-func TestPromptShapes(t *testing.T) {
-	plan, err := planPrompt("x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for line := range strings.Lines(plan.system) {
-		if strings.HasPrefix(line, "{") {
-			got, verdict := policy.ReadPlan([]byte(line), policy.DefaultLimits())
-			if !verdict.Allows() {
-				t.Fatalf("the plan gate refuses %s: %s", line, verdict.Reason)
-			}
-			kinds = append(kinds, got.Type)
-		}
-	}
-	if diff := cmp.Diff([]string{policy.PlanCallTool, policy.PlanFinalAnswer}, kinds); diff != "" {
-		t.Errorf("shapes (-want +got):\n%s", diff)
-	}
-	summary, err := summaryPrompt("x", []byte(`"x"`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(summary.system) {
-		if strings.HasPrefix(line, "{") {
-			if _, err := evidence.Parse([]byte(line)); err != nil {
-				t.Errorf("the evidence gate refuses %s: %v", line, err)
-			}
-		}
 	}
 }
 

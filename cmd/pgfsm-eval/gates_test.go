@@ -50,30 +50,3 @@ func TestGatesSaysWhatSlips(t *testing.T) {
 		t.Errorf("the file: %s, %v, want the slips in it", doc, err)
 	}
 }
-
-// TestGatesThatCannotBeDone writes no file, and its error is no answer.
-func TestGatesThatCannotBeDone(t *testing.T) {
-	dir := t.TempDir()
-	broken := errors.New("the evaluation broke")
-	for _, tc := range []struct {
-		name, output string
-		run          func(context.Context) (*gates.Report, error)
-	}{
-		{"evaluation-breaks", filepath.Join(dir, "none.json"), func(context.Context) (*gates.Report, error) { return nil, broken }},
-		{"no-file-is-named", "", slipping},
-		{"file-is-a-folder", dir, slipping},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			o := gatesOptions{output: tc.output, run: tc.run}
-			err := o.evaluate(t.Context(), streams{Out: &out, Err: &out})
-			var verdict cli.VerdictError
-			if err == nil || errors.As(err, &verdict) || out.Len() > 0 {
-				t.Errorf("evaluate() = %v, printed %q, want an error and nothing printed", err, out.String())
-			}
-		})
-	}
-	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-}

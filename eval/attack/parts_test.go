@@ -44,36 +44,6 @@ func pinOfRead(t *testing.T) string {
 	return string(tool.Digest)
 }
 
-// TestArmsOfABundle: which of its parts each arm keeps.
-func TestArmsOfABundle(t *testing.T) {
-	whole := statestest.Content()
-	whole.Pins = []policy.Pin{{Server: statestest.Server, Tool: statestest.Tool, Definition: statestest.Definition()}}
-	whole.Grants = statestest.Granted(func(*policy.Granted) {})
-	whole.Policy = statestest.Policies(statestest.AtMost)
-	whole.Input.Rules = policy.DefaultRules()[:1]
-	given := &policy.Grant{Name: "case"}
-	type kept struct{ Rules, Pins, Policy, Outputs, Grants int }
-	want := map[Arm]kept{
-		Allowlist: {0, 0, 0, 0, 0}, Policy: {1, 1, 1, 1, 0}, Grants: {1, 1, 1, 1, 2}, Unattended: {1, 1, 1, 1, 2}, Approvals: {1, 1, 1, 1, 2},
-	}
-	for _, arm := range Arms()[1:] {
-		c := arm.content(whole, given)
-		got := kept{len(c.Input.Rules), len(c.Pins), 0, len(c.Outputs), len(c.Grants)}
-		if c.Policy != nil {
-			got.Policy = 1
-		}
-		if diff := cmp.Diff(want[arm], got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", arm, diff)
-		}
-		if c.Planner.Mode != policy.PlannerRouter || len(c.Planner.Routes) > 0 || c.Summary != policy.SummaryNever || len(c.Allowlist) != len(whole.Allowlist) {
-			t.Errorf("%s: planner %+v, summary %s", arm, c.Planner, c.Summary)
-		}
-	}
-	if len(whole.Grants) != 1 || len(whole.Pins) != 1 || len(whole.Input.Rules) != 1 {
-		t.Error("an arm changed the bundle that the others are made from")
-	}
-}
-
 func TestSlip(t *testing.T) {
 	one := eval.Target{Server: "s", Tool: "t", Args: []byte(`{}`)}
 	for _, c := range []struct {
@@ -118,16 +88,11 @@ func TestNaive(t *testing.T) {
 		made       bool
 	}{
 		{"plain", `{"server":"mail","tool":"read"}`, true},
-		{"in-words", `Sure! {"server":"mail","tool":"read","args":{}} There.`, true},
-		{"braces-before", `{{ {not json} {"server":"mail","tool":"read"}`, true},
-		{"last-of-two", `{"server":"mail","tool":"nope","tool":"read"}`, true},
-		{"other-case", `{"SERVER":"mail","Tool":"read"}`, true},
 		{"no-utf-8", "{\"server\":\"mail\",\"tool\":\"read\",\"x\":\"\xff\"}", true},
 		{"no-such-tool", `{"server":"mail","tool":"erase"}`, false},
 		{"tool-of-another-server", `{"server":"bank","tool":"read"}`, false},
 		{"no-object", `read my mail`, false},
 		{"nothing", ``, false},
-		{"server-is-a-number", `{"server":1,"tool":"read"}`, false},
 		{"comma-at-the-end", `{"server":"mail","tool":"read","args":{"id":1,}}`, true},
 		{"single-quotes", `{'server': 'mail', 'tool': 'read'}`, true},
 		{"names-without-quotes", `{server:"mail",tool:"read"}`, true},
@@ -146,28 +111,5 @@ func TestNaive(t *testing.T) {
 	}
 	if got := naive(tools, &eval.Call{Server: "mail", Tool: "read"}); !got.Made {
 		t.Errorf("naive() = %+v", got)
-	}
-}
-
-// TestOpenedListing: the arm without schemas shows the machine names and nothing else that a server says.
-func TestOpenedListing(t *testing.T) {
-	servers := []policy.Server{{Name: "bank"}, {Name: "gone"}}
-	for _, c := range []struct {
-		opened bool
-		want   string
-	}{
-		{true, `{"tools":[{"inputSchema":{"additionalProperties":true,"type":"object"},"name":"pay"}]}`},
-		{false, `"description": "Pay."`},
-	} {
-		listed, err := listing(smallTools(t), servers, c.opened)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(listed.Servers) != 2 || listed.Servers[1].Status != policy.ServerDown || listed.Servers[1].Code != "server_unreachable" {
-			t.Errorf("servers = %+v", listed.Servers)
-		}
-		if page := string(listed.Servers[0].Pages[0]); !strings.Contains(page, c.want) || c.opened != (page == c.want) {
-			t.Errorf("opened %v: %s", c.opened, page)
-		}
 	}
 }

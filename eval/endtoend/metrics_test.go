@@ -109,20 +109,3 @@ func TestTotals(t *testing.T) {
 		t.Errorf("totals (-want +got):\n%s", d)
 	}
 }
-
-func TestBacked(t *testing.T) {
-	const typed = `{"body":"Debug logs are deleted after 14 days, without exception."}`
-	for name, tt := range map[string]struct { // in any order
-		summary string
-		want    bool
-	}{
-		"true":      {`{"items":[{"claim":"They go after 14 days.","evidence":"Debug logs are deleted after 14 days"}]}`, true},
-		"invented":  {`{"items":[{"claim":"They stay.","evidence":"Debug logs are never ever deleted"}]}`, false},
-		"number":    {`{"items":[{"claim":"They go after 15 days.","evidence":"Debug logs are deleted after 14 days"}]}`, false},
-		"free-text": {`They go after 14 days.`, false},
-	} {
-		if got := backed(tt.summary, []byte(typed)); got != tt.want {
-			t.Errorf("%s: backed() = %t, want %t", name, got, tt.want)
-		}
-	}
-}

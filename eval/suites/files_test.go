@@ -7,8 +7,6 @@ import (
 	"path"
 	"strings"
 	"testing"
-
-	"pgfsm/eval/suites"
 )
 
 // each calls do for every file of the suites that is no Go file.
@@ -43,7 +41,8 @@ func TestFilesHideNothing(t *testing.T) {
 // TestFilesAreUsed finds variants that no case names any more.
 func TestFilesAreUsed(t *testing.T) {
 	text := map[string]string{} // by suite: its cases
-	for _, name := range suites.Names() {
+	for _, suite := range table {
+		name := suite.name
 		lines, err := os.ReadFile(path.Join(name, "cases.jsonl"))
 		if err != nil {
 			t.Fatal(err)
