@@ -3,13 +3,12 @@ package gateway
 import (
 	"context"
 	"sync"
-	"time"
 
 	"pgfsm/mcp/upstream"
 )
 
-// A linkTable opens each link when it is first needed, and again after it has
-// ended. Package upstream bounds the links, and closes unused ones.
+// A linkTable opens each link when it is first needed, and again after it has ended or could not be opened.
+// Package upstream bounds the links, and closes unused ones.
 type linkTable struct {
 	gateway *Gateway
 	ctx     context.Context // its end stops all connecting
@@ -54,7 +53,7 @@ func (t *linkTable) use(key linkKey) (*link, error) {
 	defer t.mu.Unlock()
 	l := t.links[key]
 	if l != nil && l.settled() && !l.reusable() {
-		if l.uses > 0 && l.err == nil {
+		if l.uses > 0 {
 			delete(t.links, key) // the link ends with the requests that are under way
 		} else {
 			t.drop(l)
@@ -91,10 +90,8 @@ func (t *linkTable) openLink(l *link) {
 		err = errLinksClosed
 	}
 	if err != nil {
-		l.err, l.since = err, time.Now()
-		if l.uses == 0 { // all callers have given up
-			l.expireLater()
-		}
+		l.err = err
+		t.drop(l)
 		return
 	}
 
@@ -204,16 +201,10 @@ func (l *link) settled() bool {
 }
 
 // works reports whether the link is usable.
-func (l *link) works() bool { return l.settled() && l.err == nil && !l.ended() }
+func (l *link) works() bool { return l.settled() && !l.ended() }
 
-// reusable reports whether a settled link can serve another user. Either it works, and reusable starts a use, or the server was
-// down a moment ago. A refusal for too many sessions is not reused, because room may come at any time.
-func (l *link) reusable() bool {
-	if l.err != nil {
-		return !tooManyLinks(l.err) && time.Since(l.since) < downFor
-	}
-	return !l.Retired() && (l.uses+l.keeps > 0 || l.Use())
-}
+// reusable reports whether a settled link can serve another user, and starts a use of it.
+func (l *link) reusable() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
 
 // keep keeps a link that is in use open for a client until unkeep, unless its server is replaced.
 func (l *link) keep() {
@@ -236,30 +227,15 @@ func (l *link) release() {
 	t := l.gateway.links
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.uses--; l.uses > 0 || !l.settled() {
+	if l.uses--; l.uses > 0 || !l.settled() || l.err != nil {
 		return
 	}
 	switch {
 	case l.server.retired.Load() || l.session != nil && l.session.linksClosed:
 		t.drop(l)
-	case l.keeps > 0:
-	case l.err == nil:
+	case l.keeps == 0:
 		l.Release()
-	default:
-		l.expireLater()
 	}
-}
-
-// expireLater forgets, after a while, the failure of a link without uses.
-func (l *link) expireLater() {
-	t := l.gateway.links
-	time.AfterFunc(downFor, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if l.uses == 0 {
-			t.drop(l)
-		}
-	})
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -12,9 +11,6 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
-
-// downFor is the time during which the gateway does not try an unreachable server again.
-const downFor = time.Second
 
 // An upstreamLink is the part of an [upstream.Link] that the gateway uses. Tests implement it without a transport.
 type upstreamLink interface {
@@ -55,15 +51,14 @@ type link struct {
 	key     linkKey
 	server  *server        // the key's
 	session *clientSession // the key's
-	lists   listCache
-	watched bool // kept open because its client is subscribed to resources; guarded by the session
+	watched bool           // kept open because its client is subscribed to resources; guarded by the session
 
 	// The table's lock guards these.
-	since time.Time // time at which connecting failed
-	uses  int       // number of uses by requests
-	keeps int       // number of uses by clients; while one of both is positive, the link has one use of its session
+	uses  int // number of uses by requests
+	keeps int // number of uses by clients; while one of both is positive, the link has one use of its session
 
 	mu          sync.Mutex
+	lists       map[string]*serverList // the last lists, by method
 	subscribers map[subscriber]struct{}
 	level       severity // log level of a server with sessions on a shared link; zero: not set
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -114,33 +112,6 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 	if want := []string{noteTools, notePrompts, noteResources}; !slices.Equal(told, want) {
 		t.Errorf("the client was told %q", told)
 	}
-}
-
-func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tried := 0
-		r := newFixture(t, "docs", nil)
-		join := r.openUpstream
-		r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
-			tried++
-			return join(ctx, server, p)
-		}
-		docs := r.servers["docs"]
-		docs.down = true
-		c := r.modern("docs", `{}`)
-		for range 10 {
-			c.use()
-		}
-		if tried != 1 {
-			t.Errorf("it was tried %d times", tried)
-		}
-		docs.down = false
-		time.Sleep(downFor)
-		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
-			t.Errorf("tried %d times: %s", tried, got)
-		}
-		r.links.close()
-	})
 }
 
 func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {

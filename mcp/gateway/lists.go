@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,7 +15,6 @@ import (
 // Bounds of a list of one server.
 const (
 	maxListPages = 100
-	maxListItems = 10_000
 	maxListBytes = 8 << 20
 )
 
@@ -90,7 +88,7 @@ func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server
 	maxAge time.Duration) ([]*serverList, jsontext.Value) {
 	return askServers(servers, func(s *server) (list *serverList, err error) {
 		err = g.useLink(ctx, q, s, true, func(l *link) (err error) {
-			if list = l.lists.get(method, maxAge); list == nil {
+			if list = l.cachedList(method, maxAge); list == nil {
 				list, err = l.fetchList(ctx, method)
 			}
 			return err
@@ -122,11 +120,11 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 
 		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
 		next, ok := l.addPage(list, method, result)
-		if size += len(result); !ok || size > maxListBytes || len(list.items) > maxListItems {
+		if size += len(result); !ok || size > maxListBytes {
 			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)
 		}
 		if next == nil {
-			l.lists.put(method, list)
+			l.cacheList(method, list)
 			return list, nil
 		}
 		params = wire.Single("cursor", next)
@@ -153,37 +151,32 @@ func (l *link) addPage(list *serverList, method string, page jsontext.Value) (ne
 	return next, ok
 }
 
-// A listCache keeps the last lists of a link, by method.
-type listCache struct {
-	mu    sync.Mutex
-	lists map[string]*serverList
-}
-
-func (k *listCache) get(method string, maxAge time.Duration) *serverList {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l := k.lists[method]; l != nil && time.Since(l.at) < maxAge {
-		return l
+// cachedList returns the last list of a method if it is younger than maxAge; else nil.
+func (l *link) cachedList(method string, maxAge time.Duration) *serverList {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if list := l.lists[method]; list != nil && time.Since(list.at) < maxAge {
+		return list
 	}
 	return nil
 }
 
-func (k *listCache) put(method string, l *serverList) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.lists == nil {
-		k.lists = make(map[string]*serverList)
+func (l *link) cacheList(method string, list *serverList) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lists == nil {
+		l.lists = make(map[string]*serverList)
 	}
-	k.lists[method] = l
+	l.lists[method] = list
 }
 
-// forget drops the lists that, by a notification, have changed.
-func (k *listCache) forget(note string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// forgetLists drops the lists that, by a notification, have changed.
+func (l *link) forgetLists(note string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for method, kind := range listKinds { // in any order: each list of the notification is dropped
 		if kind.note == note {
-			delete(k.lists, method)
+			delete(l.lists, method)
 		}
 	}
 }

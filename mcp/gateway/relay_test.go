@@ -426,15 +426,14 @@ func TestListsAreBounded(t *testing.T) {
 		const page = `{"prompts":[{"name":"p","x":""}]}`
 		return strings.Replace(page, `"x":"`, `"x":"`+strings.Repeat("y", n-len(page)), 1)
 	}
-	items := func(n int) string { return `{"prompts":[{"name":"p"}` + strings.Repeat(`,{"name":"p"}`, n-1) + `]}` }
+	const one = `{"prompts":[{"name":"p"}]}`
 	for _, tc := range []struct {
 		name  string
 		pages int
 		last  string
 		want  bool
 	}{
-		{"pages-at-the-limit", maxListPages, items(1), true}, {"pages-one-past", maxListPages + 1, items(1), false},
-		{"items-at-the-limit", 1, items(maxListItems), true}, {"items-one-past", 1, items(maxListItems + 1), false},
+		{"pages-at-the-limit", maxListPages, one, true}, {"pages-one-past", maxListPages + 1, one, false},
 		{"bytes-at-the-limit", 1, sized(maxListBytes), true}, {"bytes-one-past", 1, sized(maxListBytes + 1), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

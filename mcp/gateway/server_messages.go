@@ -80,7 +80,7 @@ func (l *link) relayNotification(m wire.Message) {
 	case noteTools:
 		m.Params = nil // the gateway sends its own notification, because its listing is stale
 	case notePrompts, noteResources, noteUpdated:
-		l.lists.forget(m.Method)
+		l.forgetLists(m.Method)
 	case noteCancelled:
 		l.relayCancelled(m, l.session)
 		return

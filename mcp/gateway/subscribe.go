@@ -166,7 +166,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 				opened()
 				return
 			}
-			l.lists.forget(m.Method)
+			l.forgetLists(m.Method)
 			n.receive(m)
 		})
 		if listened || ctx.Err() != nil {

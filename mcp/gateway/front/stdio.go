@@ -169,7 +169,7 @@ func (c *stdioConnection) answer(ctx context.Context, q *session.Request) {
 
 // attach makes a new session the connection's session. Each ends with the other.
 func (c *stdioConnection) attach(s *session.Session) {
-	reader := s.Attach()
+	reader := s.Listen()
 	c.session = s
 	context.AfterFunc(s.Context, c.cancel)
 	context.AfterFunc(c.ctx, s.End)

@@ -55,19 +55,12 @@ type Session struct {
 	table    *Table
 	outgoing EventLog // messages that belong to none of the client's requests
 	cancel   context.CancelFunc
-	attached atomic.Bool  // bound to the client's only connection: no HTTP request may name the session
 	used     atomic.Int64 // time at which a request last began or ended, in Unix nanoseconds
 	timer    *time.Timer
 }
 
 // Touch postpones the end of an unused session.
 func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
-
-// Attach binds the session to the client's only connection. It returns the reader of the session's outgoing messages.
-func (s *Session) Attach() *Reader {
-	s.attached.Store(true)
-	return s.Listen()
-}
 
 // idle returns how long nobody has used the session; zero while it has a request or a reader.
 func (s *Session) idle() time.Duration {

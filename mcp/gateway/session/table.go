@@ -121,12 +121,12 @@ func (t *Table) longestUnused(client Identity) (found *Session) {
 	return found
 }
 
-// Find returns the session with this id if this client opened it at this endpoint over HTTP; else nil.
+// Find returns the session with this id if this client opened it at this endpoint; else nil.
 func (t *Table) Find(id string, client Identity, endpoint string) *Session {
 	t.mu.Lock()
 	s := t.byID[id]
 	t.mu.Unlock()
-	if s == nil || s.Client != client || s.Endpoint != endpoint || s.attached.Load() || s.Context.Err() != nil {
+	if s == nil || s.Client != client || s.Endpoint != endpoint || s.Context.Err() != nil {
 		return nil
 	}
 	return s
