@@ -192,9 +192,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 			return answer{}, c.caller.Allow(at.may[0])
 		}
 	}
-	if err := acceptable(r, at); err != nil {
-		return answer{}, err
-	}
 	if c.query, err = parameters(r, at.query); err != nil {
 		return answer{}, err
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,25 +62,6 @@ func CallerOf(c web.Caller) ledger.Caller {
 		caller.Expires = c.Expires.UTC().Format(policy.TimeForm)
 	}
 	return caller
-}
-
-// acceptable rejects a caller who does not accept JSON: such a caller would not understand any other error either.
-func acceptable(r *http.Request, at *route) error {
-	value := strings.Join(r.Header["Accept"], ",")
-	if value == "" || at.open || at.local {
-		return nil
-	}
-	for part := range strings.SplitSeq(value, ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil || params["q"] == "0" {
-			continue
-		}
-		switch kind {
-		case "*/*", "application/*", "application/json":
-			return nil
-		}
-	}
-	return newProblem(NotAcceptable, "answers are application/json, which the Accept header does not take")
 }
 
 // parameters reads the query and rejects unknown and repeated parameters.

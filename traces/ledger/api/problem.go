@@ -22,7 +22,6 @@ const (
 	PathUnknown     Code = "path_unknown"            //
 	MethodUnknown   Code = "method_not_allowed"      //
 	QueryInvalid    Code = "query_invalid"           // a parameter is unknown, repeated, or has an invalid value
-	NotAcceptable   Code = "not_acceptable"          // the caller does not accept JSON
 	ContentType     Code = "content_type_invalid"    // the Content-Type is not JSON
 	BodyTooLarge    Code = "body_too_large"          //
 	BodyTooSlow     Code = "body_too_slow"           //
@@ -40,7 +39,7 @@ const (
 var statuses = map[Code]int{
 	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden, HeaderRepeated: http.StatusBadRequest,
 	PathUnknown: http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed, QueryInvalid: http.StatusBadRequest,
-	NotAcceptable: http.StatusNotAcceptable, ContentType: http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
+	ContentType: http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
 	BodyTooSlow: http.StatusRequestTimeout, BodyInvalid: http.StatusBadRequest, BodyNotExpected: http.StatusBadRequest,
 	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired, TokenMissing: http.StatusUnauthorized,
 	ReloadRefused: http.StatusUnprocessableEntity, Unavailable: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
