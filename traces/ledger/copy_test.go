@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,12 +36,6 @@ func openAfterwards(tb testing.TB, s ledger.Store) *fixture {
 	return fixtureAt(tb, s, clock)
 }
 
-// kinds of stores, each with a function that opens a new one.
-var kinds = map[string]func(testing.TB) ledger.Store{
-	"fixture": func(tb testing.TB) ledger.Store { return ledgertest.NewStore(tb) },
-	"sqlite":  func(tb testing.TB) ledger.Store { return inFile(tb, filepath.Join(tb.TempDir(), "new.db")) },
-}
-
 func inFile(tb testing.TB, path string) ledger.Store {
 	tb.Helper()
 	s, err := sqlite.Open(path, sqlite.Options{})
@@ -53,15 +46,6 @@ func inFile(tb testing.TB, path string) ledger.Store {
 		}
 	})
 	return s
-}
-
-// clone is a copy of a file.
-func clone(tb testing.TB, path string) string {
-	tb.Helper()
-	text, err := os.ReadFile(path)
-	to := filepath.Join(tb.TempDir(), "pgfsm.db")
-	check.NoError(tb, errors.Join(err, os.WriteFile(to, text, 0o600)))
-	return to
 }
 
 // prunedArchive is a file with runs of every outcome, some of them pruned, and with hooks. It returns a held and an approved run.
@@ -85,63 +69,59 @@ func prunedArchive(tb testing.TB) (path, held, approved string) {
 	return path, held, approved
 }
 
-// TestCopy copies a ledger from each kind of store to each, and back.
+// TestCopy copies a ledger from a file to a store, and back.
 func TestCopy(t *testing.T) {
 	path, held, approved := prunedArchive(t)
-	for to, open := range kinds {
-		t.Run("sqlite-to-"+to, func(t *testing.T) {
-			from, ctx, m := inFile(t, clone(t, path)), context.Background(), moving(t)
-			before := ledgertest.State(t, from)
-			want := ledgertest.Rows(t, from)
-			target := open(t)
-			for range 2 { // the second time changes nothing
-				if err := ledger.Copy(ctx, from, target, m); err != nil {
-					t.Fatalf("Copy() = %v", err)
-				}
-			}
-			ledgertest.Verify(t, from, &before)
-			closed := ledgertest.State(t, from)
-			if r := ledgertest.Verify(t, target, &closed); r.Pruned == 0 || r.Size != before.Size+2 {
-				t.Errorf("the copy is not whole: %+v", r)
-			}
-			got := ledgertest.Rows(t, target)
-			last := len(got["entries"]) - 2
-			for i, kind := range []ledger.Type{ledger.LedgerClosed, ledger.LedgerContinued} {
-				if !strings.Contains(got["entries"][last+i], string(kind)) {
-					t.Errorf("entry %d from the end is %s, want %s", 2-i, got["entries"][last+i], kind)
-				}
-			}
-			got["entries"] = got["entries"][:last]
-			got["hooks"] = slices.DeleteFunc(got["hooks"], func(h string) bool { return h == "copy" }) // it marks the copy
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("rows (-want +got):\n%s", diff)
-			}
+	from, ctx, m := inFile(t, path), context.Background(), moving(t)
+	before := ledgertest.State(t, from)
+	want := ledgertest.Rows(t, from)
+	target := ledgertest.NewStore(t)
+	for range 2 { // the second time changes nothing
+		if err := ledger.Copy(ctx, from, target, m); err != nil {
+			t.Fatalf("Copy() = %v", err)
+		}
+	}
+	ledgertest.Verify(t, from, &before)
+	closed := ledgertest.State(t, from)
+	if r := ledgertest.Verify(t, target, &closed); r.Pruned == 0 || r.Size != before.Size+2 {
+		t.Errorf("the copy is not whole: %+v", r)
+	}
+	got := ledgertest.Rows(t, target)
+	last := len(got["entries"]) - 2
+	for i, kind := range []ledger.Type{ledger.LedgerClosed, ledger.LedgerContinued} {
+		if !strings.Contains(got["entries"][last+i], string(kind)) {
+			t.Errorf("entry %d from the end is %s, want %s", 2-i, got["entries"][last+i], kind)
+		}
+	}
+	got["entries"] = got["entries"][:last]
+	got["hooks"] = slices.DeleteFunc(got["hooks"], func(h string) bool { return h == "copy" }) // it marks the copy
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
 
-			if err := ledger.Copy(ctx, from, open(t), m); !errors.Is(err, ledger.ErrLedgerClosed) || !strings.Contains(err.Error(), "sqlite:new.db") {
-				t.Errorf("a second target: Copy() = %v, want ErrLedgerClosed", err)
-			}
-			if err := ledger.Copy(ctx, target, from, m); !errors.Is(err, ledger.ErrNotEmpty) {
-				t.Errorf("to the source: Copy() = %v, want ErrNotEmpty", err)
-			}
-			closed = stateOfItself(t, from, m)
-			back := inFile(t, filepath.Join(t.TempDir(), "back.db"))
-			if err := ledger.Copy(ctx, target, back, m); err != nil {
-				t.Fatalf("Copy() back = %v", err)
-			}
-			ledgertest.Verify(t, back, &closed)
+	if err := ledger.Copy(ctx, from, ledgertest.NewStore(t), m); !errors.Is(err, ledger.ErrLedgerClosed) || !strings.Contains(err.Error(), "sqlite:new.db") {
+		t.Errorf("a second target: Copy() = %v, want ErrLedgerClosed", err)
+	}
+	if err := ledger.Copy(ctx, target, from, m); !errors.Is(err, ledger.ErrNotEmpty) {
+		t.Errorf("to the source: Copy() = %v, want ErrNotEmpty", err)
+	}
+	closed = stateOfItself(t, from, m)
+	back := inFile(t, filepath.Join(t.TempDir(), "back.db"))
+	if err := ledger.Copy(ctx, target, back, m); err != nil {
+		t.Fatalf("Copy() back = %v", err)
+	}
+	ledgertest.Verify(t, back, &closed)
 
-			d := openAfterwards(t, back)
-			d.vote(held, d.Approver("dora"), true)
-			s := statestest.Find(t, "policy-holds")
-			for _, run := range []string{held, approved} {
-				if got, err := d.resume(run, world(&s)); err != nil || got.Outcome.State != "answered" {
-					t.Errorf("resume(%s) = %+v, %v", run, got.Outcome, err)
-				}
-			}
-			if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &before}); err != nil {
-				t.Errorf("Verify() = %v", err)
-			}
-		})
+	d := openAfterwards(t, back)
+	d.vote(held, d.Approver("dora"), true)
+	s := statestest.Find(t, "policy-holds")
+	for _, run := range []string{held, approved} {
+		if got, err := d.resume(run, world(&s)); err != nil || got.Outcome.State != "answered" {
+			t.Errorf("resume(%s) = %+v, %v", run, got.Outcome, err)
+		}
+	}
+	if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &before}); err != nil {
+		t.Errorf("Verify() = %v", err)
 	}
 }
 
