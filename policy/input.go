@@ -56,20 +56,12 @@ func DefaultRules() []InputRule {
 // screens holds the rules for each kind of request. A kind of call without rules has no screen.
 type screens map[string]*screen.Screen
 
-// compile checks the rules as a whole and compiles them for each kind.
+// compile checks the rules as a whole and compiles them for each kind. The configuration's schema has the kinds; a rule on an unknown one judges nothing.
 func (i Input) compile() (screens, error) {
 	errs := []error{within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
 	inputRules := make([]screen.Rule, len(i.Rules))
 	for n, r := range i.Rules {
 		inputRules[n] = r.Rule
-		if len(r.On) == 0 {
-			errs = append(errs, fmt.Errorf("input rule %d (id %q) is on no kind of request", n, r.ID))
-		}
-		for at, kind := range r.On {
-			if kind != KindAsk && kind != KindCall && kind != KindAgent || slices.Contains(r.On[:at], kind) {
-				errs = append(errs, fmt.Errorf("input rule %d (id %q) is on %q; want ask, call and agent, each at most once", n, r.ID, clip(kind)))
-			}
-		}
 	}
 	allRules, err := screen.Compile(inputRules, i.MaxBytes)
 	if err := errors.Join(append(errs, err)...); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/screen"
 	"pgfsm/states/statestest"
 )
 
@@ -48,28 +47,5 @@ func TestLargeArguments(t *testing.T) {
 		if rest, large := b.CutArguments([]byte(plan)); rest != nil || large == nil || large.Bytes != len(plan) {
 			t.Errorf("%.30s…: %d bytes are left, %+v", plan, len(rest), large)
 		}
-	}
-}
-
-// TestInputRuleKinds refuses rules that do not say for what they are.
-func TestInputRuleKinds(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		on   []string
-		says string
-	}{
-		{"all", []string{policy.KindAsk, policy.KindCall, policy.KindAgent}, ""},
-		{"none", nil, "on no kind of request"},
-		{"unknown", []string{"asks"}, `on "asks"`},
-		{"round", []string{"round"}, `on "round"`},
-		{"twice", []string{policy.KindAsk, policy.KindAsk}, "each at most once"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			content := statestest.Content()
-			content.Input.Rules = []policy.InputRule{{Rule: screen.Rule{ID: "a", Pattern: "x", Reason: "r"}, On: tc.on}}
-			if _, err := policy.Compile(content); (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("Compile() = %v, want %q", err, tc.says)
-			}
-		})
 	}
 }

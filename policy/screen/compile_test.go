@@ -19,9 +19,7 @@ func TestCompile(t *testing.T) {
 		want  string // part of the error, "" for none
 	}{
 		{"no-rules", nil, limit, ""},
-		{"empty-id", []screen.Rule{{"a", "x", "r"}, {" ", "y", "r"}}, limit, `input rule 1 (id " "): the id is empty`},
-		{"empty-reason", []screen.Rule{{"a", "x", "\t"}}, limit, `input rule 0 (id "a"): the reason is empty`},
-		{"empty-pattern", []screen.Rule{{"a", "", "r"}}, limit, "the pattern is empty"},
+		{"empty-pattern", []screen.Rule{{"a", "", "r"}}, limit, "matches the empty text"},
 		{"duplicate-id", []screen.Rule{{"a", "x", "r"}, {"b", "x", "r"}, {"a", "y", "r"}}, limit,
 			`input rule 2 (id "a"): the id is that of rule 0`},
 		{"bad-pattern", []screen.Rule{{"a", "(", "r"}}, limit, "missing closing )"},

@@ -49,10 +49,8 @@
 package screen
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -128,14 +126,7 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 }
 
 func (r Rule) compile() (*pattern, error) {
-	switch {
-	case strings.TrimSpace(r.ID) == "":
-		return nil, errors.New("the id is empty")
-	case strings.TrimSpace(r.Reason) == "":
-		return nil, errors.New("the reason is empty")
-	case r.Pattern == "":
-		return nil, errors.New("the pattern is empty")
-	case len(r.Pattern) > MaxPatternBytes:
+	if len(r.Pattern) > MaxPatternBytes {
 		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
 	}
 	return compilePattern(r.Pattern)
