@@ -66,10 +66,8 @@ func plannerTools(allowed []*policy.Tool) []llm.Tool {
 // pass before the context reports it.
 func completionFailure(err error) (policy.Code, string) {
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return policy.CodeTimeout, "The run's time ran out while the model was asked."
-	case errors.Is(err, context.Canceled):
-		return policy.CodeCancelled, "The run was cancelled while the model was asked."
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return interruption(err, "the model was asked")
 	case errors.Is(err, llm.ErrTimeout):
 		return policy.CodeTimeout, err.Error() + " (planner.llm.timeout)"
 	}

@@ -50,8 +50,7 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 	listed := &states.ToolsListed{}
 	all := p.client.List(ctx, p.callServer()...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
-		return unlisted(err, "The run's time ran out while the servers were asked for their tools.",
-			"The run was cancelled while the servers were asked for their tools.")
+		return unlisted(err)
 	}
 	for _, l := range all {
 		p.listings[l.Server] = l.Number
@@ -145,8 +144,7 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 		return p.configured.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
-		return unlisted(ctx.Err(), "The run's time ran out while the server was asked for its tools.",
-			"The run was cancelled while the server was asked for its tools.")
+		return unlisted(ctx.Err())
 	}
 	down := upstream.Listing{Server: p.call.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
 	var why *upstream.LinkError
@@ -209,11 +207,17 @@ func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 }
 
 // unlisted returns the event of a listing that the end of the run's context stopped.
-func unlisted(cause error, late, cancelled string) states.Event {
+func unlisted(cause error) states.Event {
+	code, reason := interruption(cause, "servers were asked for their tools")
+	return &states.EffectFailed{Code: code, Effect: states.NotSent, Reason: reason}
+}
+
+// interruption returns the code and the reason of work that the end of the run's context stopped.
+func interruption(cause error, work string) (policy.Code, string) {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.NotSent, Reason: late}
+		return policy.CodeTimeout, fmt.Sprintf("The run's time ran out while %s.", work)
 	}
-	return &states.EffectFailed{Code: policy.CodeCancelled, Effect: states.NotSent, Reason: cancelled}
+	return policy.CodeCancelled, fmt.Sprintf("The run was cancelled while %s.", work)
 }
 
 // callEvent converts a tool result or error into a machine event.
