@@ -69,21 +69,6 @@ func TestErasOfServers(t *testing.T) {
 
 // Refusals by HTTP status, and servers that refuse both.
 func TestErasOfServersByStatus(t *testing.T) {
-	serve := func(t *testing.T, refuse func(method string) int, s script) Server {
-		inner := serveScript(t, s, false)
-		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			body := readAll(r)
-			if code := refuse(readWire([]byte(body)).method); code != 0 {
-				rw.WriteHeader(code)
-				io.WriteString(rw, "no")
-				return
-			}
-			r.Body = readCloser(body)
-			inner.ServeHTTP(rw, r)
-		}))
-		t.Cleanup(srv.Close)
-		return Server{Name: "web", Type: TypeHTTP, URL: srv.URL}
-	}
 	for _, tt := range []struct {
 		name, asked string
 		refuse      map[string]int
@@ -106,7 +91,15 @@ func TestErasOfServersByStatus(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
 			both := modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })()
-			u := upstreams(t, Limits{}, serve(t, func(m string) int { return tt.refuse[m] }, both))
+			srv := serveScript(t, both, false)
+			srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
+				if code := tt.refuse[w.method]; code != 0 {
+					http.Error(rw, "no", code)
+					return true
+				}
+				return false
+			}
+			u := upstreams(t, Limits{}, srv.server())
 			l, err := u.Link(t.Context(), "web", Peer{Protocol: tt.asked})
 			got := ""
 			var e *LinkError

@@ -163,6 +163,9 @@ type scripted struct {
 	stream bool             // answer as an event stream
 	get    http.HandlerFunc // answers GET; nil: it is not allowed
 
+	// intercept may answer a POST in place of the script. Nil: it does not.
+	intercept func(rw http.ResponseWriter, r *http.Request, w spoken) bool
+
 	mu       sync.Mutex
 	seen     []spoken
 	answered chan spoken   // our answers to requests of the server
@@ -206,6 +209,9 @@ func (s *scripted) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.seen = append(s.seen, w)
 	s.mu.Unlock()
+	if s.intercept != nil && s.intercept(rw, r, w) {
+		return
+	}
 	lines := s.script(w)
 	switch {
 	case w.method == "":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -181,30 +180,26 @@ func TestACallIsNeverRepeated(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
 			srv := serveScript(t, honest, false)
-			var calls, others atomic.Int32
-			inner := srv.Config.Handler
-			srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set(sessionHeader, "one")
-				body := readAll(r)
-				switch {
-				case strings.Contains(body, `"method":"tools/call"`):
-					calls.Add(1)
-					tt.answer(w, r)
-					return
-				case r.Method != http.MethodPost && r.Method != http.MethodDelete:
-					others.Add(1)
+			var others atomic.Int32
+			srv.get = func(rw http.ResponseWriter, _ *http.Request) {
+				others.Add(1)
+				rw.WriteHeader(http.StatusMethodNotAllowed)
+			}
+			srv.intercept = func(rw http.ResponseWriter, r *http.Request, w spoken) bool {
+				rw.Header().Set(sessionHeader, "one")
+				if w.method == methodCall {
+					tt.answer(rw, r)
 				}
-				r.Body = readCloser(body)
-				inner.ServeHTTP(w, r)
-			})
+				return w.method == methodCall
+			}
 			u := upstreams(t, Limits{}, patient(10*time.Second, srv.server()))
 			l, r := linkCall(t, u, "web", `{}`)
 			if r.Effect != EffectUnknown || r.Code != tt.code || !strings.Contains(r.Reason, tt.reason) {
 				t.Errorf("Call() = %+v, want %s, unknown, %q", r, tt.code, tt.reason)
 			}
 			// The rest of a stream may be asked for, with a GET.
-			if asked := tt.name == "stream-to-be-resumed"; calls.Load() != 1 || (others.Load() == 1) != asked {
-				t.Errorf("the server got %d calls and %d other requests, want 1 and, for the rest, 1: %t", calls.Load(), others.Load(), asked)
+			if asked := tt.name == "stream-to-be-resumed"; srv.count(methodCall) != 1 || (others.Load() == 1) != asked {
+				t.Errorf("the server got %d calls and %d other requests, want 1 and, for the rest, 1: %t", srv.count(methodCall), others.Load(), asked)
 			}
 			if over := l.Err() != nil; over != tt.over {
 				t.Errorf("Err() = %v, want the link over: %t", l.Err(), tt.over)
@@ -225,20 +220,17 @@ func TestALengthThatIsClaimed(t *testing.T) {
 		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()), CodeUnreachable, EffectUnknown},
 		{maxPreallocated, CodeUnreachable, EffectUnknown},
 	} {
-		inner := serveScript(t, honest, false)
-		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			body := readAll(r)
-			if strings.Contains(body, methodCall) {
-				rw.Header().Set("Content-Type", "application/json")
-				rw.Header().Set("Content-Length", fmt.Sprint(tt.length))
-				rw.Write([]byte("{"))
-				return
+		srv := serveScript(t, honest, false)
+		srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
+			if w.method != methodCall {
+				return false
 			}
-			r.Body = readCloser(body)
-			inner.ServeHTTP(rw, r)
-		}))
-		t.Cleanup(srv.Close)
-		u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
+			rw.Header().Set("Content-Type", "application/json")
+			rw.Header().Set("Content-Length", fmt.Sprint(tt.length))
+			rw.Write([]byte("{"))
+			return true
+		}
+		u := upstreams(t, Limits{}, srv.server())
 		before := allocated()
 		_, r := linkCall(t, u, "web", `{}`)
 		if r.Code != tt.code || r.Effect != tt.effect {

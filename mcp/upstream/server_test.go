@@ -18,9 +18,6 @@ func TestPresentable(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"plain", "connection refused", "connection refused"},
 		{"ansi", "\x1b[2Jx", `\u001b[2Jx`},
-		{"bidi", "a\u202eb", `a\u202eb`},
-		{"line-break", "a\nb", `a\u000ab`},
-		{"broken-utf8", "a\xffb", `a\xffb`},
 		{"secret", "key secret-1 and Bearer secret-1", "key " + secret.Mask + " and " + secret.Mask},
 		{"secret-in-quotes", `it said "secret\"2"`, `it said "` + secret.Mask + `"`},
 		{"long", strings.Repeat("x", maxReason+10), strings.Repeat("x", maxReason) + "…"},
