@@ -3,7 +3,6 @@ package upstream
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -34,50 +33,44 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 			noLeak(t)
 			var mu sync.Mutex
 			var gets []string
-			calls, id := 0, ""
+			id := ""
 			part := func(n int) string {
 				text := strings.ReplaceAll(tt.parts[n], "ANSWER", result(id, oneResult))
 				text = strings.ReplaceAll(text, "OTHER", result("77", oneResult))
 				return strings.ReplaceAll(text, "NOTE", `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 			}
-			srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			srv := serveScript(t, honest, false)
+			srv.get = func(rw http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
+				gets = append(gets, r.Header.Get("Last-Event-Id"))
+				if len(gets) >= len(tt.parts) || r.Header.Get(sessionHeader) != tt.session {
+					rw.WriteHeader(http.StatusNotFound)
+					return
+				}
+				rw.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(rw, part(len(gets)))
+			}
+			srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
 				if tt.session != "" {
 					rw.Header().Set(sessionHeader, tt.session)
 				}
-				switch r.Method {
-				case http.MethodGet:
-					gets = append(gets, r.Header.Get("Last-Event-Id"))
-					if len(gets) >= len(tt.parts) || r.Header.Get(sessionHeader) != tt.session {
-						rw.WriteHeader(http.StatusNotFound)
-						return
-					}
-					rw.Header().Set("Content-Type", "text/event-stream")
-					io.WriteString(rw, part(len(gets)))
-				case http.MethodPost:
-					w := readWire([]byte(readAll(r)))
-					if w.method == methodCall {
-						calls++
-						id = w.id
-						rw.Header().Set("Content-Type", "text/event-stream")
-						io.WriteString(rw, part(0))
-						return
-					}
-					rw.Header().Set("Content-Type", "application/json")
-					if w.id != "" {
-						io.WriteString(rw, honest(w)[0])
-					}
+				if w.method != methodCall {
+					return false
 				}
-			}))
-			t.Cleanup(srv.Close)
-			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
-			_, r := linkCall(t, u, "s", `{}`)
+				mu.Lock()
+				defer mu.Unlock()
+				id = w.id
+				rw.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(rw, part(0))
+				return true
+			}
+			_, r := linkCall(t, upstreams(t, Limits{}, srv.server()), "web", `{}`)
 			effect := map[bool]string{true: EffectDone, false: EffectUnknown}[tt.code == ""]
 			mu.Lock()
 			defer mu.Unlock()
-			if r.Code != tt.code || r.Effect != effect || calls != 1 {
-				t.Errorf("Call() = %+v after %d calls, want code %q, %s, and one call", r, calls, tt.code, effect)
+			if r.Code != tt.code || r.Effect != effect || srv.count(methodCall) != 1 {
+				t.Errorf("Call() = %+v after %d calls, want code %q, %s, and one call", r, srv.count(methodCall), tt.code, effect)
 			}
 			if diff := cmp.Diff(tt.gets, gets); diff != "" {
 				t.Errorf("asked with the ids (-want +got):\n%s", diff)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -247,43 +246,36 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 // A session of a server is ended by its id, when nobody listens any more.
 func TestClosingALinkEndsTheSession(t *testing.T) {
 	noLeak(t)
-	listening, over := make(chan struct{}, 10), make(chan struct{})
+	listening, over := make(chan struct{}), make(chan struct{})
 	var ended atomic.Bool
 	var wrong atomic.Int32
-	var once sync.Once
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body := readAll(r)
-		if id := r.Header.Get(sessionHeader); !strings.Contains(body, `"initialize"`) && id != "one" ||
-			strings.Contains(body, `"initialize"`) && id != "" {
+	srv := serveScript(t, announces, false)
+	srv.get = func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		http.NewResponseController(rw).Flush()
+		close(listening)
+		<-r.Context().Done()
+		close(over)
+	}
+	srv.intercept = func(rw http.ResponseWriter, r *http.Request, w spoken) bool {
+		rw.Header().Set(sessionHeader, "one")
+		if (r.Header.Get(sessionHeader) == "one") != (w.method != methodInitialize) {
 			wrong.Add(1)
 		}
-		rw.Header().Set(sessionHeader, "one")
-		switch {
-		case r.Method == http.MethodGet:
-			rw.Header().Set("Content-Type", "text/event-stream")
-			http.NewResponseController(rw).Flush()
-			listening <- struct{}{}
-			<-r.Context().Done()
-			once.Do(func() { close(over) })
-		case r.Method == http.MethodDelete:
-			select {
-			case <-over:
-				ended.Store(r.Header.Get(protocolHeader) == older)
-			case <-r.Context().Done():
-			}
-		default:
-			w := readWire([]byte(body))
-			rw.Header().Set("Content-Type", "application/json")
-			if w.id == "" {
-				rw.WriteHeader(http.StatusAccepted)
-				return
-			}
-			io.WriteString(rw, announces(w)[0])
+		return false
+	}
+	srv.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodDelete {
+			srv.ServeHTTP(rw, r)
+			return
 		}
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
-	l := linked(t, u, "s", Peer{Protocol: older})
+		select {
+		case <-over:
+			ended.Store(r.Header.Get(protocolHeader) == older && r.Header.Get(sessionHeader) == "one")
+		case <-r.Context().Done():
+		}
+	})
+	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
 	heldBy(t, l)
 	<-listening
 	l.Close()

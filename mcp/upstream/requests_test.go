@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -335,21 +333,17 @@ func TestModernRequests(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]http.Header{}
 	metas := map[string]string{}
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w := readWire([]byte(readAll(r)))
+	srv := serveScript(t, modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })(), false)
+	srv.intercept = func(_ http.ResponseWriter, r *http.Request, w spoken) bool {
 		mu.Lock()
+		defer mu.Unlock()
 		got[w.method], metas[w.method] = r.Header, string(wire.Member([]byte(w.params), "_meta"))
-		mu.Unlock()
-		if w.id == "" {
-			rw.WriteHeader(http.StatusAccepted)
-			return
-		}
-		rw.Header().Set("Content-Type", "application/json")
-		io.WriteString(rw, modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })()(w)[0])
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL, Headers: []Header{{"x-key", "k"}}})
-	l := linked(t, u, "s", Peer{Protocol: newer, Capabilities: jsontext.Value(`{"elicitation":{"form":{}}}`)})
+		return false
+	}
+	s := srv.server()
+	s.Headers = []Header{{"x-key", "k"}}
+	u := upstreams(t, Limits{}, s)
+	l := linked(t, u, "web", Peer{Protocol: newer, Capabilities: jsontext.Value(`{"elicitation":{"form":{}}}`)})
 	c := asCall(t, l, `{}`)
 	c.Meta = jsontext.Value(`{"traceparent":"00","progressToken":"p","io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/clientInfo":"forged"}`)
 	c.Extra = jsontext.Value(`{"inputResponses":{"a":1},"requestState":"s"}`)
