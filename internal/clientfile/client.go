@@ -3,13 +3,14 @@
 package clientfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
@@ -27,9 +28,9 @@ type Client struct {
 
 	title     string
 	reference string // a format that refers to a variable of the client's environment; empty if the file cannot
-	url       string // the member for a URL; empty: url
+	url       string // the member for a URL; empty: url, which for Gemini CLI is an SSE endpoint
 	typed     bool   // an entry with a URL needs a type
-	path      func(system string, env func(string) string) (string, error)
+	file      string // where the client has its file; below the home folder if it begins with ~/
 }
 
 // codex is the name of the client whose file is TOML.
@@ -37,16 +38,16 @@ const codex = "codex"
 
 // clients are in the order in which they are listed.
 var clients = []Client{
-	{Name: "claude", Key: "mcpServers", title: "Claude Code", reference: "${%s}", typed: true, path: desktopPath},
-	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}", path: home(".cursor", "mcp.json")},
-	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", typed: true, path: fixed(filepath.Join(".vscode", "mcp.json"))},
-	{Name: "gemini", Key: "mcpServers", HTTP: true, title: "Gemini CLI", reference: "${%s}", url: "httpUrl", path: home(".gemini", "settings.json")},
-	{Name: codex, Key: "mcp_servers", HTTP: true, Paste: true, title: "Codex", path: home(".codex", "config.toml")},
+	{Name: "claude", Key: "mcpServers", title: "Claude Code", reference: "${%s}", typed: true},
+	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}", file: "~/.cursor/mcp.json"},
+	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", typed: true, file: ".vscode/mcp.json"},
+	{Name: "gemini", Key: "mcpServers", HTTP: true, title: "Gemini CLI", reference: "${%s}", url: "httpUrl", file: "~/.gemini/settings.json"},
+	{Name: codex, Key: "mcp_servers", HTTP: true, Paste: true, title: "Codex", file: "~/.codex/config.toml"},
 	{Name: "windsurf", Key: "mcpServers", HTTP: true, Paste: true, title: "Windsurf", reference: "${env:%s}", url: "serverUrl",
-		path: home(".codeium", "windsurf", "mcp_config.json")},
-	{Name: "zed", Key: "context_servers", HTTP: true, Paste: true, title: "Zed", path: fixed("settings.json of Zed")},
+		file: "~/.codeium/windsurf/mcp_config.json"},
+	{Name: "zed", Key: "context_servers", HTTP: true, Paste: true, title: "Zed", file: "settings.json of Zed"},
 	{Name: "other", Key: "mcpServers", HTTP: true, Paste: true, title: "the client", reference: "${%s}", typed: true,
-		path: fixed("the client's file of MCP servers")},
+		file: "the client's file of MCP servers"},
 }
 
 // Find returns the client of a name.
@@ -69,42 +70,36 @@ func Names() (all []string) {
 
 // Path returns the path of the client's file on a system, by its GOOS and the variables of the environment.
 func (c *Client) Path(system string, env func(string) string) (string, error) {
-	return c.path(system, env)
-}
-
-// pathBelow returns a path below the folder that a variable names.
-func pathBelow(env func(string) string, variable string, path ...string) (string, error) {
-	if dir := env(variable); dir != "" {
-		return filepath.Join(append([]string{dir}, path...)...), nil
+	var variable, rest string
+	switch {
+	case c.file == "": // Claude Desktop
+		variable, rest = desktopFolder(system, env)
+	case !strings.HasPrefix(c.file, "~/"):
+		return filepath.FromSlash(c.file), nil
+	case system == "windows":
+		variable, rest = "USERPROFILE", c.file[2:]
+	default:
+		variable, rest = "HOME", c.file[2:]
 	}
-	return "", fmt.Errorf("%s is not set, so it is not known where the file is: name it with --file", variable)
+
+	folder := env(variable)
+	if folder == "" {
+		return "", fmt.Errorf("%s is not set, so it is not known where the file is: name it with --file", variable)
+	}
+	return filepath.Join(folder, filepath.FromSlash(rest)), nil
 }
 
-func desktopPath(system string, env func(string) string) (string, error) {
+// desktopFolder returns the place of Claude Desktop's file below the folder that a variable names.
+func desktopFolder(system string, env func(string) string) (variable, rest string) {
 	switch {
 	case system == "windows":
-		return pathBelow(env, "APPDATA", "Claude", desktopFile)
+		return "APPDATA", "Claude/" + desktopFile
 	case system == "darwin":
-		return pathBelow(env, "HOME", "Library", "Application Support", "Claude", desktopFile)
+		return "HOME", "Library/Application Support/Claude/" + desktopFile
 	case filepath.IsAbs(env("XDG_CONFIG_HOME")): // the specification says to ignore a relative one
-		return pathBelow(env, "XDG_CONFIG_HOME", "Claude", desktopFile)
+		return "XDG_CONFIG_HOME", "Claude/" + desktopFile
 	}
-	return pathBelow(env, "HOME", ".config", "Claude", desktopFile)
-}
-
-// home is the place of a file in the home folder.
-func home(path ...string) func(string, func(string) string) (string, error) {
-	return func(system string, env func(string) string) (string, error) {
-		if system == "windows" {
-			return pathBelow(env, "USERPROFILE", path...)
-		}
-		return pathBelow(env, "HOME", path...)
-	}
-}
-
-// fixed is the same place on every system.
-func fixed(path string) func(string, func(string) string) (string, error) {
-	return func(string, func(string) string) (string, error) { return path, nil }
+	return "HOME", ".config/Claude/" + desktopFile
 }
 
 // Title returns the name of the client that has a file at path, for people.
@@ -135,78 +130,57 @@ func (c *Client) Entry(path string, to Target) (jsontext.Value, error) {
 	case isDesktop(path) && to.Token != "":
 		return nil, errors.New("the file of Claude Desktop takes nothing from the environment, and a token does not belong into a file: " +
 			"leave --token-env out")
+	case !utf8.ValidString(to.Command + strings.Join(to.Args, "")):
+		return nil, errors.New("a path cannot be written as JSON")
 	case c.Name == codex:
 		return codexEntry(to)
 	case c.reference == "" && to.Token != "":
 		return nil, fmt.Errorf("the file of %s takes nothing from the environment: leave --token-env out", c.title)
 	}
-	var e struct {
-		Type    string            `json:"type,omitzero"`
-		Command string            `json:"command,omitzero"`
-		Args    []string          `json:"args,omitzero"`
-		Env     map[string]string `json:"env,omitzero"`
-		URL     string            `json:"url,omitzero"`
-		HTTPURL string            `json:"httpUrl,omitzero"`
-		Server  string            `json:"serverUrl,omitzero"`
-		Headers map[string]string `json:"headers,omitzero"`
-	}
+
+	var e wire.Object
 	token := strings.ReplaceAll(c.reference, "%s", to.Token)
-	if to.URL != "" {
-		switch c.url {
-		case "httpUrl": // url is an SSE endpoint
-			e.HTTPURL = to.URL
-		case "serverUrl":
-			e.Server = to.URL
-		default:
-			e.URL = to.URL
-		}
-		if c.typed { // Claude Code reads a URL without a type as a command that is missing
-			e.Type = "http"
-		}
+	if to.URL == "" {
+		e.AddIf(c.Name == "vscode", "type", `"stdio"`)
+		addCommand(&e, to)
 		if to.Token != "" {
-			e.Headers = map[string]string{"Authorization": "Bearer " + token}
+			e.Add("env", wire.Single(to.TokenVariable, wire.Quote(token)))
 		}
-	} else {
-		e.Command, e.Args = to.Command, to.Args
-		if c.Name == "vscode" {
-			e.Type = "stdio"
-		}
-		if to.Token != "" {
-			e.Env = map[string]string{to.TokenVariable: token}
-		}
+		return e.Value(), nil
 	}
-	return marshal(e)
+	e.AddIf(c.typed, "type", `"http"`) // Claude Code reads a URL without a type as a command that is missing
+	e.Add(cmp.Or(c.url, "url"), wire.Quote(to.URL))
+	if to.Token != "" {
+		e.Add("headers", wire.Single("Authorization", wire.Quote("Bearer "+token)))
+	}
+	return e.Value(), nil
+}
+
+func addCommand(e *wire.Object, to Target) {
+	e.Add("command", wire.Quote(to.Command))
+	if len(to.Args) > 0 {
+		e.Add("args", wire.Texts(to.Args))
+	}
 }
 
 // codexEntry is an entry for Codex as JSON, which names the variable with the token.
 func codexEntry(to Target) (jsontext.Value, error) {
-	var e struct {
-		Command   string   `json:"command,omitzero"`
-		Args      []string `json:"args,omitzero"`
-		Variables []string `json:"env_vars,omitzero"`
-		URL       string   `json:"url,omitzero"`
-		Token     string   `json:"bearer_token_env_var,omitzero"`
-	}
+	var e wire.Object
 	switch {
 	case to.URL != "":
-		e.URL, e.Token = to.URL, to.Token
+		e.Add("url", wire.Quote(to.URL))
+		if to.Token != "" {
+			e.Add("bearer_token_env_var", wire.Quote(to.Token))
+		}
 	case to.Token != "" && to.Token != to.TokenVariable:
 		return nil, fmt.Errorf("for a program, Codex passes a variable only under its own name: use --token-env %s", to.TokenVariable)
 	default:
-		e.Command, e.Args = to.Command, to.Args
+		addCommand(&e, to)
 		if to.Token != "" {
-			e.Variables = []string{to.Token}
+			e.Add("env_vars", wire.Texts([]string{to.Token}))
 		}
 	}
-	return marshal(e)
-}
-
-func marshal(entry any) (jsontext.Value, error) {
-	doc, err := json.Marshal(entry, json.Deterministic(true))
-	if err != nil {
-		return nil, fmt.Errorf("a path cannot be written as JSON: %w", err)
-	}
-	return doc, nil
+	return e.Value(), nil
 }
 
 // Lines are the text of an entry in the client's file.
