@@ -54,22 +54,6 @@
 // Messages that nobody asked for are limited by rate (Limits.Unasked a minute). A server of whose requests more than a thousand wait for
 // our answers loses its session.
 //
-// # Revisions
-//
-// A session uses the kind of revision that its client speaks: with a handshake up to 2025-11-25, without one from 2026-07-28 on. If the
-// server does not speak that kind, the other is tried.
-//
-// # How many sessions there are
-//
-// A session counts its users. One without users is closed when the server's IdleTimeout is over, or when a limit is reached and another
-// session needs its place; then the one that was unused for longest goes first. If all are in use, the new one is refused (too_many_sessions).
-// The limits are Limits.Links for each server and Limits.ServerSessions for the child processes of all servers. One owner gets half.
-//
-// # How long a call may take
-//
-// Every call asks the server for progress; the request's id is the token. A call ends when the server has neither answered nor reported
-// progress for the server's Timeout, and at TimeoutTotal at the latest. The Timeout pauses while the server waits for people.
-//
 // # What became of a call
 //
 //	effect    code                 situation
