@@ -16,7 +16,7 @@ type client struct {
 
 // readClient reads a client's file. The file may have other members. It contains secrets as literals, so faults never show its lines.
 func readClient(name string, text []byte) (*client, error) {
-	f, text := openFile(name, text, ordinary)
+	f, text := openFile(name, text, MaxFileBytes)
 	f.secret = true
 	c := &client{file: f}
 	if len(f.faults) == 0 {
@@ -93,9 +93,11 @@ func (c *client) convert(m *member) *node {
 		} // pgfsm does not use other keys
 	}
 
-	written := out.copied(out.at)
-	c.judge(out, serverSchema(), at)
 	if len(c.faults) > 0 {
+		return nil
+	}
+	written := out.copied(out.at)
+	if c.judge(out, serverSchema(), at); len(c.faults) > 0 {
 		return nil
 	}
 	var s serverSettings
@@ -122,7 +124,6 @@ func (c *client) references(n *node, p path) *node {
 		if v.text, f = ourReferences(v.text); f != (fault{}) {
 			at := p.child(m.key)
 			c.faultAt(v.at, at.String(), f.remedy, "%s %s", at, f.problem)
-			v.text = "x" // a stand-in: the fault is already noted
 		}
 		out.members[i].value = &v
 	}

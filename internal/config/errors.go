@@ -80,12 +80,3 @@ func (e Errors) Error() string {
 	}
 	return b.String()
 }
-
-// Unwrap returns the faults for errors.As and errors.Is.
-func (e Errors) Unwrap() []error {
-	out := make([]error, len(e))
-	for i, one := range e {
-		out[i] = one
-	}
-	return out
-}

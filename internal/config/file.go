@@ -10,12 +10,11 @@ import (
 
 // A file is a file that was read: its values with their places, and the faults found in it.
 type file struct {
-	name    string
-	lines   []string
-	secret  bool           // any line may contain a secret, so no fault shows its line
-	root    *node          // nil if the file could not be read
-	refused map[place]bool // places where the reader noted a fault; they get no further faults
-	faults  Errors
+	name   string
+	lines  []string
+	secret bool  // any line may contain a secret, so no fault shows its line
+	root   *node // nil if the file could not be read
+	faults Errors
 
 	literals []string // warnings about secrets that are literals, not references
 }
@@ -57,10 +56,7 @@ func (f *file) writes(p path) bool {
 
 // faultAt notes a fault at a place.
 func (f *file) faultAt(at place, key, remedy, problem string, args ...any) {
-	if !f.refused[at] {
-		e := &Error{File: f.name, Line: at.line, Col: at.col, Key: key, Problem: fmt.Sprintf(problem, args...), Remedy: remedy}
-		f.faults = append(f.faults, e)
-	}
+	f.faults = append(f.faults, &Error{File: f.name, Line: at.line, Col: at.col, Key: key, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
 
 // fault notes a fault of the value at a path. If problem has no verb for the path, the message is the path and then the problem.

@@ -48,11 +48,11 @@ func FuzzParse(f *testing.F) {
 		if _, err := parse("c.yaml", text); err != nil {
 			checkFaults(t, text, err)
 		}
-		first, clean := openFile("c.yaml", text, ordinary)
+		first, clean := openFile("c.yaml", text, MaxFileBytes)
 		if clean == nil {
 			return
 		}
-		root := first.readYAML(clean, ordinary, "")
+		root := first.readYAML(clean, "")
 		if root == nil || len(first.faults) > 0 {
 			return
 		}

@@ -50,7 +50,7 @@ func ReadGrant(name string, text []byte) (policy.Grant, error) {
 
 func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 	g := policy.Grant{Name: filepath.Base(name)}
-	f, err := read(name, text, grantSchema(), ordinary, "write version: 1 and the tools that may be called")
+	f, err := read(name, text, grantSchema(), MaxFileBytes, "write version: 1 and the tools that may be called")
 	if err != nil {
 		return g, nil, err
 	}

@@ -343,7 +343,7 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 	if !ok {
 		return nil
 	}
-	f, text := openFile(name, text, ordinary)
+	f, text := openFile(name, text, MaxFileBytes)
 	if len(f.faults) == 0 {
 		f.root = f.readJSON(text)
 	}

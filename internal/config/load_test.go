@@ -98,13 +98,12 @@ func TestConfigurationThatIsNotThere(t *testing.T) {
 func TestErrorsAreValues(t *testing.T) {
 	_, err := parse("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
 	var all Errors
-	var one *Error
-	if !errors.As(err, &all) || len(all) != 2 || !errors.As(err, &one) {
+	if !errors.As(err, &all) || len(all) != 2 {
 		t.Fatalf("parse = %v, want two errors", err)
 	}
 	want := &Error{File: "x.yaml", Line: 5, Col: 1, Key: "limit", Problem: `unknown key "limit" in the file`,
 		Remedy: "did you mean limits?"}
-	if diff := cmp.Diff(want, one); diff != "" {
+	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Errorf("first error (-want +got):\n%s", diff)
 	}
 }
@@ -119,9 +118,8 @@ func TestTextThatNoFileMayHold(t *testing.T) {
 		{"line-separator", "env: a\u2028b", "1:7: the character U+2028"},
 		{"bidi-override-in-a-value", minimal + "env: a\u202eb", "5:6: env holds"},
 		{"deep-brackets", strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "1:65: the file nests deeper"},
-		{"a-million-brackets", strings.Repeat("[", MaxFileBytes), "lines and signs"},
+		{"a-million-brackets", strings.Repeat("[", MaxFileBytes), "not YAML"},
 		{"deep-dashes", strings.Repeat("- ", MaxDepth+1) + "a", "1:129: the file nests deeper"},
-		{"too-many-words", strings.Repeat("a: b\n", ordinary.values), "lines and signs"},
 		{"deep-indent", func() string {
 			var b strings.Builder
 			for i := range MaxDepth + 1 {

@@ -55,7 +55,7 @@ func split(a allowlist) (tools []policy.Allowance, pins []policy.Pin) {
 
 // readPins reads and checks the text of an allowlist file.
 func readPins(name string, text []byte) (*file, allowlist, error) {
-	f, err := read(name, text, allowlistSchema(), ordinary, "")
+	f, err := read(name, text, allowlistSchema(), MaxFileBytes, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,8 +72,7 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 }
 
 // EditPins returns the text of an allowlist file with exactly these pins, and the same servers and tools in the same order: each server's
-// tools are an object then. It returns an error for a pin of a tool that the file does not name, a pin that appears twice, a pin that is not
-// a digest, and a text that is not an allowlist.
+// tools are an object then. It returns an error for a pin of a tool that the file does not name.
 func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 	_, servers, err := readPins("the allowlist", text)
 	if err != nil {
@@ -86,13 +85,8 @@ func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
 	}
 	for _, p := range pins {
 		to := pinOf(servers, p.Server, p.Tool)
-		switch {
-		case to == nil:
+		if to == nil {
 			return nil, fmt.Errorf("%s %s is not on the allowlist, so it cannot be pinned", quote(p.Server), quote(p.Tool))
-		case p.Definition == "":
-			return nil, fmt.Errorf("the pin of %s %s is empty", quote(p.Server), quote(p.Tool))
-		case to.Pin != "":
-			return nil, fmt.Errorf("the pin of %s %s appears twice", quote(p.Server), quote(p.Tool))
 		}
 		to.Pin = p.Definition
 	}

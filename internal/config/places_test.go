@@ -116,8 +116,8 @@ func TestPlacesInTexts(t *testing.T) {
 		{"after-the-end", "a: xy", 1, 3, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f, text := openFile("c.yaml", []byte(c.yaml), ordinary)
-			root := f.readYAML(text, ordinary, "")
+			f, text := openFile("c.yaml", []byte(c.yaml), MaxFileBytes)
+			root := f.readYAML(text, "")
 			if root == nil || len(f.faults) > 0 {
 				t.Fatal(f.err())
 			}

@@ -9,7 +9,7 @@ import (
 // ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys.
 // The error is of type [Errors], and includes the faults of [rules.Compile]. Conditions may read the given claims.
 func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Places, error) {
-	f, err := read(name, text, policySchema(), roomy, "write version: 1 and policies: []")
+	f, err := read(name, text, policySchema(), MaxPolicyFileBytes, "write version: 1 and policies: []")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -53,7 +53,7 @@ type GivenRisk struct {
 // ReadPolicyTests reads a file of tests and checks its names, modes and scores against a configuration, if it is not nil. The error is
 // of type [Errors].
 func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
-	f, err := read(name, content, testsSchema(), roomiest, "write tests: and what is expected")
+	f, err := read(name, content, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (a *actorSettings) identity() (string, *policy.Identity) {
 
 // ReadActor reads a JSON file with an actor of an identity provider. Missing groups and claims are unknown. The error is of type [Errors].
 func ReadActor(name string, text []byte) (actor string, id *policy.Identity, err error) {
-	f, err := read(name, text, actorSchema(), roomy, "")
+	f, err := read(name, text, actorSchema(), MaxPolicyFileBytes, "")
 	if err != nil {
 		return "", nil, err
 	}

@@ -27,7 +27,7 @@ type riskFile struct {
 // ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of
 // type [Errors], and includes the faults of [risk.Compile]. Expressions may read the given claims.
 func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Places, error) {
-	f, err := read(name, text, riskSchema(), roomy, "write version: 1 and rules: []")
+	f, err := read(name, text, riskSchema(), MaxPolicyFileBytes, "write version: 1 and rules: []")
 	if err != nil {
 		return nil, nil, err
 	}

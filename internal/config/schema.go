@@ -129,10 +129,6 @@ func (f *file) judge(n *node, s *fileSchema, at path) {
 	if n == nil {
 		return
 	}
-	f.refused = make(map[place]bool)
-	for _, e := range f.faults {
-		f.refused[place{e.Line, e.Col}] = true
-	}
 	j := &judge{file: f, reported: make(map[string]bool)}
 	result, err := s.validator.Validate(gojsonschema.NewBytesLoader(n.json()))
 	if err != nil {
@@ -399,7 +395,7 @@ func (s *fileSchema) fault(text string, refused bool) fault {
 
 // read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict YAML. hint is the remedy for an empty file;
 // without a hint, the file is JSON whatever its name.
-func read(name string, text []byte, s *fileSchema, most size, hint string) (*file, error) {
+func read(name string, text []byte, s *fileSchema, most int, hint string) (*file, error) {
 	f, text := openFile(name, text, most)
 	f.secret = s == configSchema()
 	switch {
@@ -407,7 +403,7 @@ func read(name string, text []byte, s *fileSchema, most size, hint string) (*fil
 	case hint == "" || strings.HasSuffix(strings.ToLower(name), ".json"):
 		f.root = f.readJSON(text)
 	default:
-		f.root = f.readYAML(text, most, hint)
+		f.root = f.readYAML(text, hint)
 	}
 	f.judge(f.root, s, nil)
 	return f, f.err()

@@ -164,7 +164,7 @@ const initRemedy = "pgfsm init writes one to begin with"
 
 // parse reads a configuration, without the files that it names. The error is of type [Errors].
 func parse(name string, text []byte) (*configFile, error) {
-	f, err := read(name, text, configSchema(), ordinary, initRemedy)
+	f, err := read(name, text, configSchema(), MaxFileBytes, initRemedy)
 	if err != nil {
 		return nil, err
 	}

@@ -23,15 +23,6 @@ const (
 	MaxTestsFileBytes  = 8 << 20 // bound of a file of policy tests, likewise
 )
 
-// size bounds one file: its bytes, and the number of places where a value may begin.
-type size struct{ bytes, values int }
-
-var (
-	ordinary = size{MaxFileBytes, 1 << 15}
-	roomy    = size{MaxPolicyFileBytes, 1 << 19}
-	roomiest = size{MaxTestsFileBytes, 1 << 20}
-)
-
 // jsonNumber matches a number in the grammar of RFC 8259, the only accepted spelling.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
@@ -39,11 +30,11 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9
 const maxNumberBytes = 64
 
 // openFile refuses a text that is too long or has forbidden characters. It returns the text with line ends as LF; nil if there is a fault.
-func openFile(name string, text []byte, most size) (*file, []byte) {
+func openFile(name string, text []byte, most int) (*file, []byte) {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	f := &file{name: name, lines: strings.Split(string(text), "\n")}
-	if len(text) > most.bytes {
-		f.faultAt(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), most.bytes)
+	if len(text) > most {
+		f.faultAt(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), most)
 		return f, nil
 	}
 	if bytes.HasPrefix(text, []byte("\uFEFF")) {
@@ -69,16 +60,8 @@ func openFile(name string, text []byte, most size) (*file, []byte) {
 	return f, text
 }
 
-// readYAML reads one YAML document. It returns nil if the document cannot be checked further. hint is the remedy for an empty file.
-func (f *file) readYAML(text []byte, most size, hint string) *node {
-	values := 0
-	for _, sign := range []string{"\n", ",", "[", "{", ": ", "- "} {
-		values += bytes.Count(text, []byte(sign))
-	}
-	if values > most.values {
-		f.faultAt(place{}, "", "", "the file has %d lines and signs; at most %d are read", values, most.values)
-		return nil
-	}
+// readYAML reads one YAML document. It returns nil if there is a fault. hint is the remedy for an empty file.
+func (f *file) readYAML(text []byte, hint string) *node {
 	for i, line := range f.lines {
 		if before, _, found := strings.Cut(line, "\t"); found { // YAML gives tabs a meaning in some places only
 			f.faultAt(place{i + 1, utf8.RuneCountInString(before) + 1}, "", `write spaces, or \t in double quotes`, "tabs are not accepted")
@@ -102,9 +85,9 @@ func (f *file) readYAML(text []byte, most size, hint string) *node {
 		f.faultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file", "a second YAML document begins here")
 		return nil
 	}
-	r := yamlReader{file: f}
+	r := yamlReader{f}
 	root := r.value(docs[0], place{1, 1}, 1)
-	if r.foreign {
+	if len(f.faults) > 0 {
 		return nil
 	}
 	return root
@@ -156,10 +139,7 @@ func (f *file) yamlFault(err error) {
 	f.faultAt(at, "", remedy, "not YAML: %s", visible.Text(problem))
 }
 
-type yamlReader struct {
-	file    *file
-	foreign bool // YAML that is not accepted: values below it are not read
-}
+type yamlReader struct{ file *file }
 
 // value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads that part as null.
 func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
@@ -173,11 +153,11 @@ func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	}
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return r.refuseForeign(out, "write the value itself; quote a text that begins with *", "aliases (*) are not accepted")
+		return r.refuse(out, "write the value itself; quote a text that begins with *", "aliases (*) are not accepted")
 	case n.Anchor != "":
-		return r.refuseForeign(out, "write the value itself; quote a text that begins with &", "anchors (&) are not accepted")
+		return r.refuse(out, "write the value itself; quote a text that begins with &", "anchors (&) are not accepted")
 	case n.Style&yaml.TaggedStyle != 0:
-		return r.refuseForeign(out, "remove it; quote a text that begins with !", "tags (!) are not accepted")
+		return r.refuse(out, "remove it; quote a text that begins with !", "tags (!) are not accepted")
 	}
 
 	switch n.Kind {
@@ -201,11 +181,6 @@ func (r *yamlReader) refuse(out *node, remedy, problem string) *node {
 	return out
 }
 
-func (r *yamlReader) refuseForeign(out *node, remedy, problem string) *node {
-	r.foreign = true
-	return r.refuse(out, remedy, problem)
-}
-
 func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 	seen := make(map[string]place, len(n.Content)/2)
 	for i := 0; i < len(n.Content); i += 2 {
@@ -213,9 +188,9 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 		value := r.value(n.Content[i+1], key.at, depth+1)
 		switch {
 		case n.Content[i].ShortTag() == "!!merge":
-			r.refuseForeign(key, "write the keys where they are used", "merge keys (<<) are not accepted")
+			r.refuse(key, "write the keys where they are used", "merge keys (<<) are not accepted")
 		case strings.HasSuffix(strings.TrimRight(string([]rune(r.file.lines[key.at.line-1])[:key.at.col-1]), " "), "?"):
-			r.refuseForeign(key, "write key: value; quote a text that begins with ?", "complex keys (?) are not accepted")
+			r.refuse(key, "write key: value; quote a text that begins with ?", "complex keys (?) are not accepted")
 		case key.kind != isText:
 			r.refuse(key, "quote it", "a key must be plain text")
 		case r.file.checkUnseen(seen, key.text, key.at):
