@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -60,38 +59,6 @@ func FuzzParse(f *testing.F) {
 		again := &file{name: "c.json"}
 		if got := again.readJSON(doc); got == nil || !bytes.Equal(got.json(), doc) {
 			t.Errorf("readYAML(%q) = %s, again as JSON: %v", text, doc, again.err())
-		}
-	})
-}
-
-// FuzzReadClient shows that ReadClient never panics, that what it shows is one line, and that what it writes of it is
-// read as the same servers.
-func FuzzReadClient(f *testing.F) {
-	for _, s := range named(f, ".mcp.json") {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		servers, err := ReadClient("m.json", text)
-		if err != nil {
-			return
-		}
-		taken := 0
-		for _, s := range servers {
-			if shown := s.Runs + s.Refused; visible.Text(shown) != shown {
-				t.Errorf("ReadClient(%q) shows %q", text, shown)
-			}
-			if s.Refused == "" {
-				taken++
-			}
-		}
-		if taken == 0 {
-			return
-		}
-		files := map[string]string{
-			"c.yaml": string(Imported("m.json", servers)), "allowlist.json": "{}", "m.json": string(text),
-		}
-		if l, err := Load("c.yaml", openMap(files), Overrides{}); err != nil || len(l.Servers) != taken {
-			t.Errorf("Load(Imported(%q)) = %v, want %d servers", text, err, taken)
 		}
 	})
 }

@@ -27,12 +27,9 @@ func TestHistoryOfPolicyTests(t *testing.T) {
 	}
 	for _, c := range []struct{ name, history, says string }{
 		{"no-question", `actor.id: 6`, "cannot be asked"},
-		{"more-than-a-question", `'history.count("actor", "1h") + 1': 6`, "no question about calls before"},
 		{"window", `'history.count("actor", "1y")': 6`, "no window"},
 		{"text", `'history.count("actor", "1h")': six`, "is no answer"},
 		{"quoted-number", `'history.count("actor", "1h")': "6"`, "is no answer"},
-		{"half-a-call", `'history.count("actor", "1h")': 6.5`, "is no answer"},
-		{"below-zero", `'history.count("actor", "1h")': -1`, "is no answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := read(c.history); err == nil || !strings.Contains(err.Error(), c.says) {

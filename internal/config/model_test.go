@@ -36,14 +36,9 @@ func TestWhoNamesTheModel(t *testing.T) {
 		{"the-file-has-no-key", keyless, Overrides{LLM: &env}, "auto", ours, ""},
 		{"environment-without-a-key", "", Overrides{LLM: &LLM{BaseURL: env.BaseURL, Model: env.Model}}, "auto", theirs, ""},
 		{"environment-with-a-key-only", "", Overrides{LLM: &LLM{APIKey: "short"}}, "auto", nil, ""},
-		{"environment-with-nothing", "", Overrides{LLM: &LLM{}}, "auto", nil, ""},
 		{"file-says-router", "planner: {mode: router}\n", Overrides{LLM: &env}, "router", nil, ""},
 		{"flag-says-router", fileModel, Overrides{LLM: &env, Planner: "router"}, "router", nil, ""},
-		{"flag-says-router-and-the-environment-is-broken", "", Overrides{LLM: &LLM{BaseURL: "x"}, Planner: "router"},
-			"router", nil, ""},
 		{"flag-says-llm", fileModel, Overrides{Planner: "llm"}, "llm", ours, "file-key-1234"},
-		{"flag-says-llm-and-the-environment-has-one", "", Overrides{LLM: &env, Planner: "llm"},
-			"llm", theirs, "env-key-1234"},
 		{"flag-over-the-file", "planner: {mode: router}\n", Overrides{LLM: &env, Planner: "auto"},
 			"auto", theirs, "env-key-1234"},
 		{"file-says-llm-and-the-environment-has-one", "planner: {mode: llm}\n", Overrides{LLM: &env},
@@ -93,12 +88,6 @@ func TestModelsThatAreRefused(t *testing.T) {
 		{"no-url", "", Overrides{LLM: &LLM{Model: model}}, "the environment: LLM_MODEL is set and LLM_BASE_URL is not\n"},
 		{"url-of-another-kind", "", Overrides{LLM: &LLM{BaseURL: "ftp://h", Model: model}},
 			"the environment: LLM_BASE_URL is not an http or https URL"},
-		{"url-with-a-password", "", Overrides{LLM: &LLM{BaseURL: "https://u:hidden-1@h/v1", Model: model}},
-			"the environment: LLM_BASE_URL holds a user name or password"},
-		{"url-one-too-long", "", Overrides{LLM: &LLM{BaseURL: "https://" + strings.Repeat("h", 2048-7), Model: model}},
-			"the environment: LLM_BASE_URL has 2049 bytes"},
-		{"model-one-too-long", "", Overrides{LLM: &LLM{BaseURL: url, Model: strings.Repeat("m", 256+1)}},
-			"the environment: LLM_MODEL has 257 bytes; at most 256"},
 		{"key-one-too-short", "", Overrides{LLM: &LLM{BaseURL: url, Model: model, APIKey: "hidden-"}},
 			"the environment: LLM_API_KEY has 7 bytes; a secret has at least 8"},
 		{"key-with-a-line-end", "", Overrides{LLM: &LLM{BaseURL: url, Model: model, APIKey: "hidden-1\nX: y"}},
@@ -123,16 +112,8 @@ func TestModelsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	// On this machine a key may go over plain http; what is exactly as long as allowed is allowed.
-	for _, m := range []LLM{
-		{BaseURL: "http://127.0.0.1:1/v1", Model: model, APIKey: "key-1234"},
-		{BaseURL: "https://" + strings.Repeat("h", 2048-8), Model: strings.Repeat("m", 256)},
-		{BaseURL: url, Model: model, APIKey: strings.Repeat("k", MaxSecretBytes)},
-		{BaseURL: url, Model: model, APIKey: "${env:NOT_A_REFERENCE}"},
-	} {
-		if _, err := loadModel("", Overrides{LLM: &m}); err != nil {
-			t.Errorf("Load with %.60v = %v, want no error", m, err)
-		}
+	if _, err := loadModel("", Overrides{LLM: &LLM{BaseURL: "http://127.0.0.1:1/v1", Model: model, APIKey: "key-1234"}}); err != nil {
+		t.Errorf("Load with a model on this machine over plain http: %v", err)
 	}
 }
 

@@ -17,8 +17,6 @@ func TestServeBounds(t *testing.T) {
 	for _, c := range []struct{ name, good, bad, says string }{
 		{"port", "serve: {listen: \"127.0.0.1:65535\"}", "serve: {listen: \"127.0.0.1:65536\"}", "is not HOST:PORT"},
 		{"port-least", "serve: {listen: \"127.0.0.1:0\"}", "serve: {listen: \"127.0.0.1:-1\"}", "is not HOST:PORT"},
-		{"ports-that-differ", "serve: {listen: \"127.0.0.1:7000\", admin: \"127.0.0.1:7001\"}",
-			"serve: {listen: \"127.0.0.1:7000\", admin: \"127.0.0.1:7000\"}", "are one address"},
 		{"free-ports", "serve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}",
 			"serve: {admin: \"127.0.0.1:8787\"}", "are one address"},
 		{"addresses-that-differ", "serve: {listen: \"127.0.0.1:7000\", admin: \"[::1]:7000\"}",
@@ -27,12 +25,7 @@ func TestServeBounds(t *testing.T) {
 			`serve: {listen: "0.0.0.0:1", public_url: "https://mcp.example.com"}`, "serve.listen is refused: it can be reached from other machines"},
 		{"tls-of-admin", `serve: {admin: "0.0.0.0:1", admin_url: "https://mcp.example.com:1", tls: {cert: c, key: k, client_ca: a}}`,
 			`serve: {admin: "0.0.0.0:1", public_url: "https://mcp.example.com", tls: {cert: c, key: k}}`, "serve.admin_url is missing"},
-		{"tls-on-this-machine", "serve: {tls: {cert: c, key: k}}", "serve: {tls: {cert: c}}", "key"},
-		{"public-url", `serve: {public_url: "http://localhost:1"}`, `serve: {public_url: "http://mcp.example.com"}`, "is http and leaves this machine"},
 		{"public-url-alone", `serve: {public_url: "https://[::1]"}`, `serve: {public_url: "https://mcp.example.com/"}`, "is not a URL of a scheme, a host and a port"},
-		{"admin-url", `serve: {admin_url: "https://h:65535"}`, `serve: {admin_url: "https://u:p@h"}`, "user name or password"},
-		{"decide-url-of-this-machine", "serve: {decide_url: \"http://127.0.0.1:9464/{run_id}\"}",
-			"serve: {decide_url: \"http://192.0.2.1:9464/{run_id}\"}", "leaves this machine"},
 		{"decide-url-with-a-dollar", "serve: {decide_url: \"https://h/$/{run_id}\"}", "serve: {decide_url: \"https://h/${run_id}\"}",
 			"has braces that are not those of {run_id}"},
 	} {
