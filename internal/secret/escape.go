@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -74,21 +75,8 @@ func hex(text []byte, from, n int) (rune, bool) {
 	if len(text) < from+n {
 		return 0, false
 	}
-	r := rune(0)
-	for _, b := range text[from : from+n] {
-		switch {
-		case b >= '0' && b <= '9':
-			b -= '0'
-		case b >= 'a' && b <= 'f':
-			b -= 'a' - 10
-		case b >= 'A' && b <= 'F':
-			b -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(b)
-	}
-	return r, true
+	r, err := strconv.ParseUint(string(text[from:from+n]), 16, 32)
+	return rune(r), err == nil
 }
 
 // toEscape returns the number of bytes of text before its first escape: all, if there is none.

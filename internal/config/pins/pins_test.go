@@ -100,29 +100,6 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestApproveKeepsLinkAndMode shows that the file behind a link is written and keeps its mode, which the definitions get too.
-func TestApproveKeepsLinkAndMode(t *testing.T) {
-	real := write(t, `{"kb":["look"]}`)
-	link := filepath.Join(t.TempDir(), "link.json")
-	for _, err := range []error{os.Chmod(real, 0o644), os.Symlink(real, link)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	approval{}.must(t, link, defined("look", "Looks."))
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Errorf("Lstat(%s) = %v, %v, want a link", link, info, err)
-	}
-	for _, path := range []string{real, beside(real)} {
-		if info, err := os.Stat(path); err != nil || info.Mode() != 0o644 {
-			t.Errorf("Stat(%s) = %v, %v, want mode 0644", path, info, err)
-		}
-	}
-	if left, err := os.ReadDir(filepath.Dir(real)); err != nil || len(left) != 2 {
-		t.Errorf("ReadDir() = %v, %v, want the two files", left, err)
-	}
-}
-
 // TestApproveOverwritesNoChange shows that nothing is written if another program changed a file meanwhile.
 func TestApproveOverwritesNoChange(t *testing.T) {
 	for _, file := range []func(string) string{func(path string) string { return path }, beside} {
