@@ -139,6 +139,9 @@ var gatewayClients = []gatewayClient{
 	{"langchain", "langchain", "http", ""},
 }
 
+// sseClients come over the transport of 2024, at the endpoint of all servers.
+var sseClients = []gatewayClient{{"sdk-v1-sse", "sdk-v1", "sse", ""}, {"langchain-sse", "langchain", "sse", ""}}
+
 // runs runs a Node program to its end and returns its standard output. It must end well.
 func (in interop) runs(t *testing.T, input io.Reader, args ...string) []byte {
 	t.Helper()
@@ -220,6 +223,9 @@ func TestGatewayClients(t *testing.T) {
 				t.Run(s.name, func(t *testing.T) { made += in.clientDoes(t, c, g.base+"/servers/"+s.name+"/mcp", root, s.name) })
 			}
 		})
+	}
+	for _, c := range sseClients {
+		t.Run(c.name, func(t *testing.T) { made += in.clientDoes(t, c, g.base+"/sse", root, "") })
 	}
 	for _, era := range []string{"legacy", "auto"} {
 		t.Run("inspector-"+era, func(t *testing.T) { made += in.inspectorDoes(t, g.base+"/mcp", era) })

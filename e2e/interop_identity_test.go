@@ -56,6 +56,7 @@ func TestInteropOAuthClients(t *testing.T) {
 	}{
 		{"sdk-v1-registered", "sdk-v1", "http", registered, 1},
 		{"sdk-v1-registers-itself", "sdk-v1", "http", unregistered, 1},
+		{"sdk-v1-sse", "sdk-v1", "sse", registered, 1},
 		{"sdk-v1-client-credentials", "sdk-v1", "http", robotWithScope, 0},
 		{"sdk-v1-mcp-remote", "sdk-v1", "stdio", nil, 0},
 		{"sdk-v2-legacy-registered", "sdk-v2", "legacy", registered, 1},
@@ -66,6 +67,9 @@ func TestInteropOAuthClients(t *testing.T) {
 		{"sdk-v2-auto-client-credentials", "sdk-v2", "auto", robot, 0},
 	} {
 		for path, tool := range map[string]string{"/mcp": "echo__look", "/servers/echo/mcp": "look"} { // in any order
+			if c.mode == "sse" {
+				path = strings.Replace(path, "/mcp", "/sse", 1)
+			}
 			t.Run(c.name+strings.ReplaceAll(path, "/", "-"), func(t *testing.T) {
 				order := clientOrder{URL: o.base + path, OAuth: c.oauth, Calls: []clientCall{{Name: tool, Arguments: jsontext.Value(`{"n":1}`)}}}
 				if c.oauth == nil {

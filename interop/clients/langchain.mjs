@@ -1,5 +1,5 @@
 // LangChain's adapter. What it lists it calls as an agent would, through the tool's invoke; what is not listed it has no
-// tool for, so that goes through the MCP client below. Its argument is the transport: http.
+// tool for, so that goes through the MCP client below. Its argument is the transport: http or sse.
 import { MultiServerMCPClient } from '@langchain/mcp-adapters';
 import { drive } from './drive.mjs';
 

@@ -1,7 +1,8 @@
-// The TypeScript SDK, first major version. Its argument is the transport: http or stdio.
+// The TypeScript SDK, first major version. Its argument is the transport: http, sse or stdio.
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { ClientCredentialsProvider } from '@modelcontextprotocol/sdk/client/auth-extensions.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -16,6 +17,7 @@ await drive(async (order) => {
   const authProvider = authorizer(order, ClientCredentialsProvider);
   const transports = {
     http: () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }),
+    sse: () => new SSEClientTransport(new URL(order.url), { authProvider }),
     stdio: () => new StdioClientTransport({ command: order.command[0], args: order.command.slice(1) }),
   };
   let protocol = '';

@@ -128,7 +128,7 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Handler serves HTTP clients: /mcp for all servers, /servers/{name}/mcp for one.
+// Handler serves HTTP clients: /mcp and /sse for all servers, /servers/{name}/mcp and /servers/{name}/sse for one.
 func (g *Gateway) Handler() http.Handler { return g.front }
 
 // Serve answers HTTP clients until ctx is done, and then drains the gateway. It closes the listener.

@@ -36,6 +36,7 @@ func TestGuard(t *testing.T) {
 		{"origin-of-ours", "POST", "/mcp", list, []string{"Origin: http://127.0.0.1:8787"}, 200, ""},
 		{"origin-of-another", "POST", "/mcp", list, []string{"Origin: http://evil.example"}, 403, "origin_refused"},
 		{"from-another-site", "GET", "/mcp", "", []string{"Sec-Fetch-Site: cross-site"}, 403, "origin_refused"},
+		{"from-another-site", "GET", "/sse", "", []string{"Sec-Fetch-Site: cross-site"}, 403, "origin_refused"},
 		{"host-before-token", "POST", "/mcp", list, []string{"Host: evil.example", "Authorization: Bearer wrong"}, 403, "host_refused"},
 
 		{"origin-twice", "POST", "/mcp", list, []string{"+Origin: http://127.0.0.1:8787", "+Origin: http://127.0.0.1:8787"}, 400, "header_repeated"},
@@ -61,6 +62,8 @@ func TestGuard(t *testing.T) {
 
 		{"no-such-server", "POST", "/servers/secret/mcp", list, nil, 404, "path_unknown"},
 		{"put", "PUT", "/mcp", list, nil, 405, "method_refused"},
+		{"post-to-the-stream", "POST", "/sse", list, nil, 405, "method_refused"},
+		{"get-of-the-messages", "GET", "/sse/messages", "", nil, 405, "method_refused"},
 		{"stateless-get", "GET", "/mcp", "", stateless, 405, "method_refused"},
 		{"stateless-delete", "DELETE", "/mcp", "", stateless, 405, "method_refused"},
 
@@ -73,6 +76,7 @@ func TestGuard(t *testing.T) {
 		{"accepts-streams-alone", "POST", "/mcp", list, []string{"Accept: text/event-stream"}, 406, "not_acceptable"},
 		{"accepts-streams-with-quality-zero", "POST", "/mcp", list, []string{"Accept: application/json, text/event-stream;q=0"}, 406, "not_acceptable"},
 		{"stream-not-accepted", "GET", "/mcp", "", []string{"Accept: application/json"}, 406, "not_acceptable"},
+		{"legacy-stream-not-accepted", "GET", "/sse", "", []string{"Accept: application/json"}, 406, "not_acceptable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, _ := scripted(t, nil)

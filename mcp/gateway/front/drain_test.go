@@ -52,6 +52,7 @@ func TestDrain(t *testing.T) {
 		{"a-request-without-a-session", "POST", "/mcp", rpc("3", "ping", "{}"), nil},
 		{"a-session", "POST", "/mcp", rpc("3", "initialize", `{"protocolVersion":"2025-06-18"}`), nil},
 		{"a-stream", "GET", "/mcp", "", []string{quiet}},
+		{"a-channel", "GET", "/sse", "", nil},
 	} {
 		r := do(t, at, c.method, c.path, c.body, c.headers...)
 		if reason, _ := code([]byte(whole(t, r.Body))); r.StatusCode != 503 || reason != "draining" || r.Header.Get("Retry-After") == "" {

@@ -5,7 +5,8 @@
 //	err = f.ServeStdio(ctx, in, out, client) // for a client that starts the gateway
 //
 // Streamable HTTP is at /mcp and /servers/{name}/mcp. It serves the stateless revision 2026-07-28 and those before it, which have sessions.
-// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does.
+// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does. The HTTP+SSE transport of revision
+// 2024-11-05 is at /sse and /servers/{name}/sse.
 //
 // The front checks the origin and the token of a request, reads its body once and strictly, applies the rules
 // of its revision, and gives it to the [Dispatcher]. It answers a refused request with a JSON-RPC error whose
@@ -59,6 +60,7 @@ type Front struct {
 	table      *session.Table
 	dispatcher Dispatcher
 	active     atomic.Pointer[settings]
+	streams    streams
 	timeouts   timeouts
 }
 
@@ -81,10 +83,7 @@ func (f *Front) Replace(s Settings) {
 	next := &settings{
 		Settings:  s,
 		guard:     web.NewGuard(s.Hosts, headerLastEvent),
-		endpoints: map[string]string{pathMCP: ""},
-	}
-	for _, name := range s.Servers {
-		next.endpoints[endpointOf(name)] = name
+		endpoints: endpoints(s.Servers),
 	}
 	f.active.Store(next)
 }
@@ -114,7 +113,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		conn:     web.ConnOf(r.Context()),
 	}
 
-	defer x.releaseBody()
+	defer func() { x.transferBody()() }()
 	serve, refused := x.route()
 	if refused == nil {
 		refused = serve()
@@ -131,8 +130,14 @@ const (
 	pathStatus  = "/status/"  // followed by the id of a run
 )
 
-// endpointOf returns the path of a server's endpoint.
-func endpointOf(server string) string { return pathServers + server + pathMCP }
+// endpoints returns the paths at which clients connect, with the server of each. All servers have the empty name.
+func endpoints(servers []string) map[string]string {
+	all := map[string]string{pathMCP: "", pathSSE: ""}
+	for _, name := range servers {
+		all[pathServers+name+pathMCP], all[pathServers+name+pathSSE] = name, name
+	}
+	return all
+}
 
 // route authenticates the client and returns the function that serves the request.
 func (x *exchange) route() (serve func() *refusal, refused *refusal) {
@@ -161,12 +166,16 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return x.serveStatus, nil
 	}
 
-	endpoint, known := x.settings.endpoints[path]
+	endpoint, known := x.settings.endpoints[endpointPath(path)]
 	if !known {
 		return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
 	x.endpoint = endpoint
 	switch method := x.r.Method; {
+	case strings.HasSuffix(path, pathMessages):
+		return x.postToStream, nil
+	case strings.HasSuffix(path, pathSSE):
+		return x.openStream, nil
 	case method == http.MethodPost:
 		return x.servePost, nil
 	case first(x.r.Header, headerVersion) >= session.Stateless:

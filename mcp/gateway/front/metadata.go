@@ -1,7 +1,9 @@
 package front
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"pgfsm/mcp/wire"
@@ -20,16 +22,15 @@ const pathMetadata = "/.well-known/oauth-protected-resource"
 // Resources returns a function that names the resources for which the token of a request may be issued: the URL of the endpoint. At a
 // path that is no endpoint, such as that of a run's status, these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
-	urls := []string{publicURL + pathMCP}
-	byPath := map[string][]string{pathMCP: {publicURL + pathMCP}}
-	for _, name := range servers {
-		path := endpointOf(name)
+	known := endpoints(servers)
+	var urls []string
+	for _, path := range slices.Sorted(maps.Keys(known)) {
 		urls = append(urls, publicURL+path)
-		byPath[path] = []string{publicURL + path}
 	}
 	return func(r *http.Request) []string {
-		if one := byPath[r.URL.EscapedPath()]; one != nil {
-			return one
+		path := endpointPath(r.URL.EscapedPath())
+		if _, ok := known[path]; ok {
+			return []string{publicURL + path}
 		}
 		return urls
 	}
@@ -37,7 +38,7 @@ func Resources(publicURL string, servers []string) func(*http.Request) []string 
 
 // endpointPath returns the path of a request at an endpoint. For other requests it returns the endpoint of all servers.
 func (f *settings) endpointPath(r *http.Request) string {
-	path := r.URL.EscapedPath()
+	path := endpointPath(r.URL.EscapedPath())
 	if _, known := f.endpoints[path]; known {
 		return path
 	}

@@ -62,12 +62,15 @@ func TestMetadata(t *testing.T) {
 	}{
 		{"all-servers", "GET", at + "/mcp", nil, 200, "https://mcp.example.com/mcp"},
 		{"one-server", "GET", at + "/servers/files/mcp", nil, 200, "https://mcp.example.com/servers/files/mcp"},
+		{"older-transport", "GET", at + "/sse", nil, 200, "https://mcp.example.com/sse"},
+		{"older-transport-of-one-server", "GET", at + "/servers/notes/sse", nil, 200, "https://mcp.example.com/servers/notes/sse"},
 		{"from-afar-with-a-wrong-token", "GET", at + "/mcp", []string{"Peer: 192.0.2.1:4000", "Authorization: Bearer wrong"}, 200,
 			"https://mcp.example.com/mcp"},
 		{"another-host", "GET", at + "/mcp", []string{"Host: evil.example"}, 403, ""},
 		{"web-page-of-another-origin", "GET", at + "/mcp", []string{"Origin: https://evil.example"}, 403, ""},
 		{"no-endpoint", "GET", at, nil, 404, ""},
 		{"unknown-server", "GET", at + "/servers/secret/mcp", nil, 404, ""},
+		{"messages", "GET", at + "/sse/messages", nil, 404, ""},
 		{"escaped", "GET", at + "/%6dcp", nil, 404, ""},
 		{"post", "POST", at + "/mcp", nil, 405, ""},
 	} {
@@ -129,6 +132,9 @@ func TestChallenges(t *testing.T) {
 		{"no-name-of-a-provider", nil, "/mcp", []string{"Authorization: Bearer nameless"}, 401, "token_refused", all + scope + `, error="invalid_token"`},
 		{"no-scopes-needed", bare, "/mcp", []string{far}, 401, "token_refused", all},
 		{"one-server", nil, "/servers/files/mcp", []string{far}, 401, "token_refused", files + scope},
+		{"older-transport", nil, "/servers/files/sse", []string{far}, 401, "token_refused", strings.Replace(files, "/mcp\"", "/sse\"", 1) + scope},
+		{"message-of-the-older-transport", nil, "/sse/messages?session=x", []string{far}, 401, "token_refused",
+			strings.Replace(all, "/mcp\"", "/sse\"", 1) + scope},
 		{"unknown-server", nil, "/servers/secret/mcp", []string{far}, 401, "token_refused", all + scope},
 		{"quotes-in-the-path", nil, `/x",error="x`, []string{far}, 401, "token_refused", all + scope},
 		// MCP: one challenge names everything that the operation needs.
@@ -187,10 +193,10 @@ func TestRefusedScopesAreReported(t *testing.T) {
 			told = append(told, fmt.Sprint(endpoint, lacking.Caller.Name, lacking.Missing))
 		}
 	})
-	for _, path := range []string{"/servers/files/mcp?x=1", "/servers/secret/mcp", "/any/path"} {
+	for _, path := range []string{"/servers/files/sse/messages?session=x", "/servers/secret/mcp", "/any/path"} {
 		serve(g, come("POST", path, "{}", "Authorization: Bearer scopeless"))
 	}
-	want := []string{"/servers/files/mcp" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]"}
+	want := []string{"/servers/files/sse" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]", "/mcp" + issuer + "#bot[mcp:call]"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
@@ -198,9 +204,13 @@ func TestRefusedScopesAreReported(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	resources := Resources("https://mcp.example.com", []string{"files"})
-	every := []string{"https://mcp.example.com/mcp", "https://mcp.example.com/servers/files/mcp"}
+	every := []string{
+		"https://mcp.example.com/mcp", "https://mcp.example.com/servers/files/mcp",
+		"https://mcp.example.com/servers/files/sse", "https://mcp.example.com/sse",
+	}
 	for path, want := range map[string][]string{
-		"/mcp": every[:1], "/servers/files/mcp?x=1": every[1:], "/status/x": every, "/servers/secret/mcp": every,
+		"/mcp": every[:1], "/sse": every[3:], "/sse/messages?session=x": every[3:], "/servers/files/mcp?x=1": every[1:2],
+		"/servers/files/sse/messages?session=x": every[2:3], "/status/x": every, "/servers/secret/mcp": every,
 	} {
 		if diff := cmp.Diff(want, resources(come("GET", path, ""))); diff != "" {
 			t.Errorf("%s: %s", path, diff)

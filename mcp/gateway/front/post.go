@@ -227,9 +227,14 @@ func (x *exchange) reserveBody(memory int) error {
 	return nil
 }
 
-// releaseBody gives the memory of the body back.
-func (x *exchange) releaseBody() {
-	if x.reserved > 0 {
-		x.front.table.Memory.Return(x.from, x.reserved)
+// transferBody makes the caller responsible for the memory of the body, and returns the function
+// that gives it back.
+func (x *exchange) transferBody() (release func()) {
+	size := x.reserved
+	x.reserved = 0
+	return func() {
+		if size > 0 {
+			x.front.table.Memory.Return(x.from, size)
+		}
 	}
 }

@@ -41,6 +41,8 @@ func TestLimit(t *testing.T) {
 	}{
 		{"post", "POST", "/mcp", ann, 429, 1},
 		{"stream", "GET", "/mcp", ann, 429, 1},
+		{"channel", "GET", "/sse", ann, 429, 1},
+		{"message-to-a-channel", "POST", "/sse/messages?session=x", ann, 429, 1},
 		{"status", "GET", "/status/x", ann, 429, 1},
 		{"end-of-a-session", "DELETE", "/mcp", ann, 400, 0},
 		{"token-refused", "POST", "/mcp", "Authorization: Bearer other", 401, 0},

@@ -42,6 +42,7 @@ func (f *Front) Drain(ctx context.Context) error {
 		err = fmt.Errorf("%d requests were cut off: %w", f.table.Requests.Count(), context.Cause(ctx))
 	}
 	f.table.EndAll()
+	f.streams.endAll()
 	return err
 }
 

@@ -35,6 +35,7 @@ func TestSessionsAreTheirOwners(t *testing.T) {
 		{"stolen-without-a-token", "POST", "/mcp", rpc("1", "ping", "{}"), []string{"Mcp-Session-Id: SESSION"}, unknown},
 		{"stolen-to-end", "DELETE", "/mcp", "", []string{bob, "Mcp-Session-Id: SESSION"}, unknown},
 		{"at-another-endpoint", "POST", "/servers/files/mcp", rpc("1", "ping", "{}"), []string{ann, "Mcp-Session-Id: SESSION"}, unknown},
+		{"as-a-stream-of-2024", "POST", "/sse/messages?session=SESSION", rpc("1", "ping", "{}"), []string{ann}, unknown},
 		{"forged", "POST", "/mcp", rpc("1", "ping", "{}"), []string{ann, "Mcp-Session-Id: AAAAAAAAAAAAAAAAAAAAAAAAAA"}, unknown},
 		{"in-small-letters", "POST", "/mcp", rpc("1", "ping", "{}"), []string{ann, "Mcp-Session-Id: session"}, unknown},
 		{"none", "POST", "/mcp", rpc("1", "ping", "{}"), []string{ann}, facts{400, "-32600"}},

@@ -37,6 +37,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		{"stream-of-a-session", func(t *testing.T, g *testFront) *http.Request {
 			return come("GET", "/mcp", "", "Mcp-Session-Id: "+begin(t, g, "/mcp", "2025-11-25", token), token)
 		}},
+		{"stream-of-2024-11-05", func(*testing.T, *testFront) *http.Request { return come("GET", "/sse", "", token) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

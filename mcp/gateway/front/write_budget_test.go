@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,53 @@ func TestAnswersAreBoundedTogether(t *testing.T) {
 			}
 			if n := g.table.Memory.Size(); n != 0 {
 				t.Errorf("%d bytes are not given back", n)
+			}
+		})
+	}
+}
+
+// What waits for its turn on a channel counts, too, and goes with it. Another client's does not.
+func TestAnswersThatWaitForAChannelAreBounded(t *testing.T) {
+	const size = 100 << 10
+	room := len(large([]byte("1"), size))
+	for _, tt := range []struct {
+		name  string
+		limit int
+		cut   bool
+	}{{"at-the-limit", 6 * room, false}, {"one-past", 6*room - 2, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, s := scripted(t, func(o *setup) { o.Limits.MemoryBytes = tt.limit })
+			open := onPipes(t, g, s, size)
+			channel := func(who string, calls int) (*end, *eventReader) {
+				auth := "Authorization: Bearer token-" + who + "\r\n"
+				e := open("GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n")
+				r, err := http.ReadResponse(e.in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
+				_, _, to, _ := events.next()
+				for i := range calls {
+					body := rpc(strconv.Itoa(i), "tools/call", `{"name":"large"}`)
+					post := strings.Replace(raw("POST /x HTTP/1.1", auth, body), "/x", to, 1)
+					if r, body := readResponse(t, open(post).in); r.StatusCode != http.StatusAccepted {
+						t.Fatalf("%d %s", r.StatusCode, body)
+					}
+				}
+				return e, events
+			}
+			_, bob := channel("bob", 1)
+			e, ann := channel("ann", 3)
+			if tt.cut {
+				within(t, "the end of the channel", e.gone)
+			}
+			for range 3 {
+				if _, _, data, ok := ann.next(); ok == tt.cut || ok && len(data) != room {
+					t.Errorf("it was told %d bytes, %t", len(data), ok)
+				}
+			}
+			if _, _, data, ok := bob.next(); !ok || len(data) != room {
+				t.Errorf("the other client was told %d bytes, %t", len(data), ok)
 			}
 		})
 	}
