@@ -43,23 +43,18 @@ func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
 func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
 	cmd := f.looking("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
-		return o.View(ctx, func(r ledger.Reader) error { return l.print(f, r, heldPrinter(o.timestamp())) })
+		return o.View(ctx, func(r ledger.Reader) error {
+			return l.print(f, r, func(rows []present.Run) func(io.Writer, ink) {
+				return screen("held", struct {
+					Rows []present.Run
+					Now  string
+				}{rows, o.timestamp()})
+			})
+		})
 	})
 	checkFirst(cmd, l.choose)
 	l.register(cmd, []string{string(ledger.Pending)}, 100)
 	return cmd
-}
-
-// heldPrinter returns a function that prints each request in two lines.
-func heldPrinter(now string) func(io.Writer, ink, []present.Run) {
-	return func(out io.Writer, k ink, rows []present.Run) {
-		for i := range rows {
-			d := &rows[i]
-			fmt.Fprintf(out, "%s  %s  %s %s for %s\n", k.bold(ledger.Short(d.Run)), d.StatusText(now), visible.Clip(d.Server, maxTold),
-				visible.Clip(d.Tool, maxTold), present.ShortName(d.Actor, d.Display, maxTold))
-			fmt.Fprintf(out, "  %s\n", visible.Clip(string(d.Args), maxTold))
-		}
-	}
 }
 
 // anyApprover is printed if a policy names no approvers.

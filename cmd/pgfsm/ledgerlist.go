@@ -54,7 +54,7 @@ func (l *requestList) choose() error {
 }
 
 // print prints the requests as one document or as lines.
-func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.Writer, k ink, rows []present.Run)) error {
+func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(rows []present.Run) func(out io.Writer, k ink)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Requests(l.Filter) {
 		if err != nil {
@@ -74,7 +74,7 @@ func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.W
 			fmt.Fprintln(f.w.stderr, l.none)
 			return
 		}
-		lines(out, k, rows)
+		lines(rows)(out, k)
 		if several := present.SameDisplay(l.Who, rows); several != "" {
 			fmt.Fprintln(f.w.stderr, visible.Text(several))
 		}
@@ -87,7 +87,7 @@ func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(out io.W
 func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
 	cmd := f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
-		return l.print(f, r, printRuns)
+		return l.print(f, r, func(rows []present.Run) func(io.Writer, ink) { return screen("runs", rows) })
 	})
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"); err != nil {
@@ -109,27 +109,25 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 }
 
 // Bounds of the columns of a list, so that a line has at most 120 characters.
-const maxActor, maxTool, maxCode = 18, 27, 24
+const maxTool, maxCode = 27, 24
 
-// printRuns prints each run in one line. It cuts a long name of a server and tool at the front.
-func printRuns(out io.Writer, _ ink, rows []present.Run) {
-	table := cli.NewTable(out)
-	fmt.Fprintln(table, "RUN\tREQUESTED\tSTATUS\tACTOR\tSERVER/TOOL\tPOLICY/CODE")
-	for _, d := range rows {
-		tool := "-"
-		if d.Tool != "" {
-			tool = visible.Text(d.Server + "/" + d.Tool)
-			if d.Unverified {
-				tool += " ?"
-			}
+// toolColumn returns the server and the tool of a run. It cuts a long name at the front.
+func toolColumn(d present.Run) string {
+	tool := "-"
+	if d.Tool != "" {
+		tool = visible.Text(d.Server + "/" + d.Tool)
+		if d.Unverified {
+			tool += " ?"
 		}
-		if runes := []rune(tool); len(runes) > maxTool {
-			tool = "…" + string(runes[len(runes)-maxTool+1:])
-		}
-		code := visible.Text(visible.Cut(cmp.Or(d.Code, d.Policy, "-"), maxCode-1, "…"))
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", ledger.Short(d.Run), d.At, d.Status, present.ShortName(d.Actor, d.Display, maxActor), tool, code)
 	}
-	table.Flush()
+	if runes := []rune(tool); len(runes) > maxTool {
+		tool = "…" + string(runes[len(runes)-maxTool+1:])
+	}
+	return tool
+}
+
+func codeColumn(d present.Run) string {
+	return visible.Text(visible.Cut(cmp.Or(d.Code, d.Policy, "-"), maxCode-1, "…"))
 }
 
 const (

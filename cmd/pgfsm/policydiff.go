@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -122,45 +120,13 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	for _, c := range r.Unknown {
 		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path), visible.Text(strings.Join(c.Unknown, ", ")))
 	}
-	printChanged(w.stdout, r.Changed)
-	for _, d := range r.Decisions {
-		if d.Calls > 0 {
-			fmt.Fprintf(w.stdout, "%-8s -> %-8s %d\n", d.Old, d.New, d.Calls)
-		}
-	}
-	for _, k := range r.Kinds {
-		if k.Calls > 0 {
-			fmt.Fprintf(w.stdout, "%-17s %d\n", k.Kind, k.Calls)
-		}
-	}
-	fmt.Fprintf(w.stdout, "%s, %d came as far as the policy, %d change\n", cli.Count(r.Traces, "trace"), r.Judged, len(r.Changed))
+	screen("diff", r)(w.stdout, newInk(w))
 	return cli.Exit(code)
 }
 
-// printChanged prints every call that is decided or held differently. It only counts calls whose policy or risk alone changed: otherwise a
-// renamed policy would fill the screen.
-func printChanged(out io.Writer, changed []backtest.Call) {
-	counts := make(map[string]int)
-	for _, c := range changed {
-		at := fmt.Sprintf("%s  by %s  %s", visible.Text(c.Tool), decidedBy(c.After), visible.Text(c.Path))
-		switch {
-		case c.Old != c.New:
-			fmt.Fprintf(out, "%s -> %s  %s\n", c.Old, c.New, at)
-		case slices.ContainsFunc(c.Kinds, isHoldKind):
-			fmt.Fprintf(out, "%s  %s\n  %s\n", c.Kinds[0], at, changedTerms(c.Before, c.After))
-		default:
-			for _, line := range changedGrounds(c.Before, c.After) {
-				counts[c.New+" "+line]++
-			}
-		}
-	}
-	for _, line := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(out, "%s  %s\n", line, cli.Count(counts[line], "call"))
-	}
-}
-
-func isHoldKind(kind string) bool {
-	return kind == ruling.HoldWeakened || kind == ruling.HoldStrengthened || kind == ruling.HoldChanged
+// holds reports whether a change is about how a call is held.
+func holds(kinds []string) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(kind, "hold-") })
 }
 
 // decidedBy returns the name of the deciding policy, and its condition.
@@ -198,21 +164,6 @@ func signIn(t *ruling.Ruling) string {
 		return "at any time"
 	}
 	return "within " + (time.Duration(t.Fresh) * time.Millisecond).String()
-}
-
-// changedGrounds describes the differences in policy and risk between two equal decisions.
-func changedGrounds(before, after *ruling.Ruling) (lines []string) {
-	if a, b := decidedBy(before), decidedBy(after); a != b {
-		lines = append(lines, fmt.Sprintf("by %s -> %s", a, b))
-	}
-	a, b := visible.Text(before.RiskMode), visible.Text(after.RiskMode)
-	switch {
-	case a != b:
-		lines = append(lines, fmt.Sprintf("risk %s -> %s", a, b))
-	case before.RiskScore != after.RiskScore:
-		lines = append(lines, fmt.Sprintf("risk %s, another score", a))
-	}
-	return lines
 }
 
 // oddTraces returns the entries of a folder that have names of traces and are not regular files. The command reports them unread.

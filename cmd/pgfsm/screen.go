@@ -19,6 +19,7 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
+	"pgfsm/traces/ledger"
 )
 
 // ink colours text for people: on a terminal only, and never if NO_COLOR is set (https://no-color.org)
@@ -104,6 +105,8 @@ func (i ink) functions() template.FuncMap {
 		"count": count,
 		"add":   func(a, b int) int { return a + b },
 		"clip":  func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },
+		"holds": holds, "decidedBy": decidedBy, "changedTerms": changedTerms,
+		"short": ledger.Short, "person": present.ShortName, "toolColumn": toolColumn, "codeColumn": codeColumn,
 		"hints": func(a policy.Annotations) string { return present.Hints(&a) },
 		"text":  func(v any) string { return visible.Text(fmt.Sprint(v)) },
 	}

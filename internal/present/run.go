@@ -7,11 +7,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
+	"pgfsm/policy/evidence"
+	"pgfsm/states"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
@@ -204,4 +209,113 @@ func (r *Run) risk() string {
 		return ""
 	}
 	return fmt.Sprintf("%s, score %d", r.RiskMode, r.RiskScore)
+}
+
+// Steps holds the recorded steps of a run. Every member is always present.
+type Steps struct {
+	SchemaVersion int                `json:"schema_version"`
+	Run           string             `json:"run"`
+	UnderWay      bool               `json:"under_way"` // the run continues: further steps follow
+	Steps         []Step             `json:"steps"`
+	Summary       []evidence.Located `json:"summary"` // the result's summary, for auditors; empty without one
+}
+
+// A Step is one step of a run, with the verdict that led to it.
+type Step struct {
+	Seq     int            `json:"seq"`
+	At      string         `json:"at"`
+	From    string         `json:"from"`
+	Trigger string         `json:"trigger"`
+	To      string         `json:"to"`
+	Verdict policy.Verdict `json:"verdict"` // empty if nothing was judged
+}
+
+// NewSteps returns the steps of a run. The summary repeats parts of the result, so only auditors get it.
+func NewSteps(run string, recorded []traces.Step, underWay, auditor bool) Steps {
+	d := Steps{SchemaVersion: SchemaVersion, Run: run, UnderWay: underWay, Steps: []Step{}, Summary: []evidence.Located{}}
+	for i := range recorded {
+		s := &recorded[i]
+		var fact struct {
+			Verdict policy.Verdict     `json:"verdict"`
+			Items   []evidence.Located `json:"items"`
+		}
+		_ = json.Unmarshal(s.Facts, &fact) // other facts have no verdict, so it stays empty
+		d.Steps = append(d.Steps, Step{s.Seq, s.At, string(s.From), string(s.Trigger), string(s.To), fact.Verdict})
+		if auditor && s.To == states.Summarized {
+			d.Summary = append(d.Summary, fact.Items...)
+		}
+	}
+	return d
+}
+
+// A Token is a token without its secret.
+type Token struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Active  bool   `json:"active"`
+	Created string `json:"created"`
+	Expires string `json:"expires"` // empty: never
+	Revoked string `json:"revoked"` // empty: not revoked
+}
+
+// NewToken returns a token with its status at a time.
+func NewToken(t *ledger.Token, now string) Token {
+	return Token{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
+}
+
+// ExpiryText describes the expiry of the token.
+func (t *Token) ExpiryText() string {
+	switch {
+	case t.Revoked != "":
+		return "revoked " + t.Revoked
+	case !t.Active:
+		return "expired " + t.Expires
+	case t.Expires == "":
+		return "expires never"
+	}
+	return "expires " + t.Expires
+}
+
+// Health reports whether a service can do its work. Each row has a stable name and its meaning.
+type Health struct {
+	Reasons  []Row // causes that make the service unready; empty: it is ready
+	Warnings []Row // problems that leave the service ready
+}
+
+// Ready reports whether the service can do its work.
+func (h *Health) Ready() bool { return len(h.Reasons) == 0 }
+
+// A Question asks what every gate would decide about a call that nobody makes.
+type Question = explain.Question
+
+// A QuestionError reports a fault in a [Question].
+type QuestionError = explain.QuestionError
+
+// An Explanation answers a [Question].
+type Explanation struct {
+	SchemaVersion int `json:"schema_version"`
+	*explain.Explanation
+}
+
+// A Reload describes the successful reload of a gateway's configuration.
+type Reload struct {
+	SchemaVersion int              `json:"schema_version"`
+	Bundle        canonical.Digest `json:"bundle"`   // digest of the active bundle
+	Previous      canonical.Digest `json:"previous"` // digest of the formerly active bundle
+	Changed       []string         `json:"changed"`  // keys of the configuration whose new values are active
+	Restart       []string         `json:"restart"`  // keys whose new values are not active before a restart
+	Warnings      []string         `json:"warnings"`
+	Tests         int              `json:"tests"` // number of passed tests in tests.yaml beside the policy
+}
+
+// CommandLine writes a command for a shell, with quotes where a word needs them.
+func CommandLine(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if quoted[i] = word; !visible.PlainWord(word) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return visible.Text(strings.Join(quoted, " "))
 }
