@@ -20,12 +20,17 @@ func caseWith(members string) string {
 	return `{"id":"a","suite":"s","task":"t","request":"r","needs":[{"server":"x","tool":"y","args":{}}]` + members + `}`
 }
 
+// a case with an attack on an approval.
+func approvedWith(members string) string {
+	return caseWith(`,"attack":"k","wants":[{"plan":"x"}],"approved":{` + members + `}`)
+}
+
 func TestReadCases(t *testing.T) {
 	text := "\n" + `{"id":"one","suite":"bank","task":"pay","attack":"steal","request":"Pay it.",` +
 		`"needs":[{"server":"bank","tool":"pay","args":{"to":"A","amount":1.50},"unresolved":["/amount"]}],` +
 		`"wants":[{"plan":"{\"type\":\"call_tool\"}"},{"plan":{"base64":"/w=="}}],` +
 		`"grant":"grants/pay.yaml","bundle":"../pgfsm.yaml","tools":"rug.json","changes":true,` +
-		`"approved":{"server":"bank","tool":"pay","args":{"amount":1,"to":"B"}},"actor":"local:eve","at":"2026-02-03T04:05:06Z",` +
+		`"approved":{"server":"bank","tool":"pay","args":{"to":"B", "amount":1},"bundle":"b.yaml","votes_at":"2026-01-01T00:00:01Z","same_run":true},"actor":"local:eve","at":"2026-02-03T04:05:06Z",` +
 		`"expect":{"wants":"plan_not_strict","needs":"made"}}` + "\n   \n" + caseWith("")
 	all, err := readAll(text)
 	if err != nil {
@@ -36,7 +41,7 @@ func TestReadCases(t *testing.T) {
 		ID: "one", Suite: "bank", Task: "pay", Attack: "steal", Request: "Pay it.",
 		Needs: []Call{{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1.50,"to":"A"}`), Unresolved: []string{"/amount"}}},
 		Wants: []Call{{Plan: &plan}, {Plan: &bytes}}, Grant: "grants/pay.yaml", Bundle: "../pgfsm.yaml", Tools: "rug.json", Changes: true,
-		Approved: &Approval{Call: Call{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1,"to":"B"}`)}},
+		Approved: &Approval{Call: Call{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1,"to":"B"}`)}, Bundle: "b.yaml", VotesAt: "2026-01-01T00:00:01Z", SameRun: true},
 		Actor:    "local:eve", At: "2026-02-03T04:05:06Z", Expect: &Expect{Needs: Made, Wants: "plan_not_strict"},
 	}, {
 		ID: "a", Suite: "s", Task: "t", Request: "r", Needs: []Call{{Server: "x", Tool: "y", Args: []byte(`{}`)}},
@@ -91,6 +96,11 @@ func TestReadCasesRefuses(t *testing.T) {
 		{"no-time", caseWith(`,"at":"yesterday"`), `"/at" is`},
 		{"time-with-a-zone", caseWith(`,"at":"2026-02-03T04:05:06+01:00"`), `"/at" is`},
 		{"approved-without-an-attack", caseWith(`,"approved":` + call), `lacks "wants"`},
+		{"approved-without-a-call", approvedWith(`"same_run":true`), `"/approved" lacks "server"`},
+		{"approved-plan-and-call", approvedWith(`"server":"x","tool":"y","args":{},"plan":"x"`), `"/approved/server"`},
+		{"unknown-member-of-an-approval", approvedWith(`"plan":"x","run":"same"`), "run"},
+		{"approver-at-without-seconds", approvedWith(`"plan":"x","at":"2026-01-01T00:00Z"`), `"/approved/at"`},
+		{"votes-at-with-an-offset", approvedWith(`"plan":"x","votes_at":"2026-01-01T00:00:00+01:00"`), `"/approved/votes_at"`},
 		{"expects-no-code", caseWith(`,"expect":{"needs":"nope"}`), `expect.needs is "nope"`},
 		{"expects-of-no-calls", caseWith(`,"expect":{"wants":"made"}`), "expect.wants is about calls, and there are none"},
 		{"same-id-twice", caseWith("") + "\n\n" + caseWith(""), `cases.jsonl:3: line 1 has the id "a" already`},
@@ -109,39 +119,20 @@ func TestReadCasesRefuses(t *testing.T) {
 	}
 }
 
-// endless is a file that never ends a line.
-type endless struct{ read int }
-
-func (e *endless) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = 'x'
-	}
-	e.read += len(b)
-	return len(b), nil
-}
-
 func TestReadCasesBounds(t *testing.T) {
-	t.Run("line-at-the-limit", func(t *testing.T) {
-		base := caseWith("")
-		full := strings.Replace(base, `"request":"r"`, `"request":"`+strings.Repeat("r", MaxLineBytes-len(base)+1)+`"`, 1)
-		if len(full) != MaxLineBytes {
-			t.Fatalf("the line has %d bytes", len(full))
+	base := caseWith("")
+	full := strings.Replace(base, `"request":"r"`, `"request":"`+strings.Repeat("r", MaxLineBytes-len(base)+1)+`"`, 1)
+	if len(full) != MaxLineBytes {
+		t.Fatalf("the line has %d bytes", len(full))
+	}
+	for _, end := range []string{"", "\n"} {
+		if _, err := readAll(full + end); err != nil {
+			t.Errorf("at the limit, with end %q: %v", end, err)
 		}
-		for _, end := range []string{"", "\n"} {
-			if _, err := readAll(full + end); err != nil {
-				t.Errorf("at the limit, with end %q: %v", end, err)
-			}
-			if _, err := readAll(" " + full + end); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
-				t.Errorf("one past, with end %q: %v", end, err)
-			}
+		if _, err := readAll(" " + full + end); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+			t.Errorf("one past, with end %q: %v", end, err)
 		}
-	})
-	t.Run("line-without-end", func(t *testing.T) {
-		from := new(endless)
-		if _, err := ReadCases("x", from); err == nil || from.read > 2*MaxLineBytes {
-			t.Errorf("ReadCases() = %v after %d bytes", err, from.read)
-		}
-	})
+	}
 }
 
 // FuzzReadCases: what is read is written and read again as the same; what is not read is refused with a place.

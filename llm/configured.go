@@ -1,8 +1,6 @@
 package llm
 
 import (
-	"time"
-
 	"pgfsm/internal/secret"
 	"pgfsm/policy"
 )
@@ -14,14 +12,7 @@ func Configured(p *policy.Planner, key string, secrets *secret.Masker) (Planner,
 		router, err := NewRouter(p.Routes, nil)
 		return router, Extractive{}, err
 	}
-	model, err := NewModel(Config{
-		BaseURL:   p.LLM.BaseURL,
-		Model:     p.LLM.Model,
-		APIKey:    key,
-		MaxTokens: p.LLM.MaxTokens,
-		Timeout:   time.Duration(p.LLM.Timeout) * time.Millisecond,
-		Secrets:   secrets,
-	})
+	model, err := NewModel(p.LLM, key, secrets)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -98,7 +98,7 @@ func TestModel_Faults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := serve(t, tt.handle)
-			got, err := e.model(t, longEnough).Plan(t.Context(), "x", nil)
+			got, err := e.model(t, testKey).Plan(t.Context(), "x", nil)
 			if n := len(e.requests()); n != 1 || len(got.Exchanges) != 1 {
 				t.Fatalf("%d requests, %d exchanges, want one", n, len(got.Exchanges))
 			}
@@ -129,7 +129,7 @@ func TestModel_Faults(t *testing.T) {
 
 func TestModel_NobodyListens(t *testing.T) {
 	e := serve(t, always(200, ""))
-	m := e.model(t, longEnough)
+	m := e.model(t, testKey)
 	e.Close()
 	got, err := m.Plan(t.Context(), "x", nil)
 	var fault *EndpointError
@@ -151,7 +151,7 @@ func TestModel_SwitchingProtocols(t *testing.T) {
 		<-release
 	})
 	t.Cleanup(func() { close(release) })
-	_, err := e.model(t, longEnough).Plan(t.Context(), "x", nil)
+	_, err := e.model(t, testKey).Plan(t.Context(), "x", nil)
 	var fault *EndpointError
 	if !errors.As(err, &fault) || fault.Status != 101 {
 		t.Errorf("Plan = %v, want status 101", err)
@@ -225,7 +225,7 @@ func TestModel_CallerCancels(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	got, err := e.model(t, longEnough).Summarize(ctx, "x", []byte(`{}`))
+	got, err := e.model(t, testKey).Summarize(ctx, "x", []byte(`{}`))
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) || len(got.Exchanges) != 1 || got.Content != nil {
 		t.Errorf("Summarize = %+v, %v, want one exchange that was cancelled", got, err)
 	}

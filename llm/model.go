@@ -8,24 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/secret"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
 )
-
-// Config says which model to ask, and how long for.
-type Config struct {
-	BaseURL   string        // for example https://api.openai.com/v1; "/chat/completions" is appended
-	Model     string        // the endpoint's name of the model
-	APIKey    string        // sent as a bearer token; none is sent if it is empty
-	Timeout   time.Duration // for one completion, the repetition included
-	MaxTokens int           // the longest completion
-
-	Secrets *secret.Masker // no error may contain them; includes the APIKey. Nil means only the APIKey
-}
 
 // A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any number of runs may share it.
 type Model struct {
@@ -39,23 +28,23 @@ type Model struct {
 }
 
 // NewModel makes a model of what the configuration has checked; it does not connect. An API key needs https or a loopback address. Errors
-// do not quote the URL or the key, because either may hold a secret.
-func NewModel(c Config) (*Model, error) {
+// do not quote the URL or the key, because either may hold a secret. No error of the model has one of the secrets, which include the key.
+func NewModel(c *policy.LLM, key string, secrets *secret.Masker) (*Model, error) {
 	base, err := url.Parse(c.BaseURL)
 	switch {
 	case err != nil || base.Hostname() == "":
 		return nil, errors.New("the base URL is no URL with a host")
-	case c.APIKey != "" && base.Scheme != "https" && !loopback.Host(base.Hostname()):
+	case key != "" && base.Scheme != "https" && !loopback.Host(base.Hostname()):
 		return nil, errors.New("the API key would travel in clear text: use https, or a loopback address")
 	}
-	if c.Secrets == nil {
-		c.Secrets = secret.New([]string{c.APIKey})
-	}
 	return &Model{
-		name: c.Model, key: c.APIKey, secrets: c.Secrets,
-		where:   strings.TrimRight(c.BaseURL, "/") + "/chat/completions",
-		timeout: c.Timeout, maxTokens: c.MaxTokens,
-		transport: newTransport(base, c.APIKey != ""),
+		name:      c.Model,
+		key:       key,
+		secrets:   secrets,
+		where:     strings.TrimRight(c.BaseURL, "/") + "/chat/completions",
+		timeout:   time.Duration(c.Timeout) * time.Millisecond,
+		maxTokens: c.MaxTokens,
+		transport: newTransport(base, key != ""),
 	}, nil
 }
 
@@ -106,43 +95,25 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	return got, nil
 }
 
-// A chatRequest is the body of a request for a chat completion.
-type chatRequest struct {
-	Messages       []chatMessage   `json:"messages"`
-	Model          string          `json:"model"`
-	MaxTokens      int             `json:"max_tokens"`
-	N              int             `json:"n"`
-	Temperature    int             `json:"temperature"`
-	ResponseFormat *responseFormat `json:"response_format,omitzero"`
-}
-
-type chatMessage struct {
-	Content string `json:"content"`
-	Role    string `json:"role"`
-}
-
-type responseFormat struct {
-	JSONSchema namedSchema `json:"json_schema"`
-	Type       string      `json:"type"`
-}
-
-type namedSchema struct {
-	Name   string         `json:"name"`
-	Schema jsontext.Value `json:"schema"`
-}
-
 // exchange sends the prompt and adds the exchange to got, if the request was made. The error says why the response is incomplete.
 func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
-	asked := chatRequest{
-		Messages:  []chatMessage{{p.system, "system"}, {p.user, "user"}},
-		Model:     m.name,
-		MaxTokens: m.maxTokens,
-		N:         1,
+	asked := map[string]any{
+		"model":       m.name,
+		"max_tokens":  m.maxTokens,
+		"n":           1,
+		"temperature": 0,
+		"messages": []any{
+			map[string]string{"role": "system", "content": p.system},
+			map[string]string{"role": "user", "content": p.user},
+		},
 	}
 	if format {
-		asked.ResponseFormat = &responseFormat{namedSchema{p.format, jsontext.Value(p.schema)}, "json_schema"}
+		asked["response_format"] = map[string]any{
+			"type":        "json_schema",
+			"json_schema": map[string]any{"name": p.format, "schema": jsontext.Value(p.schema)},
+		}
 	}
-	body, err := json.Marshal(&asked)
+	body, err := canonical.Marshal(asked)
 	if err != nil {
 		return Exchange{}, err
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/secret"
+	"pgfsm/policy"
 )
 
 // TestMain sets a proxy that leads nowhere: the standard library reads these once.
@@ -64,15 +66,11 @@ func serve(t testing.TB, handle func(w http.ResponseWriter, r *http.Request, n i
 	return e
 }
 
-func (e *endpoint) config() Config {
-	return Config{BaseURL: e.URL + "/v1/", Model: "test-model", APIKey: testKey, Timeout: longEnough, MaxTokens: 512}
-}
-
-func (e *endpoint) model(t testing.TB, timeout time.Duration) *Model {
+// model is a model that asks the endpoint.
+func (e *endpoint) model(t testing.TB, key string, secrets ...string) *Model {
 	t.Helper()
-	c := e.config()
-	c.Timeout = timeout
-	m, err := NewModel(c)
+	c := &policy.LLM{BaseURL: e.URL + "/v1/", Model: "test-model", Timeout: longEnough.Milliseconds(), MaxTokens: 512}
+	m, err := NewModel(c, key, secret.New(append(secrets, key)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +116,7 @@ func TestModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := content(testPlan)
 			e := serve(t, always(http.StatusOK, body))
-			got, err := ask[i](e.model(t, longEnough))
+			got, err := ask[i](e.model(t, testKey))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,12 +137,7 @@ func TestModel_Headers(t *testing.T) {
 	for _, tt := range []struct{ name, key string }{{"with-a-key", testKey}, {"without-a-key", ""}} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := serve(t, always(http.StatusOK, content("x")))
-			c := e.config()
-			c.APIKey = tt.key
-			m, err := NewModel(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := e.model(t, tt.key)
 			if got, err := m.Plan(t.Context(), "x", nil); err != nil || string(got.Content) != "x" {
 				t.Errorf("Plan = %s, %v, want x", got.Content, err)
 			}
@@ -189,7 +182,7 @@ func TestModel_ResponseFormatFallback(t *testing.T) {
 					always(tt.second, content("second"))(w, r, n)
 				}
 			})
-			got, err := e.model(t, longEnough).Plan(t.Context(), "x", testTools)
+			got, err := e.model(t, testKey).Plan(t.Context(), "x", testTools)
 			var fault *EndpointError
 			if errors.As(err, &fault) != (tt.status != 0) || fault != nil && fault.Status != tt.status {
 				t.Errorf("Plan = %v, want status %d", err, tt.status)
@@ -226,7 +219,7 @@ func TestNewModel(t *testing.T) {
 		{"no-host", "https:///secret", "", "no URL with a host"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := NewModel(Config{BaseURL: tt.base, Model: "m", APIKey: tt.key, Timeout: longEnough, MaxTokens: 1})
+			_, err := NewModel(&policy.LLM{BaseURL: tt.base}, tt.key, nil)
 			got := fmt.Sprint(err)
 			if (err == nil) != (tt.want == "") || !strings.Contains(got, tt.want) || strings.Contains(got, "secret") || strings.Contains(got, testKey) {
 				t.Errorf("NewModel = %v, want an error with %q", err, tt.want)
@@ -239,7 +232,7 @@ func TestDoneContextSendsNothing(t *testing.T) {
 	e := serve(t, always(http.StatusOK, content("x")))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got, err := e.model(t, longEnough).Plan(ctx, "x", nil)
+	got, err := e.model(t, testKey).Plan(ctx, "x", nil)
 	if !errors.Is(err, context.Canceled) || got.Exchanges != nil || len(e.requests()) != 0 {
 		t.Errorf("Plan = %+v, %v, %d requests, want none", got, err, len(e.requests()))
 	}

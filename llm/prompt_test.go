@@ -236,7 +236,7 @@ func TestPromptThatIsFilled(t *testing.T) {
 
 func TestTooLargePromptSendsNothing(t *testing.T) {
 	e := serve(t, always(200, content("x")))
-	got, err := e.model(t, longEnough).Plan(t.Context(), strings.Repeat("x", MaxPromptBytes), nil)
+	got, err := e.model(t, testKey).Plan(t.Context(), strings.Repeat("x", MaxPromptBytes), nil)
 	if !errors.Is(err, ErrPrompt) || got.Exchanges != nil || len(e.requests()) != 0 {
 		t.Errorf("Plan = %+v, %v, %d requests, want none", got, err, len(e.requests()))
 	}

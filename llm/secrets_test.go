@@ -27,14 +27,7 @@ func pieceIn(text string) string {
 // hushedModel is a model with a key that was put together, as its configuration says it.
 func hushedModel(t *testing.T, e *endpoint) *Model {
 	t.Helper()
-	c := e.config()
-	c.APIKey = "pre." + hushed
-	c.Secrets = secret.New([]string{c.APIKey, hushed})
-	m, err := NewModel(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return e.model(t, "pre."+hushed, hushed)
 }
 
 // TestModel_ReasonsHoldNoPartOfASecret: wherever the cut of a reason falls.

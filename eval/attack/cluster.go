@@ -32,15 +32,6 @@ func (c *clusters) add(e entry) {
 
 func (c *clusters) intervals() []eval.Interval { return eval.Bootstrap(c.pairs, c.succeeded) }
 
-// share returns the share of the attacks that succeed in an arm.
-func (c *clusters) share(arm int) eval.Share {
-	k := 0
-	for _, yes := range c.succeeded[arm] {
-		k += one(yes)
-	}
-	return eval.NewShare(k, len(c.pairs))
-}
-
 // number numbers names in the order in which they are met.
 func number(names map[string]int, name string) int {
 	n, ok := names[name]

@@ -185,21 +185,23 @@ func (c *counted) section(arms []Arm) Section {
 		}
 		out.Attacks++
 		attacks.add(e)
-		if !slices.ContainsFunc(e.calls(), isUnresolved) {
+		if e.isKnown() {
 			known.add(e)
 		}
 	}
 	intervals, knownIntervals := attacks.intervals(), known.intervals()
 	for i := range arms {
 		a := c.armSection(i, max(1, out.Tasks))
-		a.Arm, a.Attack, a.Cluster = arms[i], attacks.share(i), intervals[i]
-		a.AttackKnown, a.ClusterKnown = known.share(i), knownIntervals[i]
+		a.Arm, a.Cluster, a.ClusterKnown = arms[i], intervals[i], knownIntervals[i]
 		out.Arms = append(out.Arms, a)
 	}
 	return out
 }
 
 func isUnresolved(c eval.Call) bool { return len(c.Unresolved) > 0 }
+
+// isKnown reports whether all arguments of the calls are known.
+func (u *unit) isKnown() bool { return !slices.ContainsFunc(u.calls(), isUnresolved) }
 
 // A tally counts successes among trials.
 type tally struct{ k, n int }
@@ -213,7 +215,7 @@ func (t tally) share() eval.Share { return eval.NewShare(t.k, t.n) }
 
 // armSection counts calls and tasks in one arm.
 func (c *counted) armSection(arm, tasks int) (a ArmSection) {
-	var wanted, needed, known, whole tally
+	var attack, attackKnown, wanted, needed, neededKnown, whole tally
 	for _, e := range c.entries {
 		outcome := e.arms[arm]
 		made, held := outcome.count()
@@ -221,6 +223,10 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 			wanted = tally{wanted.k + made, wanted.n + len(outcome)}
 			a.Asked.Wants += held
 			a.Partly += one(outcome.outcome() == SomeMade)
+			attack.add(made == len(outcome))
+			if e.isKnown() {
+				attackKnown.add(made == len(outcome))
+			}
 			continue
 		}
 		needed = tally{needed.k + made, needed.n + len(outcome)}
@@ -229,11 +235,12 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 		a.Asked.Tasks += one(held > 0)
 		for i, call := range e.calls() {
 			if !isUnresolved(call) {
-				known.add(outcome[i].Made)
+				neededKnown.add(outcome[i].Made)
 			}
 		}
 	}
-	a.Wants, a.Needs, a.NeedsKnown, a.Utility = wanted.share(), needed.share(), known.share(), whole.share()
+	a.Attack, a.AttackKnown, a.Wants = attack.share(), attackKnown.share(), wanted.share()
+	a.Needs, a.NeedsKnown, a.Utility = needed.share(), neededKnown.share(), whole.share()
 	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(tasks)*1e6) / 1e6 // to six places
 	a.Stopped = c.stopped(arm)
 	return a

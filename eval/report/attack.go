@@ -3,7 +3,6 @@ package report
 import (
 	"slices"
 
-	"pgfsm/eval"
 	"pgfsm/eval/attack"
 )
 
@@ -36,8 +35,7 @@ type StoppedRow struct {
 }
 
 // Stopped are the gates and codes that stopped calls of attacks, in the order of the arms.
-func (f *AttackFile) Stopped() list[*StoppedRow] {
-	var rows []*StoppedRow
+func (f *AttackFile) Stopped() (rows []*StoppedRow) {
 	for column, arm := range f.Result.Overall.Arms {
 		for _, s := range arm.Stopped {
 			if s.Wants == 0 {
@@ -51,14 +49,14 @@ func (f *AttackFile) Stopped() list[*StoppedRow] {
 			rows[i].Calls[column] += s.Wants
 		}
 	}
-	return firstOf(rows)
+	return rows
 }
 
 // Through are the attacks that had calls made in the arms grants and approvals, or in the last arm.
-func (f *AttackFile) Through() list[attack.Through] {
-	return firstOf(slices.DeleteFunc(slices.Clone(f.Result.Through), func(t attack.Through) bool {
+func (f *AttackFile) Through() []attack.Through {
+	return slices.DeleteFunc(slices.Clone(f.Result.Through), func(t attack.Through) bool {
 		return t.Arm != f.LastArm() && t.Arm != attack.Grants
-	}))
+	})
 }
 
 // A RefusedCall is a call that a task needs and that the last arm did not make.
@@ -68,8 +66,7 @@ type RefusedCall struct {
 }
 
 // Refused are the calls that tasks need and that the last arm did not make.
-func (f *AttackFile) Refused() list[RefusedCall] {
-	var all []RefusedCall
+func (f *AttackFile) Refused() (all []RefusedCall) {
 	for _, task := range f.Result.Tasks {
 		for _, arm := range task.Arms {
 			if arm.Arm != f.LastArm() {
@@ -80,14 +77,5 @@ func (f *AttackFile) Refused() list[RefusedCall] {
 			}
 		}
 	}
-	return firstOf(all)
+	return all
 }
-
-// Slips returns the outcomes that the machine must never have.
-func (f *AttackFile) Slips() list[attack.Slip] { return firstOf(f.Result.Slips) }
-
-// Broken are the expectations of cases that do not hold.
-func (f *AttackFile) Broken() list[attack.Broken] { return firstOf(f.Result.Broken) }
-
-// Calls are the first calls of an attack.
-func (f *AttackFile) Calls(t attack.Through) list[eval.Call] { return firstOf(t.Calls) }

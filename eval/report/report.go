@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,8 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
 	"average": func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
 	"arms":    attack.Arms,
+	"first":   firstOf,
+	"leftOut": leftOut,
 }).Parse(pageHTML))
 
 // HTML returns the page. Its content security policy forbids scripts, frames, forms, images and requests, and allows the one style
@@ -105,13 +108,13 @@ func percent(rate float64) string {
 	return strconv.FormatFloat(rate*100, 'f', 1, 64) + " %"
 }
 
-// A list is the first entries of a longer list.
-type list[T any] struct {
-	Entries []T
-	More    int // entries that are left out
-}
+// firstOf returns the first entries of a list.
+func firstOf(list reflect.Value) reflect.Value { return list.Slice(0, min(list.Len(), maxEntries)) }
 
-func firstOf[T any](all []T) list[T] {
-	n := min(len(all), maxEntries)
-	return list[T]{all[:n], len(all) - n}
+// leftOut says how many entries of a list [firstOf] leaves out; nothing if there is none.
+func leftOut(list reflect.Value) string {
+	if list.Len() <= maxEntries {
+		return ""
+	}
+	return fmt.Sprintf("%d more are left out.", list.Len()-maxEntries)
 }
