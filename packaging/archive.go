@@ -2,8 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -25,76 +23,39 @@ type entry struct {
 	source   string // a file with the content
 }
 
-func (e *entry) open() (io.ReadCloser, int64, error) {
-	if e.source == "" {
-		return io.NopCloser(bytes.NewReader(e.content)), int64(len(e.content)), nil
-	}
-	f, err := os.Open(e.source)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, info.Size(), nil
-}
-
 // writeTar writes entries in the order of their paths.
 func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	to := tar.NewWriter(w)
 	for _, e := range entries {
-		h := &tar.Header{Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, ModTime: committed, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		if e.source != "" {
+			var err error
+			if e.content, err = os.ReadFile(e.source); err != nil {
+				return err
+			}
+		}
+
+		h := &tar.Header{
+			Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, Size: int64(len(e.content)), ModTime: committed,
+			Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}
 		if e.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}
 		if e.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, e.path+"/"
-			if err := to.WriteHeader(h); err != nil {
-				return err
-			}
-			continue
 		}
-		from, size, err := e.open()
-		if err != nil {
+		if err := to.WriteHeader(h); err != nil {
 			return err
 		}
-		h.Size = size
-		if err = to.WriteHeader(h); err == nil {
-			_, err = io.Copy(to, from)
-		}
-		if err = errors.Join(err, from.Close()); err != nil {
+		if _, err := to.Write(e.content); err != nil {
 			return err
 		}
 	}
 	return to.Close()
 }
 
-// writeZip writes files in the order of their paths.
-func writeZip(w io.Writer, entries []entry, committed time.Time) error {
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	to := zip.NewWriter(w)
-	for _, e := range entries {
-		h := &zip.FileHeader{Name: e.path, Method: zip.Deflate, Modified: committed}
-		h.SetMode(e.mode)
-		file, err := to.CreateHeader(h)
-		if err != nil {
-			return err
-		}
-		from, _, err := e.open()
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(file, from)
-		if err = errors.Join(err, from.Close()); err != nil {
-			return err
-		}
-	}
-	return to.Close()
-}
-
-// archive writes the archive of a binary: a zip file for Windows, a compressed tar file for the others.
+// archive writes the archive of a binary, a compressed tar file.
 func archive(out string, b *binary) error {
 	folder := b.name()
 	entries := []entry{
@@ -107,9 +68,6 @@ func archive(out string, b *binary) error {
 	}
 	for _, file := range files {
 		entries = append(entries, entry{path: path.Join(folder, path.Base(file)), mode: 0o644, source: filepath.Join(b.src, file)})
-	}
-	if b.goos == "windows" {
-		return create(filepath.Join(out, folder+".zip"), func(w io.Writer) error { return writeZip(w, entries, b.committed) })
 	}
 	return create(filepath.Join(out, folder+".tar.gz"), func(w io.Writer) error {
 		compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
