@@ -315,7 +315,13 @@ func (r *fixture) modern(server, can string) *client {
 // legacy is a client with a session.
 func (r *fixture) legacy(server, can string) *client {
 	r.t.Helper()
-	c := &client{fixture: r, from: Identity{Name: "ann"}, at: server, out: make(sink, 64)}
+	return r.opens("ann", server, can)
+}
+
+// opens is a client of an identity with a session.
+func (r *fixture) opens(name, server, can string) *client {
+	r.t.Helper()
+	c := &client{fixture: r, from: Identity{Name: name}, at: server, out: make(sink, 64)}
 	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":`+can+`,"clientInfo":{"name":"c","version":"1"}}`)
 	answer := r.dispatch(context.Background(), q)
 	if q.Session == nil {

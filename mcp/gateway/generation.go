@@ -38,10 +38,6 @@ type serverState struct {
 	leftOut   uint64 // number of the last listing of which some tools were logged as missing in the list of all servers
 }
 
-// knownStateful reports whether the server is known to speak a revision with sessions. Such a server does not learn the capabilities of
-// stateless clients, so they do not need links of their own.
-func (s serverState) knownStateful() bool { return s.known && !s.stateless }
-
 func (s *server) currentState() serverState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

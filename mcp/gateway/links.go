@@ -84,10 +84,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 		key.client = Identity{}
 	}
 	if server.separate() {
-		key.session = q.session
-		if q.session != nil || !server.currentState().knownStateful() {
-			key.capabilities = q.capabilities.forServer(server)
-		}
+		key.session, key.capabilities = q.session, q.capabilities.forServer(server)
 	}
 
 	l, err := g.links.get(ctx, key)

@@ -49,28 +49,22 @@ func (r *fixture) connects(wait <-chan struct{}) {
 	}
 }
 
-const callOf = `{"name":"%s__echo","arguments":{"%s":1}}`
-
 func call(server, what string) string {
-	return strings.Replace(strings.Replace(callOf, "%s", server, 1), "%s", what, 1)
+	return `{"name":"` + server + `__echo","arguments":{"` + what + `":1}}`
 }
 
 // TestReplaceKeepsCallsAndLinks: a call under way keeps its link with a server that has changed; the next call has another one. A server that
 // did not change keeps its link.
 func TestReplaceKeepsCallsAndLinks(t *testing.T) {
-	for _, modern := range []bool{false, true} {
-		name := map[bool]string{false: "session", true: "stateless"}[modern]
+	for name, connect := range map[string]func(r *fixture, server, can string) *client{ // in any order
+		"session": (*fixture).legacy, "stateless": (*fixture).modern,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newFixture(t, "docs same", nil)
 				wait := make(chan struct{})
 				r.connects(wait)
-				var c *client
-				if modern {
-					c = r.modern("", `{}`)
-				} else {
-					c = r.legacy("", `{}`)
-				}
+				c := connect(r, "", `{}`)
 				c.ask("tools/call", call("same", "go"))
 				c.ask("tools/call", call("docs", "go"))
 				first, same := r.servers["docs"].link(), r.servers["same"].link()

@@ -18,18 +18,10 @@ func sharing(t *testing.T, sessions string) *fixture {
 	return newFixture(t, "docs", func(o *Options) { o.Servers[0].Sessions = sessions })
 }
 
-// as is a client with a session of another identity.
+// as is a client of docs with a session of another identity.
 func (r *fixture) as(name string) *client {
 	r.t.Helper()
-	c := &client{fixture: r, from: Identity{Name: name}, at: "docs", out: make(sink, 64)}
-	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"roots":{},"elicitation":{}}}`)
-	answer := string(r.dispatch(context.Background(), q))
-	if q.Session == nil || strings.Contains(answer, `"subscribe"`) {
-		r.t.Fatalf("initialize = %s, want a session without resource subscriptions", answer)
-	}
-	c.session, c.protocol = r.sessions[q.Session], q.Protocol
-	c.hear = c.session.Listen()
-	return c
+	return r.opens(name, "docs", `{"sampling":{},"roots":{},"elicitation":{}}`)
 }
 
 func TestWhoSharesAServerSession(t *testing.T) {

@@ -70,22 +70,6 @@ func TestSessionsAreTheirOwners(t *testing.T) {
 	}
 }
 
-func TestDeletedSessionsAreUnknown(t *testing.T) {
-	g, _ := scripted(t, nil)
-	id := "Mcp-Session-Id: " + begin(t, g, "/mcp", "2025-11-25")
-	if w := serve(g, come("DELETE", "/mcp", "", id)); w.Code != 204 {
-		t.Errorf("DELETE: %d", w.Code)
-	}
-	for _, method := range []string{"POST", "GET", "DELETE"} {
-		if w := serve(g, come(method, "/mcp", rpc("1", "ping", "{}"), id)); w.Code != 404 {
-			t.Errorf("%s: %d", method, w.Code)
-		}
-	}
-	if n := g.table.Count(); n != 0 {
-		t.Errorf("%d sessions are left", n)
-	}
-}
-
 func TestSessionsAreBounded(t *testing.T) {
 	initialize := rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`)
 	open := func(g *testFront, who string) bool {
