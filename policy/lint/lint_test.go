@@ -108,7 +108,6 @@ func brief(found []lint.Finding) []string {
 
 // TestLint shows each code once, and how it goes away.
 func TestLint(t *testing.T) {
-	all := rules.Policy{ID: "all", Effect: rules.Allow, Match: rules.Match{Server: "pay"}, RequireApprovalIf: "true"}
 	shown := map[string]bool{}
 	for _, tc := range []struct {
 		name  string
@@ -129,17 +128,11 @@ func TestLint(t *testing.T) {
 			[]string{"destructive_allowed policies[1] effect", "write_allowed policies[1] effect",
 				"condition_never_true policies[1] deny", "approval_unreachable policies[2] match"},
 			insert(1, rules.Policy{ID: "x", Effect: rules.Pending, Match: rules.Match{Tool: "*"}, When: "args.amount < 10 && pinned"})},
-		{"approval-reached-only-by-failing", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, When: "args.amount < 10"}),
-			[]string{"destructive_allowed policies[1] effect", "write_allowed policies[1] effect",
-				"approval_unreachable policies[2] match"},
-			insert(1, rules.Policy{ID: "x", Effect: rules.Pending, When: "args.amount < 9"})},
 		{"never-true", when("env == 'prod' && env == 'dev'"), []string{
 			"condition_never_true policies[1] when", "name_unconfigured policies[1] when 1:25"}, when("env == 'prod'")},
 		{"hold-for-one-mode-only", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"},
 			RequireApprovalIf: "risk.mode == 'review'"}), []string{"risk_not_monotonic policies[0] require_approval_if"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"}, RequireApprovalIf: "risk.mode != 'safe'"})},
-		{"score-out-of-range", when("risk.score > 1000"), []string{"condition_never_true policies[1] when"},
-			when("risk.score >= 1000")},
 		{"always-true", when("args.amount < 10 || true"), []string{"condition_always_true policies[1] when"}, nil},
 		{"always-fails", when("1 / 0 == 1"), []string{"condition_always_fails policies[1] when"}, when("args.amount / 0.0 == 1.0")},
 		{"score-always-fails", scored("10 / 0"), []string{"condition_always_fails rules[0] score_expr"}, scored("10 / 1")},
@@ -152,8 +145,6 @@ func TestLint(t *testing.T) {
 			insert(3, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Env: "dev"}})},
 		{"argument-that-no-tool-has", when("args.amuont < 10"), []string{"argument_unknown policies[1] when 1:6"},
 			when("args.account == 'x'")}, // another tool of the server has it
-		{"argument-of-a-tool-out-of-reach", when("has(args.branch)"), []string{"argument_unknown policies[1] when 1:4"},
-			when("has(args.note.anything)")},
 		{"argument-in-a-list", when("args.lines.exists(l, l.skv == 'x')"), []string{"argument_unknown policies[1] when 1:24"},
 			when("args.lines.exists(l, l.sku == 'x')")},
 		{"text-compared-with-a-number", when("args.currency > 5"), []string{"argument_type policies[1] when 1:15"},
@@ -163,19 +154,13 @@ func TestLint(t *testing.T) {
 		{"type-differs-between-tools", insert(3, rules.Policy{ID: "x", Match: rules.Match{Tool: "p*"}, Effect: rules.Deny,
 			When: "args.amount > 5"}), []string{"argument_type policies[3] when 1:13"},
 			insert(3, rules.Policy{ID: "x", Match: rules.Match{Tool: "*u*"}, Effect: rules.Deny, When: "args.amount > 5"})},
-		{"score-of-an-argument-that-is-not-there", scored("args.rows"), []string{"argument_unknown rules[0] score_expr 1:6"},
-			scored("args.amount")},
 		{"variable-of-an-argument-that-is-not-there", func(c *policy.Content) {
 			c.Risk.Vars = []risk.Var{{Name: "a", Expr: "1"}, {Name: "b", Expr: "vars.a + double(args.rows)"}}
 		}, []string{"argument_unknown vars[1] expr 1:22"}, nil},
 		{"predicate-on-an-argument-that-is-not-there", asked("amuont", "gt", "5"),
 			[]string{"argument_unknown rules[0] args[0].path"}, asked("/lines/0/sku", "eq", `"x"`)},
-		{"pointer-to-what-is-not-there", asked("/lines/0/skv", "exists", "true"),
-			[]string{"argument_unknown rules[0] args[0].path"}, asked("/note/x/0", "gt", "5")},
 		{"predicate-of-another-type", asked("currency", "gt", "5"), []string{"argument_type rules[0] args[0].value"},
 			asked("currency", "contains", `"x"`)},
-		{"number-in-texts", asked("amount", "in", `["a"]`), []string{"argument_type rules[0] args[0].value"},
-			asked("amount", "in", `["a",1]`)},
 		{"mode-misspelt", when("risk.mode in ['danger', 'dangr']"), []string{"mode_unknown policies[1] when 1:25"},
 			when("risk.mode in ['danger', 'review']")},
 		{"rule-misspelt", when("risk.rules.exists(r, r == 'bigg') || 'bigger' in risk.rules"),
@@ -183,43 +168,22 @@ func TestLint(t *testing.T) {
 		{"risk-without-risk-rules", func(c *policy.Content) { c.Risk = nil; when("risk.score > 5")(c) },
 			[]string{"risk_unconfigured policies[1] when"}, func(c *policy.Content) { c.Risk = nil }},
 		{"role-misspelt", when("'leed' in actor.roles"), []string{"role_unknown policies[1] when 1:1"}, when("'lead' in actor.roles")},
-		{"approver-misspelt", func(c *policy.Content) { c.Policy.Policies[1].Approvers = []string{"lead", "leed"} },
-			[]string{"role_unknown policies[1] approvers"}, nil},
-		{"kind-misspelt", when("actor.kind == 'human'"), []string{"name_unconfigured policies[1] when 1:15"}, when("actor.kind == 'agent'")},
-		{"environment-of-elsewhere", when("env != 'dev'"), []string{"name_unconfigured policies[1] when 1:8"}, when("env != 'prod'")},
 		{"server-of-elsewhere", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*"}, When: "server == 'Pay'"}),
 			[]string{"server_unconfigured policies[0] when 1:11"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*", Env: "d*"}, When: "server == 'pay'"})},
-		{"condition-that-match-rules-out", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "prod"},
-			Deny: "env != 'prod'"}), []string{"condition_never_true policies[1] deny"},
-			insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "pro*"}, Deny: "env != 'prod'"})},
-		{"tool-of-elsewhere", when("tool in ['refund', 'refnd']"), []string{"name_unconfigured policies[1] when 1:20"},
-			when("tool in ['refund', 'balance']")},
 		{"match-in-another-case", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "Pay"}}),
 			[]string{"server_unconfigured policies[0] match.server"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "p*", Tool: "b*", Env: "dev"}})},
-		{"rule-of-another-server", matched(risk.Match{Server: "Pay"}), []string{"server_unconfigured rules[0] match.server"},
-			matched(risk.Match{Server: "p*"})},
 		{"deny-with-a-class", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "[br]*"}}),
 			[]string{"match_impossible policies[0] match.tool"}, nil},
 		{"allow-with-a-class", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "[br]*"}}),
 			[]string{"matches_no_tool policies[0] match"}, nil},
-		{"hold-with-alternatives", insert(0, rules.Policy{ID: "x", Effect: rules.Pending, Match: rules.Match{Server: "{pay,git}"}}),
-			[]string{"match_impossible policies[0] match.server"}, nil},
-		{"deny-of-an-allow-with-a-negation", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Env: "!dev"}, Deny: "pinned"}),
-			[]string{"match_impossible policies[0] match.env"}, nil},
 		{"deny-by-the-joined-name", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "pay__refund"}}),
 			[]string{"match_impossible policies[0] match.tool"}, nil},
 		{"condition-on-the-joined-name", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, When: "tool == 'pay__refund'"}),
 			[]string{"match_impossible policies[0] when 1:9"}, nil},
-		{"rule-by-the-joined-name", matched(risk.Match{Tool: "mcp__pay__*"}), []string{"match_impossible rules[0] match.tool"},
-			matched(risk.Match{Tool: "mcp__*"})},
 		{"tool-that-nobody-speaks-of", func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:2] },
 			[]string{"tool_unmentioned allowlist[1] "}, func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:3] }},
-		{"tool-that-nobody-speaks-of-here", func(c *policy.Content) {
-			c.Policy.Policies = c.Policy.Policies[:3]
-			c.Policy.Policies[2].Match.Env = "dev"
-		}, []string{"tool_unmentioned allowlist[1] "}, nil},
 		{"tool-in-shadow-only", func(c *policy.Content) {
 			c.Policy.Policies = c.Policy.Policies[:3]
 			c.Policy.Policies[2].Mode = rules.Shadow
@@ -228,16 +192,10 @@ func TestLint(t *testing.T) {
 			When: "args.amount < 10"}), []string{"destructive_allowed policies[0] effect"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "pay", Tool: "refun?"},
 				When: "!tool_annotations.destructiveHint"})},
-		{"destructive-asks", nil, nil, insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
-			RequireApprovalIf: "tool_annotations.destructiveHint && args.amount > 5"})},
-		{"destructive-never-asks", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
-			RequireApprovalIf: "tool_annotations.readOnlyHint"}), []string{"destructive_allowed policies[0] effect"}, nil},
 		{"write-without-a-person", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*"}}),
 			[]string{"write_allowed policies[0] effect"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*", Env: "dev"}})},
 		{"shadow-does-not-hide", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Mode: rules.Shadow}), nil, nil},
-		{"hold-that-is-always", insert(0, all), []string{"condition_always_true policies[0] require_approval_if",
-			"policy_unreachable policies[1] match", "approval_unreachable policies[2] match"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := config(tc.red)

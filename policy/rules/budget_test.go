@@ -2,93 +2,9 @@ package rules
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgfsm/policy/condition"
 )
-
-// needs returns the least budgets with which nothing is left out.
-func needs(s *Set, in condition.Input) (decision, trial int64) {
-	least := func(most int64, spent func(budget int64) bool) int64 {
-		from := int64(0)
-		for from < most {
-			if mid := (from + most) / 2; spent(mid) {
-				from = mid + 1
-			} else {
-				most = mid
-			}
-		}
-		return from
-	}
-	decision = least(condition.MaxDecision, func(budget int64) bool {
-		d := s.Decide(fresh(in).WithBudget(budget, condition.MaxTrial))
-		return d.Spent()
-	})
-	trial = least(condition.MaxTrial, func(budget int64) bool {
-		d := s.Decide(fresh(in).WithBudget(condition.MaxDecision, budget))
-		return slices.ContainsFunc(d.Shadow, func(one ShadowDecision) bool { return one.Effect == Unjudged })
-	})
-	return decision, trial
-}
-
-// smallerDenies: with its whole price a call is decided as ever; with less it is denied; and shadows have no part in it.
-func smallerDenies(r *rand.Rand, told *int) error {
-	policies := randomPolicies(r, 8)
-	s, err := Compile(Content{Policies: policies})
-	if err != nil {
-		return err
-	}
-	in := randomCall(r)
-	whole := s.Decide(fresh(in))
-	need, trial := needs(s, in)
-	if got := spend(s, in, need, trial); !equal(got, whole) {
-		return counterexample(policies, in, "with its price of %d and %d it became %+v, not %+v", need, trial, got, whole)
-	}
-	for budget := range need {
-		if budget > 3 && budget < need-3 && r.IntN(10) > 0 {
-			continue
-		}
-		*told++
-		if got := spend(s, in, budget, trial); got.Effect != Deny || !got.Spent() || got.Policy == "" || !strings.Contains(got.Reason, got.Policy) {
-			return counterexample(policies, in, "%s became %+v with %d of %d units", whole.Effect, got, budget, need)
-		}
-	}
-	for budget := range trial {
-		*told++
-		got := spend(s, in, need, budget)
-		recorded := got.Shadow
-		if got.Shadow = whole.Shadow; !equal(got, whole) {
-			return counterexample(policies, in, "%+v became %+v with %d of %d units on trial", whole, got, budget, trial)
-		}
-		first := slices.IndexFunc(recorded, func(one ShadowDecision) bool { return one.Effect == Unjudged })
-		if first < 0 || !strings.HasPrefix(recorded[first].Failed, CodeSpent+": ") {
-			return counterexample(policies, in, "with %d of %d units on trial nothing is unjudged: %+v", budget, trial, recorded)
-		}
-		if !slices.Equal(recorded[:first], whole.Shadow[:first]) {
-			return counterexample(policies, in, "with %d of %d units on trial, %+v is recorded before, not %+v", budget, trial, recorded, whole.Shadow)
-		}
-	}
-	return nil
-}
-
-func spend(s *Set, in condition.Input, decision, trial int64) Decision {
-	return s.Decide(fresh(in).WithBudget(decision, trial))
-}
-
-func TestBudget_SmallerDenies(t *testing.T) {
-	r, told := rand.New(rand.NewPCG(7, 7)), 0
-	for range 500 {
-		if err := smallerDenies(r, &told); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if told < 500 {
-		t.Errorf("only %d budgets were too small: this shows little", told)
-	}
-}
 
 // What stands below the condition for which the budget does not suffice allows nothing, whatever it is.
 func TestBudget_Spent(t *testing.T) {
