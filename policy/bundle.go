@@ -33,9 +33,10 @@ type Bundle struct {
 	reads        reads
 	decider      Decider
 
-	mu       sync.Mutex
-	catalogs catalogCache
-	active   *Bundle // the last one that CompileActive made
+	mu           sync.Mutex
+	catalogs     map[canonical.Digest]*Catalog // compiled, by the digest of their listings
+	catalogBytes int                           // of the listings together
+	active       *Bundle                       // the last one that CompileActive made
 }
 
 // Compile checks and compiles content. The error lists every fault.
@@ -187,17 +188,34 @@ func (b *Bundle) Digest() canonical.Digest { return b.digest }
 // Limits returns the bounds of a run.
 func (b *Bundle) Limits() Limits { return b.content.Limits }
 
+// Bounds of the compiled catalogs that a bundle caches. The gateway caches one for each tool that is called.
+const (
+	maxCatalogs     = 1024
+	maxCatalogBytes = 64 << 20 // for the servers' listings together
+)
+
 // Catalog returns the catalog of listings. It is compiled once for each digest, which the caller computes over all of the
-// listings.
+// listings, as long as the bounds of the cache allow.
 func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c := b.catalogs.known[digest]; c != nil {
+	if c := b.catalogs[digest]; c != nil {
 		return c
 	}
+
+	size := 0
+	for i := range listings {
+		for _, page := range listings[i].Pages {
+			size += len(page)
+		}
+	}
+	if b.catalogs == nil || len(b.catalogs) >= maxCatalogs || b.catalogBytes+size > maxCatalogBytes {
+		b.catalogs, b.catalogBytes = make(map[canonical.Digest]*Catalog), 0
+	}
+
 	c := b.readCatalog(listings)
 	c.digest = digest
-	b.catalogs.put(digest, c, listings)
+	b.catalogs[digest], b.catalogBytes = c, b.catalogBytes+size
 	return c
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"pgfsm/policy/condition"
 )
@@ -60,15 +59,7 @@ func (b *Bundle) people() error {
 }
 
 // nameKey is equal for two names if [SamePerson] is true for them.
-func nameKey(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return least
-	}, strings.TrimPrefix(name, LocalUser))
-}
+func nameKey(name string) string { return condition.FoldCase(strings.TrimPrefix(name, LocalUser)) }
 
 // SamePerson reports whether two names identify one person: by the package's function, or because the configuration says so.
 func (b *Bundle) SamePerson(x, y string) bool {

@@ -71,7 +71,7 @@ func loopRefused(e ast.Expr) (id int64, problem, remedy string) {
 }
 
 func patternRefused(pattern ast.Expr) (id int64, problem, remedy string) {
-	text, ok := literalText(pattern)
+	text, ok := LiteralText(pattern)
 	if !ok {
 		return pattern.ID(), "the pattern of matches must be written out", "use ==, contains, startsWith or endsWith"
 	}
@@ -97,14 +97,15 @@ func checkPattern(text string) (problem, remedy string) {
 var offset = regexp.MustCompile(`^(UTC|[+-]?([01][0-9]|2[0-3]):[0-5][0-9])$`)
 
 func zoneRefused(zone ast.Expr) (id int64, problem, remedy string) {
-	if text, ok := literalText(zone); ok && offset.MatchString(text) {
+	if text, ok := LiteralText(zone); ok && offset.MatchString(text) {
 		return 0, "", ""
 	}
 	return zone.ID(), "the time zone must be written out as an offset: what a name means is up to the machine",
 		"write UTC, +02:00 or -05:30"
 }
 
-func literalText(e ast.Expr) (string, bool) {
+// LiteralText returns the text that an expression writes out.
+func LiteralText(e ast.Expr) (string, bool) {
 	if e.Kind() != ast.LiteralKind {
 		return "", false
 	}

@@ -159,7 +159,7 @@ func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 	args := call.Args()
 	for i, arg := range args {
 		var ok bool
-		if texts[i], ok = literalText(arg); !ok {
+		if texts[i], ok = LiteralText(arg); !ok {
 			return q, arg.ID(), "what history is asked must be written out", `as in history.count("actor", "1h")`
 		}
 	}

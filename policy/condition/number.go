@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+
+	"pgfsm/internal/visible"
 )
 
 // Number converts a JSON number to an int or a double. A number that neither can hold is an error value, because a condition must judge exactly the number
@@ -189,10 +191,4 @@ func literalLength(text string) int {
 }
 
 // short truncates a number for a message.
-func short(literal string) string {
-	const most = 40
-	if len(literal) > most {
-		return literal[:most] + "…"
-	}
-	return literal
-}
+func short(literal string) string { return visible.Cut(literal, 40, "…") }

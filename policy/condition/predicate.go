@@ -317,11 +317,11 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	if isText && text == "" {
 		return nil, errors.New("every text contains the empty text")
 	}
-	folded := types.String(foldCase(string(text)))
+	folded := types.String(FoldCase(string(text)))
 	fold := func(m meter, v ref.Val) ref.Val {
 		if s, ok := v.(types.String); ok && isText {
 			m.spend(1 + uint64(len(s))/foldedPerUnit)
-			return types.String(foldCase(string(s)))
+			return types.String(FoldCase(string(s)))
 		}
 		return v
 	}
@@ -352,9 +352,9 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	}, nil
 }
 
-// foldCase returns s with each character replaced by the least of those that are the same but for case, by Unicode's simple folding: two
+// FoldCase returns s with each character replaced by the least of those that are the same but for case, by Unicode's simple folding: two
 // texts fold to the same if [strings.EqualFold] says that they are equal.
-func foldCase(s string) string {
+func FoldCase(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 'A' {
 			return r

@@ -146,21 +146,13 @@ func newTextTest(call ast.CallExpr) *textTest {
 	}
 	t.name = args[0].AsIdent()
 	for _, e := range literals {
-		literal, ok := literalText(e)
+		literal, ok := condition.LiteralText(e)
 		if !ok {
 			return nil
 		}
 		t.texts = append(t.texts, literal)
 	}
 	return t
-}
-
-func literalText(e ast.Expr) (string, bool) {
-	if e.Kind() != ast.LiteralKind {
-		return "", false
-	}
-	text, ok := e.AsLiteral().(types.String)
-	return string(text), ok
 }
 
 // outcomes returns the outcomes of the formula, given those of its atoms.

@@ -6,6 +6,8 @@ import (
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+
+	"pgfsm/policy/condition"
 )
 
 // A mention is a text that an expression compares with a name, or with an element of it if the name is a list.
@@ -18,7 +20,7 @@ type mention struct {
 func mentions(of *ast.AST) (found []mention) {
 	elements := map[string]string{} // the names of the lists that loops go over, by what they call an element
 	add := func(name, text ast.Expr) {
-		literal, ok := literalText(text)
+		literal, ok := condition.LiteralText(text)
 		if name.Kind() != ast.IdentKind || !ok {
 			return
 		}

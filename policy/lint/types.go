@@ -83,11 +83,11 @@ func selectMembers(of *ast.AST) {
 		args := e.AsCall().Args()
 		switch e.AsCall().FunctionName() {
 		case operators.Index:
-			if name, ok := literalText(args[1]); ok {
+			if name, ok := condition.LiteralText(args[1]); ok {
 				e.SetKindCase(make.NewSelect(e.ID(), args[0], name))
 			}
 		case operators.In:
-			if name, ok := literalText(args[0]); ok && args[1].Kind() == ast.IdentKind && args[1].AsIdent() == "args" {
+			if name, ok := condition.LiteralText(args[0]); ok && args[1].Kind() == ast.IdentKind && args[1].AsIdent() == "args" {
 				e.SetKindCase(make.NewPresenceTest(e.ID(), args[1], name))
 			}
 		}
