@@ -76,7 +76,7 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 
 // data returns the members that every message about a call has.
 func (s *Sender) data(q *ledger.Request) data {
-	return data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(q), Decide: s.DecideAt(q.RunID), Votes: []policy.Vote{}}
+	return data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(q), Decide: s.options.DecideAt(q.RunID), Votes: []policy.Vote{}}
 }
 
 // decides reports whether an approval completed the quorum.

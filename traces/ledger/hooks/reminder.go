@@ -21,7 +21,7 @@ func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledg
 		return nil, err
 	}
 	due, err := s.due(&q)
-	if err != nil || s.RemindBefore <= 0 || !policy.IsBefore(e.At, due) {
+	if err != nil || s.options.RemindBefore <= 0 || !policy.IsBefore(e.At, due) {
 		return nil, err
 	}
 	return &ledger.Delivery{Entry: e.Index, Hook: to.remind, Next: due, State: waiting}, nil
@@ -30,7 +30,7 @@ func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledg
 // due returns the time of the reminder about a held call.
 func (s *Sender) due(q *ledger.Request) (string, error) {
 	expires, err := time.Parse(timeForm, q.Expires)
-	return expires.Add(-s.RemindBefore).UTC().Format(timeForm), err
+	return expires.Add(-s.options.RemindBefore).UTC().Format(timeForm), err
 }
 
 // planReminder plans a reminder that is due.

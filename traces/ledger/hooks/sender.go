@@ -74,17 +74,17 @@ type Options struct {
 
 // A Sender sends messages about a ledger's events to hooks.
 type Sender struct {
-	Options
-	store  Store
-	to     []*receiver
-	clock  func() time.Time
-	every  time.Duration
-	client *http.Client
+	options Options
+	store   Store
+	to      []*receiver
+	clock   func() time.Time
+	every   time.Duration
+	client  *http.Client
 }
 
 // New returns a sender, or the error of an invalid hook.
 func New(store Store, o Options) (*Sender, error) {
-	s := &Sender{Options: o, store: store, clock: store.Now, every: PollInterval}
+	s := &Sender{options: o, store: store, clock: store.Now, every: PollInterval}
 	for i, h := range o.Hooks {
 		to, err := newReceiver(h)
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *Sender) tell(ctx context.Context, to *receiver) {
 			broken = ""
 		case err.Error() != broken:
 			broken = err.Error()
-			s.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
+			s.options.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
 		}
 		return false, nil
 	})
@@ -179,11 +179,11 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 		d.State, d.Error = done, ""
 	case d.Attempts >= MaxAttempts:
 		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
-		s.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
+		s.options.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
 	default:
 		d.Error = visible.Clip(failed.Error(), maxError)
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
-		s.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
+		s.options.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
 	}
 	return true, s.settle(ctx, d)
 }
