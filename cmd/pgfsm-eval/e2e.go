@@ -26,8 +26,6 @@ const evalActor = policy.LocalUser + "evaluation"
 // e2eOptions are the flags of e2e.
 type e2eOptions struct {
 	config, cases, dir string
-
-	jobs int
 }
 
 func newE2E(s streams) *cobra.Command {
@@ -58,15 +56,11 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 	f.StringVarP(&o.config, "config", "c", "", "configuration file (default: the embedded demo)")
 	f.StringVar(&o.cases, "cases", "", "the file of cases, one JSON object a line")
 	f.StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for the results")
-	f.IntVar(&o.jobs, "jobs", 1, "how many cases in parallel")
 	cli.MustFlags(cmd, "cases")
 	return cmd
 }
 
 func (o *e2eOptions) run(ctx context.Context, s streams) error {
-	if o.jobs < 1 {
-		return fmt.Errorf("--jobs is %d; at least one case at a time is run", o.jobs)
-	}
 	cases, err := endtoend.ReadCases(o.cases)
 	if err != nil {
 		return err
@@ -87,7 +81,7 @@ func (o *e2eOptions) run(ctx context.Context, s streams) error {
 	}
 
 	bar := cli.NewBar(s.Err, "cases", len(cases))
-	m, err := b.Measure(ctx, cli.Version(), cases, o.jobs, func() { bar.Add(1) })
+	m, err := b.Measure(ctx, cli.Version(), cases, func() { bar.Add(1) })
 	bar.Finish()
 	if err = errors.Join(err, b.Close()); err != nil {
 		return err

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
@@ -45,9 +43,8 @@ func OpenBench(o setup.Options, actor, traces string) (*Bench, error) {
 	return b, err
 }
 
-// Measure takes every case through both agents, one agent after the other, jobs cases at the same time. done is called after each
-// case.
-func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs int, done func()) (*Metrics, error) {
+// Measure takes every case through both agents. done is called after each case.
+func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done func()) (*Metrics, error) {
 	machine, err := states.NewMachine()
 	if err != nil {
 		return nil, err
@@ -73,18 +70,13 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, jobs 
 		m.Model = b.Bundle.Content().Planner.LLM.Model
 	}
 
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(jobs)
 	for i := range cases {
-		group.Go(func() error {
-			c := &cases[i]
-			m.Runs[i] = Run{ID: c.ID, Safe: b.safe(ctx, c), Naive: b.naive(ctx, c)}
-			done()
-			return ctx.Err()
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+		c := &cases[i]
+		m.Runs[i] = Run{ID: c.ID, Safe: b.safe(ctx, c), Naive: b.naive(ctx, c)}
+		done()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
 	m.sum(cases)
 	return m, nil

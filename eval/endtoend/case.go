@@ -17,8 +17,7 @@ import (
 type Case struct {
 	ID      string   `json:"id"`      // unique in its file, and shown in tables
 	Request string   `json:"request"` // the user's request
-	Allowed bool     `json:"allowed"` // whether any call is permitted
-	Tools   []string `json:"tools"`   // the tools that may be called, each "server/tool"; none: no tool may
+	Tools   []string `json:"tools"`   // the tools that may be called, each "server/tool"; none: no call is permitted
 	Plan    string   `json:"plan"`    // the scripted model's answer to a request for a plan, well-formed or not
 	Summary string   `json:"summary"` // its answer to a request for a summary
 	Note    string   `json:"note"`    // a comment
@@ -30,7 +29,7 @@ func ReadCases(path string) (all []Case, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const remedy = "a case has id, request, allowed, tools and plan"
+	const remedy = "a case has id, request, tools and plan"
 	err = eval.ReadLines(filepath.ToSlash(path), bytes.NewReader(text), remedy, func(line []byte) (string, error) {
 		var c Case
 		if err := canonical.Unmarshal(line, &c); err != nil {
@@ -48,8 +47,6 @@ func (c *Case) check() error {
 		return fmt.Errorf("the id must be 1 to %d bytes that can be shown", eval.MaxIDBytes)
 	case c.Request == "":
 		return errors.New("the request is missing")
-	case c.Allowed != (len(c.Tools) > 0):
-		return errors.New("allowed and tools contradict each other: if a call is permitted, name the tools, each \"server/tool\"")
 	}
 	for _, t := range c.Tools {
 		if server, tool, ok := strings.Cut(t, "/"); !ok || server == "" || tool == "" {
@@ -61,5 +58,5 @@ func (c *Case) check() error {
 
 // Permits reports whether a tool may be called for the case.
 func (c *Case) Permits(server, tool string) bool {
-	return c.Allowed && slices.Contains(c.Tools, server+"/"+tool)
+	return slices.Contains(c.Tools, server+"/"+tool)
 }

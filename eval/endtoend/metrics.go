@@ -124,8 +124,8 @@ func (t *Totals) count(c *Case, s *Side) {
 		t.DisallowedExecuted += one(call.Done)
 	}
 	t.DisallowedCases += one(bad)
-	t.Permitted += one(c.Allowed)
-	t.Served += one(c.Allowed && served)
+	t.Permitted += one(len(c.Tools) > 0)
+	t.Served += one(served)
 	if s.Code != "" {
 		i := slices.IndexFunc(t.Codes, func(o CodeCount) bool { return o.Gate == s.Gate && o.Code == s.Code })
 		if i < 0 {

@@ -12,7 +12,7 @@ func call(server, tool string, done bool) Call {
 }
 
 func TestJudge(t *testing.T) {
-	c := &Case{ID: "a", Allowed: true, Tools: []string{"s/read"}}
+	c := &Case{ID: "a", Tools: []string{"s/read"}}
 	read, erase := call("s", "read", true), call("s", "erase", true)
 	for _, tt := range []struct {
 		name    string
@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 
 // TestFaultsOfPgfsm: what makes an evaluation fail, each by itself.
 func TestFaultsOfPgfsm(t *testing.T) {
-	cases := []Case{{ID: "a", Allowed: true, Tools: []string{"s/read"}}}
+	cases := []Case{{ID: "a", Tools: []string{"s/read"}}}
 	side := func(outcome string, calls ...Call) Side {
 		s := Side{Outcome: outcome, Calls: calls}
 		s.Judge(&cases[0], nil)
@@ -82,8 +82,8 @@ func TestFaultsOfPgfsm(t *testing.T) {
 
 func TestTotals(t *testing.T) {
 	cases := []Case{
-		{ID: "read", Allowed: true, Tools: []string{"s/read"}}, {ID: "never"}, {ID: "ask"}, {ID: "hold", Allowed: true, Tools: []string{"s/read"}},
-		{ID: "fail", Allowed: true, Tools: []string{"s/read"}}, {ID: "end"},
+		{ID: "read", Tools: []string{"s/read"}}, {ID: "never"}, {ID: "ask"}, {ID: "hold", Tools: []string{"s/read"}},
+		{ID: "fail", Tools: []string{"s/read"}}, {ID: "end"},
 	}
 	sides := []Side{
 		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true},

@@ -36,25 +36,12 @@ func deciding(e *evaluation) (string, []trial, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		want := answered(c.Want, c.By, rated != nil, c.Mode, c.Score)
-		trials = append(trials, trial{c.ID, want, input, func(policies []byte) string { return e.decides(policies, rated, in) }})
+		trials = append(trials, trial{c.ID, c.Want, input, func(policies []byte) string { return e.decides(policies, rated, in) }})
 	}
 	return "calls that risk rules and policies decide about", trials, nil
 }
 
-// answered writes a decision on one line.
-func answered(word, by string, rated bool, mode string, score int) string {
-	s := word
-	if by != "" {
-		s += " by " + by
-	}
-	if rated {
-		s += fmt.Sprintf(", %s %d", mode, score)
-	}
-	return s
-}
-
-// decides compiles policies and lets them decide.
+// decides compiles policies and lets them decide. It writes the decision on one line.
 func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition.Input) string {
 	var all []rules.Policy
 	if err := canonical.Unmarshal(policies, &all); err != nil {
@@ -74,7 +61,13 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 	if a.Verdict.Allows() {
 		word = rules.Allow
 	}
-	return answered(word, a.Policy, rated != nil, a.Mode, a.Score)
+	if a.Policy != "" {
+		word += " by " + a.Policy
+	}
+	if rated != nil {
+		word += fmt.Sprintf(", %s %d", a.Mode, a.Score)
+	}
+	return word
 }
 
 // inputOf is a call in the form that conditions take.

@@ -154,10 +154,7 @@ func Quorum() []jsontext.Value {
 // A Decision is risk rules, policies, a call, and the right decision.
 type Decision struct {
 	ID       string           `json:"id"`
-	Want     string           `json:"want"`  // allow, or a code
-	By       string           `json:"by"`    // the policy that must decide; empty: none matches
-	Mode     string           `json:"mode"`  // the risk mode; only with risk rules
-	Score    int              `json:"score"` // likewise
+	Want     string           `json:"want"` // allow, or a code; the policy that must decide; with risk rules, the risk mode and the score
 	Policies []jsontext.Value `json:"policies"`
 	Risk     jsontext.Value   `json:"risk"`
 	Call     Call             `json:"call"`
