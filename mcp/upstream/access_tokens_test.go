@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/internal/secret"
 )
@@ -67,47 +67,38 @@ func (p *provider) credentials() *ClientCredentials {
 	return &ClientCredentials{TokenURL: p.URL + "/token", ClientID: "pgfsm", ClientSecret: clientSecret}
 }
 
-// A lock lets requests to a server pass by their token, and remembers the tokens that came.
-type lock struct {
-	http.Handler
-	accept func(r *http.Request, token string) bool
-
-	mu     sync.Mutex
-	tokens []string // without repetitions
-}
-
-func (l *lock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	l.mu.Lock()
-	if n := len(l.tokens); n == 0 || l.tokens[n-1] != token {
-		l.tokens = append(l.tokens, token)
-	}
-	l.mu.Unlock()
-	if !l.accept(r, token) {
-		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	l.Handler.ServeHTTP(w, r)
-}
-
-func (l *lock) seen() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.tokens...)
-}
-
 // issued accepts every token of a provider.
-func issued(_ *http.Request, token string) bool { return strings.HasPrefix(token, "token-") }
+func issued(token string) bool { return strings.HasPrefix(token, "token-") }
 
-// locked serves a script behind a lock, with the credentials of a provider.
-func locked(t *testing.T, s script, p *provider, accept func(*http.Request, string) bool) (*scripted, *lock, Server) {
+// locked serves a script to requests with a token that accept takes, with the credentials of a provider. It remembers the tokens that
+// come, without repetitions.
+func locked(t *testing.T, s script, p *provider, accept func(token string) bool) (*scripted, func() []string, Server) {
 	t.Helper()
+	var mu sync.Mutex
+	var tokens []string
 	srv := serveScript(t, s, false)
-	l := &lock{Handler: srv, accept: accept}
-	front := httptest.NewServer(l)
-	t.Cleanup(front.Close)
-	return srv, l, Server{Name: "web", Type: TypeHTTP, URL: front.URL + "/mcp", Auth: p.credentials()}
+	srv.intercept = func(rw http.ResponseWriter, r *http.Request, _ spoken) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if n := len(tokens); n == 0 || tokens[n-1] != token {
+			tokens = append(tokens, token)
+		}
+		if accept(token) {
+			return false
+		}
+		rw.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		rw.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	seen := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(tokens)
+	}
+	server := srv.server()
+	server.Auth = p.credentials()
+	return srv, seen, server
 }
 
 func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
@@ -118,7 +109,7 @@ func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"access_token":"token-0001","token_type":"Bearer"}`)
 	})
-	_, l, s := locked(t, honest, p, issued)
+	_, seen, s := locked(t, honest, p, issued)
 	s.Auth.Scopes, s.Auth.Resource, s.Auth.Audience = []string{"crm.read", "crm.write"}, s.URL, "crm"
 	u := upstreams(t, Limits{}, s)
 	var wg sync.WaitGroup
@@ -139,7 +130,7 @@ func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
 	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
 		t.Errorf("Call() = %+v, want done", r)
 	}
-	if d := cmp.Diff([]string{"token-0001"}, l.seen()); d != "" {
+	if d := cmp.Diff([]string{"token-0001"}, seen()); d != "" {
 		t.Errorf("tokens at the server (-want +got):\n%s", d)
 	}
 	want := []url.Values{{"grant_type": {"client_credentials"}, "scope": {"crm.read crm.write"}, "resource": {s.URL}, "audience": {"crm"}}}
@@ -153,54 +144,36 @@ func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
 }
 
 func TestRefusedAccessToken(t *testing.T) {
-	for _, transport := range []string{TypeHTTP, TypeSSE} {
-		t.Run(transport, func(t *testing.T) {
-			p := serveProvider(t, nil)
-			var revoked atomic.Value // the last token that is; the earlier ones are as well
-			revoked.Store("token-0000")
-			var calls atomic.Int32
-			srv, l, s := locked(t, honest, p, func(r *http.Request, token string) bool {
-				body := readAll(r)
-				r.Body = readCloser(body)
-				if strings.Contains(body, methodCall) {
-					calls.Add(1)
-				}
-				return token > revoked.Load().(string)
-			})
-			if transport == TypeSSE {
-				l.Handler = sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return echoServer() }, nil)
-				s.Type = TypeSSE
-			}
-			u := upstreams(t, Limits{}, s)
-			listed(t, u)
-			revoked.Store("token-0001")
-			first := call(t.Context(), u, "web", `{}`)
-			if first.Effect != EffectUnknown || first.Code != CodeUnreachable ||
-				!strings.Contains(first.Reason, "401 Unauthorized to the access token from 127.0.0.1:") || calls.Load() != 1 {
-				t.Errorf("Call() with a revoked token = %+v, %d sent, want unknown and one", first, calls.Load())
-			}
-			if second := call(t.Context(), u, "web", `{}`); second.Effect != EffectDone || calls.Load() != 2 {
-				t.Errorf("next Call() = %+v, %d sent, want done and two", second, calls.Load())
-			}
-			revoked.Store("token-0002")
-			lists := srv.count(methodList)
-			listed(t, u)
-			if d := cmp.Diff([]string{"token-0001", "token-0002", "token-0003"}, l.seen()); transport == TypeHTTP && d != "" {
-				t.Errorf("tokens at the server (-want +got):\n%s", d)
-			}
-			if n := srv.count(methodList) - lists; transport == TypeHTTP && n != 1 {
-				t.Errorf("%d lists passed, want 1", n)
-			}
-			if n := p.asked(); n != 3 {
-				t.Errorf("%d token requests, want 3", n)
-			}
-		})
+	p := serveProvider(t, nil)
+	var revoked atomic.Value // the last token that is; the earlier ones are as well
+	revoked.Store("token-0000")
+	srv, seen, s := locked(t, honest, p, func(token string) bool { return token > revoked.Load().(string) })
+	u := upstreams(t, Limits{}, s)
+	listed(t, u)
+	revoked.Store("token-0001")
+	first := call(t.Context(), u, "web", `{}`)
+	if first.Effect != EffectUnknown || first.Code != CodeUnreachable ||
+		!strings.Contains(first.Reason, "401 Unauthorized to the access token from 127.0.0.1:") || srv.count(methodCall) != 1 {
+		t.Errorf("Call() with a revoked token = %+v, %d sent, want unknown and one", first, srv.count(methodCall))
+	}
+	if second := call(t.Context(), u, "web", `{}`); second.Effect != EffectDone || srv.count(methodCall) != 2 {
+		t.Errorf("next Call() = %+v, %d sent, want done and two", second, srv.count(methodCall))
+	}
+
+	revoked.Store("token-0002")
+	lists := srv.count(methodList)
+	listed(t, u)
+	if d := cmp.Diff([]string{"token-0001", "token-0002", "token-0003"}, seen()); d != "" {
+		t.Errorf("tokens at the server (-want +got):\n%s", d)
+	}
+	if n := srv.count(methodList) - lists; n != 2 || p.asked() != 3 {
+		t.Errorf("%d lists sent, %d token requests, want the list twice, and 3", n, p.asked())
 	}
 }
 
 func TestServerThatAcceptsNoTokenCausesFewTokenRequests(t *testing.T) {
 	p := serveProvider(t, nil)
-	_, l, s := locked(t, honest, p, func(*http.Request, string) bool { return false })
+	_, seen, s := locked(t, honest, p, func(string) bool { return false })
 	u := upstreams(t, Limits{}, s)
 	begun := time.Now()
 	for range 3 {
@@ -209,7 +182,7 @@ func TestServerThatAcceptsNoTokenCausesFewTokenRequests(t *testing.T) {
 		}
 	}
 	if n := p.asked(); n != 1 && time.Since(begun) < refusedWait {
-		t.Errorf("%d token requests, want 1; the server saw %v", n, l.seen())
+		t.Errorf("%d token requests, want 1; the server saw %v", n, seen())
 	}
 }
 

@@ -4,81 +4,70 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestMemoryOfLargeMessages: readers wait when a bound is reached, but one goes on, so that some message is complete in the end.
 func TestMemoryOfLargeMessages(t *testing.T) {
-	const room = memoryPerByte * memoryStep // of one step
-	u := &Upstreams{common: &common{memory: newMemoryBudget(4 * room)}}
-	ann, other, bob, third := u.Memory("ann"), u.Memory("ann"), u.Memory("bob"), u.Memory("bob")
-	waits := make(chan struct{}, 1)
-	hold := func(m *Memory, steps int) <-chan error {
-		done := make(chan error, 1)
-		go func() {
-			done <- m.hold(t.Context(), steps*memoryStep+1, func() func() {
-				waits <- struct{}{}
-				return func() {}
-			})
-		}()
-		return done
-	}
-	passes := func(what string, done <-chan error) {
-		t.Helper()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
+	synctest.Test(t, func(t *testing.T) {
+		const room = memoryPerByte * memoryStep // of one step
+		u := &Upstreams{common: &common{memory: newMemoryBudget(4 * room)}}
+		hold := func(what string, m *Memory, steps int, waits bool) *atomic.Bool {
+			t.Helper()
+			var passed atomic.Bool
+			go func() {
+				if err := m.hold(t.Context(), steps*memoryStep+1, pauseNone); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				passed.Store(true)
+			}()
+			synctest.Wait()
+			if passed.Load() == waits {
+				t.Errorf("%s waits: %t, want %t", what, !waits, waits)
 			}
-		case <-waits:
-			t.Fatalf("%s waits", what)
+			return &passed
 		}
-	}
-	held := func(what string, done <-chan error) {
-		t.Helper()
-		select {
-		case err := <-done:
-			t.Fatalf("%s does not wait: %v", what, err)
-		case <-waits:
+		ann, other, bob, third := u.Memory("ann"), u.Memory("ann"), u.Memory("bob"), u.Memory("carol")
+		hold("a small message", ann, 0, false)
+		hold("half for one", ann, 2, false)
+		hold("one more, which may exceed the bound", other, 1, false)
+		hold("another owner", bob, 1, false)
+		hold("the one that exceeds goes on", other, 3, false)
+		waiting := hold("a second one past the bound", third, 2, true)
+		ann.Release()
+		synctest.Wait()
+		if waiting.Load() {
+			t.Error("there is room while a message exceeds the bound")
 		}
-	}
-	passes("a small message", hold(ann, 0))
-	passes("half for one", hold(ann, 2))
-	passes("one more, which may exceed the bound", hold(other, 1))
-	passes("another owner", hold(bob, 1))
-	passes("the one that exceeds goes on", hold(other, 3))
-	waiting := hold(third, 2)
-	held("a second one past the bound", waiting)
-	ann.Release()
-	more := hold(bob, 2) // third is bob's, too
-	held("still", more)
-	other.Release()
-	if err := <-waiting; err != nil { // it fits beside bob's message, or exceeds the bound
-		t.Error(err)
-	}
-	third.Release()
-	if err := <-more; err != nil { // if third was first, it waited for third's end
-		t.Error(err)
-	}
-	bob.Release()
-	third.adopt(bob)                      // nobody waits for this message any more
-	u.Memory("carol").adopt(u.Memory("")) // a small message
-	reader, answer := u.Memory(""), u.Memory("carol")
-	passes("a message of a shared session", hold(reader, 1))
-	answer.adopt(reader)
-	reader.Release()
-	answer.Release()
-	if b := u.memory; b.taken != 0 || len(b.byOwner) != 0 || b.exceeds != nil {
-		t.Errorf("%d bytes of %v are not given back", b.taken, b.byOwner)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	full, late := u.Memory("ann"), u.Memory("ann")
-	passes("more than there is", hold(full, 9))
-	if err := late.hold(ended, 9*memoryStep, func() func() { return func() {} }); err == nil || late.size != 0 {
-		t.Errorf("the end of the request: %v, %d bytes", err, late.size)
-	}
+		other.Release()
+		synctest.Wait()
+		if !waiting.Load() {
+			t.Error("there is no room after the release")
+		}
+		third.Release()
+		bob.Release()
+		third.adopt(bob)                      // nobody waits for this message any more
+		u.Memory("carol").adopt(u.Memory("")) // a small message
+		reader, answer := u.Memory(""), u.Memory("carol")
+		hold("a message of a shared session", reader, 1, false)
+		answer.adopt(reader)
+		reader.Release()
+		answer.Release()
+		if b := u.memory; b.taken != 0 || len(b.byOwner) != 0 || b.exceeds != nil {
+			t.Errorf("%d bytes of %v are not given back", b.taken, b.byOwner)
+		}
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		late := u.Memory("ann")
+		hold("more than there is", u.Memory("ann"), 9, false)
+		if err := late.hold(ended, 9*memoryStep, pauseNone); err == nil || late.size != 0 {
+			t.Errorf("the end of the request: %v, %d bytes", err, late.size)
+		}
+	})
 }
 
 // TestLargeMessagesWithoutAnEnd: a server that sends only the beginning of a large message must not keep its memory.
