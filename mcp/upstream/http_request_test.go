@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -149,34 +148,26 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 	noLeak(t)
 	var mu sync.Mutex
 	arrived := make(map[string]int)
-	served := 0
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w := readWire([]byte(readAll(r)))
+	srv := serveScript(t, on(methodCall, func(w spoken) []string { return []string{result(w.id, w.params)} }), false)
+	srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
 		if w.method != methodCall {
-			rw.Header().Set("Content-Type", "application/json")
-			if w.id != "" {
-				io.WriteString(rw, honest(w)[0])
-			}
-			return
+			return false
 		}
 		mu.Lock()
 		arrived[w.params]++
-		served++
-		hang, last := served%3 == 0, served%5 == 0
+		served := len(arrived)
 		mu.Unlock()
-		if hang {
+		if served%3 == 0 {
 			panic(http.ErrAbortHandler)
 		}
-		rw.Header().Set("Content-Type", "application/json")
-		if last {
+		if served%5 == 0 {
 			rw.Header().Set("Connection", "close")
 		}
-		io.WriteString(rw, result(w.id, w.params))
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, patient(time.Minute, Server{Name: "s", Type: TypeHTTP, URL: srv.URL}))
+		return false
+	}
+	u := upstreams(t, Limits{}, patient(time.Minute, srv.server()))
 	var wg sync.WaitGroup
-	links := []*Link{linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})}
+	links := []*Link{linked(t, u, "web", Peer{Protocol: older}), linked(t, u, "web", Peer{Protocol: older})}
 	for i := range callers {
 		l := links[i%len(links)]
 		c := asCall(t, l, `{}`)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -202,22 +201,21 @@ func TestNewsOfALink(t *testing.T) {
 func TestNewsBehindAnAnswer(t *testing.T) {
 	noLeak(t)
 	answered := make(chan struct{})
-	inner := serveScript(t, honest, true)
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body := readAll(r)
-		r.Body = readCloser(body)
-		inner.ServeHTTP(flushing{rw}, r)
-		if strings.Contains(body, methodCall) {
-			select {
-			case <-answered:
-				io.WriteString(flushing{rw}, event(result("3", oneResult))+event(changedNote))
-			case <-r.Context().Done():
-			}
+	srv := serveScript(t, honest, false)
+	srv.intercept = func(rw http.ResponseWriter, r *http.Request, w spoken) bool {
+		if w.method != methodCall {
+			return false
 		}
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
-	l, r := linkCall(t, u, "web", `{}`)
+		rw.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(flushing{rw}, event(result(w.id, oneResult)))
+		select {
+		case <-answered:
+			io.WriteString(rw, event(result(w.id, oneResult))+event(changedNote))
+		case <-r.Context().Done():
+		}
+		return true
+	}
+	l, r := linkCall(t, upstreams(t, Limits{}, srv.server()), "web", `{}`)
 	if r.Effect != EffectDone {
 		t.Fatalf("Call() = %+v, want done", r)
 	}

@@ -49,15 +49,11 @@ func (l *Link) Release() {
 		return
 	}
 	l.usage.since = time.Now()
-	if l.usage.timer == nil {
-		l.usage.timer = time.AfterFunc(l.up.server.IdleTimeout, func() {
-			if l.endUnused(l.up.server.IdleTimeout) {
-				l.Close()
-			}
-		})
-	} else {
-		l.usage.timer.Reset(l.up.server.IdleTimeout)
-	}
+	l.usage.timer = time.AfterFunc(l.up.server.IdleTimeout, func() {
+		if l.endUnused(l.up.server.IdleTimeout) {
+			l.Close()
+		}
+	})
 }
 
 // endUnused marks a link that nobody has used for some time. The caller closes it.
