@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -53,43 +52,6 @@ func TestReloadHeld(t *testing.T) {
 			verifies(t, o.dir)
 		})
 	}
-	t.Run("two-replicas-with-different-bundles", func(t *testing.T) {
-		t.Parallel()
-		first := newOfficeOn(t, newLedger(t), holdLook, "")
-		admin := makeToken(t, first.config, "admin", "root")
-		second := first.beside(t)
-		first.replaces(t, "policy.yaml", denyLook)
-		first.reloads(t, admin, exitYes) // only one of them
-		if d := replicasOf(t, first.config); len(d.Replicas) != 2 || !d.BundlesDiffer {
-			t.Errorf("the replicas are %+v", d)
-		}
-		_, body := first.gets(t, "/readyz", "")
-		if !strings.Contains(body, `"warnings":["bundle_differs"]`) {
-			t.Errorf("/readyz of the one that has reloaded: %s", body)
-		}
-		first.agent("/mcp", first.ci).gets(t, "echo__look", `{"n":1}`, "policy_denied")
-		run := second.held(t, second.agent("/mcp", second.ci), `{"n":2}`)
-		second.decide(t, "approve", run, second.bob)
-		soon(t, "one of the replicas has ended the call", func() bool { return recorded(t, first.dir)[1].Ended != "" })
-		q := recorded(t, first.dir)[1] // whichever of the two was first has judged it by its own bundle
-		made := q.Status == ledger.Executed && q.Code == ""
-		if !made && (q.Status != ledger.Denied || q.Code != "policy_denied") {
-			t.Errorf("the call has ended as %+v", q)
-		}
-		if n := first.u.Calls.Load(); n != map[bool]int32{true: 1, false: 0}[made] {
-			t.Errorf("the server got %d calls, and the run has ended as %s", n, q.Status)
-		}
-		second.reloads(t, admin, exitYes)
-		second.agent("/mcp", second.ci).gets(t, "echo__look", `{"n":3}`, "policy_denied")
-		if d := replicasOf(t, first.config); len(d.Replicas) != 2 || d.BundlesDiffer {
-			t.Errorf("the replicas are %+v", d)
-		}
-		soon(t, "no replica has another bundle", func() bool {
-			code, body := second.gets(t, "/readyz", "")
-			return code == http.StatusOK && !strings.Contains(body, "bundle_differs")
-		})
-		verifies(t, first.dir)
-	})
 }
 
 // recordHas reports whether the entries of a run name a bundle.

@@ -111,10 +111,6 @@ func TestReloadRefused(t *testing.T) {
 		says   []string
 	}{
 		{"not-yaml", func(t *testing.T) { o.replaces(t, "policy.yaml", "version: 1\npolicies: [") }, []string{"policy.yaml:2"}},
-		{"an-unknown-key", func(t *testing.T) { o.replaces(t, "pgfsm.yaml", string(config)+"serv: {}\n") }, []string{"pgfsm.yaml:", "unknown key"}},
-		{"a-missing-file", func(t *testing.T) {
-			check.NoError(t, os.Remove(in("allowlist.json")))
-		}, []string{"pgfsm.yaml:3", "allowlist.json cannot be read"}},
 		{"others-may-write-it", func(t *testing.T) {
 			check.NoError(t, os.Chmod(in("policy.yaml"), 0o666))
 		}, []string{"policy.yaml cannot be read", "others may write it"}},
@@ -124,9 +120,6 @@ func TestReloadRefused(t *testing.T) {
 		{"tests", func(t *testing.T) {
 			o.writes(t, "tests.yaml", "tests:\n  - {name: Nobody looks, input: {server: echo, tool: look}, expect: deny}\n")
 		}, []string{"tests.yaml:2", "Nobody looks", "want deny"}},
-		{"a-variable-that-is-not-set", func(t *testing.T) {
-			o.replaces(t, "pgfsm.yaml", strings.Replace(string(config), "type: http,", `type: http, headers: {X-Key: "${env:NOT_SET_ANYWHERE}"},`, 1))
-		}, []string{"pgfsm.yaml:2", "NOT_SET_ANYWHERE"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.breaks(t)

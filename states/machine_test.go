@@ -75,131 +75,79 @@ func (l liar) Judge(r *states.Run, ev states.Event) states.Judgement {
 	return l.judge(l.Stage.Judge(r, ev))
 }
 
-func TestStageThatLiesIsRefused(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		at    fsm.State
-		judge func(states.Judgement) states.Judgement
-	}{
-		{"wrong-trigger", states.Planned, func(j states.Judgement) states.Judgement { j.On = states.Permit; return j }},
-		{"skips-ahead", states.Screened, func(j states.Judgement) states.Judgement { j.On = states.Dispatch; return j }},
-		{"judged-other-arguments", states.Planned, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.ValidatedFact).Arguments = "sha256:00"
-			return j
-		}},
-		{"judged-another-tool", states.Planned, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.ValidatedFact).Tool = statestest.Delete
-			return j
-		}},
-		{"judged-another-plan", states.Validated, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.AuthorizedFact).Plan = "sha256:00"
-			return j
-		}},
-		{"judged-another-definition", states.Validated, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.AuthorizedFact).Definition = "sha256:00"
-			return j
-		}},
-		{"judged-by-another-bundle", states.Authorized, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.AssessedFact).Bundle = "sha256:00"
-			return j
-		}},
-		{"verdict-missing", states.Validated, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.AuthorizedFact).Verdict = states.AuthorizedFact{}.Verdict
-			return j
-		}},
-		{"permit-for-other-bytes", states.Assessed, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.PermittedFact).Arguments = []byte(`{"policy_id":"policy-001"}`)
-			return j
-		}},
-		{"permit-with-a-trace-context", states.Assessed, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.PermittedFact).Trace = statestest.Traced("1")
-			return j
-		}},
-		{"another-permit-consumed", states.Permitted, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.DispatchedFact).Permit = "sha256:00"
-			return j
-		}},
-		{"another-result", states.Dispatched, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.ExecutedFact).Result = "sha256:00"
-			return j
-		}},
-		{"block-after-the-call", states.Dispatched, func(states.Judgement) states.Judgement {
-			return states.Judgement{On: states.Block, Fact: &states.StoppedFact{}}
-		}},
-		{"empty-summary", states.Typed, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.SummarizedFact).Items = nil
-			return j
-		}},
-		{"claims-an-effect-before-the-call", states.Planned, func(states.Judgement) states.Judgement {
-			f := &states.StoppedFact{Effect: states.EffectDone}
-			f.Verdict.Code, f.Verdict.Outcome = "x", "block"
-			return states.Judgement{On: states.Fail, Fact: f}
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
-			s := statestest.Scenarios()[0]
-			run := s.Run()
-			_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
-			var refused *fsm.TransitionError
-			if !errors.As(err, &refused) {
-				t.Fatalf("Advance() error = %v, want a TransitionError", err)
-			}
-			if run.State() != tc.at || len(refused.Trail) == 0 {
-				t.Errorf("the run moved to %s, trail %v; want it to stay at %s", run.State(), refused.Trail, tc.at)
-			}
-		})
+// lie changes the fact of a judgement.
+func lie[F states.Fact](change func(F)) func(states.Judgement) states.Judgement {
+	return func(j states.Judgement) states.Judgement {
+		change(j.Fact.(F))
+		return j
 	}
 }
 
-// TestStageThatLiesAboutAnApprovalIsRefused: a held call, its approval and its permit have one judgement.
-func TestStageThatLiesAboutAnApprovalIsRefused(t *testing.T) {
-	holds := func(change func(*states.Binding)) func(states.Judgement) states.Judgement {
-		return func(j states.Judgement) states.Judgement {
-			f := j.Fact.(*states.HeldFact)
+// TestStageThatLiesIsRefused: no stage moves a run by a judgement that does not follow from the run. A held call, its approval and its permit
+// have one judgement.
+func TestStageThatLiesIsRefused(t *testing.T) {
+	triggers := func(on fsm.Trigger) func(states.Judgement) states.Judgement {
+		return func(j states.Judgement) states.Judgement { j.On = on; return j }
+	}
+	says := func(j states.Judgement) func(states.Judgement) states.Judgement {
+		return func(states.Judgement) states.Judgement { return j }
+	}
+	binds := func(change func(*states.Binding)) func(states.Judgement) states.Judgement {
+		return lie(func(f *states.HeldFact) {
 			change(&f.Bound)
 			f.Binding = canonical.Sum("approval binding", canonical.MustSorted(&f.Bound))
-			return j
-		}
+		})
 	}
-	permits := func(change func(*states.PermittedFact)) func(states.Judgement) states.Judgement {
-		return func(j states.Judgement) states.Judgement {
-			change(j.Fact.(*states.PermittedFact))
-			return j
-		}
-	}
+	done := &states.StoppedFact{Effect: states.EffectDone}
+	done.Verdict.Code, done.Verdict.Outcome = "x", "block"
 	for _, tc := range []struct {
 		name  string
 		at    fsm.State
 		judge func(states.Judgement) states.Judgement
+		held  bool
 	}{
-		{"binds-a-smaller-quorum", states.Assessed, holds(func(b *states.Binding) { b.Quorum = 0 })},
-		{"binds-other-approvers", states.Assessed, holds(func(b *states.Binding) { b.Approvers = nil })},
-		{"binds-a-lower-score", states.Assessed, holds(func(b *states.Binding) { b.Score = 1 })},
-		{"binds-another-policy", states.Assessed, holds(func(b *states.Binding) { b.Policy = "other" })},
-		{"binds-another-connection", states.Assessed, holds(func(b *states.Binding) { b.Connection = "" })},
-		{"binds-another-actor", states.Assessed, holds(func(b *states.Binding) { b.Actor = "local:mallory" })},
-		{"approved-another-judgement", states.Pending, func(j states.Judgement) states.Judgement {
-			j.Fact.(*states.ApprovedFact).Binding = "sha256:00"
-			return j
-		}},
-		{"permit-of-no-judgement", states.Approved, permits(func(f *states.PermittedFact) { f.Binding = "" })},
-		{"permit-of-another-judgement", states.Approved, permits(func(f *states.PermittedFact) { f.Binding = "sha256:00" })},
-		{"permit-by-another-bundle", states.Approved, permits(func(f *states.PermittedFact) { f.Bundle = "sha256:00" })},
-		{"permit-that-names-no-bundle", states.Approved, permits(func(f *states.PermittedFact) {
+		{"wrong-trigger", states.Planned, triggers(states.Permit), false},
+		{"skips-ahead", states.Screened, triggers(states.Dispatch), false},
+		{"judged-other-arguments", states.Planned, lie(func(f *states.ValidatedFact) { f.Arguments = "sha256:00" }), false},
+		{"judged-another-tool", states.Planned, lie(func(f *states.ValidatedFact) { f.Tool = statestest.Delete }), false},
+		{"judged-another-plan", states.Validated, lie(func(f *states.AuthorizedFact) { f.Plan = "sha256:00" }), false},
+		{"judged-another-definition", states.Validated, lie(func(f *states.AuthorizedFact) { f.Definition = "sha256:00" }), false},
+		{"judged-by-another-bundle", states.Authorized, lie(func(f *states.AssessedFact) { f.Bundle = "sha256:00" }), false},
+		{"verdict-missing", states.Validated, lie(func(f *states.AuthorizedFact) { f.Verdict = policy.Verdict{} }), false},
+		{"permit-for-other-bytes", states.Assessed, lie(func(f *states.PermittedFact) { f.Arguments = []byte(`{"policy_id":"policy-001"}`) }), false},
+		{"permit-with-a-trace-context", states.Assessed, lie(func(f *states.PermittedFact) { f.Trace = statestest.Traced("1") }), false},
+		{"another-permit-consumed", states.Permitted, lie(func(f *states.DispatchedFact) { f.Permit = "sha256:00" }), false},
+		{"another-result", states.Dispatched, lie(func(f *states.ExecutedFact) { f.Result = "sha256:00" }), false},
+		{"block-after-the-call", states.Dispatched, says(states.Judgement{On: states.Block, Fact: &states.StoppedFact{}}), false},
+		{"empty-summary", states.Typed, lie(func(f *states.SummarizedFact) { f.Items = nil }), false},
+		{"claims-an-effect-before-the-call", states.Planned, says(states.Judgement{On: states.Fail, Fact: done}), false},
+		{"binds-a-smaller-quorum", states.Assessed, binds(func(b *states.Binding) { b.Quorum = 0 }), true},
+		{"binds-other-approvers", states.Assessed, binds(func(b *states.Binding) { b.Approvers = nil }), true},
+		{"binds-a-lower-score", states.Assessed, binds(func(b *states.Binding) { b.Score = 1 }), true},
+		{"binds-another-policy", states.Assessed, binds(func(b *states.Binding) { b.Policy = "other" }), true},
+		{"binds-another-connection", states.Assessed, binds(func(b *states.Binding) { b.Connection = "" }), true},
+		{"binds-another-actor", states.Assessed, binds(func(b *states.Binding) { b.Actor = "local:mallory" }), true},
+		{"approved-another-judgement", states.Pending, lie(func(f *states.ApprovedFact) { f.Binding = "sha256:00" }), true},
+		{"permit-of-no-judgement", states.Approved, lie(func(f *states.PermittedFact) { f.Binding = "" }), true},
+		{"permit-of-another-judgement", states.Approved, lie(func(f *states.PermittedFact) { f.Binding = "sha256:00" }), true},
+		{"permit-by-another-bundle", states.Approved, lie(func(f *states.PermittedFact) { f.Bundle = "sha256:00" }), true},
+		{"permit-that-names-no-bundle", states.Approved, lie(func(f *states.PermittedFact) {
 			*f = states.PermittedFact{
 				Arguments: f.Arguments, Assessed: f.Assessed, Binding: f.Binding, Bundle: f.Bundle, Definition: f.Definition, Permit: f.Permit, Plan: f.Plan,
 				Server: f.Server, Tool: f.Tool,
 			}
-		})},
+		}), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
-			s := statestest.HeldScenario()
+			s := statestest.Scenarios()[0]
+			if tc.held {
+				s = statestest.HeldScenario()
+			}
 			run := s.Run()
 			_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
 			var refused *fsm.TransitionError
-			if !errors.As(err, &refused) || run.State() != tc.at || len(s.World.Calls) != 0 {
+			if !errors.As(err, &refused) || run.State() != tc.at || len(refused.Trail) == 0 || tc.held && len(s.World.Calls) != 0 {
 				t.Fatalf("Advance() error = %v at %s, %d calls; want a TransitionError at %s", err, run.State(), len(s.World.Calls), tc.at)
 			}
 		})

@@ -2,8 +2,6 @@ package states_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/fsm"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -68,63 +65,6 @@ func TestDocsOrderNamesEveryCommand(t *testing.T) {
 	slices.Sort(documented)
 	if diff := cmp.Diff(slices.Compact(wanted), documented); diff != "" {
 		t.Errorf("the order table is not what the scenarios do (-scenarios +page):\n%s", diff)
-	}
-}
-
-// TestRowsNameTheGatesThatBlock compares the reasons of the table's block rows with the gates that block the scenarios there.
-func TestRowsNameTheGatesThatBlock(t *testing.T) {
-	words := map[policy.Gate]string{
-		policy.GateInput: "input rule", policy.GatePlan: "strict JSON plan", policy.GateSchema: "schema",
-		policy.GateAllowlist: "allowlist", policy.GateGrant: "grant", policy.GatePolicy: "policy", policy.GateApproval: "denied",
-	}
-	seen := make(map[fsm.State]map[policy.Gate]bool)
-	played(t, func(s states.Step) {
-		var facts struct {
-			Verdict struct {
-				Gate policy.Gate `json:"gate"`
-			} `json:"verdict"`
-		}
-		if s.On != states.Block || strings.Contains(string(s.Event), `"happened":"interrupted"`) {
-			return
-		}
-		if err := json.Unmarshal(s.Facts, &facts); err != nil {
-			t.Fatal(err)
-		}
-		if seen[s.From] == nil {
-			seen[s.From] = make(map[policy.Gate]bool)
-		}
-		seen[s.From][facts.Verdict.Gate] = true
-	})
-	for _, row := range states.Table().Rows {
-		if row.On != states.Block || row.From == states.Approved { // there everything is judged once more
-			continue
-		}
-		for gate, word := range words {
-			if strings.Contains(row.Why, word) != seen[row.From][gate] {
-				t.Errorf("%s: the gate %s blocks there: %t; the reason is %q", row.From, gate, seen[row.From][gate], row.Why)
-			}
-		}
-	}
-}
-
-// TestDocsMachineDigest computes the machine's digest from docs/internals/machine.md, as that page says.
-func TestDocsMachineDigest(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "machine.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(page), "\n```json\n")
-	text, after, found := strings.Cut(text, "\n```\n")
-	if !found {
-		t.Fatal("docs/internals/machine.md has no canonical form")
-	}
-	h := sha256.Sum256([]byte("pgfsm machine\x00" + text))
-	digest := "sha256:" + hex.EncodeToString(h[:])
-	if got := string(statestest.MustMachine(t).Digest()); got != digest {
-		t.Errorf("the machine's digest is %s, the page gives %s", got, digest)
-	}
-	if !strings.Contains(after, digest) {
-		t.Errorf("docs/internals/machine.md does not print %s", digest)
 	}
 }
 

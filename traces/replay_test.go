@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -72,7 +73,9 @@ func TestNothingIsCompiledPerRun(t *testing.T) {
 	const most = 1000
 	m := statestest.MustMachine(t)
 	s := statestest.Find(t, "eight-arguments")
-	bundle := statestest.NewGates().Bundle()
+	content := statestest.Content()
+	content.Input.Rules = policy.DefaultRules()
+	bundle := statestest.MustBundle(content, nil)
 	got := testing.AllocsPerRun(100, func() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		w := *s.World
