@@ -152,19 +152,15 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 			f.run(t, d)
 		})
 	}
-	for _, c := range []struct{ name, change, what string }{
-		{"no-word-of-it", "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx = 2", "no ledger.pruned says why"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := openRaw(t, archive(t))
-			b.do(t, c.change)
-			_, err := verify(t, b.path, ledger.VerifyOptions{})
-			var fault *ledger.Fault
-			if !errors.As(err, &fault) || fault.Table != "entries" || fault.Key != "2" || !strings.Contains(fault.What, c.what) {
-				t.Errorf("Verify() = %v, want entry 2", err)
-			}
-		})
-	}
+	t.Run("no-word-of-it", func(t *testing.T) {
+		b := openRaw(t, archive(t))
+		b.do(t, "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx = 2")
+		_, err := verify(t, b.path, ledger.VerifyOptions{})
+		var fault *ledger.Fault
+		if !errors.As(err, &fault) || fault.Table != "entries" || fault.Key != "2" || !strings.Contains(fault.What, "no ledger.pruned says why") {
+			t.Errorf("Verify() = %v, want entry 2", err)
+		}
+	})
 }
 
 func TestExportSince(t *testing.T) {

@@ -40,18 +40,71 @@ func addsPruned(t *testing.T, h Harness) {
 		if want := tlog.StoredHashCount(5); n != want || err != nil {
 			t.Errorf("CountHashes = %d, %v, want %d", n, err, want)
 		}
-		for i, own := range hashes {
-			for j, want := range own {
-				id := tlog.StoredHashIndex(0, int64(i)) + int64(j)
-				if got, err := r.ReadHashes([]int64{id}); err != nil || got[0] != want {
-					t.Errorf("ReadHashes(%d) = %v, %v, want %v", id, got, err, want)
-				}
-			}
-		}
+		wantHashes(t, r, hashes)
 	})
 	for _, index := range []int64{1, 4} {
 		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEntry(ledger.Entry{Index: index}, hashes[index]) }); err == nil {
 			t.Errorf("entry %d can be added again", index)
+		}
+	}
+}
+
+// tree checks that two stores make the tree that one would make, and that no hash remains of a transaction that failed.
+func tree(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	other := h.open(t, path)
+	log, hashes := storedTree(t, 60)
+	for turn, rest := 0, log; len(rest) > 0; turn++ {
+		n := min(1+turn%5, len(rest))
+		adds, fails := s, other
+		if turn%3 > 0 {
+			adds, fails = other, s
+		}
+		wanted := errors.New("wanted")
+		err := fails.Update(context.Background(), func(tx ledger.Tx) error {
+			for _, e := range rest[:n] {
+				if err := addToTree(tx, entry(e.Index, "never-added")); err != nil {
+					return err
+				}
+			}
+			return wanted
+		})
+		if !errors.Is(err, wanted) {
+			t.Fatalf("Update = %v, want its function's error", err)
+		}
+		update(t, adds, func(tx ledger.Tx) error {
+			for _, e := range rest[:n] {
+				if err := addToTree(tx, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		rest = rest[n:]
+	}
+	for _, s := range []ledger.Store{s, other} {
+		view(t, s, func(r ledger.Reader) { wantHashes(t, r, hashes) })
+	}
+}
+
+// addToTree adds an entry with the hashes that it completes.
+func addToTree(tx ledger.Tx, e ledger.Entry) error {
+	hashes, err := tlog.StoredHashesForRecordHash(e.Index, tlog.RecordHash(e.Leaf()), tx)
+	if err != nil {
+		return err
+	}
+	return tx.AddEntry(e, hashes)
+}
+
+// wantHashes checks the hashes that each entry completes.
+func wantHashes(t *testing.T, r ledger.Reader, want [][]tlog.Hash) {
+	t.Helper()
+	for i, own := range want {
+		for j, want := range own {
+			id := tlog.StoredHashIndex(0, int64(i)) + int64(j)
+			if got, err := r.ReadHashes([]int64{id}); err != nil || got[0] != want {
+				t.Errorf("ReadHashes(%d) = %v, %v, want %v", id, got, err, want)
+			}
 		}
 	}
 }

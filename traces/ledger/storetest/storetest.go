@@ -59,6 +59,7 @@ func Run(t *testing.T, h Harness) {
 		{"closed", closed},
 		{"pruned", pruned},
 		{"pruned-entries-are-added", addsPruned},
+		{"tree-of-several-stores", tree},
 		{"owners", owners},
 		{"owners-asked-at-once", ownersAtOnce},
 	} {
