@@ -160,21 +160,18 @@ func (c *contest) judge(d *fixture, quorum int) ledger.Status {
 	return q.Status
 }
 
-// TestEachCommitBreaks: each commit of a run breaks in two ways: it is undone, or it is durable and its process does not learn of it. The call is
-// made only after a commit that the process learned of, and once in all; the next process ends or leaves the run, as the table says.
+// TestEachCommitBreaks: each transaction of a run breaks in two ways: it is undone, at any of its operations, or it is durable and its process does
+// not learn of it. The call is made only after a commit that the process learned of, and once in all. The next process, or this one if it goes on,
+// ends or leaves the run, as the table says.
 func TestEachCommitBreaks(t *testing.T) {
-	const undone, unheard = ledgertest.Commit, ledgertest.Committed
-	boom := errors.New("the disk is gone")
-	type standing struct {
-		status ledger.Status // "": there is no such run
-		calls  int
-	}
+	undone := []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.PutBlob, ledgertest.Commit}
+	unheard := []ledgertest.Op{ledgertest.Committed}
 	for _, c := range []struct {
 		run    string
 		commit int
-		how    ledgertest.Op
-		next   standing // when the next process has begun
-		last   standing // when it has resumed what it could
+		how    []ledgertest.Op
+		next   standing // after recovery
+		last   standing // after what can be resumed was
 	}{
 		{"policy-allows", 1, undone, standing{"", 0}, standing{"", 0}},
 		{"policy-allows", 1, unheard, standing{ledger.Indeterminate, 0}, standing{ledger.Indeterminate, 0}},
@@ -189,52 +186,76 @@ func TestEachCommitBreaks(t *testing.T) {
 		{"approved", 3, undone, standing{ledger.Indeterminate, 1}, standing{ledger.Indeterminate, 1}},
 		{"approved", 3, unheard, standing{ledger.Executed, 1}, standing{ledger.Executed, 1}},
 	} {
-		t.Run(fmt.Sprintf("%s-commit-%d-%s", c.run, c.commit, c.how), func(t *testing.T) {
-			d, commits := newFixture(t), 0
-			fails := func(at ledgertest.Op, _ int) error {
-				if at != c.how {
-					return nil
-				}
-				if commits++; commits == c.commit {
-					return boom
-				}
-				return nil
+		for _, how := range c.how {
+			name := fmt.Sprintf("%s-commit-%d-%s", c.run, c.commit, how)
+			t.Run(name, func(t *testing.T) { breakCommit(t, c.run, how, c.commit, true, c.next, c.last) })
+			if c.run == "approved" { // a process that resumes a run leaves it to the next attempt
+				t.Run(name+"-and-the-process-goes-on", func(t *testing.T) { breakCommit(t, c.run, how, c.commit, false, c.next, c.last) })
 			}
-			var id string
-			var s *statestest.Scenario
-			var err error
-			if c.run == "approved" {
-				id, s = d.approved(nil)
-				d.Store.Fail = fails
-				_, err = d.resume(id, world(s))
-			} else {
-				found := statestest.Find(t, c.run)
-				id, s = ledgertest.NewID(t), &found
-				d.Store.Fail = fails
-				_, _, err = d.play(id, s)
-			}
-			if !errors.Is(err, boom) {
-				t.Fatalf("the process ends with %v, want %v", err, boom)
-			}
-
-			d.Store.Crash()
-			next, again := d.other(), statestest.Find(t, "policy-holds")
-			_, err = next.Recover(t.Context(), next.replayer(nil))
-			check.NoError(t, err)
-			expect := func(when string, want standing) {
-				t.Helper()
-				if got := (standing{next.status(id), len(s.World.Calls) + len(again.World.Calls)}); got != want {
-					t.Errorf("%s the run is %+v, want %+v", when, got, want)
-				}
-			}
-			expect("at first", c.next)
-			if c.next.status == ledger.Approved {
-				_, err := next.resume(id, world(&again))
-				check.NoError(t, err)
-			}
-			expect("at last", c.last)
-		})
+		}
 	}
+}
+
+// standing is where a run stands: its status, empty if there is no such run, and how many calls were made for it.
+type standing struct {
+	status ledger.Status
+	calls  int
+}
+
+// breakCommit breaks an operation of the run's transaction with a number, and checks where the run stands after recovery, and after it was resumed.
+func breakCommit(t *testing.T, run string, how ledgertest.Op, commit int, ends bool, recovered, resumed standing) {
+	t.Helper()
+	boom := errors.New("the disk is gone")
+	d, committed, broken := newFixture(t), 0, false
+	fails := func(at ledgertest.Op, _ int) error {
+		if at == how && committed == commit-1 && !broken {
+			broken = true
+			return boom
+		}
+		if at == ledgertest.Committed {
+			committed++
+		}
+		return nil
+	}
+	var id string
+	var s *statestest.Scenario
+	var err error
+	if run == "approved" {
+		id, s = d.approved(nil)
+		d.Store.Fail = fails
+		_, err = d.resume(id, world(s))
+	} else {
+		found := statestest.Find(t, run)
+		id, s = ledgertest.NewID(t), &found
+		d.Store.Fail = fails
+		_, _, err = d.play(id, s)
+	}
+	if !broken && (how == ledgertest.PutRequest || how == ledgertest.PutBlob) {
+		t.Skip("this transaction puts no such row")
+	}
+	if !errors.Is(err, boom) {
+		t.Fatalf("the process ends with %v, want %v", err, boom)
+	}
+
+	next, again := d, statestest.Find(t, "policy-holds")
+	if ends {
+		d.Store.Crash()
+		next = d.other()
+	}
+	_, err = next.Recover(t.Context(), next.replayer(nil))
+	check.NoError(t, err)
+	expect := func(when string, want standing) {
+		t.Helper()
+		if got := (standing{next.status(id), len(s.World.Calls) + len(again.World.Calls)}); got != want {
+			t.Errorf("%s the run is %+v, want %+v", when, got, want)
+		}
+	}
+	expect("at first", recovered)
+	if recovered.status == ledger.Approved {
+		_, err := next.resume(id, world(&again))
+		check.NoError(t, err)
+	}
+	expect("at last", resumed)
 }
 
 // status returns the status of a run; "" if there is no such run.

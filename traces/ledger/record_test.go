@@ -161,48 +161,6 @@ func TestWhatTheRequestSays(t *testing.T) {
 	}
 }
 
-// A run whose record breaks at any place calls nothing, unless its call had left before.
-func TestNoRecordNoCall(t *testing.T) {
-	boom := errors.New("the disk is gone")
-	for _, op := range []ledgertest.Op{
-		ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.PutBlob,
-		ledgertest.Commit, ledgertest.Committed,
-	} {
-		for nth := 1; nth <= 8; nth++ {
-			t.Run(fmt.Sprintf("%s-%d", op, nth), func(t *testing.T) {
-				store := ledgertest.NewStore(t)
-				failed := false
-				store.Fail = func(at ledgertest.Op, n int) error {
-					if at == op && n == nth {
-						failed = true
-						return boom
-					}
-					return nil
-				}
-				d, s := fixtureAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
-				run, rec := d.begin(statestest.RunID, &s)
-				o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
-				if err != nil {
-					if !errors.Is(err, boom) || len(s.World.Calls) != 0 {
-						t.Fatalf("Advance() = %v after %d calls", err, len(s.World.Calls))
-					}
-					return
-				}
-				if len(s.World.Calls) != 1 {
-					t.Fatalf("%d calls", len(s.World.Calls))
-				}
-				_, err = rec.Finish(context.Background(), o)
-				if failed != errors.Is(err, boom) {
-					t.Fatalf("Finish() = %v; the store failed: %v", err, failed)
-				}
-				if !failed {
-					t.Skip("the store is not so often there")
-				}
-			})
-		}
-	}
-}
-
 func TestARunIsRecordedOnce(t *testing.T) {
 	d, s := newFixture(t), statestest.Find(t, "policy-allows")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {

@@ -428,41 +428,6 @@ func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 	return b.Recorder.Append(ctx, s)
 }
 
-// Wherever the store breaks while an approved run is taken up, nothing is called unless that is recorded, and the run goes on
-// afterwards with at most one call in all.
-func TestABrokenStoreWhileResuming(t *testing.T) {
-	boom := errors.New("the disk is gone")
-	for _, op := range []ledgertest.Op{ledgertest.Begin, ledgertest.AddEntry, ledgertest.PutRequest, ledgertest.Commit, ledgertest.Committed} {
-		for nth := 1; nth <= 6; nth++ {
-			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
-				d := newFixture(t)
-				id, s := d.approved(nil)
-				broken := d.Store.Open()
-				broken.Fail = ledgertest.FailAt(op, nth, boom)
-				other := fixtureAt(t, broken, d.Clock)
-				_, err := other.resume(id, world(s))
-				if err != nil && !errors.Is(err, boom) {
-					t.Fatalf("resume() = %v", err)
-				}
-				if n := len(s.World.Calls); n > 1 || n == 1 && d.Request(id).Sent == "" {
-					t.Fatalf("%d calls, sent %q", n, d.Request(id).Sent)
-				}
-				if err == nil {
-					return
-				}
-				if _, err := other.Recover(context.Background(), d.replayer(nil)); err != nil {
-					t.Fatalf("Recover() = %v", err)
-				}
-				s.World.Listed = append(s.World.Listed, s.World.Listed[1])
-				_, again := other.resume(id, world(s))
-				if again != nil && !errors.Is(again, ledger.ErrEnded) || len(s.World.Calls) > 1 || d.Request(id).Ended == "" {
-					t.Errorf("once more: %v, %d calls, ended %q", again, len(s.World.Calls), d.Request(id).Ended)
-				}
-			})
-		}
-	}
-}
-
 // TestVotesFollowTheHold holds a run, and has people vote, while the clock stands before the request: the record of the run
 // has no vote from before its hold.
 func TestVotesFollowTheHold(t *testing.T) {
