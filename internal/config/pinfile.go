@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -71,62 +69,16 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 	return tools, pins, err
 }
 
-// EditPins returns the text of an allowlist file with exactly these pins, and the same servers and tools in the same order: each server's
-// tools are an object then. It returns an error for a pin of a tool that the file does not name.
-func EditPins(text []byte, pins []policy.Pin) ([]byte, error) {
-	_, servers, err := readPins("the allowlist", text)
-	if err != nil {
-		return nil, err
-	}
-	for _, server := range servers {
-		for i := range server.Value {
-			server.Value[i].Value.Pin = ""
+// WritePins returns the text of an allowlist file with these tools and their pins, after reading it back as a check.
+func WritePins(allowed []policy.Allowance, pins []policy.Pin) ([]byte, error) {
+	servers := allowlist{}
+	for _, a := range allowed {
+		server := Entry[allowedTools]{Name: a.Server}
+		for _, tool := range a.Tools {
+			server.Value = append(server.Value, Entry[pinned]{tool, pinned{policy.PinOf(pins, a.Server, tool)}})
 		}
+		servers = append(servers, server)
 	}
-	for _, p := range pins {
-		to := pinOf(servers, p.Server, p.Tool)
-		if to == nil {
-			return nil, fmt.Errorf("%s %s is not on the allowlist, so it cannot be pinned", quote(p.Server), quote(p.Tool))
-		}
-		to.Pin = p.Definition
-	}
-	return checkedText(servers)
-}
-
-// pinOf returns the pin of a tool; nil if the tool is not on the list.
-func pinOf(a allowlist, server, tool string) *pinned {
-	i := a.index(server)
-	if i < 0 {
-		return nil
-	}
-	tools := Table[pinned](a[i].Value)
-	if j := tools.index(tool); j >= 0 {
-		return &tools[j].Value
-	}
-	return nil
-}
-
-// AddTools returns the text of an allowlist file with further tools of a server, after the tools that the file already names.
-func AddTools(text []byte, server string, tools []string) ([]byte, error) {
-	_, servers, err := readPins("the allowlist", text)
-	if err != nil {
-		return nil, err
-	}
-	i := servers.index(server)
-	if i < 0 {
-		i = len(servers)
-		servers = append(servers, Entry[allowedTools]{Name: server})
-	}
-	for _, tool := range tools {
-		if pinOf(servers, server, tool) == nil {
-			servers[i].Value = append(servers[i].Value, Entry[pinned]{Name: tool})
-		}
-	}
-	return checkedText(servers)
-}
-
-// checkedText returns the text of an allowlist file, after reading it back as a check.
-func checkedText(servers allowlist) ([]byte, error) {
 	text, err := json.Marshal(servers, jsontext.WithIndent("  "))
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@
 package pins
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,7 +97,7 @@ type File struct {
 	Path string // with symbolic links resolved
 
 	text      []byte // as it was read
-	edited    []byte // the text with the tools of Add
+	added     bool   // the allowlist has tools of Add
 	mode      fs.FileMode
 	allowlist []policy.Allowance
 	pins      []policy.Pin
@@ -120,7 +119,6 @@ func Read(path string) (*File, error) {
 		return nil, err
 	}
 	f.mode = info.Mode().Perm()
-	f.edited = f.text
 	f.allowlist, f.pins, err = config.ReadPins(path, f.text)
 	return f, err
 }
@@ -141,12 +139,19 @@ func (f *File) ReadOthers(all []string) error {
 
 // Add puts tools of a server on the allowlist, and returns them in the order of the file. [File.Approve] writes them.
 func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
-	if f.edited, err = config.AddTools(f.edited, server, tools); err != nil {
-		return nil, err
+	f.allowlist = slices.Clone(f.allowlist) // a copy of f keeps its own
+	i := slices.IndexFunc(f.allowlist, func(a policy.Allowance) bool { return a.Server == server })
+	if i < 0 {
+		i = len(f.allowlist)
+		f.allowlist = append(f.allowlist, policy.Allowance{Server: server})
 	}
-	if f.allowlist, f.pins, err = config.ReadPins(f.Path, f.edited); err != nil {
-		return nil, err
+	listed := slices.Clone(f.allowlist[i].Tools)
+	for _, tool := range tools {
+		if !slices.Contains(listed, tool) {
+			listed, f.added = append(listed, tool), true
+		}
 	}
+	f.allowlist[i].Tools = listed
 	all, err := f.Select(server)
 	return slices.DeleteFunc(all, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
 }
@@ -327,7 +332,7 @@ func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
 // write writes the pins. Before, it writes the definitions of the former and the new pins; a nil d leaves the definitions unchanged. The
 // lock is on the file that was read, which a write replaces: another process that gets the lock later finds a changed file.
 func (f *File) write(pins []policy.Pin, d *Definitions) error {
-	text, err := config.EditPins(f.edited, pins)
+	text, err := config.WritePins(f.allowlist, pins)
 	if err != nil {
 		return err
 	}
@@ -337,7 +342,7 @@ func (f *File) write(pins []policy.Pin, d *Definitions) error {
 			return err
 		}
 	}
-	same := slices.Equal(pins, f.pins) && bytes.Equal(f.edited, f.text)
+	same := slices.Equal(pins, f.pins) && !f.added
 	if definitions == nil && same {
 		return nil
 	}
