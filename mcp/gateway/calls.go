@@ -114,7 +114,7 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 	}
 	questions := &c.request.session.questions
 	number, ok := questions.add(&question{method: methodElicit})
-	if ok && c.request.Out.Send(wire.Call(nil, number, methodElicit, e.params())) != nil {
+	if ok && c.request.Out.Send(wire.Call(nil, number, methodElicit, e.params(true))) != nil {
 		questions.remove(number)
 	}
 }
@@ -122,12 +122,15 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 // A urlElicitation asks a client to have its user open a URL.
 type urlElicitation struct{ url, message, id string }
 
-func (e *urlElicitation) params() jsontext.Value {
+// params encodes the elicitation. Revision 2026-07-28 has no elicitationId.
+func (e *urlElicitation) params(withID bool) jsontext.Value {
 	var b wire.Object
 	b.Add("mode", []byte(`"url"`))
 	b.Add("message", wire.Quote(e.message))
 	b.Add("url", wire.Quote(e.url))
-	b.Add("elicitationId", wire.Quote(e.id))
+	if withID {
+		b.Add("elicitationId", wire.Quote(e.id))
+	}
 	return b.Value()
 }
 
@@ -135,15 +138,11 @@ func (e *urlElicitation) params() jsontext.Value {
 // call is judged as one without a state, whether or not the user opened the URL. No sealed state begins with it.
 const heldState = "held."
 
-// result asks a stateless client to show the URL and to repeat its call. Revision 2026-07-28 has no elicitationId.
+// result asks a stateless client to show the URL and to repeat its call.
 func (e *urlElicitation) result() jsontext.Value {
-	params, err := wire.Set(e.params(), "elicitationId", nil)
-	if err != nil { // unreachable: the params are made here
-		params = e.params()
-	}
 	var question wire.Object
 	question.Add("method", wire.Quote(methodElicit))
-	question.Add("params", params)
+	question.Add("params", e.params(false))
 
 	var result wire.Object
 	result.Add("resultType", []byte(`"input_required"`))

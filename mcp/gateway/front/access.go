@@ -31,14 +31,6 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	return nil
 }
 
-// first returns the first value of a header by its canonical name.
-func first(h http.Header, name string) string {
-	if values := h[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
 // identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
 // Authorization header can be anonymous: invalid credentials never count as absent.
 func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
@@ -89,12 +81,12 @@ func unauthorized(message string) *refusal {
 
 // checkContentType refuses a body that is not JSON.
 func checkContentType(r *http.Request) *refusal {
-	kind, params, err := mime.ParseMediaType(first(r.Header, "Content-Type"))
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(http.StatusUnsupportedMediaType, refusedType, "the Content-Type must be application/json, in UTF-8")
 	}
-	if first(r.Header, "Content-Encoding") != "" {
+	if r.Header.Get("Content-Encoding") != "" {
 		return refuse(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
 	}
 	return nil
@@ -122,6 +114,6 @@ func accepts(r *http.Request) (json, stream bool) {
 // prefersStream reports whether the Accept header names event streams first, as the conformance suite does. The clients of the SDKs name
 // JSON first.
 func prefersStream(r *http.Request) bool {
-	kind, _, _ := strings.Cut(first(r.Header, "Accept"), ",")
+	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
 	return strings.TrimSpace(kind) == "text/event-stream"
 }

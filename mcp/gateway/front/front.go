@@ -178,7 +178,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return x.openStream, nil
 	case method == http.MethodPost:
 		return x.servePost, nil
-	case first(x.r.Header, headerVersion) >= session.Stateless:
+	case x.r.Header.Get(headerVersion) >= session.Stateless:
 		return nil, notAllowed(http.MethodPost)
 	case method == http.MethodGet:
 		return x.serveGet, nil
@@ -226,11 +226,11 @@ func (x *exchange) serveDelete() *refusal {
 
 // findSession returns the session that the header of a GET or DELETE names.
 func (x *exchange) findSession() (*session.Session, *refusal) {
-	id := first(x.r.Header, headerSession)
+	id := x.r.Header.Get(headerSession)
 	if id == "" {
 		return nil, refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing")
 	}
-	return x.sessionOf(id, first(x.r.Header, headerVersion))
+	return x.sessionOf(id, x.r.Header.Get(headerVersion))
 }
 
 // sessionOf returns the client's session with this id.
@@ -271,20 +271,13 @@ func (x *exchange) refuse(f *refusal, id []byte) {
 	x.writeJSON(f.status, f.body(id))
 }
 
-// Header values, allocated once.
-var (
-	jsonType   = []string{"application/json"}
-	streamType = []string{"text/event-stream"}
-	noStore    = []string{"no-store"}
-	noCache    = []string{"no-cache, no-transform"}
-	noSniff    = []string{"nosniff"}
-)
-
 // writeJSON answers with one JSON text.
 func (x *exchange) writeJSON(status int, body []byte) {
 	h := x.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
 	x.writeStatus(status)
 	_, _ = x.w.Write(body) // an error means that the client has gone
 }
@@ -298,8 +291,10 @@ func (x *exchange) writeStatus(status int) {
 // setStreamHeader begins an event stream.
 func (x *exchange) setStreamHeader() {
 	h := x.w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noCache, noSniff
-	h["X-Accel-Buffering"] = []string{"no"}
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no")
 }
 
 // extendWriteDeadline gives the client time to read the next write.

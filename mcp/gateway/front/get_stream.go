@@ -21,7 +21,7 @@ func (x *exchange) serveGet() *refusal {
 		return refusalOf(session.ErrStopping)
 	}
 	var reader *session.Reader
-	if event := first(x.r.Header, headerLastEvent); event == "" {
+	if event := x.r.Header.Get(headerLastEvent); event == "" {
 		if reader = s.Listen(); reader == nil {
 			return refuse(http.StatusConflict, refusedStream, "another connection has this stream of the session")
 		}

@@ -85,7 +85,7 @@ func readDeclaration(m *wire.Message) (d declaration) {
 // applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets the request's session.
 func (x *exchange) applyRevision(q *session.Request) *refusal {
 	h := x.r.Header
-	version, id := first(h, headerVersion), first(h, headerSession)
+	version, id := h.Get(headerVersion), h.Get(headerSession)
 	if version >= session.Stateless || id == "" {
 		d := readDeclaration(&q.Message)
 		if version >= session.Stateless || d.version != "" {
@@ -123,7 +123,7 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	version := d.version
 	if h != nil {
-		version = first(h, headerVersion)
+		version = h.Get(headerVersion)
 		if version == "" {
 			return mismatch("the header MCP-Protocol-Version is missing; it repeats " + metaVersion + " of _meta")
 		}
