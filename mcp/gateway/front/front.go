@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,7 @@ type Front struct {
 	table      *session.Table
 	dispatcher Dispatcher
 	active     atomic.Pointer[settings]
-	streams    streams
+	streams    sync.Map // open streams of revision 2024-11-05: *connection by id
 	timeouts   timeouts
 }
 

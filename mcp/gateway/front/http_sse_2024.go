@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"pgfsm/mcp/gateway/session"
@@ -30,56 +29,14 @@ func endpointPath(path string) string {
 	return path
 }
 
-// streams holds the connections of clients of revision 2024-11-05, by id.
-type streams struct {
-	mu   sync.Mutex
-	byID map[string]*connection
-}
-
-// add registers a connection and returns its id. The error is [session.ErrBusy].
-func (s *streams) add(c *connection, limits session.Limits) (id string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	count := 0
-	for _, other := range s.byID { // in any order: they are counted
-		if other.from == c.from {
-			count++
-		}
+// findStream returns the connection of the stream with an id if this client opened it at this endpoint; else nil.
+func (x *exchange) findStream(id string) *connection {
+	value, _ := x.front.streams.Load(id)
+	c, _ := value.(*connection)
+	if c == nil || c.from != x.from || c.endpoint != x.endpoint {
+		return nil
 	}
-	if len(s.byID) >= limits.Sessions || count >= limits.SessionsPerIdentity {
-		return "", session.ErrBusy
-	}
-
-	if s.byID == nil {
-		s.byID = make(map[string]*connection)
-	}
-	id = rand.Text()
-	s.byID[id] = c
-	return id, nil
-}
-
-func (s *streams) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byID, id)
-}
-
-// find returns the connection with an id if this client opened it at this endpoint; else nil.
-func (s *streams) find(id string, client session.Identity, endpoint string) *connection {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.byID[id]; c != nil && c.from == client && c.endpoint == endpoint {
-		return c
-	}
-	return nil
-}
-
-func (s *streams) endAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.byID { // in any order: all are ended
-		c.cancel()
-	}
+	return c
 }
 
 // openStream answers with the stream of a new connection, and returns when the stream ends.
@@ -93,6 +50,10 @@ func (x *exchange) openStream() *refusal {
 	if x.front.table.Requests.Stopped() {
 		return refusalOf(session.ErrStopping)
 	}
+	if err := x.front.table.Streams.Enter(x.from); err != nil {
+		return refusalOf(err)
+	}
+	defer x.front.table.Streams.Leave(x.from)
 
 	c := newConnection(x.r.Context(), x.front, x.from, func(message []byte) error {
 		x.extendWriteDeadline()
@@ -101,11 +62,9 @@ func (x *exchange) openStream() *refusal {
 	})
 	c.endpoint, c.exchange = x.endpoint, x
 	defer c.end()
-	id, err := x.front.streams.add(c, x.front.table.Limits)
-	if err != nil {
-		return refusalOf(err)
-	}
-	defer x.front.streams.remove(id)
+	id := rand.Text()
+	x.front.streams.Store(id, c)
+	defer x.front.streams.Delete(id)
 
 	x.setStreamHeader()
 	path := x.r.URL.EscapedPath() + strings.TrimPrefix(pathMessages, pathSSE) + "?session=" + id
@@ -114,10 +73,16 @@ func (x *exchange) openStream() *refusal {
 	}
 	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
+	stopping := x.front.table.Requests.Stopping()
 	for {
 		select {
 		case <-c.ctx.Done():
 			return nil
+		case <-stopping:
+			if c.session.Load() == nil {
+				return nil
+			}
+			stopping = nil // the end of the session ends the stream
 		case <-ticker.C:
 			if !x.stillAuthenticated() || !c.writeFrame([]byte(keepAliveFrame)) {
 				return nil
@@ -150,7 +115,7 @@ func (x *exchange) postToStream() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused
 	}
-	c := x.front.streams.find(x.r.URL.Query().Get("session"), x.from, x.endpoint)
+	c := x.findStream(x.r.URL.Query().Get("session"))
 	if c == nil {
 		refused := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; open a stream at "+pathSSE)
 		refused.code = codeNoSession

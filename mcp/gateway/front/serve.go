@@ -42,7 +42,6 @@ func (f *Front) Drain(ctx context.Context) error {
 		err = fmt.Errorf("%d requests were cut off: %w", f.table.Requests.Count(), context.Cause(ctx))
 	}
 	f.table.EndAll()
-	f.streams.endAll()
 	return err
 }
 

@@ -98,7 +98,7 @@ func (f *InFlight) Count() int {
 	return len(f.cancels)
 }
 
-// An Admission counts the requests of all clients, up to a limit for all and one for each client, until it is stopped.
+// An Admission counts the requests, or the streams, of clients, up to a limit for all and one for each client, until it is stopped.
 type Admission struct {
 	mu       sync.Mutex
 	requests quota

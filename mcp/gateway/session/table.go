@@ -42,6 +42,7 @@ func (l Limits) withDefaults() Limits {
 type Table struct {
 	Limits   Limits
 	Requests *Admission // requests under way
+	Streams  *Admission // open streams of revision 2024-11-05, with the limits of sessions
 	Memory   *Budget
 
 	mu       sync.Mutex
@@ -55,6 +56,7 @@ func NewTable(limits Limits) *Table {
 	return &Table{
 		Limits:   l,
 		Requests: newAdmission(l.Requests, l.RequestsPerIdentity),
+		Streams:  newAdmission(l.Sessions, l.SessionsPerIdentity),
 		Memory:   NewBudget(l.MemoryBytes),
 		byID:     make(map[string]*Session),
 		sessions: newQuota(l.Sessions, l.SessionsPerIdentity),
