@@ -2,7 +2,7 @@ package telemetry
 
 import (
 	"context"
-	"encoding/binary"
+	crand "crypto/rand"
 	"math/rand/v2"
 	"time"
 
@@ -173,17 +173,12 @@ func (drawn) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 }
 
 func newTraceID() (id trace.TraceID) {
-	for !id.IsValid() {
-		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	}
+	_, _ = crand.Read(id[:]) // it never fails
 	return id
 }
 
 func newSpanID() (id trace.SpanID) {
-	for !id.IsValid() {
-		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
-	}
+	_, _ = crand.Read(id[:])
 	return id
 }
 
