@@ -34,7 +34,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 			end()
 		}
 	}()
-	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
+	got, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
 		Ports: func(run *states.Run) *states.Live {
 			handler, end := using.Value.ports(run)
 			ends = append(ends, end)
@@ -44,7 +44,6 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 		Trace:  func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
 		Watch:  func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
 	})
-	got := Result{resumed.Run, resumed.Outcome, resumed.Head}
 	var claim *ledger.ClaimError
 	switch {
 	case err == nil:
@@ -60,8 +59,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 
 // endedRun returns a run that has ended, executed again from its record.
 func (r *Runner) endedRun(ctx context.Context, id string) (Result, error) {
-	got, err := r.options.Ledger.Ended(ctx, r.replayer, id)
-	return Result{got.Run, got.Outcome, got.Head}, err
+	return r.options.Ledger.Ended(ctx, r.replayer, id)
 }
 
 // ErrWaiting means that a held run was not decided in time, or that another process owns it. The run stays in the ledger.

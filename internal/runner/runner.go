@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/current"
 	"pgfsm/internal/deadline"
 	"pgfsm/internal/telemetry"
@@ -114,12 +113,8 @@ type Request struct {
 // A Watch is called for each transition of a run, as soon as it is recorded.
 type Watch func(*states.Run, states.Step)
 
-// A Result holds a run and its outcome: how the run ended, or that it is held.
-type Result struct {
-	Run     *states.Run      // nil if no run began
-	Outcome states.Outcome   // zero if no run began
-	Head    canonical.Digest // the trace's head
-}
+// A Result holds a run and its outcome: how the run ended, or that it is held. If no run began, both are zero.
+type Result = ledger.Resumed
 
 // Run takes a request through the machine. If a run began, an error means that its record could not be written: the run stopped, and
 // the outcome says whether its call was made.
