@@ -6,9 +6,33 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"pgfsm/policy/condition"
 )
+
+func mustCompile(tb testing.TB, policies ...Policy) *Set {
+	tb.Helper()
+	s, err := Compile(Content{Policies: policies})
+	if err != nil {
+		tb.Fatalf("Compile() = %v, want no error", err)
+	}
+	return s
+}
+
+// fresh returns a subject that nothing has looked at.
+func fresh(in condition.Input) *condition.Subject { return condition.NewSubject(&in) }
+
+// call is a call to pay of billing in prod.
+func call(args string) condition.Input {
+	return condition.Input{Server: "billing", Tool: "pay", Env: "prod", Args: []byte(args), Now: "2026-11-21T00:00:00Z"}
+}
+
+// emptyIsNil treats no list and an empty one alike.
+var emptyIsNil = cmpopts.EquateEmpty()
+
+// failing reads well and fails whatever the call is.
+const failing = "args.no_such_argument == 1"
 
 // failureOf is what package condition says when source fails for these arguments.
 func failureOf(t *testing.T, source, args string) string {

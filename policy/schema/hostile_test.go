@@ -87,7 +87,6 @@ func colliding(n int) string {
 
 var hostileCases = []hostileCase{
 	{"not-self", CodeReferenceCycle, text(`{"not":{"$ref":"#"}}`), text(`{}`)},
-	{"dependent-self", CodeReferenceCycle, text(`{"dependentSchemas":{"a":{"$ref":"#"}}}`), text(`{"a":1}`)},
 	{"recursive-ref-loop", CodeReferenceRefused,
 		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`),
 		text(`{}`)},
@@ -103,18 +102,11 @@ var hostileCases = []hostileCase{
 		text(`{"$schema":"https://json-schema.org/draft/2020-12/meta/core","properties":{"a":false}}`), text(`{"a":1}`)},
 	{"all-of-diamond", CodeExpansionTooLarge, func() string { return diamond(24) }, text(`{}`)},
 	{"long-chain", CodeExpansionTooLarge, func() string { return chain(2000) }, text(`{}`)},
-	{"many-megabytes", CodeTooLarge,
-		func() string { return `{"enum":["` + strings.Repeat("x", 100<<20) + `"]}` }, text(`{}`)},
 	{"many-levels-of-arrays", CodeTooDeep, func() string { return nested(`[`, "", "]", 500_000) }, text(`{}`)},
-	{"digits-in-document", CodeDocumentNumber, text(`{"properties":{"a":{"maximum":1}}}`),
-		func() string { return `{"a":` + strings.Repeat("9", 1<<20) + `}` }},
 	{"long-pattern", CodePatternRefused,
 		func() string { return `{"pattern":"` + strings.Repeat("ab?", 100_000) + `"}` }, text(`{}`)},
-	{"many-patterns", CodePatternRefused,
-		func() string { return `{"patternProperties":{` + many(200, `"a%d{900}":{}`, ",") + `}}` }, text(`{}`)},
 	{"costly-pattern-long-string", CodeDocumentTooCostly, text(`{"properties":{"a":{"pattern":"(x+x+){100}y"}}}`),
 		func() string { return `{"a":"` + strings.Repeat("x", 1<<20) + `"}` }},
-	{"million-enum", CodeTooLarge, func() string { return `{"enum":[` + many(1_000_000, `%d`, ",") + `]}` }, text(`{}`)},
 	{"enum-times-items", CodeDocumentTooCostly,
 		func() string { return `{"items":{"enum":[` + many(90_000, `%d`, ",") + `]}}` },
 		func() string { return `[` + many(100_000, `-%d`, ",") + `]` }},
@@ -129,8 +121,6 @@ var hostileCases = []hostileCase{
 	{"unique-items-at-every-level", CodeDocumentTooCostly, text(`{"properties":{"a":{"$ref":"#/$defs/u"}},
 		"$defs":{"u":{"uniqueItems":true,"items":{"$ref":"#/$defs/u"}}}}`),
 		func() string { return `{"a":` + nested("[", "["+many(50_000, "%d", ",")+"]", "]", 100) + `}` }},
-	{"many-subschemas", CodeTooLarge,
-		func() string { return `{"properties":{` + many(9_000, `"p%d":{}`, ",") + `}}` }, text(`{}`)},
 	{"many-dependent-schemas", fine,
 		func() string { return `{"dependentSchemas":{` + many(8_000, `"p%d":{"minProperties":1}`, ",") + `}}` }, text(`{}`)},
 	{"long-names", CodeTooLarge, func() string {
@@ -139,11 +129,6 @@ var hostileCases = []hostileCase{
 	{"references-to-unknown-keywords", fine, func() string {
 		return `{"x":{` + many(1500, `"k%d":{"y":{}}`, ",") + `},"allOf":[` + many(1500, `{"$ref":"#/x/k%d/y"}`, ",") + `]}`
 	}, text(`{}`)},
-	{"many-references", CodeTooLarge, func() string {
-		return `{"properties":{` + many(3000, `"p%d":{"$ref":"#/$defs/a"}`, ",") + `},"$defs":{"a":{}}}`
-	}, text(`{}`)},
-	{"many-identifiers", CodeReferenceRefused,
-		func() string { return `{"properties":{` + many(3000, `"p%d":{"$id":"i%[1]d"}`, ",") + `}}` }, text(`{}`)},
 	{"identifier-of-the-meta-schema", fine,
 		text(`{"$id":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{}}}`),
 		text(`{"a":1}`)},
@@ -152,11 +137,8 @@ var hostileCases = []hostileCase{
 			"$ref":"https://json-schema.org/draft/2020-12/schema"}`), text(`{}`)},
 	{"identifier-of-the-gate", fine, text(`{"$id":"` + documentURL + `","properties":{"a":{}}}`), text(`{"a":1}`)},
 	{"identifier-that-is-no-url", CodeReferenceRefused, text(`{"$id":"http://[::1"}`), text(`{}`)},
-	{"opaque-identifier", CodeReferenceCycle, text(`{"$id":"urn:a:b","$ref":"c"}`), text(`{}`)},
 	{"meta-schema-as-a-type", CodeReferenceRefused,
 		text(`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`), text(`{"a":{}}`)},
-	{"meta-schema-with-an-anchor", CodeReferenceRefused, text(`{"$dynamicAnchor":"meta","properties":{
-		"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`), text(`{"a":{}}`)},
 	{"many-keys-unevaluated", CodeDocumentTooCostly, func() string {
 		return `{"allOf":[` + many(5000, `{"minProperties":%d}`, ",") + `],"properties":{"a":{}}}`
 	}, func() string { return `{` + many(100_000, `"k%d":1`, ",") + `}` }},
