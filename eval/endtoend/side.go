@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/eval"
 	"pgfsm/eval/naive"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
@@ -34,6 +35,10 @@ type Call struct {
 	Args    canonical.Digest `json:"args"`    // the digest of the arguments that were sent
 	Allowed bool             `json:"allowed"` // the case permits the tool
 	Done    bool             `json:"done"`    // the server answered with a result that is not an error
+}
+
+func newCall(t eval.Target, done bool) Call {
+	return Call{Server: t.Server, Tool: t.Tool, Args: argsDigest(t.Args), Done: done}
 }
 
 // A Side is the result of a case with one agent.
@@ -92,9 +97,7 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	if answer.Call != nil {
 		side.Outcome, side.Summary = Answered, answer.Summary != ""
 		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)
-		side.Calls = append(side.Calls, Call{
-			Server: answer.Call.Server, Tool: answer.Call.Tool, Args: argsDigest(answer.Call.Args), Done: answer.Call.Done,
-		})
+		side.Calls = append(side.Calls, newCall(*answer.Call, answer.Done))
 	}
 	if err != nil {
 		side.Outcome, side.Reason = Failed, err.Error()
@@ -132,9 +135,8 @@ func sideOf(got runner.Result) Side {
 	side.Gate, side.Code, side.Reason = string(o.Gate), string(o.Code), o.Reason
 	if facts.Dispatched != nil {
 		raw, p := got.Run.Raw(), facts.Permitted
-		side.Calls = append(side.Calls, Call{
-			Server: p.Server, Tool: p.Tool, Args: argsDigest(p.Arguments), Done: raw != nil && !policy.IsError(raw),
-		})
+		call := eval.Target{Server: p.Server, Tool: p.Tool, Args: p.Arguments}
+		side.Calls = append(side.Calls, newCall(call, raw != nil && !policy.IsError(raw)))
 	}
 	return side
 }

@@ -30,20 +30,12 @@ type Agent struct {
 	Servers    []upstream.Server
 }
 
-// A Call is one call that was sent to a server.
-type Call struct {
-	Server string
-	Tool   string
-	Args   jsontext.Value
-
-	Done bool // the server answered with a result that is not an error
-}
-
 // An Answer is the result of one request.
 type Answer struct {
-	Call    *Call  // nil: the model's output holds no call of a tool
-	Result  []byte // JSON, or the error's text
-	Summary string // the model's summary of the result, unread
+	Call    *eval.Target // the call that was sent; nil: the model's output holds no call of a tool
+	Done    bool         // the server answered with a result that is not an error
+	Result  []byte       // JSON, or the error's text
+	Summary string       // the model's summary of the result, unread
 }
 
 // Answer makes the call that the model writes. An error means that no server listed tools, or that the model gave no plan; later
@@ -71,9 +63,9 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 		return Answer{}, nil
 	}
 
-	answer := Answer{Call: &Call{Server: to.server.Name, Tool: wanted.Tool, Args: jsontext.Value(wanted.Args)}}
-	answer.Result, answer.Call.Done = to.call(ctx, answer.Call)
-	if !answer.Call.Done {
+	answer := Answer{Call: &eval.Target{Server: to.server.Name, Tool: wanted.Tool, Args: jsontext.Value(wanted.Args)}}
+	answer.Result, answer.Done = to.call(ctx, answer.Call)
+	if !answer.Done {
 		return answer, nil
 	}
 	summary, err := a.Summarizer.Summarize(ctx, request, answer.Result)
@@ -101,7 +93,7 @@ func linkFor(links []*link, wanted eval.LooseCall) *link {
 }
 
 // call sends the call, and returns what is shown of the result, and whether it is one.
-func (l *link) call(ctx context.Context, c *Call) (shown []byte, done bool) {
+func (l *link) call(ctx context.Context, c *eval.Target) (shown []byte, done bool) {
 	got, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: c.Tool, Arguments: c.Args})
 	if err != nil {
 		return []byte(err.Error()), false

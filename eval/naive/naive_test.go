@@ -129,7 +129,7 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 			}
 			var call []string
 			if c := got.Call; c != nil {
-				call = []string{c.Server, c.Tool, string(c.Args), fmt.Sprint(c.Done)}
+				call = []string{c.Server, c.Tool, string(c.Args), fmt.Sprint(got.Done)}
 			}
 			if d := cmp.Diff(tt.call, call); d != "" {
 				t.Errorf("call (-want +got):\n%s", d)
@@ -171,7 +171,7 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &model{plan: plan(demo.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), summary: "said"}
 			got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: tt.servers}).Answer(t.Context(), "anything")
-			if err != nil || got.Call == nil || !got.Call.Done || got.Summary != "said" || !strings.Contains(m.typed, "Log Retention Policy") {
+			if err != nil || got.Call == nil || !got.Done || got.Summary != "said" || !strings.Contains(m.typed, "Log Retention Policy") {
 				t.Errorf("Answer() = %+v, %v; the model was shown %s", got, err, m.typed)
 			}
 		})

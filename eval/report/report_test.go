@@ -142,15 +142,3 @@ func TestListsAreCut(t *testing.T) {
 		})
 	}
 }
-
-// TestRegressionSuiteHasNoAttacks reads a result without attacks, as that of a user's own traces.
-func TestRegressionSuiteHasNoAttacks(t *testing.T) {
-	arm := attack.ArmSection{Arm: attack.Approvals, Needs: eval.NewShare(3, 3), Utility: eval.NewShare(3, 3)}
-	r := &attack.Result{Format: attack.Format, Arms: []attack.Arm{attack.Approvals}, Overall: attack.Section{Cases: 3, Tasks: 3, Arms: []attack.ArmSection{arm}}}
-	page := string(pageOf(t, folder(t, "own.json", resultFile(t, r))))
-	for _, want := range []string{"<td>none</td>", "100.0 % (3/3)"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-}
