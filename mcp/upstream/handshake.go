@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -138,7 +139,8 @@ func speaksStateless(failed *RPCError) bool {
 	if failed.Code != wire.UnsupportedVersion {
 		return false
 	}
-	supported, err := readTexts(wire.Member(failed.Data, "supported"))
+	var supported []string
+	err := json.Unmarshal(wire.Member(failed.Data, "supported"), &supported)
 	return err == nil && slices.Contains(supported, statelessProtocol)
 }
 
@@ -163,8 +165,8 @@ func readWelcome(result []byte) (s serverHello, err error) {
 	if err == nil && version != nil {
 		s.protocol, err = wire.Text(version)
 	}
-	if err == nil && versions != nil {
-		s.versions, err = readTexts(versions)
+	if err == nil && versions != nil && json.Unmarshal(versions, &s.versions) != nil {
+		err = errors.New("the supported versions are not a list of texts")
 	}
 	if len(s.capabilities) > maxCapabilities {
 		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
@@ -179,21 +181,6 @@ func readWelcome(result []byte) (s serverHello, err error) {
 		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)
 	}
 	return s, err
-}
-
-// readTexts reads an array of strings.
-func readTexts(value jsontext.Value) (out []string, err error) {
-	isArray := wire.Items(value, func(item jsontext.Value, _ int) {
-		s, notText := wire.Text(item)
-		if notText != nil {
-			err = notText
-		}
-		out = append(out, s)
-	})
-	if !isArray {
-		err = errNoArray
-	}
-	return out, err
 }
 
 // settle stores the result of the handshake in the link.

@@ -45,11 +45,6 @@ func newHTTPConn(l *Link) *httpConn {
 	return h
 }
 
-func (l *Link) openHTTP() *fault {
-	l.conn = newHTTPConn(l)
-	return nil
-}
-
 // settle builds the header that every request after the handshake has: it names the revision and the session.
 func (h *httpConn) settle() {
 	header := h.base.Clone()

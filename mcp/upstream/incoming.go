@@ -106,7 +106,8 @@ func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
 // restoreToken restarts the timeout of q and puts the caller's own token
 // back. It reports false for progress that the caller did not ask for.
 func restoreToken(m *wire.Message, q *query) bool {
-	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
+	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) ||
+		wire.Member(m.Params, "progress").Kind() != '0' {
 		return false
 	}
 	if q.clock != nil {
@@ -119,9 +120,6 @@ func restoreToken(m *wire.Message, q *query) bool {
 	m.Params = params
 	return err == nil
 }
-
-// isProgress reports whether the params of a progress notification have an amount.
-func isProgress(params jsontext.Value) bool { return wire.Member(params, "progress").Kind() == '0' }
 
 // owner returns the id of our request that a notification names, by its progress token or its subscription; 0 if it names none.
 func owner(m wire.Message) int64 {

@@ -68,13 +68,3 @@ func readError(doc []byte) (*RPCError, error) {
 	e.Message, err = wire.Text(message)
 	return e, err
 }
-
-var errNoArray = errors.New("it is not an array")
-
-// elements counts the elements of a JSON array.
-func elements(value jsontext.Value) (n int, err error) {
-	if !wire.Items(value, func(jsontext.Value, int) { n++ }) {
-		err = errNoArray
-	}
-	return n, err
-}

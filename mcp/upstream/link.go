@@ -207,7 +207,7 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 	case TypeSSE:
 		f = l.openSSE(ctx)
 	default:
-		f = l.openHTTP()
+		l.conn = newHTTPConn(l)
 	}
 	if f != nil {
 		return f

@@ -42,8 +42,8 @@ func readPage(page []byte) (next *string, tools int, err error) {
 	if list == nil {
 		return nil, 0, errors.New(`there is no "tools"`)
 	}
-	if tools, err = elements(list); err != nil {
-		return nil, 0, fmt.Errorf(`"tools": %w`, err)
+	if !wire.Items(list, func(jsontext.Value, int) { tools++ }) {
+		return nil, 0, errors.New(`"tools" is not an array`)
 	}
 	if wire.NonNull(cursor) != nil {
 		text, err := wire.Text(cursor)
