@@ -252,7 +252,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 				c.take(t, l, d, id)
 				return ports(r)
 			}
-			before := d.checkpoint()
+			before, calls := d.checkpoint(), 0
 			_, err = d.Resume(context.Background(), d.replayer(nil), id, w)
 			var refused *ledger.ClaimError
 			if !errors.As(err, &refused) || !errors.Is(err, ledger.ErrTaken) || len(s.World.Calls) != 0 {
@@ -260,6 +260,15 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 			}
 			if got := d.Request(id); got.Sent != "" || d.checkpoint() == before {
 				t.Errorf("the request is %+v", got)
+			}
+			if c.name == "taken-up" {
+				calls = 1
+				s.World.Listed = append(s.World.Listed, s.World.Listed[1])
+				_, err := l.Resume(context.Background(), d.replayer(nil), id, world(s))
+				check.NoError(t, err)
+			}
+			if len(s.World.Calls) != calls {
+				t.Errorf("the other process makes %d calls, want %d", len(s.World.Calls), calls)
 			}
 			d.sound()
 		})

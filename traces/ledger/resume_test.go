@@ -310,31 +310,6 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A process that is taken for gone and is not, calls nothing once another one has the run.
-func TestWhoLostTheRunCallsNothing(t *testing.T) {
-	d := newFixture(t)
-	id, s := d.approved(nil)
-	ctx := context.Background()
-	check.NoError(t, d.Claim(ctx, id))
-	liar, err := ledger.Open(context.Background(), believer{d.Store}, ledger.Options{Clock: d.Clock.Now})
-	check.NoError(t, err)
-	defer liar.Close()
-	w, mine := world(s), *s.World
-	w.Ports = func(*states.Run) *states.Live {
-		return &states.Live{Tools: listFirst{&mine, func() {
-			if err := liar.Claim(ctx, id); err != nil {
-				t.Errorf("Claim() = %v", err)
-			}
-		}}, Completer: &mine, Caller: &mine}
-	}
-	if _, err := d.Resume(ctx, d.replayer(nil), id, w); !errors.Is(err, ledger.ErrTaken) || len(mine.Calls) != 0 {
-		t.Errorf("Resume() = %v, %d calls", err, len(mine.Calls))
-	}
-	if _, err := liar.Resume(ctx, d.replayer(nil), id, world(s)); err != nil || len(s.World.Calls) != 1 {
-		t.Errorf("Resume() of the other = %v, %d calls", err, len(s.World.Calls))
-	}
-}
-
 // listFirst does something before tools are listed. Who is cut off then says so, as the command's servers do.
 type listFirst struct {
 	states.Lister

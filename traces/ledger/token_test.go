@@ -157,7 +157,6 @@ func TestCreateTokenRefuses(t *testing.T) {
 		{"name-in-a-wide-form", "ｂｏｂ", ledger.RoleAgent, "", `"bob"`},
 		{"name-decomposed", "Jose\u0301", ledger.RoleAgent, "", `"José"`},
 		{"name-of-a-local-user", "local:alice", ledger.RoleAgent, "", "operating system"},
-		{"name-of-a-local-user-in-capitals", "LOCAL:root", ledger.RoleAgent, "", "operating system"},
 		{"name-of-a-local-user-with-a-cyrillic-letter", "l\u043ecal:root", ledger.RoleAgent, "", "operating system"},
 		{"name-of-a-local-user-with-a-digit", "1oca1:root", ledger.RoleAgent, "", "operating system"},
 		{"name-of-a-local-user-with-a-ratio", "local\u2236root", ledger.RoleAgent, "", "operating system"},
