@@ -10,7 +10,7 @@ TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Failures|Holds)
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
-.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak fuzz docs vuln interop interop-tools dist packages release
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak fuzz docs vuln interop interop-tools dist debian-root packages release
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -118,11 +118,13 @@ docs: ## generate what is generated in docs, pictures too, and the golden files 
 dist: ## the packages of the commit that is checked out, in dist: archives, Debian packages, images, SBOMs, checksums; DISTFLAGS="-targets linux/amd64" builds for one system
 	cd packaging && $(GO) run . -out $(CURDIR)/dist $(DISTFLAGS)
 
-bin/debian: packaging/debian-root
+debian-root: bin/debian ## a Debian system with Node; DISTFLAGS="-debian $(CURDIR)/bin/debian" puts it into the image pgfsm-node (needs root, debootstrap, npm)
+
+bin/debian: packaging/debian-root packaging/node/package-lock.json
 	packaging/debian-root $@
 
-packages: bin/debian ## the packages for linux/amd64, installed and run by chroot (needs root, debootstrap, systemd)
-	$(MAKE) dist DISTFLAGS="-targets linux/amd64"
+packages: debian-root interop-tools ## the packages for linux/amd64, installed and run by chroot (needs root, debootstrap, npm, systemd)
+	$(MAKE) dist DISTFLAGS="-targets linux/amd64 -debian $(CURDIR)/bin/debian"
 	cd packaging && $(GO) vet . && $(GO) run $(STATICCHECK) . && PGFSM_DIST=$(CURDIR)/dist PGFSM_DEBIAN=$(CURDIR)/bin/debian $(GO) test -count 1 -v -timeout 40m .
 
 release: ## packages, and builds them a second time to compare both builds

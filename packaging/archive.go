@@ -14,16 +14,18 @@ import (
 	"time"
 )
 
-// An entry is a file or folder of a package.
+// An entry is a file, folder or symbolic link of a package.
 type entry struct {
 	path     string // with slashes, relative
 	mode     fs.FileMode
 	uid, gid int
-	content  []byte // of a file, unless source is set
-	source   string // a file with the content
+	link     string    // the target of a symbolic link
+	content  []byte    // of a file, unless source is set
+	source   string    // a file with the content
+	modified time.Time // times after the package's own, or none, are its own
 }
 
-// writeTar writes entries in the order of their paths.
+// writeTar writes entries in the order of their paths. No entry is younger than the commit.
 func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	to := tar.NewWriter(w)
@@ -39,11 +41,17 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 			Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, Size: int64(len(e.content)), ModTime: committed,
 			Typeflag: tar.TypeReg, Format: tar.FormatPAX,
 		}
+		if !e.modified.IsZero() && e.modified.Before(committed) {
+			h.ModTime = e.modified.Truncate(time.Second)
+		}
 		if e.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}
 		if e.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, e.path+"/"
+		}
+		if e.link != "" {
+			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
 		}
 		if err := to.WriteHeader(h); err != nil {
 			return err
@@ -57,7 +65,7 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 
 // archive writes the archive of a binary, a compressed tar file.
 func archive(out string, b *binary) error {
-	folder := b.name()
+	folder := b.name("pgfsm")
 	entries := []entry{
 		{path: path.Join(folder, filepath.Base(b.path)), mode: 0o755, source: b.path},
 		{path: path.Join(folder, "THIRD_PARTY_NOTICES"), mode: 0o644, content: b.notices},

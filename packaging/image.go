@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -17,11 +20,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the user of the image. No package of Debian has it.
+// user is the user of the images. No package of Debian has it.
 const user = 65532
 
-// image writes an image without a system: the binary, CA certificates, a configuration that denies everything, and a folder for the ledger.
-func image(out string, b *binary) error {
+// program returns what both images have: the binary, a configuration that denies everything, and a folder for the ledger.
+func program(b *binary) []entry {
 	entries := []entry{
 		{path: "var/lib/pgfsm", mode: fs.ModeDir | 0o700, uid: user, gid: user},
 		{path: "etc/pgfsm", mode: fs.ModeDir | 0o755},
@@ -33,7 +36,12 @@ func image(out string, b *binary) error {
 	for _, file := range []string{"pgfsm.yaml", "allowlist.json"} {
 		entries = append(entries, entry{path: "etc/pgfsm/" + file, mode: 0o644, source: filepath.Join(b.src, "packaging", "debian", file)})
 	}
-	entries = append(entries,
+	return entries
+}
+
+// scratchImage writes an image without a system: the program and CA certificates.
+func scratchImage(out string, b *binary) error {
+	entries := append(program(b),
 		entry{path: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		entry{path: "etc/passwd", mode: 0o644, content: []byte("root:x:0:0:root:/:/sbin/nologin\npgfsm:x:65532:65532:pgfsm:/var/lib/pgfsm:/sbin/nologin\n")},
 		entry{path: "etc/group", mode: 0o644, content: []byte("root:x:0:\npgfsm:x:65532:\n")},
@@ -42,7 +50,7 @@ func image(out string, b *binary) error {
 	for _, dir := range []string{"etc", "etc/ssl", "etc/ssl/certs", "usr", "usr/bin", "usr/share", "usr/share/doc", "var", "var/lib"} {
 		entries = append(entries, entry{path: dir, mode: fs.ModeDir | 0o755})
 	}
-	return writeImage(out, b, entries)
+	return writeImage(out, "pgfsm", b, entries)
 }
 
 // authorities are Mozilla's CA certificates, of the version of the module that go.mod names.
@@ -54,10 +62,47 @@ func authorities() []byte {
 	return all.Bytes()
 }
 
+// nodeImage writes an image with a Debian system and Node, for servers that pgfsm starts.
+func nodeImage(out string, b *binary, root string) error {
+	entries := program(b)
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		owner := info.Sys().(*syscall.Stat_t)
+		file := entry{path: name, mode: info.Mode(), uid: int(owner.Uid), gid: int(owner.Gid), source: path, modified: info.ModTime()}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			if file.link, err = os.Readlink(path); err != nil {
+				return err
+			}
+		case !info.Mode().IsRegular() && !info.IsDir():
+			return nil // devices
+		}
+		entries = append(entries, file) // without the bits that give a program another user's rights
+		if info.IsDir() && strings.Contains(" dev proc run sys tmp ", " "+name+" ") {
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return writeImage(out, "pgfsm-node", b, entries)
+}
+
 // writeImage writes an image of one layer as an OCI archive.
-func writeImage(out string, b *binary, entries []entry) error {
+func writeImage(out, product string, b *binary, entries []entry) error {
 	work := filepath.Dir(b.path)
-	files := filepath.Join(work, "pgfsm.layer.tar")
+	files := filepath.Join(work, product+".layer.tar")
 	if err := create(files, func(w io.Writer) error { return writeTar(w, entries, b.committed) }); err != nil {
 		return err
 	}
@@ -80,22 +125,22 @@ func writeImage(out string, b *binary, entries []entry) error {
 		User: "65532:65532", WorkingDir: "/var/lib/pgfsm", Entrypoint: []string{"/usr/bin/pgfsm"}, Cmd: []string{"serve", "-c", "/etc/pgfsm/pgfsm.yaml"},
 		Env:     []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/var/lib/pgfsm"},
 		Volumes: map[string]struct{}{"/var/lib/pgfsm": {}},
-		Labels: map[string]string{"org.opencontainers.image.title": "pgfsm", "org.opencontainers.image.version": b.version,
+		Labels: map[string]string{"org.opencontainers.image.title": product, "org.opencontainers.image.version": b.version,
 			"org.opencontainers.image.revision": b.revision, "org.opencontainers.image.licenses": "Apache-2.0"},
 	}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
-	folder := filepath.Join(work, "pgfsm.oci")
+	folder := filepath.Join(work, product+".oci")
 	written, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err == nil {
 		err = written.AppendImage(image, layout.WithPlatform(v1.Platform{OS: b.goos, Architecture: b.goarch}),
-			layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "pgfsm:" + b.version}))
+			layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": product + ":" + b.version}))
 	}
 	if err != nil {
 		return err
 	}
-	return ociArchive(filepath.Join(out, b.name()+".oci.tar"), folder, b)
+	return ociArchive(filepath.Join(out, b.name(product)+".oci.tar"), folder, b)
 }
 
 // ociArchive packs an image's folder.

@@ -1,7 +1,7 @@
 // Command packaging builds the packages of a release: archives, Debian packages, container images, SBOMs and checksums. It is a module of
 // its own, so that the gateway's module does not require what only packages need.
 //
-//	go run . -out ../dist [-targets linux/amd64,...] [-a]
+//	go run . -out ../dist [-targets linux/amd64,...] [-debian ROOT] [-a]
 //
 // It builds the commit that is checked out, in a clone.
 package main
@@ -34,9 +34,10 @@ const goFlags = "GOFLAGS=-trimpath -buildvcs=true -mod=readonly"
 func main() {
 	out := flag.String("out", "dist", "the `folder` of the packages; it is emptied first")
 	targets := flag.String("targets", allTargets, "what to build for: GOOS/GOARCH, with commas")
+	debian := flag.String("debian", "", "the root `folder` of a Debian system with Node, for the image pgfsm-node (linux/amd64)")
 	all := flag.Bool("a", false, "compile everything again, as go build -a does")
 	flag.Parse()
-	if err := release(*out, strings.Split(*targets, ","), *all); err != nil {
+	if err := release(*out, strings.Split(*targets, ","), *debian, *all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -54,7 +55,7 @@ type binary struct {
 }
 
 // release builds everything.
-func release(out string, targets []string, all bool) error {
+func release(out string, targets []string, debian string, all bool) error {
 	work, err := os.MkdirTemp("", "pgfsm-dist")
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func release(out string, targets []string, all bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
-		if err := packages(out, b); err != nil {
+		if err := packages(out, b, debian); err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
 	}
@@ -85,7 +86,7 @@ func release(out string, targets []string, all bool) error {
 }
 
 // packages makes all packages of one binary.
-func packages(out string, b *binary) error {
+func packages(out string, b *binary, debian string) error {
 	if err := archive(out, b); err != nil {
 		return err
 	}
@@ -98,7 +99,13 @@ func packages(out string, b *binary) error {
 	if err := deb(out, b); err != nil {
 		return err
 	}
-	return image(out, b)
+	if err := scratchImage(out, b); err != nil {
+		return err
+	}
+	if debian == "" || b.goarch != "amd64" {
+		return nil
+	}
+	return nodeImage(out, b, debian)
 }
 
 // build builds pgfsm.
@@ -138,8 +145,8 @@ func (b *binary) environment() []string {
 }
 
 // name is the name of a package without its ending.
-func (b *binary) name() string {
-	return "pgfsm_" + b.version + "_" + b.goos + "_" + b.goarch
+func (b *binary) name(product string) string {
+	return product + "_" + b.version + "_" + b.goos + "_" + b.goarch
 }
 
 // run runs a program in a folder and returns its standard output.
@@ -156,7 +163,7 @@ func run(dir string, env []string, name string, args ...string) ([]byte, error) 
 // sbom lists the modules of a binary, which its build information names.
 func sbom(out string, b *binary) error {
 	_, err := run(b.src, nil, "go", "run", cyclonedx, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", "v"+b.version,
-		"-output", filepath.Join(out, b.name()+".cdx.json"), b.path)
+		"-output", filepath.Join(out, b.name("pgfsm")+".cdx.json"), b.path)
 	return err
 }
 
@@ -168,7 +175,7 @@ func deb(out string, b *binary) error {
 	}
 	_, err := run(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version, "PGFSM_BINARY=" + b.path, "PGFSM_NOTICES=" + text,
 		fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.committed.Unix())},
-		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target", filepath.Join(out, b.name()+".deb"))
+		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target", filepath.Join(out, b.name("pgfsm")+".deb"))
 	return err
 }
 

@@ -17,14 +17,39 @@ import (
 
 const unit = "debian/pgfsm.service"
 
-// TestUnitIsHardened: systemd judges the unit from 0 (closed) to 10.
-func TestUnitIsHardened(t *testing.T) {
-	wanted(t)
+// exposure judges a unit as systemd does, from 0 (closed) to 10.
+func exposure(t *testing.T, unit string) float64 {
+	t.Helper()
 	text := output(t, "systemd-analyze", "security", "--offline=true", "--no-pager", unit)
 	_, line, found := strings.Cut(text, "Overall exposure level for pgfsm.service: ")
 	level, err := strconv.ParseFloat(strings.Fields(line + " none")[0], 64)
-	if !found || err != nil || level > 4 {
-		t.Errorf("exposure level %.1f, %v, want at most 4.0:\n%s", level, err, text)
+	if !found || err != nil {
+		t.Fatalf("no exposure level: %v\n%s", err, text)
+	}
+	return level
+}
+
+func TestUnitIsHardened(t *testing.T) {
+	wanted(t)
+	if level := exposure(t, unit); level > 4 {
+		t.Errorf("exposure level %.1f, want at most 4.0", level)
+	}
+}
+
+// TestUnitCanFail: a unit without the restrictions is exposed.
+func TestUnitCanFail(t *testing.T) {
+	wanted(t)
+	text, err := os.ReadFile(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, _, _ := bytes.Cut(text, []byte("NoNewPrivileges"))
+	open := filepath.Join(t.TempDir(), "pgfsm.service")
+	if err := os.WriteFile(open, start, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if level := exposure(t, open); level <= 4 {
+		t.Errorf("exposure level %.1f without restrictions, want more than 4.0", level)
 	}
 }
 
@@ -76,8 +101,8 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// TestImage: nothing but the program can be executed, and it runs without rights.
-func TestImage(t *testing.T) {
+// TestScratchImage: nothing but the program can be executed, and it runs without rights.
+func TestScratchImage(t *testing.T) {
 	wanted(t)
 	img := image(t, product(t, "pgfsm_*_linux_amd64.oci.tar"))
 	config, err := img.ConfigFile()
@@ -109,6 +134,58 @@ func TestImage(t *testing.T) {
 		t.Errorf("entry point %s", entry)
 	}
 	j.runs(t)
+}
+
+// TestNodeImage: pgfsm calls a tool of a server that it starts with Node. No program has the rights of its owner.
+func TestNodeImage(t *testing.T) {
+	wanted(t)
+	img := image(t, product(t, "pgfsm-node_*_linux_amd64.oci.tar"))
+	config, err := img.ConfigFile()
+	if err != nil || config.Config.User != "65532:65532" {
+		t.Errorf("it runs as %v, %v", config, err)
+	}
+	j := unpacked(t, img)
+	err = filepath.WalkDir(j.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.prints(t, "v24.", "/usr/local/bin/node", "--version")
+	j.prints(t, "11.", "/usr/local/bin/npx", "--version")
+	j.runs(t)
+
+	modules := filepath.Join(j.root, "srv", "node_modules")
+	if err := os.MkdirAll(modules, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "cp", "-a", "../interop/node_modules/.", modules)
+	write(t, j.root, "etc/pgfsm/pgfsm.yaml", `version: 1
+servers:
+  memory:
+    type: stdio
+    command: node
+    args: [/srv/node_modules/@modelcontextprotocol/server-memory/dist/index.js]
+    env: {MEMORY_FILE_PATH: /var/lib/pgfsm/memory.json}
+allowlist: allowlist.json
+ledger: sqlite:/var/lib/pgfsm/pgfsm.db
+`)
+	write(t, j.root, "etc/pgfsm/allowlist.json", `{"memory": ["create_entities"]}`)
+	out, err := j.command(within(t), "/usr/bin/pgfsm", "call", "-c", "/etc/pgfsm/pgfsm.yaml", "memory", "create_entities",
+		`{"entities": [{"name": "pgfsm", "entityType": "gateway", "observations": ["runs Node"]}]}`).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(j.root, "var/lib/pgfsm/memory.json")); !strings.Contains(string(text), "runs Node") {
+		t.Errorf("the server wrote %q, %v", text, err)
+	}
 }
 
 // TestArchive: root owns the files, the binary runs, and the checksums are those of the files.
