@@ -21,16 +21,13 @@ type connection struct {
 	session   atomic.Pointer[session.Session] // nil until the client initializes
 	requests  session.InFlight                // requests without a session
 
-	running sync.WaitGroup // requests under way
-	closing chan struct{}  // closed by shutdown: ends subscriptions
-
 	mu    sync.Mutex // guards what follows, and each write
 	write func(message []byte) error
 	err   error // first error of write
 }
 
 func newConnection(ctx context.Context, f *Front, from session.Identity, write func([]byte) error) *connection {
-	c := &connection{front: f, from: from, write: write, closing: make(chan struct{})}
+	c := &connection{front: f, from: from, write: write}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -94,7 +91,7 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 		return nil
 	}
 
-	ctx, finish, refused := c.front.begin(c.ctx, q, requests, c.closing, func() bool { return true })
+	ctx, finish, refused := c.front.begin(c.ctx, q, requests, func() bool { return true })
 	if refused != nil {
 		done()
 		return refused
@@ -107,7 +104,7 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 	if q.Method == methodInitialize { // the messages behind it belong to the new session
 		serve()
 	} else {
-		c.running.Go(serve)
+		go serve()
 	}
 	return nil
 }

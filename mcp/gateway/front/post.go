@@ -62,21 +62,21 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 		if !q.Request() {
 			return ctx, func() {}, nil
 		}
-		return x.front.begin(ctx, q, nil, nil, x.stillAuthenticated)
+		return x.front.begin(ctx, q, nil, x.stillAuthenticated)
 	}
 	if !q.Request() {
 		cancelRequest(q, &s.Requests)
 		return ctx, func() {}, nil
 	}
 	s.Touch()
-	ctx, end, refused := x.front.begin(s.Context, q, &s.Requests, nil, x.stillAuthenticated)
+	ctx, end, refused := x.front.begin(s.Context, q, &s.Requests, x.stillAuthenticated)
 	return ctx, func() { s.Touch(); end() }, refused
 }
 
 // begin registers a request as under way until finish is called. It counts among all requests, and
 // among those of its session or connection, if it has one. A subscription, which would never end by
-// itself, is cancelled when the gateway stops, closing is closed or valid reports false.
-func (f *Front) begin(ctx context.Context, q *session.Request, requests *session.InFlight, closing <-chan struct{},
+// itself, is cancelled when the gateway stops or valid reports false.
+func (f *Front) begin(ctx context.Context, q *session.Request, requests *session.InFlight,
 	valid func() bool) (_ context.Context, finish func(), refused *refusal) {
 	if err := f.table.Requests.Enter(q.From); err != nil {
 		return nil, nil, refusalOf(err)
@@ -91,7 +91,7 @@ func (f *Front) begin(ctx context.Context, q *session.Request, requests *session
 		}
 	}
 	if q.Method == methodListen {
-		go f.watchSubscription(ctx, cancel, closing, valid)
+		go f.watchSubscription(ctx, cancel, valid)
 	}
 	return ctx, func() {
 		cancel()
@@ -102,16 +102,14 @@ func (f *Front) begin(ctx context.Context, q *session.Request, requests *session
 	}, nil
 }
 
-// watchSubscription cancels a subscription when the gateway stops, closing is closed or valid reports false.
-func (f *Front) watchSubscription(ctx context.Context, cancel context.CancelFunc, closing <-chan struct{}, valid func() bool) {
+// watchSubscription cancels a subscription when the gateway stops or valid reports false.
+func (f *Front) watchSubscription(ctx context.Context, cancel context.CancelFunc, valid func() bool) {
 	defer cancel()
 	ticker := time.NewTicker(f.timeouts.keepAlive)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-f.table.Requests.Stopping():
-			return
-		case <-closing:
 			return
 		case <-ctx.Done():
 			return

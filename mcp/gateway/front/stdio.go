@@ -13,7 +13,8 @@ import (
 )
 
 // ServeStdio serves one client with all servers. It reads the client's messages from in, one a line, and writes answers to out. It returns
-// when in ends or ctx is done, after the requests under way were answered or their time was over. The error is any other cause of the end.
+// when in ends or ctx is done, after the requests under way were answered or their time was over. Then the front serves no one any more. The
+// error is any other cause of the end.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, client session.Identity) error {
 	c := newConnection(context.WithoutCancel(ctx), f, client, func(message []byte) error {
 		_, err := out.Write(appendLine(nil, message))
@@ -43,27 +44,14 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 	}
 }
 
-// shutdown waits for the requests under way for a limited time, and ends the others with the session. It does not wait for a client that
-// does not read its answers.
+// shutdown drains the front, and then waits for the requests that were cut off. It does not wait for a client that does not read its answers.
 func (c *connection) shutdown() {
-	idle := make(chan struct{})
-	go func() {
-		defer close(idle)
-		c.running.Wait()
-	}()
-	close(c.closing)
-	select {
-	case <-idle:
-	case <-c.ctx.Done():
-	case <-time.After(c.front.timeouts.shutdown):
-	}
-
+	within, cancel := context.WithTimeout(c.ctx, c.front.timeouts.shutdown)
+	defer cancel()
+	_ = c.front.Drain(within) // the client has no answer to what was cut off
 	c.cancel()
-	if s := c.session.Load(); s != nil {
-		s.End()
-	}
 	select {
-	case <-idle:
+	case <-c.front.table.Requests.Stop():
 	case <-time.After(c.front.timeouts.shutdown):
 	}
 }

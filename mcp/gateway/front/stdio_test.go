@@ -100,7 +100,6 @@ func TestStdio(t *testing.T) {
 
 func TestStdioReadsStrictly(t *testing.T) {
 	const limit = 200
-	g, _ := scripted(t, func(o *setup) { o.Limits.BodyBytes = limit })
 	padded := func(n int) string {
 		front, back := `{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"`, `"}}`
 		return front + strings.Repeat("y", n-len(front)-len(back)) + back
@@ -117,6 +116,7 @@ func TestStdioReadsStrictly(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			g, _ := scripted(t, func(o *setup) { o.Limits.BodyBytes = limit })
 			child := startChild(t, g)
 			child.say(c.say)
 			if line, err := child.out.ReadString('\n'); !strings.HasPrefix(line, c.want) {
