@@ -304,10 +304,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 		}
 		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.timestamp(), &e, &q) })
 	})
-	if ctx.Err() != nil {
-		return nil // the user ended it
-	}
-	return err
+	return unlessEnded(ctx, err)
 }
 
 // printWatched prints one event in one line.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -85,7 +84,7 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string)
 	if o.open {
 		return o.openBrowser(ctx, l, link, secret)
 	}
-	return o.print(cli.Document("url", link, "name", who.Name), func(out io.Writer, _ ink) { fmt.Fprintln(out, link) })
+	return o.print(cli.Document("url", link, "name", who.Name), line("%s\n", link))
 }
 
 // openBrowser opens a file that leads to the link, because other users of the machine can read the arguments of a program.
@@ -113,10 +112,7 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 		}
 		return false, err
 	})
-	if ctx.Err() != nil {
-		return nil // the user ended it
-	}
-	return err
+	return unlessEnded(ctx, err)
 }
 
 // opener returns the command that opens a file in the browser.

@@ -52,6 +52,19 @@ func (f *ledgerFlags) command(use string, args cobra.PositionalArgs, purpose sto
 	}}
 }
 
+// managing makes a command that opens the ledger for a purpose, and calls do with the [openedLedger.manager].
+func (f *ledgerFlags) managing(use string, args cobra.PositionalArgs, purpose stores.Purpose,
+	do func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error,
+) *cobra.Command {
+	return f.command(use, args, purpose, func(ctx context.Context, o *openedLedger, args []string) error {
+		by, err := o.manager(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, o, by, args)
+	})
+}
+
 // viewer makes a command that calls do with a consistent snapshot of the ledger.
 func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error,

@@ -18,7 +18,6 @@ import (
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
-	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/stores"
@@ -249,11 +248,7 @@ func newLedgerKey(f *ledgerFlags) *cobra.Command {
 
 func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 	var out string
-	cmd := f.command("new -o FILE", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, _ []string) error {
-		by, err := o.manager(ctx)
-		if err != nil {
-			return err
-		}
+	cmd := f.managing("new -o FILE", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
 		origin, err := o.Origin(ctx)
 		if err != nil {
 			return err
@@ -269,7 +264,7 @@ func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 		if err := o.AddKey(ctx, by, vkey); err != nil {
 			return errors.Join(err, os.Remove(out))
 		}
-		return f.print(cli.Document("key", vkey), func(out io.Writer, _ ink) { fmt.Fprintln(out, vkey) })
+		return f.print(cli.Document("key", vkey), line("%s\n", vkey))
 	})
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
 	cli.MustFlags(cmd, "output")
@@ -298,16 +293,10 @@ func newLedgerKeyList(f *ledgerFlags) *cobra.Command {
 }
 
 func newLedgerKeyRemove(f *ledgerFlags) *cobra.Command {
-	return f.command("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, args []string) error {
-		by, err := o.manager(ctx)
-		if err != nil {
-			return err
-		}
+	return f.managing("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
 		if err := o.RemoveKey(ctx, by, args[0]); err != nil {
 			return err
 		}
-		return f.print(cli.Document("key", args[0]), func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, "The key %s is removed.\n", visible.Text(args[0]))
-		})
+		return f.print(cli.Document("key", args[0]), line("The key %s is removed.\n", args[0]))
 	})
 }

@@ -218,10 +218,7 @@ func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) err
 		}
 		return f.printEvent(&e)
 	})
-	if ctx.Err() != nil {
-		return nil // the user ended it
-	}
-	return err
+	return unlessEnded(ctx, err)
 }
 
 func (f *ledgerFlags) printEvent(e *ledger.Event) error {

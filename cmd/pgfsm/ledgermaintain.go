@@ -13,7 +13,6 @@ import (
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
-	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/postgres"
@@ -131,11 +130,7 @@ func (o *openedLedger) export(ctx context.Context, since string, follow bool) er
 
 func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 	var before string
-	cmd := f.command("prune --before TIME", cobra.NoArgs, stores.ToChange, func(ctx context.Context, o *openedLedger, _ []string) error {
-		by, err := o.manager(ctx)
-		if err != nil {
-			return err
-		}
+	cmd := f.managing("prune --before TIME", cobra.NoArgs, stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
 		done, err := o.Prune(ctx, before, by)
 		if err != nil {
 			return err
@@ -166,13 +161,13 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 
 func newLedgerCopy(f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), RunE: func(cmd *cobra.Command, args []string) error {
-		const line = "The log goes on in %s, with %d entries. Name this ledger in the configuration of every gateway.\n"
-		return f.move(cmd.Context(), args[0], args[1], line, ledger.Copy)
+		const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
+		return f.move(cmd.Context(), args[0], args[1], text, ledger.Copy)
 	}}
 }
 
 // move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the state of the second.
-func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
+func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
 	both := [2]openedLedger{{w: f.w}, {w: f.w}}
@@ -205,9 +200,7 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, line string,
 		if err != nil {
 			return err
 		}
-		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, line, visible.Text(stores.Name(to)), now.Size)
-		})
+		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), line(text, stores.Name(to), now.Size))
 	})
 }
 
@@ -235,8 +228,8 @@ func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 			origin = "pgfsm-log-" + rand.Text()
 		}
 
-		const line = "A new log begins in %s, with %d entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
-		return f.move(cmd.Context(), from, args[0], line, func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
+		const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
+		return f.move(cmd.Context(), from, args[0], text, func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
 			return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
 		})
 	}}

@@ -39,14 +39,8 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	nested := strings.Repeat("[", 1<<18) + strings.Repeat("]", 1<<18)
 	bad := map[string]string{
 		"trace_deep.json":                strings.Repeat("[", 1<<20),
-		"trace_deep_object.json":         strings.Repeat(`{"a":`, 1<<20),
 		"trace_deep_inside.json":         strings.Replace(string(good), `"request":{`, `"request":{"x":`+nested+`,`, 1),
-		"trace_list.json":                "[]",
-		"trace_null.json":                "null",
-		"trace_number.json":              strings.Repeat("9", 1<<20),
 		"trace_twice.json":               strings.Replace(string(good), `{"`, `{"format":"pgfsm.trace/v1","format":"pgfsm.trace/v1","`, 1),
-		"trace_more.json":                strings.Replace(string(good), `"steps":[`, `"more":1,"steps":[`, 1),
-		"trace_text_behind.json":         string(good) + "{}",
 		"trace_not_utf8.json":            strings.Replace(string(good), "policy-002", "policy-\xff\xfe", 1),
 		"trace_\x1b[31m\u202eshown.json": "{}",
 	}

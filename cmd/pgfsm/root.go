@@ -56,6 +56,14 @@ func checkFirst(cmd *cobra.Command, check func() error) {
 	}
 }
 
+// unlessEnded returns err, or nil if the user has ended the command.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // notEmpty refuses flags with an empty value, for example from an unset shell variable.
 func notEmpty(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {

@@ -125,6 +125,14 @@ func screen(name string, data any) func(out io.Writer, k ink) {
 	}
 }
 
+// line returns a function that prints one text, with its values escaped.
+func line(format string, values ...any) func(io.Writer, ink) {
+	for i, v := range values {
+		values[i] = visible.Text(fmt.Sprint(v))
+	}
+	return func(out io.Writer, _ ink) { fmt.Fprintf(out, format, values...) }
+}
+
 // count writes a number of things, of one kind or in the plural. Without a plural, it adds an s.
 func count(n any, one string, many ...string) string {
 	if number := fmt.Sprint(n); number != "1" {

@@ -34,12 +34,8 @@ const defaultTokenLife = "90d"
 
 func newTokenCreate(f *ledgerFlags) *cobra.Command {
 	var role, name, life string
-	cmd := f.command("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, _ []string) error {
+	cmd := f.managing("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
 		expires, err := ledger.ParseExpiry(life, o.store.Now())
-		if err != nil {
-			return err
-		}
-		by, err := o.manager(ctx)
 		if err != nil {
 			return err
 		}
@@ -98,21 +94,15 @@ func newTokenList(f *ledgerFlags) *cobra.Command {
 }
 
 func newTokenRevoke(f *ledgerFlags) *cobra.Command {
-	return f.command("revoke ID", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, args []string) error {
+	return f.managing("revoke ID", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
 		if strings.HasPrefix(args[0], "pgfsm_") {
 			return errors.New("that is a whole token; name its ID alone, the part between the underscores, and keep the rest secret")
-		}
-		by, err := o.manager(ctx)
-		if err != nil {
-			return err
 		}
 		t, err := o.RevokeToken(ctx, by, args[0])
 		if err != nil {
 			return err
 		}
-		return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)), func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, "The token %s of %s (%s) is revoked.\n", visible.Text(t.ID), visible.Text(t.Name), visible.Text(t.Role))
-		})
+		return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)), line("The token %s of %s (%s) is revoked.\n", t.ID, t.Name, t.Role))
 	})
 }
 
@@ -124,11 +114,11 @@ func newIdentity(w world) *cobra.Command {
 }
 
 func newIdentityBlock(f *ledgerFlags) *cobra.Command {
-	return f.command("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite, func(ctx context.Context, o *openedLedger, args []string) error {
+	return f.managing("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
 		if err := knownIssuer(o.loaded, args[0]); err != nil {
 			return err
 		}
-		return f.changeSubject(ctx, o, args, "blocked", o.BlockIdentity)
+		return f.changeSubject(ctx, by, args, "blocked", o.BlockIdentity)
 	})
 }
 
@@ -149,26 +139,20 @@ func knownIssuer(c *config.Loaded, issuer string) error {
 }
 
 func newIdentityUnblock(f *ledgerFlags) *cobra.Command {
-	return f.command("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange, func(ctx context.Context, o *openedLedger, args []string) error {
-		return f.changeSubject(ctx, o, args, "unblocked", o.UnblockIdentity)
+	return f.managing("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+		return f.changeSubject(ctx, by, args, "unblocked", o.UnblockIdentity)
 	})
 }
 
 // changeSubject changes a subject and prints the change.
-func (f *ledgerFlags) changeSubject(ctx context.Context, o *openedLedger, args []string, what string,
+func (f *ledgerFlags) changeSubject(ctx context.Context, by ledger.Caller, args []string, what string,
 	change func(ctx context.Context, by ledger.Caller, issuer, subject string) error,
 ) error {
-	by, err := o.manager(ctx)
-	if err != nil {
-		return err
-	}
 	if err := change(ctx, by, args[0], args[1]); err != nil {
 		return err
 	}
 	name := policy.SubjectName(args[0], args[1])
-	return f.print(cli.Document("change", what, "name", name), func(out io.Writer, _ ink) {
-		fmt.Fprintf(out, "%s is %s.\n", visible.Text(name), what)
-	})
+	return f.print(cli.Document("change", what, "name", name), line("%s is %s.\n", name, what))
 }
 
 // newIdentityList needs no token: a user who can read the file can read the rows.
@@ -233,7 +217,7 @@ func newLogin(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.print(o.json, cli.Document("token", token), cli.ExitYes, func(out io.Writer, _ ink) { fmt.Fprintln(out, token) })
+			return w.print(o.json, cli.Document("token", token), cli.ExitYes, line("%s\n", token))
 		},
 	}
 	o.register(cmd)

@@ -43,7 +43,6 @@ func TestReplicas(t *testing.T) {
 	}
 	machine(t)
 	o := newOffice(t)
-	o.idle()
 	o.compare("no standby")
 	o.takeOver()
 	o.cluster.Standby(t, o.cluster.Address())
@@ -157,20 +156,6 @@ func (o *office) databaseTime() (sum time.Duration) {
 	}
 	return sum
 }
-
-// idle prints what replicas without sessions cost.
-func (o *office) idle() {
-	const wait = 10 * time.Second
-	p := o.some(len(o.replicas))
-	gateways, database := p.cpu()
-	time.Sleep(wait)
-	g, d := p.cpu()
-	fmt.Printf("\n%d idle replicas, each second: %.1f ms of processor time for each, and %.1f ms of the database for all\n", len(o.replicas),
-		millisEach(g-gateways, wait)/float64(len(o.replicas)), millisEach(d-database, wait))
-}
-
-// millisEach is how many milliseconds of a time were used in each second.
-func millisEach(used, of time.Duration) float64 { return 1000 * used.Seconds() / of.Seconds() }
 
 // takeOver kills a replica whose calls are under way. It prints when the others have ended its runs, and how long calls of another session took.
 func (o *office) takeOver() {
