@@ -23,6 +23,9 @@ func (s *Sender) Set(clock func() time.Time, every, timeout time.Duration) {
 	s.clock, s.every, s.client.Timeout = clock, every, timeout
 }
 
+// Kinds returns the kinds of message.
+func Kinds() []string { return []string{Requested, Reminder, Decided} }
+
 // Sign signs with a secret.
 func Sign(secret, id string, at int64, body []byte) (string, error) {
 	to, err := newReceiver(Hook{URL: "https://example.com", Secret: secret})

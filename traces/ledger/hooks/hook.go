@@ -18,9 +18,6 @@ const (
 	Decided   = "decided"   // approvers decided about a held call, or it expired
 )
 
-// Kinds returns the kinds of message.
-func Kinds() []string { return []string{Requested, Reminder, Decided} }
-
 // A Hook is a receiver of web hooks, as configured. Package config has checked its URL and its kinds of message.
 type Hook struct {
 	URL    string
