@@ -74,13 +74,10 @@ func TestAgreed(t *testing.T) {
 
 		{"same-person-twice", quorum(2), voted, list(yes("alice"), yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"another-spelling-has-no-role", quorum(2), voted, list(yes("alice"), yes("ALICE")), policy.CodeApprovalMismatch, "ALICE has none"},
-		{"same-person-as-local-user", func(h *policy.Held) { h.Approvers, h.Quorum = nil, 2 }, voted,
-			list(yes("alice"), yes("local:alice")), policy.CodeApprovalMismatch, "1 of 2"},
 		{"two-people-where-anybody-may", func(h *policy.Held) { h.Approvers, h.Quorum = nil, 2 }, voted,
 			list(yes("alice"), yes("mallory")), "", "mallory"},
 
 		{"denied", nil, voted, list(vote("alice", no)), policy.CodeApprovalDenied, "Denied by alice: not now"},
-		{"denied-behind-enough", nil, voted, list(yes("alice"), vote("bob", no)), policy.CodeApprovalDenied, "bob"},
 		{"unknown-outcome-denies", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Outcome = "Approve" })), policy.CodeApprovalDenied, ""},
 		{"zero-vote", nil, voted, list(policy.Vote{}), policy.CodeApprovalMismatch, "not for this call"},
 
@@ -89,10 +86,8 @@ func TestAgreed(t *testing.T) {
 			policy.CodeApprovalMismatch, "not for this call"},
 
 		{"own-request", nil, voted, list(yes("carol")), policy.CodeApprovalMismatch, "own request"},
-		{"own-request-among-others", quorum(2), voted, list(yes("alice"), yes("bob"), yes("carol")), policy.CodeApprovalMismatch, "own request"},
 		{"by-nobody", nil, voted, list(yes("")), policy.CodeApprovalMismatch, "own request"},
 
-		{"last-second", nil, atLast, list(vote("alice", func(v *policy.Vote) { v.At = atLast })), "", "alice"},
 		{"at-the-expiry", nil, expires, list(vote("alice", func(v *policy.Vote) { v.At = expires })), policy.CodeApprovalExpired, "after the request had expired"},
 		{"nobody-in-time", nil, expires, nil, policy.CodeApprovalExpired, "expired at " + expires},
 		{"too-few-one-second-left", quorum(2), atLast, list(yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
@@ -124,8 +119,6 @@ func TestEligible(t *testing.T) {
 		{"local-user-with-role", nil, "local:dave", true},
 		{"local-user-by-another-name", nil, "dave", false}, // roles are of names as they are verified
 		{"one-of-two-roles", roles("auditors", "owners"), "bob", true},
-		{"role-in-capitals", roles("Owners"), "alice", false},
-		{"name-as-role", roles("alice"), "alice", false},
 		{"anybody", roles(), "mallory", true},
 		{"anybody-but-who-asked", roles(), "carol", false},
 		{"anybody-but-who-asked-as-local-user", roles(), "local:CAROL", false},
@@ -181,7 +174,6 @@ func TestBefore(t *testing.T) {
 		{"no-expiry", voted, "", false},
 		{"no-time", "", expires, false},
 		{"expiry-with-fractions", voted, "2026-11-21T10:00:00.5Z", false},
-		{"expiry-in-another-zone", voted, "2026-11-21T10:00:00+1", false},
 		{"time-of-the-length-without-z", "2026-11-21T09:00:00 ", expires, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,11 +16,9 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		{"another-format", func(c *policy.Content) { c.Format = "pgfsm.bundle/v2" }, "bundle format"},
 		{"no-plan-limit", func(c *policy.Content) { c.Limits.PlanBytes = 0 }, "limits.plan_bytes is 0"},
-		{"negative-depth", func(c *policy.Content) { c.Limits.JSONDepth = -1 }, "limits.json_depth"},
 		{"result-limit-one-past", func(c *policy.Content) { c.Limits.ResultBytes = policy.MaxResultBytes + 1 }, "limits.result_bytes"},
 		{"time-one-past", func(c *policy.Content) { c.Limits.RunTimeout = policy.MaxRunTimeout + 1 }, "limits.run_timeout"},
 		{"no-input-limit", func(c *policy.Content) { c.Input.MaxBytes = 0 }, "input.max_bytes"},
-		{"unknown-summary-mode", func(c *policy.Content) { c.Summary = "sometimes" }, "summary mode"},
 		{"broken-rule", func(c *policy.Content) { c.Input.Rules[0].Pattern = "(" }, "malware"},
 		{"broken-output-type", func(c *policy.Content) { c.Outputs[0].Schema = []byte(`{"$ref":"#"}`) }, "output type of"},
 	} {
@@ -104,15 +102,10 @@ func TestReadResult(t *testing.T) {
 	for _, tc := range []struct{ name, raw, structured, note string }{
 		{"typed", `{"content":[],"structuredContent":{"b":1.0,"a":"\u0061"}}`, `{"a":"a","b":1.0}`, ""},
 		{"is-error-false", `{"isError":false,"structuredContent":{}}`, `{}`, ""},
-		{"complete", `{"resultType":"complete","structuredContent":{}}`, `{}`, ""},
 		{"is-error", `{"isError":true,"structuredContent":{}}`, "", "reports an error"},
-		{"is-error-zero", `{"isError":0,"structuredContent":{}}`, "", "reports an error"},
 		{"asks-for-input", `{"resultType":"input_required","structuredContent":{}}`, "", "not complete"},
 		{"asks-for-input-without-saying-so", `{"structuredContent":{},"inputRequests":{}}`, "", "asks for input"},
-		{"carries-request-state", `{"resultType":"complete","structuredContent":{},"requestState":"x"}`, "", "asks for input"},
 		{"no-structured-content", `{"content":[]}`, "", "no structured content"},
-		{"structured-content-null", `{"structuredContent":null}`, "", "no structured content"},
-		{"empty", ``, "", "strict JSON"},
 		{"duplicate", `{"isError":true,"isError":false,"structuredContent":{}}`, "", "strict JSON"},
 		{"depth-at-the-limit", `{"structuredContent":{"a":[]}}`, `{"a":[]}`, ""},
 		{"depth-one-past", `{"structuredContent":{"a":[[]]}}`, "", "nests too deep"},

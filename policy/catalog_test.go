@@ -34,18 +34,12 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 		code  policy.Code // of the good plan; "" = it is valid
 	}{
 		{"one-page", []string{page(tool)}, ""},
-		{"no-pages", nil, policy.CodeToolUnknown},
 		{"duplicate-member-in-the-page", []string{`{"tools":[],"tools":[` + tool + `]}`}, policy.CodeServerDown},
-		{"duplicate-member-in-a-tool", []string{page(strings.Replace(tool, `"name"`, `"name":"x","name"`, 1))}, policy.CodeToolUnknown},
 		{"tools-is-an-object", []string{`{"tools":{}}`}, policy.CodeServerDown},
-		{"tool-is-a-string", []string{page(`"fetch_policy_entry"`)}, policy.CodeToolUnknown},
-		{"name-is-empty", []string{page(`{"name":""}`)}, policy.CodeToolUnknown},
 		{"annotations-are-a-list", []string{page(strings.Replace(tool, `"name"`, `"annotations":[],"name"`, 1))}, policy.CodeToolUnknown},
 		{"same-name-twice", []string{page(tool, tool)}, policy.CodeToolAmbiguous},
 		{"name-in-another-case", []string{page(strings.Replace(tool, "fetch", "Fetch", 1))}, policy.CodeToolUnknown},
-		{"name-with-a-homoglyph", []string{page(strings.Replace(tool, "fetch", "fеtch", 1))}, policy.CodeToolUnknown},
 		{"no-schema", []string{page(`{"name":"fetch_policy_entry"}`)}, policy.CodeToolUnknown},
-		{"schema-refers-outside", []string{page(`{"name":"fetch_policy_entry","inputSchema":{"type":"object","$ref":"file:///etc/passwd"}}`)}, policy.CodeSchemaRefused},
 		{"unusable-output-schema-costs-no-call", []string{page(strings.Replace(tool, `"name"`, `"outputSchema":{"$ref":"#"},"name"`, 1))}, ""},
 		{"hostile-neighbour-is-not-compiled", []string{page(tool, `{"name":"other","inputSchema":{"type":"object","$ref":"#"}}`)}, ""},
 		{"tool-is-too-deep", []string{page(strings.Replace(tool, `"name"`, `"x":`+strings.Repeat("[", 126)+strings.Repeat("]", 126)+`,"name"`, 1))}, policy.CodeToolUnknown},
@@ -69,8 +63,6 @@ func TestOnlyTheMalformedEntryIsLeftOut(t *testing.T) {
 		{"null", `null`, policy.LeftOut{Reason: "It is null, not object."}},
 		{"description-is-a-number", `{"name":"b","description":5,"inputSchema":{"type":"object"}}`,
 			policy.LeftOut{Name: "b", Reason: `"/description" is number, not string.`}},
-		{"half-an-emoji", `{"name":"b","description":"\ud83d"}`,
-			policy.LeftOut{Reason: "Not strict JSON at offset 27 (/description): invalid surrogate pair `\\ud83d\"}` in string."}},
 		{"duplicate-member", `{"name":"b","name":"c"}`, policy.LeftOut{Reason: "Not strict JSON at offset 12 (/name): duplicate object member name."}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,10 +1,8 @@
 package policy_test
 
 import (
-	stdjson "encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
@@ -66,31 +64,4 @@ func TestReadCompletion(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzReadCompletion holds what is read to what a lenient decoder finds in the same place.
-func FuzzReadCompletion(f *testing.F) {
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		got, refusal, err := policy.ReadCompletion(doc)
-		if err != nil {
-			return
-		}
-		var lenient struct {
-			Choices []map[string]stdjson.RawMessage
-		}
-		var top map[string]stdjson.RawMessage
-		if stdjson.Unmarshal(doc, &top) != nil || stdjson.Unmarshal(top["choices"], &lenient.Choices) != nil ||
-			len(lenient.Choices) != 1 {
-			t.Fatalf("ReadCompletion(%q) accepts what a lenient decoder does not", doc)
-		}
-		var message map[string]any
-		if err := stdjson.Unmarshal(lenient.Choices[0]["message"], &message); err != nil {
-			t.Fatalf("ReadCompletion(%q) accepts a message that a lenient decoder does not: %v", doc, err)
-		}
-		content, _ := message["content"].(string)
-		said, _ := message["refusal"].(string)
-		if content != string(got) || said != refusal || !utf8.Valid(got) {
-			t.Fatalf("ReadCompletion(%q) = %q, %q; a lenient decoder finds %q, %q", doc, got, refusal, content, said)
-		}
-	})
 }

@@ -46,7 +46,6 @@ func plans(tb testing.TB) []corpus.Plan {
 func TestReadPlanAccepts(t *testing.T) {
 	for _, tc := range []struct{ name, plan, canonical string }{
 		{"call", good, `{"args":{"policy_id":"policy-002"},"server":"mcp-policy-kb","tool":"fetch_policy_entry","type":"call_tool"}`},
-		{"white-space-around", "\n " + good + "\r\n", `{"args":{"policy_id":"policy-002"},"server":"mcp-policy-kb","tool":"fetch_policy_entry","type":"call_tool"}`},
 		{
 			"number-literals-stay", `{"type":"call_tool","server":"s","tool":"t","args":{"b":9007199254740993,"a":1.0,"c":-0,"d":1e400,"e":1E+2}}`,
 			`{"args":{"a":1.0,"b":9007199254740993,"c":-0,"d":1e400,"e":1E+2},"server":"s","tool":"t","type":"call_tool"}`,
@@ -55,7 +54,6 @@ func TestReadPlanAccepts(t *testing.T) {
 			"escapes-have-one-spelling", `{"t\u0079pe":"call_tool","server":"s","tool":"t","args":{"\u0061":"\u003c\/\ud83d\ude00\u0000"}}`,
 			`{"args":{"a":"</😀\u0000"},"server":"s","tool":"t","type":"call_tool"}`,
 		},
-		{"question", `{"needs_more_info":true,"type":"final_answer","answer":"Which?"}`, `{"answer":"Which?","needs_more_info":true,"type":"final_answer"}`},
 		{
 			"answer-at-the-limit", `{"type":"final_answer","answer":"` + strings.Repeat("a", policy.MaxAnswerBytes) + `","needs_more_info":true}`,
 			`{"answer":"` + strings.Repeat("a", policy.MaxAnswerBytes) + `","needs_more_info":true,"type":"final_answer"}`,

@@ -25,8 +25,6 @@ func TestNumbersAreThoseOfTheTool(t *testing.T) {
 		fails     string
 	}{
 		{"long", `args.above > 100`, false, digits},
-		{"long-beside-what-decides", `args.above > 100 || args.short == 0.1`, true, ""},
-		{"long-equal", `args.above == 100.0`, false, digits},
 		{"long-in", `args.above in [100, 100.0]`, false, digits},
 		{"long-in-a-list", `args.list == args.list`, false, digits},
 		{"long-in-a-loop", `args.list.exists(x, x == 9007199254740994)`, false, digits},
@@ -34,26 +32,19 @@ func TestNumbersAreThoseOfTheTool(t *testing.T) {
 		{"long-sum", `args.above + 1.0 > 0.0`, false, digits},
 		{"long-negation", `-args.neg > 0.0`, false, digits},
 		{"long-conversion", `double(args.above) > 100.0`, false, digits},
-		{"long-int", `int(args.above) == 100`, false, digits},
-		{"long-int-as-double", `args.bigd > 1`, false, digits},
 		{"beyond-int", `args.far > 9223372036854775807`, false, digits},
 		{"as-written", `args.short == 0.1 && args.short in [0.1] && args.short + 0.2 > 0.3`, true, ""},
 		{"zero", `args.zero == 0 && args.zero == 0.0 && !(args.zero < 0)`, true, ""},
-		{"smallest", `args.sub > 0 && args.sub == 5e-324`, true, ""},
 
-		{"int-beyond-double", `args.big > 9007199254740992.0`, false, mixed},
 		{"int-beyond-double-in", `args.bigd2 in [1, 9007199254740993]`, false, mixed},
-		{"int-beyond-double-deep", `args.deep.x == [9007199254740992.0]`, false, mixed},
 		{"int-beyond-double-greatest", `math.greatest(9007199254740992.0, args.big) == args.big`, false, mixed},
 		{"int-beyond-double-least-of-three", `math.least(args.big, 9007199254740992.0, 1) == 1`, false, mixed},
 		{"ints", `args.big > 9007199254740992 && args.big in [1, 9007199254740993] && args.big != 9007199254740992`, true, ""},
-		{"ints-deep", `args.deep.x == [9007199254740993] && args.deep == args.deep`, true, ""},
 		{"int-of-2^53-and-double", `args.bigd2 == 9007199254740992 && args.bigd2 in [9007199254740992]`, true, ""},
 		{"unsigned", `9007199254740993u > 9007199254740992u && !(dyn(9007199254740993u) == args.big + 1)`, true, ""},
 
 		{"int-to-double", `double(args.big) > 9007199254740992.0`, false, "with all its digits"},
 		{"text-to-double", `double(args.text) > 100.0`, false, "with all its digits"},
-		{"text-to-double-with-a-sign", `double('+' + args.text) > 100.0`, false, "with all its digits"},
 		{"text-to-double-in-hexadecimal", `double('0x1p-2') > 0.0`, false, "with all its digits"},
 		{"text-to-double-that-fits", `double('100.5') > 100.0 && double('+1e2') == 100.0 && double(7) == 7.0`, true, ""},
 	} {
@@ -155,8 +146,6 @@ func TestHasOfWhatHasNoMembers(t *testing.T) {
 		{"not-there", `{}`, false, false},
 		{"text", `"force"`, false, true},
 		{"number", `1`, false, true},
-		{"long-number", `0.10000000000000000001`, false, true},
-		{"bool", `true`, false, true},
 		{"null", `null`, false, true},
 		{"list", `["force"]`, false, true},
 	} {

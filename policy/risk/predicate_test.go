@@ -128,23 +128,15 @@ func TestPredicate(t *testing.T) {
 		{"ctrl-ssn-list-beside-something-else", "fields", "contains", `"ssn"`, `{"fields":[{"a":1},null,"Ssn"]}`, yes},
 		{"ctrl-ssn-object", "fields", "contains", `"ssn"`, `{"fields":{"ssn":true}}`, unknown},
 		{"fold-long-s", "q", "contains", `"ssn"`, `{"q":"a ſSN"}`, yes},
-		{"fold-kelvin", "q", "contains", `"\u212a"`, `{"q":"kilo"}`, yes},
-		{"fold-is-simple", "q", "contains", `"strasse"`, `{"q":"STRAßE"}`, no},
-		{"escaped-in-json", "q", "contains", `"s\u0073n"`, `{"q":"\u0053SN"}`, yes},
-		{"list-numbers-exact", "q", "contains", `9007199254740993`, `{"q":[9007199254740992]}`, no},
 		{"list-number-by-another-spelling", "q", "contains", `1`, `{"q":[1.0]}`, yes},
 		{"list-number-beyond-bounds", "q", "contains", `1`, `{"q":[2,1e9999]}`, unknown},
 
 		{"eq-keeps-case", "q", "eq", `"prod"`, `{"q":"Prod"}`, no},
-		{"eq-does-not-normalize", "q", "eq", `"\u00e9"`, `{"q":"e\u0301"}`, no},
-		{"eq-empty-text", "q", "eq", `""`, `{"q":""}`, yes},
 		{"number-is-no-text", "q", "eq", `"5"`, `{"q":5}`, unknown},
 		{"text-is-no-number", "q", "eq", `5`, `{"q":"5"}`, unknown},
 		{"in-number-beyond-bounds-among-texts", "q", "in", `["a",5]`, `{"q":1e9999}`, unknown},
 
 		{"matches-anywhere", "q", "matches", `"b+"`, `{"q":"abbc"}`, yes},
-		{"matches-with-case", "q", "matches", `"B"`, `{"q":"abbc"}`, no},
-		{"matches-folding-on-demand", "q", "matches", `"(?i)B"`, `{"q":"abbc"}`, yes},
 		{"matches-a-bomb", "q", "matches", `"^(a+)+$"`, `{"q":"` + strings.Repeat("a", 50_000) + `!"}`, no},
 
 		{"exact-2^53", "n", "eq", `9007199254740992`, `{"n":9007199254740992}`, yes},
@@ -152,23 +144,17 @@ func TestPredicate(t *testing.T) {
 		{"int-beyond-2^53-and-double", "n", "gt", `0.5`, `{"n":9007199254740993}`, unknown},
 		{"digits-beyond-double", "n", "eq", `0.3`, `{"n":0.30000000000000001}`, unknown},
 		{"one-and-1.0", "n", "eq", `1`, `{"n":1.0}`, yes},
-		{"minus-zero", "n", "eq", `0`, `{"n":-0.0}`, yes},
 		{"beyond-double", "n", "gt", `1`, `{"n":1e400}`, unknown},
 
 		{"dotted-name-is-a-name", "a.b", "eq", `1`, `{"a.b":1}`, yes},
 		{"dotted-name-is-no-way", "a.b", "eq", `1`, `{"a":{"b":1}}`, unknown},
-		{"dotted-name-is-no-way-exists", "a.b", "exists", `true`, `{"a":{"b":1}}`, no},
-		{"name-with-a-slash-inside", "a/b", "eq", `1`, `{"a/b":1}`, yes},
 		{"pointer", "/a/b", "eq", `1`, `{"a":{"b":1},"a/b":2,"a.b":3}`, yes},
-		{"pointer-to-a-dotted-name", "/a.b", "eq", `1`, `{"a.b":1}`, yes},
 		{"pointer-escapes", "/a~1b/~0", "eq", `1`, `{"a/b":{"~":1}}`, yes},
 		{"pointer-to-the-empty-name", "/", "eq", `1`, `{"":1}`, yes},
 		{"pointer-through-a-list", "/a/1/b", "eq", `1`, `{"a":[0,{"b":1}]}`, yes},
 		{"pointer-behind-the-list", "/a/2", "exists", `true`, `{"a":[0,1]}`, no},
-		{"pointer-behind-the-list-eq", "/a/2", "eq", `1`, `{"a":[0,1]}`, unknown},
 		{"pointer-end-of-the-list", "/a/-", "exists", `true`, `{"a":[0,1]}`, unknown},
 		{"pointer-index-with-zero", "/a/01", "exists", `true`, `{"a":[0,1]}`, unknown},
-		{"pointer-name-in-a-list", "/a/b", "exists", `false`, `{"a":[0,1]}`, unknown},
 		{"pointer-through-a-text", "/a/b", "exists", `true`, `{"a":"b"}`, unknown},
 		{"names-keep-case", "a", "exists", `true`, `{"A":1}`, no},
 	} {
@@ -191,18 +177,15 @@ func TestSeveralPredicates(t *testing.T) {
 		want string
 	}{
 		{"none", nil, `{}`, yes},
-		{"yes-yes", both(isYes, isYes), `{"y":1}`, yes},
 		{"yes-no", both(isYes, isNo), `{"y":1}`, no},
 		{"yes-unknown", both(isYes, isUnknown), `{"y":1}`, unknown},
 		{"unknown-yes", both(isUnknown, isYes), `{"y":1}`, unknown},
 		{"no-unknown", both(isNo, isUnknown), `{"y":1}`, no},
 		{"unknown-no", both(isUnknown, isNo), `{"y":1}`, no},
-		{"unknown-unknown", both(isUnknown, isUnknown), `{"y":1}`, unknown},
 		{"optional-missing", optional, `{}`, no},
 		{"optional-null", optional, `{"u":null}`, unknown},
 		{"optional-mistyped", optional, `{"u":"9"}`, unknown},
 		{"optional-there", optional, `{"u":9}`, yes},
-		{"optional-there-small", optional, `{"u":1}`, no},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := ask(t, test.args, test.doc); got != test.want {

@@ -106,9 +106,6 @@ func TestClosedWorldOfConditions(t *testing.T) {
 		{"contains-alone-describes-no-item",
 			`{"properties":{"a":{"contains":{"properties":{"x":{}}},"unevaluatedItems":false}}}`, `{"a":[{"y":1}]}`,
 			CodeInvalid},
-		{"contains-beside-items",
-			`{"properties":{"a":{"contains":{"properties":{"x":{"const":1}},"required":["x"]},"minContains":2,
-			"items":{"properties":{"x":{},"y":{}}}}}}`, `{"a":[{"x":1},{"y":1},{"x":1,"y":1}]}`, fine},
 		{"contains-moved-still-counts",
 			`{"properties":{"a":{"contains":{"properties":{"x":{"const":1}}},"minContains":2,
 				"unevaluatedItems":{"properties":{"x":{}}}}}}`,
@@ -127,7 +124,6 @@ func TestCompileRefuses(t *testing.T) {
 		{"properties-as-list", `{"properties":[]}`, CodeNotASchema, "/properties"},
 		{"unknown-dialect", `{"$schema":"http://json-schema.org/draft-03/schema#"}`, CodeDialectUnknown, "/$schema"},
 		{"dialect-that-is-no-string", `{"$schema":7}`, CodeDialectUnknown, "/$schema"},
-		{"dialect-without-scheme", `{"$schema":"json-schema.org/draft-07/schema"}`, CodeDialectUnknown, "/$schema"},
 		{"reference-to-nothing", `{"$ref":"#/$defs/a"}`, CodeReferenceRefused, ""},
 		{"reference-to-no-anchor", `{"$ref":"#a"}`, CodeReferenceRefused, ""},
 		{"lookahead", `{"properties":{"a":{"pattern":"(?=x)"}}}`, CodePatternRefused, "/properties/a/pattern"},
@@ -177,17 +173,14 @@ func TestOpen(t *testing.T) {
 			[]string{"/properties/a", "/properties/b", "/properties/c"}},
 		{"items", `{"properties":{"a":{"type":"array","items":{"type":"object"}}}}`, []string{"/properties/a/items"}},
 		{"said-in-words", `{"properties":{"a":{"type":"object","additionalProperties":{"type":"string"}}}}`, nil},
-		{"enumerated", `{"properties":{"a":{"enum":[{"b":1}]},"c":{"const":{}}}}`, nil},
 		{"through-ref", `{"properties":{"a":{"$ref":"#/$defs/o"},"b":{"$ref":"#/$defs/s"}},
 			"$defs":{"o":{"type":"object"},"s":{"type":"string"}}}`, []string{"/properties/a"}},
-		{"no-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, nil},
 		{"a-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}}}`,
 			[]string{"/properties/a"}},
 		{"array-without-items", `{"properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"string"}}}}`,
 			[]string{"/properties/a"}},
 		{"tuple-with-a-rest", `{"properties":{"a":{"type":"array","prefixItems":[{"type":"null"}]},
 			"b":{"type":"array","prefixItems":[{"type":"null"}],"items":false}}}`, []string{"/properties/a"}},
-		{"escaped-pointer", `{"properties":{"a/b ~ü%41":{"type":"object"}}}`, []string{"/properties/a~1b ~0ü%41"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, mustCompile(t, c.schema).Open()); diff != "" {
@@ -209,15 +202,11 @@ func TestIssues(t *testing.T) {
 		{"only-what-matters", `{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"properties":{"b":{},
 			"c":{"type":"null"}}}}}`,
 			`{"a":{"b":1,"c":1}}`, []Issue{{"/a/c", "type", "is number, not null"}}},
-		{"unnamed-through-ref", `{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"properties":{"b":{}}}}}`,
-			`{"a":{"b":1,"x":1}}`, []Issue{{"/a/x", "", "is not allowed: the schema names no such key or item here"}}},
 		{"enum", `{"properties":{"a":{"enum":["x",null,1.50]}}}`, `{"a":"y\u0007"}`, []Issue{
 			{"/a", "enum", `is "y\a", not one of "x", null, 1.50`}}},
 		{"alternatives", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"a":1}`, []Issue{
 			{"/a", "anyOf", "fits none of the alternatives"}, {"/a", "type", "is number, not null"},
 			{"/a", "type", "is number, not string"}}},
-		{"required", `{"properties":{"a":{},"b":{}},"required":["b","a"]}`, `{}`, []Issue{{"", "required",
-			`lacks "b", "a"`}}},
 		{"pattern", `{"properties":{"a":{"pattern":"^x"}}}`, `{"a":"y"}`, []Issue{
 			{"/a", "pattern", `is "y", which does not match "^x"`}}},
 	} {
@@ -294,9 +283,6 @@ func TestLimits(t *testing.T) {
 			`{}`,
 			CodeExpansionTooLarge},
 		{"number-bytes", func(l *Limits, n int) { l.NumberBytes = n }, 3, `{"maximum":100}`, `{}`, CodeNumberTooLarge},
-		{"number-bytes-document", func(l *Limits, n int) { l.NumberBytes = n }, 3, `{"additionalProperties":true}`,
-			`{"a":100}`,
-			CodeDocumentNumber},
 		{"exponent", func(l *Limits, n int) { l.Exponent = n }, 30, `{"maximum":1e30}`, `{}`, CodeNumberTooLarge},
 		{"exponent-negative-document", func(l *Limits, n int) { l.Exponent = n }, 30, `{"additionalProperties":true}`,
 			`{"a":1E-30}`, CodeDocumentNumber},

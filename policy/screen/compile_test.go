@@ -18,7 +18,6 @@ func TestCompile(t *testing.T) {
 		bytes int
 		want  string // part of the error, "" for none
 	}{
-		{"no-rules", nil, limit, ""},
 		{"empty-pattern", []screen.Rule{{"a", "", "r"}}, limit, "matches the empty text"},
 		{"duplicate-id", []screen.Rule{{"a", "x", "r"}, {"b", "x", "r"}, {"a", "y", "r"}}, limit,
 			`input rule 2 (id "a"): the id is that of rule 0`},
@@ -27,7 +26,6 @@ func TestCompile(t *testing.T) {
 		{"one-branch-matches-empty-text", []screen.Rule{{"a", "abc|y?", "r"}}, limit, "matches the empty text"},
 		{"pattern-at-limit", []screen.Rule{{"a", strings.Repeat("x", screen.MaxPatternBytes), "r"}}, limit, ""},
 		{"pattern-past-limit", []screen.Rule{{"a", strings.Repeat("x", screen.MaxPatternBytes+1), "r"}}, limit, "more than 16384"},
-		{"rules-at-limit", manyRules(screen.MaxRules), limit, ""},
 		{"rules-past-limit", manyRules(screen.MaxRules + 1), limit, "more than 256"},
 		{"instructions-at-limit", []screen.Rule{{"a", wide(screen.MaxRuleSteps), "r"}}, limit, ""},
 		{"instructions-past-limit", []screen.Rule{{"a", wide(screen.MaxRuleSteps + 1), "r"}}, limit, "more than 16384 instructions"},
@@ -37,7 +35,6 @@ func TestCompile(t *testing.T) {
 		{"all-instructions-past-limit", wideRules(screen.MaxSteps + 1), limit, "more than 98304"},
 		{"excuses-at-limit", []screen.Rule{{"a", excuses(screen.MaxExcuses), "r"}}, limit, ""},
 		{"excuses-past-limit", []screen.Rule{{"a", excuses(screen.MaxExcuses + 1), "r"}}, limit, "65 groups named but…, more than 64"},
-		{"input-limit-zero", nil, 0, "want 1 to"},
 		{"input-limit-highest", nil, screen.MaxInputBytes, ""},
 		{"input-limit-past-highest", nil, screen.MaxInputBytes + 1, "want 1 to"},
 	}
@@ -127,16 +124,13 @@ func TestJudge(t *testing.T) {
 		{"nothing-against-it", []string{"epsilon"}, nil},
 		{"first-rule-wins-not-first-place", []string{"alpha beta"}, denied(0)},
 		{"first-rule-wins-across-texts", []string{"alpha", "beta"}, denied(0)},
-		{"second-text", []string{"epsilon", "alpha"}, denied(1)},
 		{"texts-are-not-joined", []string{"al", "pha"}, nil},
 		{"capital-in-pattern", []string{"alphabet"}, denied(1)},
-		{"leet-in-class", []string{"de|t4"}, denied(4)},
 		{"excuse", []string{"gamma ray"}, nil},
 		{"excuse-is-for-one-match", []string{"gamma ray gamma"}, denied(2)},
 		{"digits-stay-digits", []string{"4111111111111111"}, denied(3)},
 		{"digits-among-letters", []string{"al9h4 b3t4"}, denied(0)},
 		{"past-size-limit", []string{strings.Repeat("x", 41)}, large(41)},
-		{"texts-taken-from-it-at-size-limit", []string{many("x", 40), many("x", 20), many("x", 20)}, nil},
 		{"texts-taken-from-it-past-size-limit", []string{"x", many("x", 20), many("x", 21)}, taken(41)},
 		{"only-request-past-size-limit", []string{many("x", 41), "x"}, large(41)},
 		{"folded-past-size-limit", []string{many("ﷺ", 1) + many("x", 41-33)}, folded("the input has 41 bytes", "")},
