@@ -25,9 +25,7 @@ func (c *configFile) check() {
 	for i := range c.Planner.Routes {
 		c.checkRoute(path{"planner", "routes"}.item(i), c.Planner.Routes[i].Pattern)
 	}
-	if llm := (path{"planner", "llm"}); readable(c.textAt(llm.child("base_url"))) && c.writes(llm.child("api_key")) {
-		c.faultKey(llm.child("api_key"), "use https", "%s could be read on the way: base_url is plain http", llm.child("api_key"))
-	}
+	c.checkReadable(path{"planner", "llm"}, "base_url", c.textAt(path{"planner", "llm", "base_url"}), "api_key")
 	if to := c.Telemetry.OTLP; to != nil {
 		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, to.Headers)
 		c.checkReadable(path{"telemetry", "otlp"}, "endpoint", to.Endpoint, "headers")
@@ -67,7 +65,7 @@ func (f *file) checkUnique(p path, what, key string) {
 
 // checkReadable refuses secrets of a key that would cross the network unencrypted.
 func (f *file) checkReadable(p path, urlKey, url, key string) {
-	if v := f.get(p.child(key)); v != nil && len(v.members) > 0 && readable(url) {
+	if v := f.get(p.child(key)); v != nil && (v.kind != isMap || len(v.members) > 0) && readable(url) {
 		f.faultKey(p.child(key), "use https", "%s could be read on the way: %s is plain http", p.child(key), urlKey)
 	}
 }

@@ -3,14 +3,13 @@ package config
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxShownErrors bounds the faults that [Errors] prints; it counts the others.
 const MaxShownErrors = 20
 
-// maxShownColumns bounds the columns of a long source line that are printed around the caret.
-const maxShownColumns = 100
+// maxShownColumns bounds the columns of a source line that is printed.
+const maxShownColumns = 160
 
 // An Error is one fault in a configuration file or in a file that it names.
 type Error struct {
@@ -20,8 +19,8 @@ type Error struct {
 	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
 	Problem string `json:"problem"`         // description of the fault
 	Remedy  string `json:"remedy,omitzero"` // how to fix it; may be empty
-	// Source is the printable source line, with one column for each character. It is empty for a fault without a line, in a file that may
-	// contain secrets, and after the first MaxShownErrors faults.
+	// Source is the printable source line, with one column for each character. It is empty for a fault without a line, of a long line, in a
+	// file that may contain secrets, and after the first MaxShownErrors faults.
 	Source string `json:"-"`
 }
 
@@ -34,32 +33,12 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(": " + e.Problem)
 	if e.Source != "" {
-		line, caret := window(e.Source, e.Col-1)
-		fmt.Fprintf(&b, "\n  %4d | %s\n       | %s^", e.Line, line, strings.Repeat(" ", caret))
+		fmt.Fprintf(&b, "\n  %4d | %s\n       | %*s", e.Line, e.Source, e.Col, "^")
 	}
 	if e.Remedy != "" {
 		b.WriteString("\n       " + e.Remedy)
 	}
 	return b.String()
-}
-
-// window cuts a long line around the caret.
-func window(line string, caret int) (string, int) {
-	runes := []rune(line)
-	caret = min(max(0, caret), len(runes))
-	if len(runes) <= maxShownColumns {
-		return line, caret
-	}
-	start := min(max(0, caret-maxShownColumns/2), len(runes)-1)
-	end := min(len(runes), start+maxShownColumns)
-	shown, head := string(runes[start:end]), ""
-	if start > 0 {
-		head = "…"
-	}
-	if end < len(runes) {
-		shown += "…"
-	}
-	return head + shown, caret - start + utf8.RuneCountInString(head)
 }
 
 // Errors are the faults of one load, in the order of files and places. It is never empty.

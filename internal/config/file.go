@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A file is a file that was read: its values with their places, and the faults found in it.
@@ -94,9 +95,9 @@ func (f *file) err() error {
 	return f.faults
 }
 
-// show returns a line with one visible column for every character; empty for a line that may contain a secret.
+// show returns a line with one visible column for every character; empty for a line that is long or may contain a secret.
 func (f *file) show(line int) string {
-	if f.secret || line < 1 || line > len(f.lines) {
+	if f.secret || line < 1 || line > len(f.lines) || utf8.RuneCountInString(f.lines[line-1]) > maxShownColumns {
 		return ""
 	}
 	visible := func(r rune) rune {
