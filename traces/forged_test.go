@@ -2,9 +2,11 @@ package traces_test
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -294,18 +296,35 @@ func TestClockThatGoesBack(t *testing.T) {
 	}
 }
 
-// TestForgedTracesAreCurrent holds the traces of testdata/bad to the forgeries and spoilings. Without its change, each of them replays;
-// TestBadTracesAreRefused refuses them.
-func TestForgedTracesAreCurrent(t *testing.T) {
+var wanted = regexp.MustCompile(`^.+; want (\w+): (.+)$`)
+
+// TestBadTracesAreRefused holds the traces of testdata/bad to the forgeries and spoilings. Each is refused, as its first line says; without its
+// change it replays.
+func TestBadTracesAreRefused(t *testing.T) {
 	m := statestest.MustMachine(t)
-	bad := func(t *testing.T, name, says string, unchanged, changed []byte) {
-		t.Helper()
-		trace, err := traces.Read(unchanged)
+	replay := func(doc []byte) error {
+		trace, err := traces.Read(doc)
 		if err == nil {
 			_, err = traces.NewReplayer(m, nil).Replay(trace)
 		}
-		if err != nil {
+		return err
+	}
+	bad := func(t *testing.T, name, says string, unchanged, changed []byte) {
+		t.Helper()
+		if err := replay(unchanged); err != nil {
 			t.Errorf("without the change: %v", err)
+		}
+		want, err := wanted.FindStringSubmatch(says), replay(changed)
+		kind := "unreadable"
+		var diverged *traces.DivergenceError
+		switch {
+		case errors.As(err, &diverged):
+			kind = "diverged"
+		case errors.Is(err, traces.ErrTampered):
+			kind = "tampered"
+		}
+		if err == nil || kind != want[1] || !strings.Contains(err.Error(), want[2]) {
+			t.Errorf("%s: %v, want %s: %s", kind, err, want[1], want[2])
 		}
 		golden.File(t, filepath.Join("testdata", "bad", name+".txt"), "# "+says+"\n"+string(changed)+"\n")
 	}
