@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -42,7 +41,7 @@ func serveStdio() {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "member": member, "edit": edit},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "edit": edit},
 		Setup: func(env *testscript.Env) error { // a configuration that others may write is refused
 			return exec.Command("chmod", "-R", "go-w", env.WorkDir).Run()
 		},
@@ -63,28 +62,6 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if code != want {
 		ts.Fatalf("exit code = %d, want %d", code, want)
-	}
-}
-
-// member POINTER VALUE [VARIABLE] wants a value of the document on standard output; with a variable it sets this instead of comparing.
-func member(ts *testscript.TestScript, _ bool, args []string) {
-	var doc any
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &doc))
-	for name := range strings.SplitSeq(strings.TrimPrefix(args[0], "/"), "/") {
-		switch v := doc.(type) {
-		case map[string]any:
-			doc = v[name]
-		case []any:
-			i, err := strconv.Atoi(name)
-			ts.Check(err)
-			doc = v[i]
-		}
-	}
-	switch got := fmt.Sprint(doc); {
-	case len(args) == 3:
-		ts.Setenv(args[2], got)
-	case got != args[1]:
-		ts.Fatalf("%s = %s, want %s", args[0], got, args[1])
 	}
 }
 

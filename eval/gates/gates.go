@@ -38,14 +38,6 @@ func definitions() []definition {
 	}
 }
 
-// Names are the suites in the order of the result.
-func Names() (names []string) {
-	for _, d := range definitions() {
-		names = append(names, d.name)
-	}
-	return names
-}
-
 // Run runs every suite. Slips are part of the report and no error; an error means that the evaluation could not be done, or that
 // ctx ended.
 func Run(ctx context.Context) (*Report, error) {

@@ -11,6 +11,14 @@ import (
 	"pgfsm/policy/corpus"
 )
 
+// suiteNames are the suites in the order of the result.
+func suiteNames() (names []string) {
+	for _, d := range definitions() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
 // TestNothingSlips is the evaluation itself. The committed result is that of today; run with -update, and look at what changed.
 func TestNothingSlips(t *testing.T) {
 	r, err := Run(t.Context())
@@ -24,7 +32,7 @@ func TestNothingSlips(t *testing.T) {
 			t.Errorf("%s: %d cases, %d slips: %+v", s.Name, s.Cases, s.Slips, s.Slipped)
 		}
 	}
-	if diff := cmp.Diff(Names(), names); diff != "" {
+	if diff := cmp.Diff(suiteNames(), names); diff != "" {
 		t.Errorf("suites (-want +got):\n%s", diff)
 	}
 
