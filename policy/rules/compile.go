@@ -12,7 +12,6 @@ import (
 // A policy is a [Policy] ready to judge.
 type policy struct {
 	id, reason, effect string
-	usual              string // the reason of the effect where there is none
 	globs              condition.Globs
 	when, deny, ask    *condition.Program // nil is not written
 	shadow             bool
@@ -77,9 +76,6 @@ func (b *builder) policy(i int, from *Policy) policy {
 	b.at, b.from = i, from
 	b.id()
 	p := policy{id: from.ID, reason: from.Reason, effect: from.Effect}
-	if from.Reason == "" {
-		p.usual = usualReason(from.ID, from.Effect)
-	}
 	p.globs = from.Match.Compile(func(key string, err error) { b.fault(key, "", "%s", err) })
 	p.when = b.condition("when", from.When)
 	p.deny = b.compileRestriction("deny", from.Deny)

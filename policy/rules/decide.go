@@ -160,8 +160,6 @@ func (p *policy) decide(d *Decision, v verdict) {
 		d.Reason = fmt.Sprintf("The condition %s of the policy %q failed, so the call is denied.", v.condition, p.id)
 	case p.reason != "":
 		d.Reason = p.reason
-	case v.effect == p.effect:
-		d.Reason = p.usual
 	default:
 		d.Reason = usualReason(p.id, v.effect)
 	}
