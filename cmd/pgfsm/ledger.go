@@ -79,6 +79,14 @@ func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
 	return f.w.print(f.json, doc, cli.ExitYes, text)
 }
 
+// list prints a document with n rows as JSON or by a template. Without rows, it prints the text none on standard error.
+func (f *ledgerFlags) list(doc any, template string, rows any, n int, none string) error {
+	if n == 0 && !f.json {
+		fmt.Fprintln(f.w.stderr, none)
+	}
+	return f.print(doc, screen(template, rows))
+}
+
 // An openedLedger is an open ledger. Its [ledger.Ledger] is nil if it was opened only for reading.
 type openedLedger struct {
 	*ledger.Ledger

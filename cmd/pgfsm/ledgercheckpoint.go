@@ -277,18 +277,7 @@ func newLedgerKeyList(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.print(cli.Document("keys", keys), func(out io.Writer, k ink) {
-			for _, key := range keys {
-				until := "in use"
-				if key.Removed != "" {
-					until = "removed " + key.Removed
-				}
-				fmt.Fprintf(out, "%s %s  added %s  %s\n", k.mark(key.Removed == ""), key.Key, key.Added, until)
-			}
-			if len(keys) == 0 {
-				fmt.Fprintln(f.w.stderr, "The log has no keys yet; pgfsm ledger key new makes one.")
-			}
-		})
+		return f.list(cli.Document("keys", keys), "keys", keys, len(keys), "The log has no keys yet; pgfsm ledger key new makes one.")
 	})
 }
 

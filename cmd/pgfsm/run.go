@@ -326,20 +326,13 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(a.w.stdout, noneDecided(len(held)))
+		none := "No run waits to be resumed."
+		if n := len(held); n > 0 {
+			none = "No run is decided. " + count(n, "run still waits for a decision.", "runs still wait for a decision.")
+		}
+		fmt.Fprintln(a.w.stdout, none)
 	}
 	return cli.Exit(worst)
-}
-
-// noneDecided returns a text that no run can be resumed, with the number of runs that wait for a decision.
-func noneDecided(held int) string {
-	switch held {
-	case 0:
-		return "No run waits to be resumed."
-	case 1:
-		return "No run is decided. 1 run still waits for a decision."
-	}
-	return fmt.Sprintf("No run is decided. %d runs still wait for a decision.", held)
 }
 
 // worse returns the worse of two exit codes. The order is: could not, no, pending, yes.

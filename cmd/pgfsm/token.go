@@ -81,15 +81,7 @@ func newTokenList(f *ledgerFlags) *cobra.Command {
 		for i := range all {
 			rows = append(rows, present.NewToken(&all[i], o.timestamp()))
 		}
-		return f.print(cli.Document("tokens", rows), func(out io.Writer, k ink) {
-			for _, t := range rows {
-				fmt.Fprintf(out, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(t.ExpiryText()),
-					visible.Text(t.Name))
-			}
-			if len(rows) == 0 {
-				fmt.Fprintln(f.w.stderr, "There are no tokens yet; pgfsm token create makes one.")
-			}
-		})
+		return f.list(cli.Document("tokens", rows), "tokens", rows, len(rows), "There are no tokens yet; pgfsm token create makes one.")
 	})
 }
 
@@ -170,14 +162,7 @@ func newIdentityList(f *ledgerFlags) *cobra.Command {
 			}
 			rows = append(rows, block{b.Name, b.Since, b.By})
 		}
-		return f.print(cli.Document("blocked", rows), func(out io.Writer, _ ink) {
-			for _, b := range rows {
-				fmt.Fprintf(out, "%s  since %s by %s\n", visible.Text(b.Name), b.Since, visible.Text(b.By))
-			}
-			if len(rows) == 0 {
-				fmt.Fprintln(f.w.stderr, "Nobody is blocked.")
-			}
-		})
+		return f.list(cli.Document("blocked", rows), "blocked", rows, len(rows), "Nobody is blocked.")
 	})
 }
 
