@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"io/fs"
 	"slices"
 	"testing"
 
@@ -23,25 +22,21 @@ type starter struct {
 
 func mustStarter(t *testing.T, name string) *starter {
 	t.Helper()
-	folder, err := config.Bundle(name)
+	files, err := config.StarterFiles(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) []byte {
-		text, err := fs.ReadFile(folder, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return files[slices.IndexFunc(files, func(f config.StarterFile) bool { return f.Name == name })].Text
 	}
 	s := &starter{}
-	if s.risk, _, err = config.ReadRisk(config.BundleRisk, read(config.BundleRisk)); err != nil {
+	if s.risk, _, err = config.ReadRisk("risk.yaml", read("risk.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if s.policy, _, err = config.ReadPolicy(config.BundlePolicy, read(config.BundlePolicy)); err != nil {
+	if s.policy, _, err = config.ReadPolicy("policy.yaml", read("policy.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if s.tests, err = config.ReadPolicyTests(config.BundleTests, read(config.BundleTests), nil); err != nil {
+	if s.tests, err = config.ReadPolicyTests("tests.yaml", read("tests.yaml"), nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -3,7 +3,6 @@ package config
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 )
@@ -20,13 +19,6 @@ var Demo embed.FS
 //go:embed bundles/*/*.yaml
 var bundles embed.FS
 
-// The files of a starter bundle.
-const (
-	BundleRisk   = "risk.yaml"
-	BundlePolicy = "policy.yaml"
-	BundleTests  = "tests.yaml"
-)
-
 var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "change-management", "regulated-data"}
 
 // Bundles returns the names of the starter bundles, the simplest first:
@@ -37,15 +29,6 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 //	change-management     changes with tickets, checks, and two people for what matters
 //	regulated-data        masked queries; personal data does not leave
 func Bundles() []string { return slices.Clone(bundleNames) }
-
-// Bundle returns the folder of a starter bundle, which holds the files [BundleRisk], [BundlePolicy] and [BundleTests].
-// For an unknown name, the error is [fs.ErrNotExist].
-func Bundle(name string) (fs.FS, error) {
-	if !slices.Contains(bundleNames, name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return fs.Sub(bundles, "bundles/"+name)
-}
 
 // The commented configuration that pgfsm init writes, with every key in it, and its allowlist: the demo servers' tools that only read.
 var (
@@ -68,12 +51,11 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 	if bundle == "" {
 		return files, nil
 	}
-	folder, err := Bundle(bundle)
-	if err != nil {
+	if !slices.Contains(bundleNames, bundle) {
 		return nil, fmt.Errorf("there is no bundle %q; there are %s", bundle, strings.Join(bundleNames, ", "))
 	}
-	for _, name := range []string{BundleRisk, BundlePolicy, BundleTests} {
-		text, err := fs.ReadFile(folder, name)
+	for _, name := range []string{"risk.yaml", "policy.yaml", "tests.yaml"} {
+		text, err := bundles.ReadFile("bundles/" + bundle + "/" + name)
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +63,6 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 	}
 	files[0].Text = append(files[0].Text,
 		"\n# How risky a call is, and whether it may run: docs/guide/policies.md. Try them: pgfsm policy test tests.yaml\n"+
-			"risk: "+BundleRisk+"\npolicy: "+BundlePolicy+"\n"...)
+			"risk: risk.yaml\npolicy: policy.yaml\n"...)
 	return files, nil
 }
