@@ -32,22 +32,6 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-func TestCompileAcceptsEveryLimitAtItsBound(t *testing.T) {
-	for _, limits := range []policy.Limits{
-		{PlanBytes: 1, ArgumentsBytes: 1, JSONDepth: 1, ResultBytes: 1, RunTimeout: 1},
-		{
-			PlanBytes: policy.MaxPlanBytes, ArgumentsBytes: policy.MaxArgumentsBytes, JSONDepth: policy.MaxJSONDepth,
-			ResultBytes: policy.MaxResultBytes, RunTimeout: policy.MaxRunTimeout,
-		},
-	} {
-		content := statestest.Content()
-		content.Limits = limits
-		if _, err := policy.Compile(content); err != nil {
-			t.Errorf("Compile() with %+v = %v", limits, err)
-		}
-	}
-}
-
 // TestZeroValuesDeny shows that whatever was never set says no.
 func TestZeroValuesDeny(t *testing.T) {
 	for name, v := range map[string]policy.Verdict{

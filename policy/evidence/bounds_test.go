@@ -49,11 +49,3 @@ func TestLock_Work(t *testing.T) {
 		})
 	}
 }
-
-func TestLock_GivesUpWithAReason(t *testing.T) {
-	doc := `["` + strings.Repeat("one two threes ", maxCandidates) + `","one two threes","one two three"]`
-	_, err := Lock([]byte(doc), Summary{[]Item{{Claim: "A claim.", Evidence: "one two three"}}})
-	if err == nil || !strings.HasPrefix(err.Error(), CodeMissing) || !strings.Contains(err.Error(), "first 1000 places") {
-		t.Errorf("Lock() = %v, want code %s and the number of places", err, CodeMissing)
-	}
-}

@@ -129,44 +129,6 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-func TestCompileAtTheLimits(t *testing.T) {
-	modes := make([]risk.Mode, risk.MaxModes)
-	for i := range modes {
-		modes[i] = risk.Mode{Name: fmt.Sprintf("m%03d", i), Baseline: i * (risk.MaxScore / (risk.MaxModes - 1))}
-	}
-	modes[len(modes)-1].Baseline = risk.MaxScore
-	c := risk.Content{Modes: modes, Initial: modes[0].Name}
-	for i := range risk.MaxVars {
-		expr := "1.0"
-		if i > 0 {
-			expr = fmt.Sprintf("vars.v%d + 1.0", i-1)
-		}
-		c.Vars = append(c.Vars, risk.Var{Name: fmt.Sprintf("v%d", i), Expr: expr})
-	}
-	var predicates []risk.Predicate
-	for range risk.MaxPredicates {
-		predicates = append(predicates, arg("q", "exists", "false")...)
-	}
-	for i := range risk.MaxRules {
-		c.Rules = append(c.Rules, risk.Rule{ID: fmt.Sprintf("r%03d", i), Args: predicates, Escalate: true})
-	}
-	c.Rules[0].Args = arg("p", "in", list(risk.MaxIn))
-	c.Rules[1].Args = arg("p", "matches", `"`+strings.Repeat("a", risk.MaxPatternBytes)+`"`)
-	c.Rules[2].Args = arg("p", "eq", `"`+strings.Repeat("v", condition.MaxValueBytes-2)+`"`)
-	c.Rules[4].Args = arg("p", "matches", steps(condition.MaxRegex))
-	c.Rules[3].ScoreExpr = "vars.v63"
-	for i := range risk.MaxThresholds {
-		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: modes[len(modes)-1-i].Name, When: fmt.Sprintf("score >= %d.0", 900-i)})
-	}
-	a := compile(t, c).Judge(fresh(`{"p":1}`))
-	if a.Mode != modes[len(modes)-1].Name || a.Score != risk.MaxScore || len(a.Contributions) != risk.MaxRules {
-		t.Errorf("Judge() = %s, %d with %d contributions, want the top with %d", a.Mode, a.Score, len(a.Contributions), risk.MaxRules)
-	}
-	if got := a.Contributions[3]; got.Failed != "" || got.Rule != c.Rules[3].ID {
-		t.Errorf("contribution 3 = %+v, want no failure", got)
-	}
-}
-
 func TestCompileReportsAllFaults(t *testing.T) {
 	c := byScore(withVars(from("nowhere", content(
 		risk.Rule{ID: "x", SetMode: "y", ScoreExpr: "1 +\n  nothing", Args: []risk.Predicate{{Path: "a", Op: "gt", Value: jsontext.Value(`5`)}, {}}},
@@ -192,20 +154,5 @@ func TestCanonicalOrder(t *testing.T) {
 	a := compile(t, pred("n", "gt", "5")).Judge(fresh(`{}`))
 	if got, want := string(canonical.MustSorted(a)), string(canonical.MustMarshal(a)); got != want {
 		t.Errorf("Sorted = %s, want %s", got, want)
-	}
-}
-
-func TestContentSurvivesJSON(t *testing.T) {
-	want := byScore(withVars(pred("n", "in", `[1.0,"a"]`), risk.Var{Name: "v", Expr: "1"}), risk.Threshold{Mode: "danger", When: "score > 5.0"})
-	doc := canonical.MustMarshal(want)
-	var got risk.Content
-	if err := canonical.Unmarshal(doc, &got); err != nil {
-		t.Fatal(err)
-	}
-	if again := canonical.MustMarshal(got); string(again) != string(doc) {
-		t.Errorf("Marshal = %s, want %s", again, doc)
-	}
-	if _, err := risk.Compile(got); err != nil {
-		t.Error(err)
 	}
 }
