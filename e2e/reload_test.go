@@ -62,7 +62,10 @@ func TestReload(t *testing.T) {
 	o.replaces(t, "policy.yaml", denyLook)
 	a.gets(t, "echo__look", `{"n":1}`, "hi")
 	got := o.reloads(t, admin, exitYes)
-	for pointer, want := range map[string]string{"/changed": `["policy"]`, "/restart": "[]"} { // in any order
+	for pointer, want := range map[string]string{ // in any order
+		"/changed": `["policy"]`, "/restart": "[]", "/compared/calls": "2", "/compared/decided_otherwise": "2",
+		"/compared/kinds": `{"newly-denied":2,"policy-changed":2}`, "/compared/runs/0/after": "deny", "/compared/runs/0/by": "closed",
+	} {
 		if is := compact(got.Member(pointer)); is != want {
 			t.Errorf("%s is %s, want %s", pointer, is, want)
 		}

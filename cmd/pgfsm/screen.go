@@ -101,7 +101,7 @@ var screens = template.Must(template.New("screens").Funcs(newInk(world{}).functi
 func (i ink) functions() template.FuncMap {
 	return template.FuncMap{
 		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.change, "whole": i.block, "fields": i.fields,
-		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join, "lines": visible.Lines,
+		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join, "hasPrefix": strings.HasPrefix, "lines": visible.Lines,
 		"count": count,
 		"add":   func(a, b int) int { return a + b },
 		"clip":  func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },

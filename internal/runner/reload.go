@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,9 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/policy/ruling"
+	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )
@@ -49,7 +53,10 @@ var errEnding = errors.New("the service is ending")
 // ledger did not record the reload or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new bundle nevertheless.
 // by is set for [ledger.CauseReload] only.
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
-	done, err := s.reloadNow(ctx, cause, by)
+	done, former, err := s.reloadNow(ctx, cause, by)
+	if former != nil {
+		done.Compared = s.compareRecorded(ctx, former, s.runner.Configured().Bundle)
+	}
 	s.logReload(cause, by, &done, err)
 	return done, err
 }
@@ -59,22 +66,22 @@ func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Relo
 	return s.Reload(context.WithoutCancel(ctx), ledger.CauseReload, &by)
 }
 
-// reloadNow reloads like Reload, and logs nothing.
-func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, err error) {
+// reloadNow reloads like Reload, without the comparison. It returns the replaced bundle as former; nil if it replaced none.
+func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, former *policy.Bundle, err error) {
 	s.reload.mu.Lock()
 	defer s.reload.mu.Unlock()
 	active := s.runner.Configured()
 	done = present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
 	}
-	refuse := func(why error) (present.Reload, error) { return done, &api.ReloadError{Why: why} }
+	refuse := func(why error) (present.Reload, *policy.Bundle, error) { return done, nil, &api.ReloadError{Why: why} }
 	next, err := s.options.Reload()
 	if err != nil {
 		return refuse(err)
 	}
 	done.Restart, done.Warnings, done.Tests = next.Restart, next.Warnings, next.Tests
 	if len(next.Changed) == 0 {
-		return done, nil
+		return done, nil, nil
 	}
 	to := s.runner.configure(s.complete(next.Config))
 	var at gateway.Replacement
@@ -93,12 +100,12 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	if l := s.runner.options.Ledger; l != nil {
 		why := ledger.Why{Cause: cause, By: by, Previous: active.Bundle.Digest(), Changed: next.Changed}
 		if err := l.Activate(ctx, to.Bundle, why); err != nil {
-			return done, err
+			return done, nil, err
 		}
 	}
 	s.activate(ctx, to, at, next)
 	done.Bundle, done.Changed = to.Bundle.Digest(), next.Changed
-	return done, nil
+	return done, active.Bundle, nil
 }
 
 // activate makes a configuration the active one.
@@ -145,6 +152,48 @@ func (r *reloading) wait() {
 	}
 }
 
+// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two bundles. It returns nil if both bundles have
+// the same rules, or there is no ledger.
+func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) *present.ReloadCompared {
+	l := s.runner.options.Ledger
+	before, after := old.Content(), now.Content()
+	if l == nil || before.Policy == nil || after.Policy == nil ||
+		reflect.DeepEqual(before.Policy, after.Policy) && reflect.DeepEqual(before.Risk, after.Risk) {
+		return nil
+	}
+	judge := func(c *policy.Content) *ruling.Judge {
+		var claims []string
+		if c.Identity != nil {
+			claims = c.Identity.Claims
+		}
+		return ruling.NewJudge(c.Policy, c.Risk, claims...)
+	}
+	c := backtest.Comparer{Old: judge(before), New: judge(after), Replayer: s.runner.replayer}
+	report, err := c.CompareLog(ctx, l, "", backtest.ForReload)
+	if err != nil {
+		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Error(err))
+		return nil
+	}
+	to := &present.ReloadCompared{
+		Calls: report.Judged, Since: report.Since, Partial: report.Partial, Kinds: make(map[string]int),
+		Skipped: report.Unusable + len(report.Unknown),
+	}
+	for _, k := range report.Kinds {
+		if k.Calls > 0 {
+			to.Kinds[k.Kind] = k.Calls
+		}
+	}
+	for _, call := range report.Changed {
+		if call.Old == call.New {
+			continue
+		}
+		if to.Otherwise++; len(to.Runs) < present.MaxReloadRuns {
+			to.Runs = append(to.Runs, present.ReloadRun{Run: call.RunID, Tool: call.Tool, Before: call.Old, After: call.New, By: call.By})
+		}
+	}
+	return to
+}
+
 // logReload logs the result of a reload.
 func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present.Reload, err error) {
 	actor, log := "", s.runner.log
@@ -165,6 +214,12 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 		log.Info("reload: nothing has changed", "cause", string(cause), "actor", actor, "bundle", string(done.Bundle))
 		return
 	}
-	log.Info("reload", "cause", string(cause), "actor", actor, "bundle", string(done.Bundle), "previous", string(done.Previous),
-		"changed", strings.Join(done.Changed, " "), "tests", done.Tests)
+	values := []any{
+		"cause", string(cause), "actor", actor, "bundle", string(done.Bundle), "previous", string(done.Previous),
+		"changed", strings.Join(done.Changed, " "), "tests", done.Tests,
+	}
+	if c := done.Compared; c != nil {
+		values = append(values, "compared", c.Calls, "decided_otherwise", c.Otherwise)
+	}
+	log.Info("reload", values...)
 }

@@ -17,8 +17,11 @@ type Bound struct {
 	Time  time.Duration // no call is begun after it
 }
 
-// ForDraft bounds the comparison for a draft policy in the console.
-var ForDraft = Bound{Calls: 500, Time: 10 * time.Second}
+// Bounds of comparisons.
+var (
+	ForDraft  = Bound{Calls: 500, Time: 10 * time.Second} // for a draft policy in the console
+	ForReload = Bound{Calls: 100, Time: 2 * time.Second}  // for the bundle that a reload has activated
+)
 
 // maxRead is the number of runs that are read for each compared call: some runs end before the policy gate.
 const maxRead = 10

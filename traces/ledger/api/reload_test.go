@@ -29,7 +29,10 @@ func TestReload(t *testing.T) {
 	digest := canonical.Sum("bundle", nil)
 	good := present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: digest, Previous: digest, Changed: []string{"policy"}, Restart: []string{"ledger"},
-		Warnings: []string{},
+		Warnings: []string{}, Compared: &present.ReloadCompared{
+			Calls: 1, Otherwise: 1, Kinds: map[string]int{"newly-denied": 1},
+			Runs: []present.ReloadRun{{Run: "r", Tool: "a b", Before: "allow", After: "deny", By: "p"}},
+		},
 	}
 	admin := d.token(ledger.RoleAdmin, "root")
 	for _, tt := range []struct {
