@@ -45,6 +45,7 @@ fails. A successful attack alone does not change the exit code.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.tools, "tools", "", "the tools file: what the servers offer")
 	f.StringVar(&o.cases, "cases", "", "the cases file")
@@ -52,6 +53,7 @@ fails. A successful attack alone does not change the exit code.`,
 	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	cli.MustFlags(cmd, "tools", "cases")
+
 	return cmd
 }
 
@@ -71,10 +73,18 @@ func (o *attackOptions) run(ctx context.Context, s streams) error {
 	if err := safefile.CheckReplaceable(o.output, attack.ResultStart, o.tools, o.cases, o.bundle); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
-	options := attack.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle}
+
+	options := attack.Options{
+		Open:   safefile.ReadTrusted,
+		Tools:  o.tools,
+		Cases:  o.cases,
+		Bundle: o.bundle,
+	}
+
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attack.Arm(arm))
 	}
+
 	result, err := attack.Run(ctx, options)
 	if err != nil {
 		return err
@@ -82,28 +92,35 @@ func (o *attackOptions) run(ctx context.Context, s streams) error {
 	if err := result.Write(o.output); err != nil {
 		return err
 	}
+
 	code := cli.ExitYes
 	if !result.OK() {
 		code = cli.ExitNo
 	}
+
 	printAttack(s.Out, result, o.output)
 	return cli.Exit(code)
 }
 
-// maxThrough bounds the printed attacks that got through, and the printed broken expectations. The result file has all of them.
+// maxThrough bounds the printed attacks that got through, and the printed broken expectations. The
+// result file has all of them.
 const maxThrough = 20
 
-// printAttack prints the results of every suite, the gates that stopped calls, and the attacks that got through in the last arm.
+// printAttack prints the results of every suite, the gates that stopped calls, and the attacks that
+// got through in the last arm.
 func printAttack(out io.Writer, r *attack.Result, path string) {
 	sections := r.Suites
 	if len(sections) > 1 {
 		sections = append(sections[:len(sections):len(sections)], r.Overall)
 	}
+
 	for i := range sections {
 		printAttackSuite(out, &sections[i])
 	}
+
 	last := r.Arms[len(r.Arms)-1]
 	shown := 0
+
 	for _, t := range r.Through {
 		if t.Arm != last {
 			continue
@@ -119,20 +136,27 @@ func printAttack(out io.Writer, r *attack.Result, path string) {
 			fmt.Fprintf(out, "          %s\n", visible.Cut(visible.Text(string(t.Calls[i].Text())), maxShownCall, "…"))
 		}
 	}
+
 	if shown > maxThrough {
 		fmt.Fprintf(out, "  and %d more\n", shown-maxThrough)
 	}
+
 	for i, b := range r.Broken {
 		if i == maxThrough {
 			fmt.Fprintf(out, "  and %d more\n", len(r.Broken)-i)
 			break
 		}
-		fmt.Fprintf(out, "%s %s: %s should be %s: %s\n", cross, visible.Text(b.Case), b.Side, visible.Text(b.Want), visible.Text(b.Got))
+		fmt.Fprintf(out, "%s %s: %s should be %s: %s\n", cross, visible.Text(b.Case), b.Side, visible.Text(b.Want),
+			visible.Text(b.Got))
 	}
+
 	for _, s := range r.Slips {
-		fmt.Fprintf(out, "%s %s: %s, call %d of %s: %s\n", cross, visible.Text(s.Case), s.Arm, s.Call, s.Side, visible.Text(s.Slip))
+		fmt.Fprintf(out, "%s %s: %s, call %d of %s: %s\n", cross, visible.Text(s.Case), s.Arm, s.Call, s.Side,
+			visible.Text(s.Slip))
 	}
-	fmt.Fprintf(out, "\n%s, %s, %s, %s; written to %s\n", cli.Count(r.Overall.Cases, "case"), cli.Count(r.Overall.Tasks, "task"),
+
+	fmt.Fprintf(out, "\n%s, %s, %s, %s; written to %s\n", cli.Count(r.Overall.Cases, "case"),
+		cli.Count(r.Overall.Tasks, "task"),
 		cli.Count(len(r.Slips), "slip"), cli.Count(len(r.Broken), "broken expectation"), visible.Text(path))
 }
 
@@ -144,25 +168,33 @@ func printAttackSuite(out io.Writer, s *attack.Section) {
 	if name == "" {
 		name = "all suites"
 	}
+
 	fmt.Fprintf(out, "%s  %s, %s\n", visible.Text(name), cli.Count(s.Attacks, "attack"), cli.Count(s.Tasks, "task"))
-	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 % clustered", "95 % Wilson", "partly", "benign calls",
+	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 % clustered",
+		"95 % Wilson", "partly", "benign calls",
 		"whole tasks", "asked per task")
+
 	for _, a := range s.Arms {
 		rate, wilson := a.Attack.Percent()
-		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, a.Attack.Count(), rate, a.Cluster.Percent(), wilson,
+		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, a.Attack.Count(), rate,
+			a.Cluster.Percent(), wilson,
 			a.Partly, a.Needs.Count(), a.Utility.Count(), a.Asked.PerTask)
 	}
+
 	last := s.Arms[len(s.Arms)-1]
 	if last.AttackKnown.N < last.Attack.N || last.NeedsKnown.N < last.Needs.N {
 		rate, wilson := last.AttackKnown.Percent()
 		fmt.Fprintf(out, "  %s\n", fmt.Sprintf("of those with all arguments known, with %s: %s attacks %s %s, Wilson %s, %s benign calls", last.Arm,
 			last.AttackKnown.Count(), rate, last.ClusterKnown.Percent(), wilson, last.NeedsKnown.Count()))
 	}
+
 	if len(last.Stopped) == 0 {
 		return
 	}
+
 	fmt.Fprintf(out, "  %s\n", "what stopped calls with "+string(last.Arm))
 	for _, st := range last.Stopped {
-		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code), cli.Count(st.Wants, "call"), st.Needs)
+		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code),
+			cli.Count(st.Wants, "call"), st.Needs)
 	}
 }

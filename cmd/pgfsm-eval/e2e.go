@@ -52,11 +52,13 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "configuration file (default: the embedded demo)")
 	f.StringVar(&o.cases, "cases", "", "the file of cases, one JSON object a line")
 	f.StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for the results")
 	cli.MustFlags(cmd, "cases")
+
 	return cmd
 }
 
@@ -65,17 +67,23 @@ func (o *e2eOptions) run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+
 	stem := filepath.Join(o.dir, time.Now().UTC().Format("20060102T150405Z"))
 	b, err := endtoend.OpenBench(setup.Options{
-		Config: o.config, Demo: true, Getenv: os.LookupEnv, Version: cli.Version(),
+		Config:  o.config,
+		Demo:    true,
+		Getenv:  os.LookupEnv,
+		Version: cli.Version(),
 	}, evalActor, stem+"_traces")
 	if err != nil {
 		return err
 	}
+
 	warnings := b.Loaded.Warnings
 	if !b.IsDemo() {
 		warnings = append(warnings, "the naive agent calls whatever the model says on the servers of "+b.From)
 	}
+
 	for _, warning := range warnings {
 		fmt.Fprintf(s.Err, "pgfsm-eval: warning: %s\n", visible.Line(warning))
 	}
@@ -86,6 +94,7 @@ func (o *e2eOptions) run(ctx context.Context, s streams) error {
 	if err = errors.Join(err, b.Close()); err != nil {
 		return err
 	}
+
 	return o.report(s, m, stem+"_metrics.json")
 }
 
@@ -95,9 +104,11 @@ func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
 	if err == nil {
 		err = safefile.Write(path, append(doc, '\n'), 0o600)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	code := cli.ExitYes
 	switch {
 	case !m.OK:
@@ -105,18 +116,22 @@ func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
 	case m.Safe.Outcomes[endtoend.Failed]+m.Naive.Outcomes[endtoend.Failed] > 0:
 		code = cli.ExitFailed
 	}
+
 	fmt.Fprintf(s.Out, "%-33s  %12s  %s\n", "", "pgfsm", "naive")
 	for _, r := range m.Rows() {
 		fmt.Fprintf(s.Out, "%-33s  %12s  %s\n", r.What, r.Safe, r.Naive)
 	}
+
 	fmt.Fprintln(s.Out)
 	for _, f := range m.Faults {
 		fmt.Fprintf(s.Out, "%s %s\n", cross, visible.Text(f))
 	}
+
 	fmt.Fprintf(s.Out, "metrics %s\n", visible.Text(filepath.ToSlash(path)))
 	if code == cli.ExitFailed {
 		fmt.Fprintf(s.Err, "pgfsm-eval: %d of pgfsm's runs and %d of the naive agent's failed: the figures are not of all cases\n",
 			m.Safe.Outcomes[endtoend.Failed], m.Naive.Outcomes[endtoend.Failed])
 	}
+
 	return cli.Exit(code)
 }

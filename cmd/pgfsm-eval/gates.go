@@ -50,6 +50,7 @@ func (o *gatesOptions) evaluate(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+
 	doc, err := report.JSON()
 	if err != nil {
 		return err
@@ -57,10 +58,12 @@ func (o *gatesOptions) evaluate(ctx context.Context, s streams) error {
 	if err := eval.WriteFile(o.output, doc); err != nil {
 		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
 	}
+
 	code := cli.ExitYes
 	if report.Slips() > 0 {
 		code = cli.ExitNo
 	}
+
 	printGates(s.Out, report, o.output)
 	return cli.Exit(code)
 }
@@ -81,5 +84,6 @@ func printGates(out io.Writer, r *gates.Report, path string) {
 			fmt.Fprintf(out, "  and %d more of %s\n", more, s.Name)
 		}
 	}
-	fmt.Fprintf(out, "%s in %s, written to %s\n", cli.Count(r.Slips(), "slip"), cli.Count(len(r.Suites), "suite"), visible.Text(path))
+	fmt.Fprintf(out, "%s in %s, written to %s\n", cli.Count(r.Slips(), "slip"), cli.Count(len(r.Suites), "suite"),
+		visible.Text(path))
 }

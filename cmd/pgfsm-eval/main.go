@@ -1,8 +1,10 @@
-// Command pgfsm-eval measures the effect of pgfsm's gates: each gate alone, attacks in which the planner obeys the attacker, and
-// pgfsm compared with an agent without gates. The command pgfsm contains none of this code.
+// Command pgfsm-eval measures the effect of pgfsm's gates: each gate alone, attacks in which the
+// planner obeys the attacker, and pgfsm compared with an agent without gates. The command pgfsm
+// contains none of this code.
 //
-// Results go to files, as JSON, and to standard output, as text. Warnings and errors go to standard error. Exit codes: 0
-// yes, 1 no (a gate slipped, an expectation failed), 2 the command could not do what it was asked.
+// Results go to files, as JSON, and to standard output, as text. Warnings and errors go to standard
+// error. Exit codes: 0 yes, 1 no (a gate slipped, an expectation failed), 2 the command could not
+// do what it was asked.
 package main
 
 import (

@@ -37,6 +37,7 @@ func writeReport(s streams, dir, output string) error {
 	case filepath.Ext(output) == ".json":
 		return errors.New("a report is no .json file: those are results, from which it is made")
 	}
+
 	found, err := report.Read(dir)
 	if err != nil {
 		return err
@@ -48,9 +49,11 @@ func writeReport(s streams, dir, output string) error {
 	if err := eval.WriteFile(output, page); err != nil {
 		return fmt.Errorf("the report could not be written to %s: %w", output, err)
 	}
+
 	fmt.Fprintf(s.Out, "written to %s\n", visible.Text(filepath.ToSlash(output)))
 	for _, m := range found.Missing() {
 		fmt.Fprintf(s.Err, "pgfsm-eval: %s\n", m)
 	}
+
 	return nil
 }

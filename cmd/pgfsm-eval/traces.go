@@ -38,6 +38,7 @@ it.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return makeSuite(cmd.Context(), s, folder, args) },
 	}
+
 	cmd.Flags().StringVarP(&folder, "output", "o", "", "the folder to write to (required)")
 	return cmd
 }
@@ -54,6 +55,7 @@ func makeSuite(ctx context.Context, s streams, folder string, args []string) err
 	if err != nil {
 		return err
 	}
+
 	bar := cli.NewBar(s.Err, "reading traces", len(paths))
 	suite, err := fromtraces.Make(ctx, folder, traces.NewReplayer(machine, nil), paths, func() { bar.Add(1) })
 	bar.Finish()
@@ -64,20 +66,25 @@ func makeSuite(ctx context.Context, s streams, folder string, args []string) err
 	for _, r := range suite.Bad {
 		fmt.Fprintf(s.Out, "%s %s\n  %s\n", cross, visible.Text(r.Path), visible.Text(r.Code+": "+r.Error))
 	}
+
 	for _, l := range suite.Left {
 		fmt.Fprintf(s.Out, "left out %s\n  %s\n", visible.Text(l.Path), visible.Text(l.Reason))
 	}
+
 	if suite.Count == 0 {
 		fmt.Fprintln(s.Err, "pgfsm-eval: no trace became a case")
 	} else {
-		fmt.Fprintf(s.Out, "%s %s\n  pgfsm-eval attack --tools %s --cases %s --bundle pgfsm.yaml\n", tick, cli.Count(suite.Count, "case"),
+		fmt.Fprintf(s.Out, "%s %s\n  pgfsm-eval attack --tools %s --cases %s --bundle pgfsm.yaml\n", tick,
+			cli.Count(suite.Count, "case"),
 			visible.Text(filepath.ToSlash(suite.Tools)), visible.Text(filepath.ToSlash(suite.Cases)))
 	}
+
 	switch {
 	case slices.ContainsFunc(suite.Bad, func(c traces.Checked) bool { return c.Code != traces.CodeUnreadable }):
 		return cli.Exit(cli.ExitNo)
 	case len(suite.Bad) > 0 || suite.Count == 0: // a suite without cases could never fail
 		return cli.Exit(cli.ExitFailed)
 	}
+
 	return nil
 }

@@ -36,14 +36,16 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 		Path, Rest, Remedy, Show, Resume string
 	}{
 		d, d.IsError != nil && *d.IsError, o.waiting,
-		filepath.ToSlash(path), rest, policy.Remedy(d.Code), configured(o.config, "approvals", "show", d.RunID), configured(o.config, "resume", d.RunID),
+		filepath.ToSlash(path), rest, policy.Remedy(d.Code), configured(o.config, "approvals", "show", d.RunID),
+		configured(o.config, "resume", d.RunID),
 	})(out, k)
 }
 
 // maxShown bounds the printed text of a result, in bytes: four screens.
 const maxShown = 8 << 10
 
-// indented indents a value. If the value is too large, it returns the beginning and the text rest, which tells where to find all of it.
+// indented indents a value. If the value is too large, it returns the beginning and the text rest,
+// which tells where to find all of it.
 func indented(v jsontext.Value, rest string) string {
 	shown := v.Clone()
 	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -56,7 +58,8 @@ func indented(v jsontext.Value, rest string) string {
 	return visible.JSON(shown)
 }
 
-// watch returns a function that prints each recorded transition. With --json, the command prints only the result.
+// watch returns a function that prints each recorded transition. With --json, the command prints
+// only the result.
 func (a *app) watch() runner.Watch {
 	if a.json {
 		return nil
@@ -97,13 +100,15 @@ func stageLine(run *states.Run, s states.Step) string {
 	case states.NeedsInfo:
 		return "The planner asks for what is missing."
 	case states.Blocked, states.Failed:
-		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code) // the answer has the full reason
+		// The answer has the full reason.
+		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code)
 	}
 
 	var fact struct {
 		Verdict policy.Verdict `json:"verdict"`
 	}
 	_ = json.Unmarshal(s.Facts, &fact) // other facts have no verdict, so no reason is printed
+
 	return fact.Verdict.Reason
 }
 

@@ -50,7 +50,14 @@ func (o *options) registerServerUser(cmd *cobra.Command) {
 
 func (o *options) setup(w world) setup.Options {
 	return setup.Options{
-		Config: o.config, Demo: o.demo, Planner: o.planner, Grants: o.grants, Closed: o.closed, ServerUser: o.serverUser, Getenv: w.getenv, Version: cli.Version(),
+		Config:     o.config,
+		Demo:       o.demo,
+		Planner:    o.planner,
+		Grants:     o.grants,
+		Closed:     o.closed,
+		ServerUser: o.serverUser,
+		Getenv:     w.getenv,
+		Version:    cli.Version(),
 	}
 }
 
@@ -96,7 +103,8 @@ func (o *options) withApp(w world, do func(*app) error) error {
 }
 
 // command makes a command that opens the configuration, and calls do.
-func (o *options) command(w world, use string, args cobra.PositionalArgs, do func(ctx context.Context, a *app, args []string) error) *cobra.Command {
+func (o *options) command(w world, use string, args cobra.PositionalArgs,
+	do func(ctx context.Context, a *app, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 		return o.withApp(w, func(a *app) error { return do(cmd.Context(), a, args) })
 	}}
@@ -118,7 +126,8 @@ func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k 
 	return cli.Exit(code)
 }
 
-// close closes everything. It only warns about an error, because the command's result is already complete.
+// close closes everything. It only warns about an error, because the command's result is already
+// complete.
 func (a *app) close() {
 	if err := a.Close(); err != nil {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(err.Error()))
@@ -143,10 +152,12 @@ func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
 	return telemetry.NewTracer(*a.OTLP, cli.Version(), a.Secrets.String, report)
 }
 
-// shutDown exports the remaining spans, even if ctx is done. The tracer reports spans that it cannot export.
+// shutDown exports the remaining spans, even if ctx is done. The tracer reports spans that it
+// cannot export.
 func shutDown(ctx context.Context, t *telemetry.Tracer) { _ = t.Shutdown(context.WithoutCancel(ctx)) }
 
-// withRunner opens the configured ledger, if any, ends left-over runs, calls do, and closes the ledger.
+// withRunner opens the configured ledger, if any, ends left-over runs, calls do, and closes the
+// ledger.
 func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {
 	if err := a.Start(ctx); err != nil {
 		return err

@@ -22,13 +22,15 @@ import (
 
 func newApprovals(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f), newApprovalsDeny(f), newApprovalsWatch(f),
+	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f),
+		newApprovalsDeny(f), newApprovalsWatch(f),
 		newApprovalsServe(f))
 	f.register(cmd)
 	return cmd
 }
 
-// looking makes a command that opens the ledger for reading, for a caller with the right to see every request.
+// looking makes a command that opens the ledger for reading, for a caller with the right to see
+// every request.
 func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
@@ -98,7 +100,8 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-// boundScreen prints everything that an approval binds to, and the commands that decide about a call that waits.
+// boundScreen prints everything that an approval binds to, and the commands that decide about a
+// call that waits.
 func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Writer, ink) {
 	var rules []string
 	for i := range d.Risk {
@@ -113,7 +116,8 @@ func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Write
 		Approve, Deny string
 	}{
 		d, d.Rows(now), rules, q.Status == ledger.Pending && !q.Overdue(now),
-		f.approvals("approve", q.Run, "--digest", string(q.Binding)), f.approvals("deny", q.Run, "--digest", string(q.Binding)),
+		f.approvals("approve", q.Run, "--digest", string(q.Binding)),
+		f.approvals("deny", q.Run, "--digest", string(q.Binding)),
 	})
 }
 
@@ -177,13 +181,16 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 	if v.Run, err = o.findRun(ctx, v.Run); err != nil {
 		return err
 	}
+
 	q, err := o.Vote(ctx, v)
 	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
 		o.end(ctx, v.Run)
 	}
+
 	if err != nil {
 		return errNoRequest(err)
 	}
+
 	var d present.Run
 	why := "" // reason that the call will not be made
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
@@ -195,6 +202,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 	if err != nil {
 		return err
 	}
+
 	doc := struct {
 		SchemaVersion int         `json:"schema_version"`
 		OK            bool        `json:"ok"`
@@ -202,22 +210,26 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 		Request       present.Run `json:"request"`
 		NotCalled     string      `json:"not_called,omitzero"`
 	}{cli.SchemaVersion, true, v.By.Name, d, why}
+
 	return f.print(doc, func(out io.Writer, _ ink) {
 		name := visible.Text(v.By.FullName())
 		switch {
 		case why != "":
 			fmt.Fprintf(out, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
 		case q.Status == ledger.Pending:
-			fmt.Fprintf(out, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
+			fmt.Fprintf(out, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed,
+				q.Quorum, q.Quorum-q.Agreed, q.Expires)
 		case q.Status == ledger.Approved:
-			fmt.Fprintf(out, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q, f.resume(q.RunID)))
+			fmt.Fprintf(out, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum,
+				callNext(&q, f.resume(q.RunID)))
 		default:
 			fmt.Fprintf(out, "Denied by %s. Nothing was called, and nothing will be.\n", name)
 		}
 	})
 }
 
-// callNext returns a text that names the processes that make an approved call, and the command to make it if none of them runs.
+// callNext returns a text that names the processes that make an approved call, and the command to
+// make it if none of them runs.
 func callNext(q *ledger.Request, resume string) string {
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
@@ -227,7 +239,8 @@ func callNext(q *ledger.Request, resume string) string {
 		makes, resume, q.Expires)
 }
 
-// incomplete returns an error that names the missing flags and where to find the digest, or tells why the run cannot be decided.
+// incomplete returns an error that names the missing flags and where to find the digest, or tells
+// why the run cannot be decided.
 func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ballot) error {
 	err := f.use(stores.ToRead, func(o *openedLedger) error {
 		if _, err := o.caller(ctx, ledger.ActVote); err != nil {
@@ -243,39 +256,47 @@ func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ball
 	if err != nil {
 		return err
 	}
+
 	again := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
 	if reason := v.Reason; reason != "" || !v.Approve {
 		again = append(again, "--reason", cmp.Or(reason, "REASON"))
 	}
+
 	repeat := f.approvals(word, again...)
 	switch {
 	case v.Binding != "":
 		return fmt.Errorf("--reason is missing: a denial needs one, and the requester reads it. Repeat with it:\n  %s", repeat)
 	case !v.Approve && v.Reason == "":
 		return fmt.Errorf("--digest and --reason are missing. The digest says which call you decide about; the requester reads the reason. "+
-			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s", f.approvals("show", v.Run), repeat)
+			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s",
+			f.approvals("show", v.Run), repeat)
 	}
+
 	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which shows its digest:\n  %s\n"+
 		"Then repeat with that digest:\n  %s", f.approvals("show", v.Run), repeat)
 }
 
-// end ends a run that was denied or has expired. If end fails, the next process that resumes runs ends it.
+// end ends a run that was denied or has expired. If end fails, the next process that resumes runs
+// ends it.
 func (o *openedLedger) end(ctx context.Context, run string) {
 	p, err := newReplayer()
 	if err == nil {
 		_, err = o.RecoverRun(ctx, p, run)
 	}
 	if err != nil && !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded) {
-		fmt.Fprintf(o.w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n", visible.Lines(err.Error()))
+		fmt.Fprintf(o.w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n",
+			visible.Lines(err.Error()))
 	}
 }
 
 func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
-	return f.looking("watch", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
+	return f.looking("watch", cobra.NoArgs,
+		func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
 }
 
 // watched lists the events that watch prints.
-var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied, ledger.ApprovalExpired}
+var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied,
+	ledger.ApprovalExpired}
 
 func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 	var after int64
@@ -289,7 +310,8 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 			if err != nil {
 				return err
 			}
-			if err := f.printWatched(r, o.timestamp(), &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+			if err := f.printWatched(r, o.timestamp(), &ledger.Event{Index: q.Entry, At: q.At,
+				Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
 				return err
 			}
 		}
@@ -298,12 +320,14 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 	if err != nil {
 		return err
 	}
+
 	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.Request) error {
 		if !slices.Contains(watched, e.Type) {
 			return nil
 		}
 		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.timestamp(), &e, &q) })
 	})
+
 	return unlessEnded(ctx, err)
 }
 
@@ -326,7 +350,8 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 			Request       present.Run `json:"request"` // the request's current state
 		}{cli.SchemaVersion, e.Type, e.At, said.By, d})
 	}
-	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
+	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run,
+		visible.Clip(d.Server, maxTold),
 		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.StatusText(now))
 	return err
 }

@@ -12,10 +12,12 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// tokenVariable names the environment variable with the caller's token. A flag would show the token to every user of the machine.
+// tokenVariable names the environment variable with the caller's token. A flag would show the token
+// to every user of the machine.
 const tokenVariable = "PGFSM_TOKEN"
 
-// caller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to the action.
+// caller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to
+// the action.
 func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
 	text := o.w.env(tokenVariable)
 	if text == "" {
@@ -33,7 +35,8 @@ func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who le
 	return who, who.Allow(action)
 }
 
-// person returns the owner of an identity provider's token. For any other token, the error is [web.ErrNoCredentials].
+// person returns the owner of an identity provider's token. For any other token, the error is
+// [web.ErrNoCredentials].
 func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
@@ -48,7 +51,8 @@ func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Call
 	return who, o.View(ctx, who.Unblocked)
 }
 
-// manager returns the caller for managing tokens and pruning: the owner of the token or, without a token, the user of the operating system.
+// manager returns the caller for managing tokens and pruning: the owner of the token or, without a
+// token, the user of the operating system.
 func (o *openedLedger) manager(ctx context.Context) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil
@@ -56,14 +60,16 @@ func (o *openedLedger) manager(ctx context.Context) (ledger.Caller, error) {
 	return o.caller(ctx, ledger.ActManage)
 }
 
-// orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned unchanged.
+// orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned
+// unchanged.
 func orRefused(w world, asJSON bool, err error) error {
 	var r *ledger.Refusal
 	if !errors.As(err, &r) {
 		return err
 	}
 	if asJSON {
-		return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "code", r.Code, "reason", err.Error())), cli.Exit(cli.ExitNo))
+		return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "code", r.Code, "reason", err.Error())),
+			cli.Exit(cli.ExitNo))
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: refused, %s: %s\n", r.Code, visible.Error(err))
 	return cli.Exit(cli.ExitNo)

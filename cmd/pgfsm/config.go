@@ -30,14 +30,17 @@ func newConfig(w world) *cobra.Command {
 			err := o.check(cmd.Context(), w, strict)
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
-				return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)), cli.Exit(cli.ExitFailed))
+				return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)),
+					cli.Exit(cli.ExitFailed))
 			}
 			return err
 		},
 	}
+
 	o.register(check)
 	o.registerGrants(check)
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
+
 	return cli.Group("config", check, &cobra.Command{
 		Use:       "schema [NAME]",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
@@ -49,7 +52,8 @@ func newConfig(w world) *cobra.Command {
 	})
 }
 
-// check checks a configuration. It returns faults that [load] finds as an error, and prints all others.
+// check checks a configuration. It returns faults that [load] finds as an error, and prints all
+// others.
 func (o *options) check(ctx context.Context, w world, strict bool) error {
 	loaded, from, err := load(w, o)
 	if err != nil {
@@ -59,16 +63,19 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 	if err != nil {
 		return err
 	}
+
 	a := &app{s, w, o.config, o.json}
 	defer a.close()
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
 		return err
 	}
+
 	found := checked{warnings: slices.Concat(loaded.Warnings, loaded.Literals, a.Doubts())}
 	for _, m := range missing {
 		found.warnings = append(found.warnings, m.Error())
 	}
+
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		switch text := fmt.Sprintf("[%s] %s", f.Code, loaded.LintError(f)); f.Severity {
 		case lint.Error:
@@ -77,18 +84,22 @@ func (o *options) check(ctx context.Context, w world, strict bool) error {
 			found.warnings = append(found.warnings, text)
 		}
 	}
+
 	if _, err := openTLS(loaded.Serve.TLS, nil); err != nil {
 		found.errors = append(found.errors, err.Error())
 	}
+
 	for _, key := range loaded.Checkpoints.Keys {
 		if _, err := checkpoint.ReadSigner(key); err != nil {
 			found.errors = append(found.errors, "checkpoints.key: "+err.Error())
 		}
 	}
+
 	err = a.printCheck(&found)
 	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
 		err = errors.Join(err, cli.Exit(cli.ExitNo))
 	}
+
 	return err
 }
 
@@ -98,20 +109,25 @@ type checked struct{ errors, warnings []string }
 func (a *app) printCheck(found *checked) error {
 	c := a.Bundle.Content()
 	tools := 0
+
 	for _, g := range c.Allowlist {
 		tools += len(g.Tools)
 	}
+
 	pinned, planner := len(c.Pins), c.Planner.Mode
 	ladder, policies := 0, 0
 	if c.Risk != nil {
 		ladder = len(c.Risk.Rules)
 	}
+
 	if c.Policy != nil {
 		policies = len(c.Policy.Policies)
 	}
+
 	if m := c.Planner.LLM; m != nil {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
+
 	if a.json {
 		return cli.PrintJSON(a.w.stdout, cli.Document(
 			"ok", len(found.errors) == 0, "config", a.From, "bundle", string(a.Bundle.Digest()),
@@ -122,17 +138,24 @@ func (a *app) printCheck(found *checked) error {
 			"warnings", found.warnings,
 		))
 	}
+
 	for _, text := range found.errors {
 		fmt.Fprintf(a.w.stderr, "pgfsm: error: %s\n", visible.Lines(text))
 	}
+
 	for _, text := range found.warnings {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(text))
 	}
-	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
-		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), cli.Count(len(c.Servers), "server"), cli.Count(tools, "allowed tool"), pinned,
-		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"), cli.Count(len(c.Planner.Routes), "route"),
+
+	_, err := fmt.Fprintf(a.w.stdout,
+		"%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
+		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), cli.Count(len(c.Servers), "server"),
+		cli.Count(tools, "allowed tool"), pinned,
+		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"),
+		cli.Count(len(c.Planner.Routes), "route"),
 		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), count(policies, "policy", "policies"),
 		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
+
 	return err
 }
 
@@ -164,10 +187,13 @@ func newInit(w world) *cobra.Command {
 			return o.run()
 		},
 	}
+
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVar(&o.from, "from", "", "copy the servers of a client's own `FILE`, like .mcp.json")
-	cmd.Flags().StringVar(&o.bundle, "bundle", "", "add risk rules and policies to start from: "+strings.Join(config.Bundles(), ", "))
+	cmd.Flags().StringVar(&o.bundle, "bundle", "",
+		"add risk rules and policies to start from: "+strings.Join(config.Bundles(), ", "))
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: do not ask")
+
 	return cmd
 }
 
@@ -177,11 +203,13 @@ func (o *initOptions) run() error {
 	if err != nil {
 		return err
 	}
+
 	for _, f := range files {
 		if path := filepath.Join(o.dir, f.Name); exists(path) {
 			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", visible.Text(path))
 		}
 	}
+
 	var servers []config.ClientServer
 	configuration := visible.Text(filepath.Join(o.dir, config.FileName))
 	next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c ` + configuration
@@ -191,9 +219,11 @@ func (o *initOptions) run() error {
 		}
 		next = nextSteps(configuration, visible.Text(filepath.Join(o.dir, files[1].Name)))
 	}
+
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
+
 	var written []string
 	for _, f := range files {
 		path := filepath.Join(o.dir, f.Name)
@@ -202,6 +232,7 @@ func (o *initOptions) run() error {
 		}
 		written = append(written, filepath.ToSlash(path))
 	}
+
 	if o.json {
 		return cli.PrintJSON(o.w.stdout, struct {
 			SchemaVersion int                   `json:"schema_version"`
@@ -209,9 +240,11 @@ func (o *initOptions) run() error {
 			Servers       []config.ClientServer `json:"servers,omitempty"`
 		}{cli.SchemaVersion, written, servers})
 	}
+
 	for _, path := range written {
 		fmt.Fprintln(o.w.stdout, visible.Text(path))
 	}
+
 	fmt.Fprintf(o.w.stderr, "pgfsm: %s\n", next)
 	return nil
 }
@@ -221,7 +254,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// imported replaces the configuration in files by one with the servers of a client's file. It shows the servers and asks.
+// imported replaces the configuration in files by one with the servers of a client's file. It shows
+// the servers and asks.
 func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
@@ -234,14 +268,17 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("%s names no server: its list of servers is empty", visible.Text(o.from))
 	}
+
 	n := o.show(servers)
 	if n == 0 {
 		return nil, fmt.Errorf("%s has no server that can be copied", visible.Text(o.from))
 	}
+
 	path, err := relative(o.dir, o.from)
 	if err != nil {
 		return nil, err
 	}
+
 	files[0].Text, files[1].Text = config.Imported(path, servers), []byte("{}\n")
 	open := func(path string) ([]byte, error) {
 		for _, f := range files {
@@ -251,17 +288,21 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 		}
 		return safefile.ReadTrusted(path)
 	}
+
 	if _, err := config.Load(filepath.Join(o.dir, config.FileName), open, config.Overrides{}); err != nil {
 		return nil, err
 	}
+
 	which := "this server"
 	if n > 1 {
 		which = fmt.Sprintf("these %d servers", n)
 	}
+
 	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, filepath.Join(o.dir, config.FileName))) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
 		return nil, cli.Exit(cli.ExitNo)
 	}
+
 	return servers, nil
 }
 
@@ -296,7 +337,8 @@ func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	return n
 }
 
-// relative returns the path of a file relative to a folder, in the form for a configuration in that folder.
+// relative returns the path of a file relative to a folder, in the form for a configuration in that
+// folder.
 func relative(dir, file string) (string, error) {
 	base, err := filepath.Abs(dir)
 	if err != nil {

@@ -42,7 +42,8 @@ func newConsole(w world) *cobra.Command {
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the console (default: the configuration's serve.admin_url, or its serve.admin)")
+	cmd.Flags().StringVar(&o.url, "url", "",
+		"scheme, host and port of the console (default: the configuration's serve.admin_url, or its serve.admin)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the browser instead of printing the link")
 	return cmd
 }
@@ -65,7 +66,8 @@ func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
 	u, err := url.Parse(o.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
 		u.RawQuery+u.Fragment != "" || u.User != nil {
-		return "", fmt.Errorf("--url %q: give the scheme, the host and the port, as in https://approvals.example.com", visible.Text(o.url))
+		return "", fmt.Errorf("--url %q: give the scheme, the host and the port, as in https://approvals.example.com",
+			visible.Text(o.url))
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -87,7 +89,8 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string)
 	return o.print(cli.Document("url", link, "name", who.Name), line("%s\n", link))
 }
 
-// openBrowser opens a file that leads to the link, because other users of the machine can read the arguments of a program.
+// openBrowser opens a file that leads to the link, because other users of the machine can read the
+// arguments of a program.
 func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link, secret string) (err error) {
 	dir, err := os.MkdirTemp("", "pgfsm-console-")
 	if err != nil {
@@ -102,8 +105,10 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 	}
 	words := append(opener(o.w), file)
 	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
-		return fmt.Errorf("the browser cannot be opened (%w: %s); pgfsm console without --open prints the link", err, visible.Clip(string(out), maxTold))
+		return fmt.Errorf("the browser cannot be opened (%w: %s); pgfsm console without --open prints the link", err,
+			visible.Clip(string(out), maxTold))
 	}
+
 	fmt.Fprintln(o.w.stderr, "pgfsm: sign in in the browser; the link works for a minute")
 	err = ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
 		_, err := l.Link(ctx, secret)
@@ -112,6 +117,7 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 		}
 		return false, err
 	})
+
 	return unlessEnded(ctx, err)
 }
 

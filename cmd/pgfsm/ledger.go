@@ -29,15 +29,18 @@ type ledgerFlags struct {
 func (f *ledgerFlags) register(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
 		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
-	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger, sqlite:PATH or postgres://USER@HOST/DATABASE, instead of the configuration's")
+	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "",
+		"the ledger, sqlite:PATH or postgres://USER@HOST/DATABASE, instead of the configuration's")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 }
 
 func newLedger(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
 	cmd := cli.Group("ledger",
-		newLedgerList(f), newLedgerTail(f), newLedgerShow(f), newLedgerStatus(f), newLedgerSummary(f), newLedgerTrace(f), newLedgerWhatIf(f),
-		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f), newLedgerRebuild(f),
+		newLedgerList(f), newLedgerTail(f), newLedgerShow(f), newLedgerStatus(f), newLedgerSummary(f),
+		newLedgerTrace(f), newLedgerWhatIf(f),
+		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
+		newLedgerRebuild(f),
 		newLedgerExport(f), newLedgerPrune(f), newLedgerCopy(f), newLedgerContinue(f), newLedgerInit(f))
 	f.register(cmd)
 	return cmd
@@ -52,7 +55,8 @@ func (f *ledgerFlags) command(use string, args cobra.PositionalArgs, purpose sto
 	}}
 }
 
-// managing makes a command that opens the ledger for a purpose, and calls do with the [openedLedger.manager].
+// managing makes a command that opens the ledger for a purpose, and calls do with the
+// [openedLedger.manager].
 func (f *ledgerFlags) managing(use string, args cobra.PositionalArgs, purpose stores.Purpose,
 	do func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error,
 ) *cobra.Command {
@@ -79,7 +83,8 @@ func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
 	return f.w.print(f.json, doc, cli.ExitYes, text)
 }
 
-// list prints a document with n rows as JSON or by a template. Without rows, it prints the text none on standard error.
+// list prints a document with n rows as JSON or by a template. Without rows, it prints the text
+// none on standard error.
 func (f *ledgerFlags) list(doc any, template string, rows any, n int, none string) error {
 	if n == 0 && !f.json {
 		fmt.Fprintln(f.w.stderr, none)
@@ -106,8 +111,8 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 	return openStored(w, url, purpose, loaded)
 }
 
-// namedLedger returns the URL of the ledger that the flag or else the configuration names. In the second case, it returns the
-// configuration, too.
+// namedLedger returns the URL of the ledger that the flag or else the configuration names. In the
+// second case, it returns the configuration, too.
 func namedLedger(w world, file, flag string) (url string, loaded *config.Loaded, err error) {
 	if flag != "" {
 		if err := config.CheckLedger(flag); err != nil {
@@ -135,7 +140,8 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 	return openStored(w, url, purpose, loaded)
 }
 
-// openStored opens the ledger with this URL. Messages contain the ledger's name only, because a URL may contain a password.
+// openStored opens the ledger with this URL. Messages contain the ledger's name only, because a URL
+// may contain a password.
 func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
 	o = &openedLedger{w: w, name: config.LedgerName(url), loaded: loaded}
 	if loaded != nil {
@@ -147,7 +153,8 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	if purpose == stores.ToRead {
 		return o, nil
 	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store,
+		ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	if err := errors.Join(o.checkName(), o.checkWhole()); err != nil {
@@ -156,7 +163,8 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	return o, nil
 }
 
-// checkName returns an error if the log was created under a different name than the configuration's.
+// checkName returns an error if the log was created under a different name than the
+// configuration's.
 func (o *openedLedger) checkName() error {
 	if o.checkpoints.Origin == "" {
 		return nil
@@ -186,8 +194,8 @@ func (o *openedLedger) findRun(ctx context.Context, text string) (id string, err
 // timestamp returns the time of the clock that all processes of the ledger share.
 func (o *openedLedger) timestamp() string { return o.store.Now().UTC().Format(policy.TimeForm) }
 
-// checkWhole returns an error if the log does not contain the last checkpoint in the configured folder: then it lost entries, and no process
-// may add to it.
+// checkWhole returns an error if the log does not contain the last checkpoint in the configured
+// folder: then it lost entries, and no process may add to it.
 func (o *openedLedger) checkWhole() error {
 	if o.checkpoints.Dir == "" {
 		return nil
@@ -235,7 +243,8 @@ func (f *ledgerFlags) use(purpose stores.Purpose, do func(*openedLedger) error) 
 	return o.closing(orRefused(f.w, f.json, do(o)))
 }
 
-// closing closes the ledger and returns err. It only warns if the ledger cannot be closed, because the command's result is complete.
+// closing closes the ledger and returns err. It only warns if the ledger cannot be closed, because
+// the command's result is complete.
 func (o *openedLedger) closing(err error) error {
 	var late error
 	if o.Ledger != nil {

@@ -23,7 +23,8 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
-// codeInconsistent is the code for a log that does not contain a checkpoint, or whose witness has cosigned a different history.
+// codeInconsistent is the code for a log that does not contain a checkpoint, or whose witness has
+// cosigned a different history.
 const codeInconsistent = "log_inconsistent"
 
 // publicMode is the mode of a file with a checkpoint.
@@ -32,16 +33,18 @@ const publicMode = 0o644
 func newLedgerCheckpoint(f *ledgerFlags) *cobra.Command {
 	var keys []string
 	var out string
-	cmd := f.viewer("checkpoint", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
-		return f.orInconsistent(f.writeCheckpoint(o, r, keys, out))
-	})
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "a file with a private key; may be given again (default: checkpoints.key of the configuration)")
+	cmd := f.viewer("checkpoint", cobra.NoArgs,
+		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+			return f.orInconsistent(f.writeCheckpoint(o, r, keys, out))
+		})
+	cmd.Flags().StringArrayVar(&keys, "key", nil,
+		"a file with a private key; may be given again (default: checkpoints.key of the configuration)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd
 }
 
-// orInconsistent prints that a log differs from the one that was signed or cosigned before, and returns the exit code no. It returns other
-// errors unchanged.
+// orInconsistent prints that a log differs from the one that was signed or cosigned before, and
+// returns the exit code no. It returns other errors unchanged.
 func (f *ledgerFlags) orInconsistent(err error) error {
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		return tellUnproven(f.w, codeInconsistent, err, f.json)
@@ -60,15 +63,16 @@ func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []s
 			return err
 		}
 	}
-	return f.print(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)), func(out io.Writer, _ ink) {
-		if file == "" {
-			_, _ = out.Write(signed) // the writer of standard output keeps the error
-		}
-	})
+	return f.print(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)),
+		func(out io.Writer, _ ink) {
+			if file == "" {
+				_, _ = out.Write(signed) // the writer of standard output keeps the error
+			}
+		})
 }
 
-// replaceCheckpoint writes a signed checkpoint to a file. It keeps a checkpoint of the same size, because that may have cosignatures. It
-// returns the new content of the file.
+// replaceCheckpoint writes a signed checkpoint to a file. It keeps a checkpoint of the same size,
+// because that may have cosignatures. It returns the new content of the file.
 func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, signed []byte) ([]byte, error) {
 	was, _, err := safefile.Read(path)
 	switch {
@@ -87,7 +91,8 @@ func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, si
 	return signed, safefile.Replace(path, was, signed, publicMode)
 }
 
-// sign signs the state of the log with the keys in these files, or else with the configuration's keys.
+// sign signs the state of the log with the keys in these files, or else with the configuration's
+// keys.
 func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
 	signers, err := o.signers(r, files)
 	if err != nil {
@@ -105,6 +110,7 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 	if len(files) == 0 {
 		files = o.checkpoints.Keys
 	}
+
 	if len(files) == 0 {
 		return nil, errors.New("no key signs the checkpoint: write checkpoints: {key: FILE} in the configuration, or give --key FILE to " +
 			"pgfsm ledger checkpoint (pgfsm ledger key new makes a key)")
@@ -113,21 +119,25 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 	if err != nil {
 		return nil, err
 	}
+
 	for _, file := range files {
 		s, err := checkpoint.ReadSigner(file)
 		if err != nil {
 			return nil, err
 		}
 		begins := fmt.Sprintf("%s+%08x+", s.Name(), s.KeyHash())
-		if !slices.ContainsFunc(known, func(k ledger.Key) bool { return k.Removed == "" && strings.HasPrefix(k.Key, begins) }) {
+		if !slices.ContainsFunc(known,
+			func(k ledger.Key) bool { return k.Removed == "" && strings.HasPrefix(k.Key, begins) }) {
 			return nil, fmt.Errorf("%s is no key of this log, or was removed: pgfsm ledger key list shows the log's keys", file)
 		}
 		signers = append(signers, s)
 	}
+
 	return signers, nil
 }
 
-// writer returns the writer of the configured checkpoints; nil if the configuration names no folder.
+// writer returns the writer of the configured checkpoints; nil if the configuration names no
+// folder.
 func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
 	c := &o.checkpoints
 	if c.Dir == "" {
@@ -151,17 +161,21 @@ func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoin
 
 func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	var file, vkey string
-	cmd := &cobra.Command{Use: "witness URL --witness-key KEY", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
-		if err != nil {
-			return err
-		}
-		to, err := checkpoint.NewWitness(args[0], keys[0])
-		if err != nil {
-			return err
-		}
-		return f.use(stores.ToRead, func(o *openedLedger) error { return f.orInconsistent(o.witness(cmd.Context(), to, file)) })
-	}}
+	cmd := &cobra.Command{Use: "witness URL --witness-key KEY", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
+			if err != nil {
+				return err
+			}
+			to, err := checkpoint.NewWitness(args[0], keys[0])
+			if err != nil {
+				return err
+			}
+			return f.use(stores.ToRead, func(o *openedLedger) error {
+				return f.orInconsistent(o.witness(cmd.Context(), to,
+					file))
+			})
+		}}
 	cmd.Flags().StringVar(&vkey, "witness-key", "", "the verifier key of the witness, or the file with it")
 	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with the signed checkpoint (default: a new checkpoint)")
 	cli.MustFlags(cmd, "witness-key")
@@ -178,6 +192,7 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 	if err != nil {
 		return err
 	}
+
 	// A log's hashes never change, so each read can use its own snapshot while the witness answers.
 	tree := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
 		err = o.store.Glance(ctx, func(r ledger.Reader) error {
@@ -186,6 +201,7 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 		})
 		return all, err
 	})
+
 	cosigned, err := to.Cosign(ctx, signed, tree)
 	if err != nil {
 		return err
@@ -193,11 +209,13 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 	if file != "" {
 		return safefile.Replace(file, signed, cosigned, publicMode)
 	}
+
 	_, err = o.w.stdout.Write(cosigned)
 	return err
 }
 
-// signedCheckpoint reads the checkpoint in a file, which the log must contain; without a file, it signs the state of the log.
+// signedCheckpoint reads the checkpoint in a file, which the log must contain; without a file, it
+// signs the state of the log.
 func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []byte, err error) {
 	if file == "" {
 		_, signed, err = o.sign(r, nil)
@@ -214,10 +232,12 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 
 func newLedgerProve(f *ledgerFlags) *cobra.Command {
 	var file, out string
-	cmd := f.viewer("prove RUN", cobra.ExactArgs(1), func(_ context.Context, o *openedLedger, r ledger.Reader, args []string) error {
-		return f.orInconsistent(o.prove(r, args[0], file, out))
-	})
-	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with a signed checkpoint that covers the run (default: a new checkpoint)")
+	cmd := f.viewer("prove RUN", cobra.ExactArgs(1),
+		func(_ context.Context, o *openedLedger, r ledger.Reader, args []string) error {
+			return f.orInconsistent(o.prove(r, args[0], file, out))
+		})
+	cmd.Flags().StringVar(&file, "checkpoint", "",
+		"the file with a signed checkpoint that covers the run (default: a new checkpoint)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
 	return cmd
 }
@@ -248,26 +268,29 @@ func newLedgerKey(f *ledgerFlags) *cobra.Command {
 
 func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 	var out string
-	cmd := f.managing("new -o FILE", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
-		origin, err := o.Origin(ctx)
-		if err != nil {
-			return err
-		}
+	cmd := f.managing("new -o FILE", cobra.NoArgs, stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
+			origin, err := o.Origin(ctx)
+			if err != nil {
+				return err
+			}
 
-		private, vkey, err := checkpoint.NewKey(origin)
-		if err != nil {
-			return err
-		}
-		if err := checkpoint.WriteKey(out, private); err != nil {
-			return err
-		}
-		if err := o.AddKey(ctx, by, vkey); err != nil {
-			return errors.Join(err, os.Remove(out))
-		}
-		return f.print(cli.Document("key", vkey), line("%s\n", vkey))
-	})
+			private, vkey, err := checkpoint.NewKey(origin)
+			if err != nil {
+				return err
+			}
+			if err := checkpoint.WriteKey(out, private); err != nil {
+				return err
+			}
+			if err := o.AddKey(ctx, by, vkey); err != nil {
+				return errors.Join(err, os.Remove(out))
+			}
+			return f.print(cli.Document("key", vkey), line("%s\n", vkey))
+		})
+
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
 	cli.MustFlags(cmd, "output")
+
 	return cmd
 }
 
@@ -277,15 +300,17 @@ func newLedgerKeyList(f *ledgerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.list(cli.Document("keys", keys), "keys", keys, len(keys), "The log has no keys yet; pgfsm ledger key new makes one.")
+		return f.list(cli.Document("keys", keys), "keys", keys, len(keys),
+			"The log has no keys yet; pgfsm ledger key new makes one.")
 	})
 }
 
 func newLedgerKeyRemove(f *ledgerFlags) *cobra.Command {
-	return f.managing("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
-		if err := o.RemoveKey(ctx, by, args[0]); err != nil {
-			return err
-		}
-		return f.print(cli.Document("key", args[0]), line("The key %s is removed.\n", args[0]))
-	})
+	return f.managing("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+			if err := o.RemoveKey(ctx, by, args[0]); err != nil {
+				return err
+			}
+			return f.print(cli.Document("key", args[0]), line("The key %s is removed.\n", args[0]))
+		})
 }

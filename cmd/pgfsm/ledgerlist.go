@@ -54,7 +54,8 @@ func (l *requestList) choose() error {
 }
 
 // print prints the requests as one document or as lines.
-func (l *requestList) print(f *ledgerFlags, r ledger.Reader, lines func(rows []present.Run) func(out io.Writer, k ink)) error {
+func (l *requestList) print(f *ledgerFlags, r ledger.Reader,
+	lines func(rows []present.Run) func(out io.Writer, k ink)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Requests(l.Filter) {
 		if err != nil {
@@ -90,11 +91,13 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 		return l.print(f, r, func(rows []present.Run) func(io.Writer, ink) { return screen("runs", rows) })
 	})
 	checkFirst(cmd, func() error {
-		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"); err != nil {
+		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until",
+			"text"); err != nil {
 			return err
 		}
 		return l.choose()
 	})
+
 	l.register(cmd, nil, 50)
 	cmd.Flags().StringVar(&l.Who, "actor", "", "runs of this `NAME`: an actor, or a display name, which several actors may have")
 	cmd.Flags().StringVar(&l.Task, "task", "", "runs of the task with this `ID`")
@@ -105,6 +108,7 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 	cmd.Flags().StringVar(&l.since, "since", "", "runs since this `TIME`")
 	cmd.Flags().StringVar(&l.until, "until", "", "runs from before this `TIME`")
 	cmd.Flags().StringVar(&l.Text, "text", "", "calls with this `TEXT` in their arguments")
+
 	return cmd
 }
 
@@ -139,21 +143,24 @@ const (
 
 func newLedgerTail(f *ledgerFlags) *cobra.Command {
 	var t tailing
-	cmd := f.command("tail", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) (err error) {
-		if t.Run, err = o.findRun(ctx, t.Run); err != nil {
-			return err
-		}
-		if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
-			return fmt.Errorf("--%w", err)
-		}
-		return t.tail(ctx, o, f)
-	})
+	cmd := f.command("tail", cobra.NoArgs, stores.ToRead,
+		func(ctx context.Context, o *openedLedger, _ []string) (err error) {
+			if t.Run, err = o.findRun(ctx, t.Run); err != nil {
+				return err
+			}
+			if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
+				return fmt.Errorf("--%w", err)
+			}
+			return t.tail(ctx, o, f)
+		})
+
 	checkFirst(cmd, func() error {
 		if t.lines < 0 {
 			return fmt.Errorf("-n is %d: give how many events to print, 0 or more", t.lines)
 		}
 		return notEmpty(cmd, "type", "run", "by", "since", "until")
 	})
+
 	cmd.Flags().IntVarP(&t.lines, "lines", "n", defaultTail, "the number of events")
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "also print new events as they are recorded")
 	cmd.Flags().StringVar((*string)(&t.Type), "type", "", "events of this `TYPE`")
@@ -161,6 +168,7 @@ func newLedgerTail(f *ledgerFlags) *cobra.Command {
 	cmd.Flags().StringVar(&t.By, "by", "", "events of this actor or display name, of the token with this `NAME`, or of the process with this id")
 	cmd.Flags().StringVar(&t.since, "since", "", "events since this `TIME`")
 	cmd.Flags().StringVar(&t.until, "until", "", "events from before this `TIME`")
+
 	return cmd
 }
 
@@ -204,20 +212,24 @@ func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) err
 		}
 		return nil
 	})
+
 	for i := range last {
 		if err == nil {
 			err = f.printEvent(&last[i])
 		}
 	}
+
 	if err != nil || !t.follow {
 		return err
 	}
+
 	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.Request) error {
 		if !t.matches(&e) {
 			return nil
 		}
 		return f.printEvent(&e)
 	})
+
 	return unlessEnded(ctx, err)
 }
 

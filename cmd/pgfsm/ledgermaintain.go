@@ -65,6 +65,7 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 			return err
 		})
 	}
+
 	if err != nil {
 		return err
 	}
@@ -82,15 +83,17 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 	if err == nil && check && len(different) > 0 {
 		err = cli.Exit(cli.ExitNo)
 	}
+
 	return err
 }
 
 func newLedgerExport(f *ledgerFlags) *cobra.Command {
 	var follow bool
 	var since string
-	cmd := f.command("export", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) error {
-		return o.export(ctx, since, follow)
-	})
+	cmd := f.command("export", cobra.NoArgs, stores.ToRead,
+		func(ctx context.Context, o *openedLedger, _ []string) error {
+			return o.export(ctx, since, follow)
+		})
 	checkFirst(cmd, func() (err error) {
 		if since == "" {
 			return nil
@@ -130,43 +133,51 @@ func (o *openedLedger) export(ctx context.Context, since string, follow bool) er
 
 func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 	var before string
-	cmd := f.managing("prune --before TIME", cobra.NoArgs, stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
-		done, err := o.Prune(ctx, before, by)
-		if err != nil {
-			return err
-		}
-
-		doc := struct {
-			SchemaVersion int    `json:"schema_version"`
-			Before        string `json:"before"`
-			ledger.Pruned
-		}{cli.SchemaVersion, before, done}
-		return f.print(doc, func(out io.Writer, _ ink) {
-			fmt.Fprintf(out, "%s of %s from before %s removed\n", count(done.Entries, "entry", "entries"), cli.Count(done.Runs, "run"), before)
-			if done.Kept > 0 {
-				fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n", cli.Count(done.Kept, "run"))
+	cmd := f.managing("prune --before TIME", cobra.NoArgs, stores.ToChange,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
+			done, err := o.Prune(ctx, before, by)
+			if err != nil {
+				return err
 			}
+
+			doc := struct {
+				SchemaVersion int    `json:"schema_version"`
+				Before        string `json:"before"`
+				ledger.Pruned
+			}{cli.SchemaVersion, before, done}
+			return f.print(doc, func(out io.Writer, _ ink) {
+				fmt.Fprintf(out, "%s of %s from before %s removed\n", count(done.Entries, "entry", "entries"),
+					cli.Count(done.Runs, "run"), before)
+				if done.Kept > 0 {
+					fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n",
+						cli.Count(done.Kept, "run"))
+				}
+			})
 		})
-	})
+
 	checkFirst(cmd, func() (err error) {
 		if before, err = ledger.ParseTime(before); err != nil {
 			return fmt.Errorf("--before %w", err)
 		}
 		return nil
 	})
+
 	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
 	cli.MustFlags(cmd, "before")
+
 	return cmd
 }
 
 func newLedgerCopy(f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), RunE: func(cmd *cobra.Command, args []string) error {
-		const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
-		return f.move(cmd.Context(), args[0], args[1], text, ledger.Copy)
-	}}
+	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
+			return f.move(cmd.Context(), args[0], args[1], text, ledger.Copy)
+		}}
 }
 
-// move opens two ledgers and calls do, which closes the first and begins or continues the second. Then it prints the state of the second.
+// move opens two ledgers and calls do, which closes the first and begins or continues the second.
+// Then it prints the state of the second.
 func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
@@ -178,10 +189,12 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
 			}
 		}
 	}()
+
 	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
 		url := []string{from, to}[i]
 		if err := config.CheckLedger(url); err != nil {
-			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err) // the URL may contain a password
+			// The URL may contain a password.
+			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err)
 		}
 		if both[i].store, err = stores.Open(url, purpose); err != nil {
 			return err
@@ -192,48 +205,59 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
 	if err == nil {
 		err = do(ctx, both[0].store, both[1].store, ledger.Move{Target: stores.Name(to), By: by})
 	}
+
 	if err != nil {
 		return orRefused(f.w, f.json, err)
 	}
+
 	return both[1].View(ctx, func(r ledger.Reader) error {
 		now, err := ledger.TakeCheckpoint(r)
 		if err != nil {
 			return err
 		}
-		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)), line(text, stores.Name(to), now.Size))
+		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)),
+			line(text, stores.Name(to), now.Size))
 	})
 }
 
 func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 	var origin string
 	var files []string
-	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		from, loaded, err := namedLedger(f.w, f.config, f.ledger)
-		if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
-			files, err = checkpoint.Files(loaded.Checkpoints.Dir)
-		}
-		if err != nil {
-			return err
-		}
-		if len(files) == 0 {
-			return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
-		}
-		signed := make([][]byte, len(files))
-		for i, file := range files {
-			if signed[i], _, err = safefile.Read(file); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
+	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, loaded, err := namedLedger(f.w, f.config, f.ledger)
+			if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
+				files, err = checkpoint.Files(loaded.Checkpoints.Dir)
 			}
-		}
-		if origin == "" {
-			origin = "pgfsm-log-" + rand.Text()
-		}
 
-		const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
-		return f.move(cmd.Context(), from, args[0], text, func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
-			return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
-		})
-	}}
-	cmd.Flags().StringArrayVar(&files, "checkpoint", nil, "a file with a signed checkpoint of the ledger; may be given again (default: all in checkpoints.dir)")
+			if err != nil {
+				return err
+			}
+			if len(files) == 0 {
+				return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
+			}
+
+			signed := make([][]byte, len(files))
+			for i, file := range files {
+				if signed[i], _, err = safefile.Read(file); err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
+			}
+
+			if origin == "" {
+				origin = "pgfsm-log-" + rand.Text()
+			}
+
+			const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
+			return f.move(cmd.Context(), from, args[0], text,
+				func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
+					return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
+				})
+		}}
+
+	cmd.Flags().StringArrayVar(&files, "checkpoint", nil,
+		"a file with a signed checkpoint of the ledger; may be given again (default: all in checkpoints.dir)")
 	cmd.Flags().StringVar(&origin, "origin", "", "the name of the new log (default: a random name)")
+
 	return cmd
 }

@@ -22,90 +22,99 @@ import (
 )
 
 func newLedgerShow(f *ledgerFlags) *cobra.Command {
-	return f.viewer("show RUN", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error {
-		p, err := newReplayer()
-		if err != nil {
-			return err
-		}
-		run, err := ledger.FindRun(r, args[0])
-		if err != nil {
-			return err
-		}
-		q, err := r.Request(run)
-		if err != nil {
-			return noRun(run, err)
-		}
-		d, err := present.NewDetails(r, &q)
-		if err != nil {
-			return err
-		}
-		result, note, err := runner.CallResult(ctx, r, p, &q)
-		if err != nil {
-			note = "the result cannot be shown: " + err.Error()
-		}
-		if d.ResultNote = note; result != nil {
-			d.Result = result
-		}
-		var events []present.Event
-		for e, err := range ledger.EventsOf(r, run) {
+	return f.viewer("show RUN", cobra.ExactArgs(1),
+		func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error {
+			p, err := newReplayer()
 			if err != nil {
 				return err
 			}
-			events = append(events, present.NewEvent(&e))
-		}
-		doc := struct {
-			present.Details
-			Events []present.Event `json:"events"`
-		}{d, events}
-		return f.print(doc, screen("run", struct {
-			*present.Details
-			Lines  []present.Row
-			Events []present.Event
-			Rest   string
-		}{&d, d.Rows(events, o.timestamp()), events, "pgfsm ledger trace " + run + " writes all of it"}))
-	})
+			run, err := ledger.FindRun(r, args[0])
+			if err != nil {
+				return err
+			}
+
+			q, err := r.Request(run)
+			if err != nil {
+				return noRun(run, err)
+			}
+
+			d, err := present.NewDetails(r, &q)
+			if err != nil {
+				return err
+			}
+
+			result, note, err := runner.CallResult(ctx, r, p, &q)
+			if err != nil {
+				note = "the result cannot be shown: " + err.Error()
+			}
+
+			if d.ResultNote = note; result != nil {
+				d.Result = result
+			}
+
+			var events []present.Event
+			for e, err := range ledger.EventsOf(r, run) {
+				if err != nil {
+					return err
+				}
+				events = append(events, present.NewEvent(&e))
+			}
+
+			doc := struct {
+				present.Details
+				Events []present.Event `json:"events"`
+			}{d, events}
+			return f.print(doc, screen("run", struct {
+				*present.Details
+				Lines  []present.Row
+				Events []present.Event
+				Rest   string
+			}{&d, d.Rows(events, o.timestamp()), events, "pgfsm ledger trace " + run + " writes all of it"}))
+		})
 }
 
 func newLedgerStatus(f *ledgerFlags) *cobra.Command {
-	return f.command("status", cobra.NoArgs, stores.ToRead, func(ctx context.Context, o *openedLedger, _ []string) error {
-		last, err := checkpoint.Last(o.checkpoints.Dir)
-		if err != nil {
-			return err
-		}
-		d, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
-		if err != nil {
-			return err
-		}
-		d.Checkpoint = last.Size
-		return f.print(d, func(out io.Writer, k ink) {
-			screen("replicas", struct {
-				ledger.Replicas
-				Lines []present.Row
-			}{d, present.ReplicaRows(&d)})(out, k)
-			if len(d.Replicas) == 0 {
-				fmt.Fprintln(f.w.stderr, "No gateway runs on this ledger.")
+	return f.command("status", cobra.NoArgs, stores.ToRead,
+		func(ctx context.Context, o *openedLedger, _ []string) error {
+			last, err := checkpoint.Last(o.checkpoints.Dir)
+			if err != nil {
+				return err
 			}
-			if d.BundlesDiffer {
-				fmt.Fprintln(f.w.stderr, "The replicas have different bundles: give each the same configuration, and restart those that have another.")
+			d, err := ledger.ReadReplicas(ctx, o.store, o.store.Now())
+			if err != nil {
+				return err
 			}
+			d.Checkpoint = last.Size
+			return f.print(d, func(out io.Writer, k ink) {
+				screen("replicas", struct {
+					ledger.Replicas
+					Lines []present.Row
+				}{d, present.ReplicaRows(&d)})(out, k)
+				if len(d.Replicas) == 0 {
+					fmt.Fprintln(f.w.stderr, "No gateway runs on this ledger.")
+				}
+				if d.BundlesDiffer {
+					fmt.Fprintln(f.w.stderr, "The replicas have different bundles: give each the same configuration, and restart those that have another.")
+				}
+			})
 		})
-	})
 }
 
 func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 	var since string
-	cmd := f.viewer("summary", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
-		from, err := ledger.ParsePast(since, o.store.Now())
-		if err != nil {
-			return fmt.Errorf("--since %w", err)
-		}
-		a, err := ledger.ReadActivity(r, from, o.timestamp())
-		if err != nil {
-			return err
-		}
-		d := present.NewSummary(&a)
-		return f.print(d, screen("summary", &d))
-	})
+	cmd := f.viewer("summary", cobra.NoArgs,
+		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+			from, err := ledger.ParsePast(since, o.store.Now())
+			if err != nil {
+				return fmt.Errorf("--since %w", err)
+			}
+			a, err := ledger.ReadActivity(r, from, o.timestamp())
+			if err != nil {
+				return err
+			}
+			d := present.NewSummary(&a)
+			return f.print(d, screen("summary", &d))
+		})
 	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")
 	return cmd
 }
@@ -113,28 +122,32 @@ func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 func newLedgerTrace(f *ledgerFlags) *cobra.Command {
 	var out string
 	var all bool
-	cmd := &cobra.Command{Use: "trace RUN | --all -o DIR", Args: cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		if all == (len(args) == 1) {
-			return errors.New("name one RUN, or give --all")
-		}
-		if all && out == "" {
-			return errors.New("--all needs -o DIR: it writes one file a run")
-		}
-		p, err := newReplayer()
-		if err != nil {
-			return err
-		}
-		return f.use(stores.ToRead, func(o *openedLedger) error {
-			return o.View(cmd.Context(), func(r ledger.Reader) error {
-				if all {
-					return f.writeTraces(cmd.Context(), r, p, out)
-				}
-				return f.writeTrace(cmd.Context(), r, p, args[0], out)
+	cmd := &cobra.Command{Use: "trace RUN | --all -o DIR", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return errors.New("name one RUN, or give --all")
+			}
+			if all && out == "" {
+				return errors.New("--all needs -o DIR: it writes one file a run")
+			}
+			p, err := newReplayer()
+			if err != nil {
+				return err
+			}
+			return f.use(stores.ToRead, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error {
+					if all {
+						return f.writeTraces(cmd.Context(), r, p, out)
+					}
+					return f.writeTrace(cmd.Context(), r, p, args[0], out)
+				})
 			})
-		})
-	}}
-	cmd.Flags().StringVarP(&out, "output", "o", "", "the file, or with --all the folder, to write to (default: standard output)")
+		}}
+
+	cmd.Flags().StringVarP(&out, "output", "o", "",
+		"the file, or with --all the folder, to write to (default: standard output)")
 	cmd.Flags().BoolVar(&all, "all", false, "write the traces of all runs that have one")
+
 	return cmd
 }
 
@@ -173,25 +186,27 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 
 func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 	var bundle string
-	cmd := f.viewer("what-if RUN", cobra.ExactArgs(1), func(_ context.Context, _ *openedLedger, r ledger.Reader, args []string) error {
-		p, err := newReplayer()
-		if err != nil {
-			return err
-		}
-		run, err := ledger.FindRun(r, args[0])
-		if err != nil {
-			return err
-		}
-		tried, err := ledger.TryBundle(r, p, run, canonical.Digest(bundle))
-		switch {
-		case errors.Is(err, ledger.ErrBundle) && bundle == "":
-			return errors.New("no configuration is active: pgfsm serve records its configuration when it starts; name one with --bundle")
-		case err != nil:
-			return noRun(run, err)
-		}
-		d := present.NewWhatIf(run, &tried)
-		return f.print(d, screen("what-if", &d))
-	})
+	cmd := f.viewer("what-if RUN", cobra.ExactArgs(1),
+		func(_ context.Context, _ *openedLedger, r ledger.Reader, args []string) error {
+			p, err := newReplayer()
+			if err != nil {
+				return err
+			}
+			run, err := ledger.FindRun(r, args[0])
+			if err != nil {
+				return err
+			}
+			tried, err := ledger.TryBundle(r, p, run, canonical.Digest(bundle))
+			switch {
+			case errors.Is(err, ledger.ErrBundle) && bundle == "":
+				return errors.New("no configuration is active: pgfsm serve records its configuration when it starts; name one with --bundle")
+			case err != nil:
+				return noRun(run, err)
+			}
+			d := present.NewWhatIf(run, &tried)
+			return f.print(d, screen("what-if", &d))
+		})
+
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "bundle"); err != nil || bundle == "" {
 			return err
@@ -201,6 +216,8 @@ func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().StringVar(&bundle, "bundle", "", "the digest of the configuration that judges (default: the active one)")
+
+	cmd.Flags().StringVar(&bundle, "bundle", "",
+		"the digest of the configuration that judges (default: the active one)")
 	return cmd
 }

@@ -43,18 +43,22 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 		}
 		return f.printVerified(&report, fault, given)
 	}}
+
 	keys.register(cmd)
 	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
 	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
+
 	return cmd
 }
 
-// givenCheckpoint reads the checkpoint to compare the ledger with: from a file, or from standard input if the path is "-". It returns nil if
-// none is given. Without keys, it does not verify signatures. If a signature that the keys require is missing or invalid, the error is a
+// givenCheckpoint reads the checkpoint to compare the ledger with: from a file, or from standard
+// input if the path is "-". It returns nil if none is given. Without keys, it does not verify
+// signatures. If a signature that the keys require is missing or invalid, the error is a
 // [*ledger.Fault].
 func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpoint.Opened, error) {
 	keys, err := with.keys()
 	unverified := len(keys.Log)+len(keys.Witnesses) == 0
+
 	switch {
 	case err != nil:
 		return nil, err
@@ -63,6 +67,7 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 	case !given:
 		return nil, errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
 	}
+
 	var text []byte
 	if path == "-" {
 		text, err = io.ReadAll(io.LimitReader(w.stdin, checkpoint.MaxBytes))
@@ -72,10 +77,12 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 			err = fmt.Errorf("%s: %w; give - to read standard input", path, err)
 		}
 	}
+
 	o := new(checkpoint.Opened)
 	if err == nil && unverified {
 		o.Checkpoint, err = checkpoint.Read(text)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint: %w", err)
 	}
@@ -85,11 +92,13 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 	if o, err = checkpoint.Open(text, keys); err != nil {
 		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
 	}
+
 	return o, nil
 }
 
 // verifyLedger verifies a ledger and its file.
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened, deep bool) (report ledger.Report, err error) {
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened,
+	deep bool) (report ledger.Report, err error) {
 	bar := cli.NewBar(w.stderr, "verifying", 0)
 	o := ledger.VerifyOptions{Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
@@ -113,12 +122,14 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 	return report, err
 }
 
-// A checker is a reader that can check its whole file, including indexes. If the file is damaged, the error is a [*ledger.Fault].
+// A checker is a reader that can check its whole file, including indexes. If the file is damaged,
+// the error is a [*ledger.Fault].
 type checker interface {
 	Check(ctx context.Context) error
 }
 
-// printVerified prints the findings. It returns the exit code no for a fault, and for a run that this build decides differently.
+// printVerified prints the findings. It returns the exit code no for a fault, and for a run that
+// this build decides differently.
 func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *checkpoint.Opened) error {
 	ok := fault == nil && d.Deep.OK()
 	doc := struct {
@@ -128,6 +139,7 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		ledger.Report
 		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
 	}{cli.SchemaVersion, ok, fault, *d, compared(c)}
+
 	earlier := max(0, len(d.Prunes)-maxPrunes)
 	text := screen("verified", struct {
 		*ledger.Report
@@ -136,13 +148,16 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		EarlierPrunes int
 		LastPrunes    []ledger.Prune
 	}{d, c, int64(d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged), earlier, d.Prunes[earlier:]})
+
 	if fault != nil {
 		text = screen("fault", fault)
 	}
+
 	err := f.print(doc, text)
 	if err == nil && !ok {
 		err = cli.Exit(cli.ExitNo)
 	}
+
 	return err
 }
 
@@ -187,7 +202,8 @@ func rangesText(all []ledger.Range) string {
 type keyFlags struct{ log, witnesses []string }
 
 func (f *keyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.log, "key", nil, "a verifier key of the log, or the file with it; may be given again, and one of them must have signed")
+	cmd.Flags().StringArrayVar(&f.log, "key", nil,
+		"a verifier key of the log, or the file with it; may be given again, and one of them must have signed")
 	cmd.Flags().StringArrayVar(&f.witnesses, "witness-key", nil,
 		"a verifier key of a witness, or the file with it; may be given again, and all of them must have cosigned")
 }
@@ -202,7 +218,8 @@ func (f *keyFlags) keys() (k checkpoint.Keys, err error) {
 }
 
 // readKeys reads the keys of one flag. A value that is not a key names a file that contains one.
-func readKeys(flag string, values []string, parse func(string) (note.Verifier, error)) (keys []note.Verifier, err error) {
+func readKeys(flag string, values []string, parse func(string) (note.Verifier, error)) (keys []note.Verifier,
+	err error) {
 	for _, value := range values {
 		key, err := parse(value)
 		if err != nil {
@@ -244,7 +261,8 @@ func newVerifyProof(w world) *cobra.Command {
 	return cmd
 }
 
-// codeProofInvalid is the code for a proof that cannot be verified, or that belongs to a different trace.
+// codeProofInvalid is the code for a proof that cannot be verified, or that belongs to a different
+// trace.
 const codeProofInvalid = "proof_invalid"
 
 func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool) error {
@@ -284,9 +302,10 @@ func readProof(path string) ([]byte, error) {
 
 // tellUnproven prints the reason that the proof is not verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
-	return w.print(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo, func(out io.Writer, k ink) {
-		fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
-	})
+	return w.print(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo,
+		func(out io.Writer, k ink) {
+			fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
+		})
 }
 
 // tellProven prints what a proof shows, and what it does not show.

@@ -40,6 +40,7 @@ func newLink(w world) *cobra.Command {
 			return o.link(w, words[0])
 		},
 	}
+
 	o.register(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")
 	cmd.Flags().BoolVar(&o.http, "http", false, "let the client connect to serve.public_url or serve.listen")
@@ -48,23 +49,27 @@ func newLink(w world) *cobra.Command {
 	cmd.Flags().StringVar(&o.variable, "token-env", "", "the variable of the client's environment that holds its token, by its `NAME`")
 	cmd.Flags().StringVar(&o.file, "file", "", "another `FILE` of the client, like .mcp.json of Claude Code")
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace another entry of the same name")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "remove the entries of servers that the gateway serves; FILE.bak keeps them")
+	cmd.Flags().BoolVar(&o.replace, "replace", false,
+		"remove the entries of servers that the gateway serves; FILE.bak keeps them")
+
 	return cmd
 }
 
 // linkDocument is the --json form of the change that link made, or would make.
 type linkDocument struct {
-	SchemaVersion int            `json:"schema_version"`
-	Client        string         `json:"client"`
-	File          string         `json:"file"`
-	Entry         string         `json:"entry"`
-	Change        string         `json:"change"` // none, added or replaced
-	DryRun        bool           `json:"dry_run"`
-	Backup        string         `json:"backup,omitzero"`
-	Removed       []string       `json:"removed,omitzero"` // removed entries
-	Bypass        []string       `json:"bypass,omitzero"`  // entries that reach a server of the gateway directly
-	Others        []string       `json:"others,omitzero"`  // entries for servers that the gateway does not have
-	Value         jsontext.Value `json:"value"`
+	SchemaVersion int      `json:"schema_version"`
+	Client        string   `json:"client"`
+	File          string   `json:"file"`
+	Entry         string   `json:"entry"`
+	Change        string   `json:"change"` // none, added or replaced
+	DryRun        bool     `json:"dry_run"`
+	Backup        string   `json:"backup,omitzero"`
+	Removed       []string `json:"removed,omitzero"` // removed entries
+	// Entries that reach a server of the gateway directly.
+	Bypass []string `json:"bypass,omitzero"`
+	// Entries for servers that the gateway does not have.
+	Others []string       `json:"others,omitzero"`
+	Value  jsontext.Value `json:"value"`
 }
 
 func (o *linkOptions) link(w world, name string) error {
@@ -86,7 +91,13 @@ func (o *linkOptions) link(w world, name string) error {
 	if err != nil {
 		return err
 	}
-	d := linkDocument{SchemaVersion: cli.SchemaVersion, Client: client.Name, File: path, Entry: linkName, DryRun: o.dryRun || client.Paste}
+	d := linkDocument{
+		SchemaVersion: cli.SchemaVersion,
+		Client:        client.Name,
+		File:          path,
+		Entry:         linkName,
+		DryRun:        o.dryRun || client.Paste,
+	}
 	if o.server != "" {
 		d.Entry += "-" + o.server
 	}
@@ -132,14 +143,20 @@ func (o *linkOptions) link(w world, name string) error {
 	return nil
 }
 
-// linkName is the name of the gateway's entry, and the prefix of the names of entries for one server.
+// linkName is the name of the gateway's entry, and the prefix of the names of entries for one
+// server.
 const linkName = "pgfsm"
 
 // gatewayServers returns the servers of the gateway, or only the one with a name.
 func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server) {
 	for _, s := range loaded.Servers {
 		if name == "" || s.Name == name {
-			all = append(all, clientfile.Server{Name: s.Name, URL: s.URL, Command: s.Command, Args: s.Args})
+			all = append(all, clientfile.Server{
+				Name:    s.Name,
+				URL:     s.URL,
+				Command: s.Command,
+				Args:    s.Args,
+			})
 		}
 	}
 	return all
@@ -147,14 +164,17 @@ func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// target returns the command or the URL with which the client reaches the gateway of the configuration in the file from.
-func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientfile.Client) (to clientfile.Target, err error) {
+// target returns the command or the URL with which the client reaches the gateway of the
+// configuration in the file from.
+func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientfile.Client) (to clientfile.Target,
+	err error) {
 	switch {
 	case o.http && o.stdio:
 		return to, errors.New("--http and --stdio do not go together")
 	case o.variable != "" && !variableName.MatchString(o.variable):
 		return to, fmt.Errorf("--token-env %q is no name of a variable: name the variable, and never the token itself", visible.Clip(o.variable, maxTold))
 	}
+
 	to = clientfile.Target{Token: o.variable, TokenVariable: tokenVariable}
 	if o.http || client.HTTP && !o.stdio {
 		to.URL, err = o.endpoint(loaded)
@@ -175,6 +195,7 @@ func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientf
 	if strings.Contains(filepath.ToSlash(to.Command), "/go-build") {
 		return to, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
+
 	to.Args = []string{"serve", "--stdio", "-c", from}
 	return to, nil
 }
@@ -193,12 +214,14 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 		names = append(names, s.Name)
 	}
 	if !slices.Contains(names, o.server) {
-		return "", fmt.Errorf("--server %q: no server of that name is configured; configured are %s", o.server, strings.Join(names, ", "))
+		return "", fmt.Errorf("--server %q: no server of that name is configured; configured are %s", o.server,
+			strings.Join(names, ", "))
 	}
 	return loaded.Serve.PublicOrigin() + "/servers/" + o.server + "/mcp", nil
 }
 
-// print shows the entry as a change of the file. It shows no other part of the file, because any part may contain secrets.
+// print shows the entry as a change of the file. It shows no other part of the file, because any
+// part may contain secrets.
 func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(w.stdout, d)
@@ -208,22 +231,27 @@ func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) er
 		fmt.Fprintf(w.stdout, "%s has this entry already; nothing was written\n", path)
 		return nil
 	}
+
 	switch {
 	case client.Paste:
 		path, note = "paste these lines into "+path, "; link writes nothing"
 	case d.DryRun:
 		note = " (nothing was written)"
 	}
+
 	fmt.Fprintf(w.stdout, "%s, in %s%s:\n", path, client.Key, note)
 	if d.Change == clientfile.Replaced {
 		fmt.Fprintf(w.stdout, "- %q: … (what stood there is not shown: it may hold secrets)\n", d.Entry)
 	}
+
 	for _, name := range d.Removed {
 		fmt.Fprintf(w.stdout, "- %q: …\n", name)
 	}
+
 	if d.Change != clientfile.Same {
 		d.printEntry(w, client)
 	}
+
 	return nil
 }
 
@@ -244,7 +272,8 @@ func (d *linkDocument) printBypass(w world) {
 		w.warn("these entries still bypass the gateway: " + strings.Join(d.Bypass, ", ") + "; --replace removes them")
 	}
 	if len(d.Others) > 0 {
-		w.warn("the client still reaches these entries directly, because the gateway does not have their servers: " + strings.Join(d.Others, ", "))
+		w.warn("the client still reaches these entries directly, because the gateway does not have their servers: " +
+			strings.Join(d.Others, ", "))
 	}
 }
 

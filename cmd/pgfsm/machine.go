@@ -31,6 +31,7 @@ func newGraph(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			var marks fsm.Marks
 			if trace != "" {
 				t, err := traces.ReadFile(trace)
@@ -41,6 +42,7 @@ func newGraph(w world) *cobra.Command {
 					marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
 				}
 			}
+
 			for _, p := range pictures {
 				if p.name != format {
 					continue
@@ -55,12 +57,15 @@ func newGraph(w world) *cobra.Command {
 				_, err := w.stdout.Write(picture)
 				return err
 			}
+
 			return fmt.Errorf("unknown format %q: use dot, svg or mermaid", format)
 		},
 	}
+
 	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg or mermaid")
 	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file to write to (default: standard output)")
+
 	return cmd
 }
 
@@ -84,15 +89,17 @@ func verify(w world, spec *fsm.Spec, asJSON bool) error {
 			code = cli.ExitNo
 		}
 	}
-	return w.print(asJSON, cli.Document("holds", code == cli.ExitYes, "proofs", proofs), code, func(out io.Writer, k ink) {
-		for _, p := range proofs {
-			fmt.Fprintf(out, "%s %s\n    %s\n", k.mark(p.Holds), p.Sentence, k.faint(p.Witness))
-		}
-		fmt.Fprintf(out, "%d proofs, %d rows, %d states\n", len(proofs), len(spec.Rows), len(spec.Places))
-	})
+	return w.print(asJSON, cli.Document("holds", code == cli.ExitYes, "proofs", proofs), code,
+		func(out io.Writer, k ink) {
+			for _, p := range proofs {
+				fmt.Fprintf(out, "%s %s\n    %s\n", k.mark(p.Holds), p.Sentence, k.faint(p.Witness))
+			}
+			fmt.Fprintf(out, "%d proofs, %d rows, %d states\n", len(proofs), len(spec.Rows), len(spec.Places))
+		})
 }
 
-// revision returns the commit that go build recorded, "" if it recorded none, and whether the checkout had uncommitted changes.
+// revision returns the commit that go build recorded, "" if it recorded none, and whether the
+// checkout had uncommitted changes.
 func revision() (commit string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -120,7 +127,8 @@ func newVersion(w world) *cobra.Command {
 				return err
 			}
 			commit, modified := revision()
-			doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go", runtime.Version(),
+			doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go",
+				runtime.Version(),
 				"trace_format", traces.Format, "machine", string(m.Digest()))
 			return w.print(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
 				switch {
@@ -134,6 +142,7 @@ func newVersion(w world) *cobra.Command {
 			})
 		},
 	}
+
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -33,8 +33,10 @@ type pinCommand struct {
 	tools []pins.Entry
 }
 
-// newPinsCommand makes a pins command. It reads the allowlist file that the configuration or SAFE_ALLOWLIST_PATH names.
-func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
+// newPinsCommand makes a pins command. It reads the allowlist file that the configuration or
+// SAFE_ALLOWLIST_PATH names.
+func newPinsCommand(w world, cmd *cobra.Command,
+	do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
 	var o options
 	var group string
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
@@ -57,7 +59,8 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 }
 
 func registerGroup(cmd *cobra.Command, group *string) {
-	cmd.Flags().StringVar(group, "group", "", "the group whose allowlist has the tools (default: the default allowlist)")
+	cmd.Flags().StringVar(group, "group", "",
+		"the group whose allowlist has the tools (default: the default allowlist)")
 }
 
 // openPins reads the allowlist file of a group, or the default one.
@@ -69,6 +72,7 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 	if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
 		return nil, fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
 	}
+
 	path := loaded.AllowlistPath
 	if group != "" {
 		i := slices.IndexFunc(loaded.GroupLists, func(l config.GroupList) bool { return l.Group == group })
@@ -77,6 +81,7 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 		}
 		path = loaded.GroupLists[i].Path
 	}
+
 	file, err := pins.Read(path)
 	if err != nil {
 		return nil, err
@@ -84,6 +89,7 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 	if err := file.ReadOthers(loaded.Allowlists()); err != nil {
 		return nil, err
 	}
+
 	return &pinCommand{options: o, w: w, group: group, file: file}, nil
 }
 
@@ -97,7 +103,8 @@ func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
 }
 
 // list asks every server, or only the named ones, for their tools.
-func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed, err error) {
+func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed,
+	err error) {
 	err = p.withApp(p.w, func(a *app) (err error) {
 		b = a.Bundle
 		listed, err = a.list(ctx, only...)
@@ -120,7 +127,8 @@ type pinRow struct {
 	pins.Entry
 	Next    string           `json:"next,omitzero"` // the command to run
 	Changes []docdiff.Change `json:"changes,omitzero"`
-	Live    jsontext.Value   `json:"live,omitzero"` // replaces Changes if the approved definition is not stored
+	// Replaces Changes if the approved definition is not stored.
+	Live jsontext.Value `json:"live,omitzero"`
 }
 
 func (p *pinCommand) rows() []pinRow {
@@ -175,6 +183,7 @@ func newPinsVerify(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
+
 		rows, same := p.rows(), 0
 		for i := range rows {
 			switch r := &rows[i]; r.Status {
@@ -184,6 +193,7 @@ func newPinsVerify(w world) *cobra.Command {
 				r.Next = p.command(&r.Entry, "diff")
 			}
 		}
+
 		code := cli.ExitYes
 		switch {
 		case !pins.Answered(c, p.tools):
@@ -191,7 +201,9 @@ func newPinsVerify(w world) *cobra.Command {
 		case same < len(rows):
 			code = cli.ExitNo
 		}
-		return p.print(pinsDocument{OK: new(code == cli.ExitYes), Servers: states.Statuses(c), Tools: rows}, "what changed:",
+
+		return p.print(pinsDocument{OK: new(code == cli.ExitYes), Servers: states.Statuses(c), Tools: rows},
+			"what changed:",
 			fmt.Sprintf("%d of %d allowlisted tools are as pinned", same, len(rows)), code)
 	})
 }
@@ -209,6 +221,7 @@ func newPinsDiff(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
+
 		rows, code := p.rows(), cli.ExitYes
 		for i := range rows {
 			r := &rows[i]
@@ -225,9 +238,11 @@ func newPinsDiff(w world) *cobra.Command {
 				r.Reason = "the definition that was approved is not kept in " + d.Path + "; live is the new one, whole"
 			}
 		}
+
 		if !pins.Answered(c, p.tools) {
 			code = cli.ExitFailed
 		}
+
 		return p.print(pinsDocument{Tools: rows}, "to approve just this:", "", code)
 	})
 }
@@ -253,12 +268,15 @@ func newPinsApprove(w world) *cobra.Command {
 		}
 		return p.approve(ctx, canonical.Digest(expect), yes, len(names) == 2)
 	})
+
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve changed definitions, too")
 	cmd.Flags().StringVar(&expect, "expect", "", "the digest that the tool's live definition must have")
+
 	return cmd
 }
 
-// approve pins the tools that can be pinned. If the command names a single tool and that cannot be pinned, approve returns an error.
+// approve pins the tools that can be pinned. If the command names a single tool and that cannot be
+// pinned, approve returns an error.
 func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, one bool) error {
 	d, err := p.definitions()
 	if err != nil {
@@ -268,15 +286,18 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 	if err != nil {
 		return err
 	}
+
 	changes := make([][]docdiff.Change, len(p.tools))
 	for i := range p.tools {
 		if t := &p.tools[i]; yes && t.Status == pins.Changed {
 			changes[i], _ = d.Diff(t)
 		}
 	}
+
 	if err := p.file.Approve(p.tools, expect, yes, d); err != nil {
 		return err
 	}
+
 	rows, code, made := p.rows(), cli.ExitYes, 0
 	for i := range rows {
 		rows[i].Changes = changes[i]
@@ -292,10 +313,13 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 			}
 		}
 	}
+
 	if !pins.Answered(c, p.tools) {
 		code = cli.ExitFailed
 	}
-	return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:", fmt.Sprintf("%d tools pinned", made), code)
+
+	return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:",
+		fmt.Sprintf("%d tools pinned", made), code)
 }
 
 func newPinsReset(w world) *cobra.Command {
@@ -312,7 +336,8 @@ func newPinsReset(w world) *cobra.Command {
 		if p.tools, err = p.file.Reset(p.tools); err != nil {
 			return err
 		}
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", fmt.Sprintf("%d pins removed", len(p.tools)), cli.ExitYes)
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "",
+			fmt.Sprintf("%d pins removed", len(p.tools)), cli.ExitYes)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "remove every pin")
 	return cmd

@@ -62,6 +62,7 @@ func newPolicyExplain(w world) *cobra.Command {
 			return o.withApp(w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
 		},
 	}
+
 	o.register(cmd)
 	o.registerGrants(cmd)
 	f := cmd.Flags()
@@ -72,26 +73,39 @@ func newPolicyExplain(w world) *cobra.Command {
 	f.StringVar(&o.actor, "actor", "", "the requester (default: you)")
 	f.StringVar(&o.as, "as", "", "a JSON file with an actor of an identity provider: id, kind, client, on_behalf_of, groups, claims")
 	cmd.MarkFlagsMutuallyExclusive("actor", "as")
-	f.BoolVar(&o.agent, "agent", false, "judge an agent's call by the input rules for agents (default: an operator's call)")
+	f.BoolVar(&o.agent, "agent", false,
+		"judge an agent's call by the input rules for agents (default: an operator's call)")
 	f.StringVar(&o.task, "task", "", "the task whose calls grants count")
 	f.BoolVar(&o.pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
-	f.StringVar(&o.annotations, "annotations", "", "the tool's annotations, a JSON object of MCP's hints (default: the known ones)")
+	f.StringVar(&o.annotations, "annotations", "",
+		"the tool's annotations, a JSON object of MCP's hints (default: the known ones)")
 	f.StringArrayVar(&o.history, "history", nil,
 		"the value of a history query, such as 'history.count(\"actor\", \"1h\")=5'")
 	f.BoolVar(&o.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
 	cli.MustFlags(cmd, "server", "tool")
+
 	return cmd
 }
 
 var decisionExit = map[string]int{
-	rules.Allow: cli.ExitYes, rules.Deny: cli.ExitNo, rules.Pending: cli.ExitPending, explain.Unknown: cli.ExitFailed, explain.Failed: cli.ExitFailed,
+	rules.Allow: cli.ExitYes, rules.Deny: cli.ExitNo, rules.Pending: cli.ExitPending, explain.Unknown: cli.ExitFailed,
+	explain.Failed: cli.ExitFailed,
 }
 
 func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
 	q := explain.Question{
-		Server: o.server, Tool: o.tool, Env: o.env, Args: o.args, Task: o.task, Agent: o.agent, Live: o.live,
-		Pinned: pinned, Annotations: annotations, History: o.history,
+		Server:      o.server,
+		Tool:        o.tool,
+		Env:         o.env,
+		Args:        o.args,
+		Task:        o.task,
+		Agent:       o.agent,
+		Live:        o.live,
+		Pinned:      pinned,
+		Annotations: annotations,
+		History:     o.history,
 	}
+
 	var err error
 	if o.as != "" {
 		var text []byte
@@ -104,20 +118,30 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	} else if q.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err
 	}
+
 	catalog := func(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 		if !slices.Contains(b.Servers(), o.server) {
 			return a.catalog(ctx, b, live)
 		}
 		return a.catalog(ctx, b, live, o.server)
 	}
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: a.Bundle, Catalog: catalog, History: a.readHistory, Now: timestamp()}, q)
+
+	x, err := explain.Answer(ctx, explain.Sources{
+		Bundle:  a.Bundle,
+		Catalog: catalog,
+		History: a.readHistory,
+		Now:     timestamp(),
+	}, q)
 	if err != nil {
 		return err
 	}
-	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision], screen("explanation", x))
+
+	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision],
+		screen("explanation", x))
 }
 
-// requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
+// requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or
+// else the user of the operating system.
 func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
@@ -152,7 +176,8 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 func newPolicyLint(w world) *cobra.Command {
 	var o options
 	var live bool
-	cmd := o.command(w, "lint", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.lint(ctx, live) })
+	cmd := o.command(w, "lint", cobra.NoArgs,
+		func(ctx context.Context, a *app, _ []string) error { return a.lint(ctx, live) })
 	cmd.Flags().BoolVar(&live, "live", false, "ask the servers for their tools")
 	return cmd
 }
@@ -179,8 +204,10 @@ func (a *app) lint(ctx context.Context, live bool) error {
 		fmt.Fprintln(a.w.stdout, "no policy is configured")
 		return nil
 	}
+
 	code := cli.ExitYes
 	var all []lintFinding
+
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity != lint.Note {
 			code = cli.ExitNo
@@ -188,44 +215,50 @@ func (a *app) lint(ctx context.Context, live bool) error {
 		e := a.Loaded.LintError(f)
 		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
-	return a.print(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", all), code, func(out io.Writer, _ ink) {
-		for _, f := range all {
-			fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
-		}
-		if catalog == nil {
-			fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
-		}
-		fmt.Fprintf(out, "%s\n", cli.Count(len(all), "finding"))
-	})
+
+	return a.print(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", all), code,
+		func(out io.Writer, _ ink) {
+			for _, f := range all {
+				fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
+			}
+			if catalog == nil {
+				fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
+			}
+			fmt.Fprintf(out, "%s\n", cli.Count(len(all), "finding"))
+		})
 }
 
 func newPolicyTest(w world) *cobra.Command {
 	var o options
-	return o.command(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1), func(ctx context.Context, a *app, paths []string) error {
-		catalog, err := a.catalog(ctx, a.Bundle, false)
-		if err != nil {
-			return err
-		}
-		report, err := explain.New(a.Bundle, catalog, false, timestamp()).Test(paths, safefile.ReadTrusted)
-		if err != nil {
-			return err
-		}
-		code, good := cli.ExitYes, 0
-		if !report.OK {
-			code = cli.ExitNo
-		}
-		for i := range report.Tests {
-			if report.Tests[i].OK {
-				good++
+	return o.command(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1),
+		func(ctx context.Context, a *app, paths []string) error {
+			catalog, err := a.catalog(ctx, a.Bundle, false)
+			if err != nil {
+				return err
 			}
-		}
-		doc := struct {
-			SchemaVersion int `json:"schema_version"`
-			*explain.Report
-		}{cli.SchemaVersion, report}
-		return a.print(doc, code, screen("tests", struct {
-			*explain.Report
-			Good int
-		}{report, good}))
-	})
+			report, err := explain.New(a.Bundle, catalog, false, timestamp()).Test(paths, safefile.ReadTrusted)
+			if err != nil {
+				return err
+			}
+
+			code, good := cli.ExitYes, 0
+			if !report.OK {
+				code = cli.ExitNo
+			}
+
+			for i := range report.Tests {
+				if report.Tests[i].OK {
+					good++
+				}
+			}
+
+			doc := struct {
+				SchemaVersion int `json:"schema_version"`
+				*explain.Report
+			}{cli.SchemaVersion, report}
+			return a.print(doc, code, screen("tests", struct {
+				*explain.Report
+				Good int
+			}{report, good}))
+		})
 }

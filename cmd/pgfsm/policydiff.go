@@ -38,7 +38,8 @@ func newPolicyDiff(w world) *cobra.Command {
 		Use:  "diff OLD NEW --traces DIR",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 { // the value comes from an unset variable
+			// The value comes from an unset variable.
+			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 {
 				return errors.New("--fail-on names no kind of change")
 			}
 			return o.diff(cmd.Context(), w, args[0], args[1])
@@ -57,6 +58,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(ruling.Kinds(), ", "))
 		}
 	}
+
 	machine, err := states.NewMachine()
 	if err != nil {
 		return err
@@ -68,14 +70,17 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	if comparer.New, err = backtest.ReadJudge(newPath, safefile.ReadTrusted); err != nil {
 		return err
 	}
+
 	paths, err := traces.Files([]string{o.traces})
 	if err != nil {
 		return err
 	}
+
 	odd, err := oddTraces(o.traces)
 	if err != nil {
 		return err
 	}
+
 	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
 	bar := cli.NewBar(w.stderr, "judging", len(paths))
 	calls := make([]backtest.Call, len(paths))
@@ -91,10 +96,12 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 		calls[i] = comparer.Compare(paths[i], t, err)
 		bar.Add(1)
 	})
+
 	bar.Finish()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	return o.report(w, backtest.NewReport(calls))
 }
 
@@ -107,6 +114,7 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	case r.HasChange(o.failOn):
 		code = cli.ExitNo
 	}
+
 	if o.json {
 		err := cli.PrintJSON(w.stdout, struct {
 			SchemaVersion int `json:"schema_version"`
@@ -114,12 +122,16 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 		}{cli.SchemaVersion, r})
 		return errors.Join(err, cli.Exit(code))
 	}
+
 	for _, e := range r.Errors {
 		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
 	}
+
 	for _, c := range r.Unknown {
-		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path), visible.Text(strings.Join(c.Unknown, ", ")))
+		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path),
+			visible.Text(strings.Join(c.Unknown, ", ")))
 	}
+
 	screen("diff", r)(w.stdout, newInk(w))
 	return cli.Exit(code)
 }
@@ -166,7 +178,8 @@ func signIn(t *ruling.Ruling) string {
 	return "within " + (time.Duration(t.Fresh) * time.Millisecond).String()
 }
 
-// oddTraces returns the entries of a folder that have names of traces and are not regular files. The command reports them unread.
+// oddTraces returns the entries of a folder that have names of traces and are not regular files.
+// The command reports them unread.
 func oddTraces(folder string) (paths []string, err error) {
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {

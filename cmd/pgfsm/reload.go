@@ -23,7 +23,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// reloadTime bounds a request for a reload: policy tests and the comparison with recorded calls take a while.
+// reloadTime bounds a request for a reload: policy tests and the comparison with recorded calls
+// take a while.
 const reloadTime = 2 * time.Minute
 
 // maxReloadAnswer bounds the answer in bytes.
@@ -42,7 +43,8 @@ func newReload(w world) *cobra.Command {
 			return o.reload(cmd.Context(), w, at)
 		},
 	}
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
+	cmd.Flags().StringVarP(&o.config, "config", "c", "",
+		"configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of the admin address (default: the configuration's serve.admin_url, or its serve.admin)")
 	return cmd
@@ -54,6 +56,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	if token == "" {
 		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin creates a token", tokenVariable)
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, reloadTime)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/reload", nil)
@@ -63,6 +66,7 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	if q.URL.Scheme == "http" && !loopback.Host(q.URL.Hostname()) {
 		return fmt.Errorf("%s: others could read the token on its way: use https", at)
 	}
+
 	q.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(q)
@@ -77,10 +81,12 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 	if answer.StatusCode != http.StatusOK {
 		return o.refused(w, answer, body)
 	}
+
 	var done present.Reload
 	if err := json.Unmarshal(body, &done); err != nil {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
+
 	return w.print(o.json, done, cli.ExitYes, screen("reload", &done))
 }
 
@@ -90,18 +96,22 @@ func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) er
 		Code   ledger.RefusalCode `json:"code"`
 		Detail string             `json:"detail"`
 	}
-	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" || answer.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("the gateway could not reload: it answered %s: %s", visible.Text(answer.Status), visible.Lines(p.Detail))
+	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" ||
+		answer.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("the gateway could not reload: it answered %s: %s", visible.Text(answer.Status),
+			visible.Lines(p.Detail))
 	}
 	if o.json {
 		return orRefused(w, true, &ledger.Refusal{Code: p.Code, Message: p.Detail})
 	}
-	fmt.Fprintf(w.stderr, "pgfsm: refused, nothing changed, %s: %s\n", visible.Text(string(p.Code)), visible.Lines(p.Detail))
+	fmt.Fprintf(w.stderr, "pgfsm: refused, nothing changed, %s: %s\n", visible.Text(string(p.Code)),
+		visible.Lines(p.Detail))
 	return cli.Exit(cli.ExitNo)
 }
 
-// hangups returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or stops does not end the process. With --stdio,
-// SIGHUP ends the process, because the client's terminal may hang up. It also ends the embedded demo.
+// hangups returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or
+// stops does not end the process. With --stdio, SIGHUP ends the process, because the client's
+// terminal may hang up. It also ends the embedded demo.
 func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	if !o.stdio && !a.IsDemo() {
@@ -110,12 +120,14 @@ func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
 	return hangup
 }
 
-// reloadOn reloads at each of the signals and, with --watch, when a file changes. The returned function stops this, and closes the servers
-// of the configuration that is active then.
-func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader, hangup <-chan os.Signal) func() {
+// reloadOn reloads at each of the signals and, with --watch, when a file changes. The returned
+// function stops this, and closes the servers of the configuration that is active then.
+func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files *setup.Reloader,
+	hangup <-chan os.Signal) func() {
 	if files == nil {
 		return func() {}
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	reload := func(cause ledger.Cause) {
@@ -131,9 +143,11 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 			}
 		}
 	})
+
 	if o.watch {
 		all.Go(func() { files.Watch(ctx, func() { reload(ledger.CauseWatch) }) })
 	}
+
 	return func() {
 		cancel()
 		all.Wait()

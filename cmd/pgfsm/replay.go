@@ -44,6 +44,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	if err != nil {
 		return err
 	}
+
 	if o.head != "" {
 		if _, err := canonical.ParseDigest(o.head); err != nil {
 			return fmt.Errorf("--head: %w", err)
@@ -52,10 +53,12 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 			return fmt.Errorf("--head names one trace's head, and there are %d traces", len(paths))
 		}
 	}
+
 	replayer, err := newReplayer()
 	if err != nil {
 		return err
 	}
+
 	bar := cli.NewBar(w.stderr, "replaying", len(paths))
 	all := make([]traces.Checked, len(paths))
 	inParallel(o.jobs, len(paths), func(i int) {
@@ -64,10 +67,12 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 			bar.Add(1)
 		}
 	})
+
 	bar.Finish()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	return reportReplay(w, o, all)
 }
 
@@ -84,8 +89,8 @@ func inParallel(workers, n int, do func(int)) {
 	_ = group.Wait() // the functions return no errors
 }
 
-// worstOf returns the exit code for trace files, and the number of files that do not replay. A changed or diverging trace is worse than an
-// unreadable one.
+// worstOf returns the exit code for trace files, and the number of files that do not replay. A
+// changed or diverging trace is worse than an unreadable one.
 func worstOf(all []traces.Checked) (code, bad int) {
 	for _, c := range all {
 		switch {

@@ -27,10 +27,11 @@ func (w world) env(name string) string {
 
 // run executes the command and returns its exit code. It calls nothing that ends the process.
 func run(ctx context.Context, args []string, w world) int {
-	return cli.Execute(ctx, args, cli.Streams{In: w.stdin, Out: w.stdout, Err: w.stderr}, func(out io.Writer) *cobra.Command {
-		w.stdout = out
-		return newRoot(w)
-	})
+	return cli.Execute(ctx, args, cli.Streams{In: w.stdin, Out: w.stdout, Err: w.stderr},
+		func(out io.Writer) *cobra.Command {
+			w.stdout = out
+			return newRoot(w)
+		})
 }
 
 func newRoot(w world) *cobra.Command {
@@ -74,7 +75,8 @@ func notEmpty(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
-// helpText has the help of every command: a heading with the command's path, a one-line summary, the description, and examples in a fence.
+// helpText has the help of every command: a heading with the command's path, a one-line summary,
+// the description, and examples in a fence.
 //
 //go:embed help.md
 var helpText string

@@ -33,7 +33,8 @@ type runOptions struct {
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
 	o.registerGrants(cmd)
-	cmd.Flags().StringVar(&o.task, "task", "", "the task whose calls grants count; without a ledger its runs wait for each other")
+	cmd.Flags().StringVar(&o.task, "task", "",
+		"the task whose calls grants count; without a ledger its runs wait for each other")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
 		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
@@ -77,16 +78,20 @@ func newRun(w world) *cobra.Command {
 			})
 		},
 	}
+
 	o.register(cmd)
 	cmd.Flags().StringVar(&o.planner, "planner", "", "the planner: auto, router or llm (default: planner.mode)")
+
 	return cmd
 }
 
-// readQuestion reads a whole question. It refuses a question that is too long for every configuration, before a run begins.
+// readQuestion reads a whole question. It refuses a question that is too long for every
+// configuration, before a run begins.
 func readQuestion(stdin io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(stdin, policy.MaxInputBytes+1))
 	if err == nil && len(text) > policy.MaxInputBytes {
-		err = fmt.Errorf("standard input has more than %d bytes, which no configuration lets pass", policy.MaxInputBytes)
+		err = fmt.Errorf("standard input has more than %d bytes, which no configuration lets pass",
+			policy.MaxInputBytes)
 	}
 	return text, err
 }
@@ -126,7 +131,12 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 		if err != nil {
 			return err
 		}
-		got, err := r.Run(ctx, runner.Request{Actor: actor, Kind: kind, Text: text, Task: o.task}, a.watch())
+		got, err := r.Run(ctx, runner.Request{
+			Actor: actor,
+			Kind:  kind,
+			Text:  text,
+			Task:  o.task,
+		}, a.watch())
 		if err != nil {
 			return a.stopped(got, err)
 		}
@@ -143,8 +153,8 @@ func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
 	return who.Name, err
 }
 
-// identity returns the owner of the token in the environment. Without a ledger or a token, it returns the user of the operating system,
-// who can do the same without a token.
+// identity returns the owner of the token in the environment. Without a ledger or a token, it
+// returns the user of the operating system, who can do the same without a token.
 func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
 	if l == nil || a.w.env(tokenVariable) == "" {
 		return gateway.Identity{Name: actor()}, nil
@@ -178,13 +188,15 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, w
 
 // outcome returns a result in its printed form.
 func (a *app) outcome(got runner.Result) present.Outcome {
-	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger, filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
+	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger,
+		filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
 }
 
 // printResult prints how a run ended, and returns it as an exit code.
 func (a *app) printResult(got runner.Result) error {
 	doc := a.outcome(got)
-	return a.print(doc, exitCode(got.Outcome), func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
+	return a.print(doc, exitCode(got.Outcome),
+		func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
 }
 
 // exitCode returns the exit code of an outcome.
@@ -200,7 +212,8 @@ func exitCode(o states.Outcome) int {
 	return cli.ExitFailed
 }
 
-// stopped prints the progress of a run whose record could not be written. The run may have made its call.
+// stopped prints the progress of a run whose record could not be written. The run may have made its
+// call.
 func (a *app) stopped(got runner.Result, cause error) error {
 	if got.Outcome.Type == "" {
 		return cause
@@ -248,6 +261,7 @@ func newResume(w world) *cobra.Command {
 			})
 		},
 	}
+
 	o.register(cmd)
 	return cmd
 }
@@ -278,7 +292,8 @@ type stoppedResume struct {
 	Error string `json:"error"`
 }
 
-// resumeAll resumes several runs, one after the other: the runs with ids or, without ids, every approved run.
+// resumeAll resumes several runs, one after the other: the runs with ids or, without ids, every
+// approved run.
 func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) error {
 	named := len(ids) > 0
 	if !named {
@@ -287,13 +302,16 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			return err
 		}
 	}
+
 	doc := resumedDocument{SchemaVersion: cli.SchemaVersion, Runs: []present.Outcome{}, Stopped: []stoppedResume{}}
 	k := newInk(a.w)
 	worst := cli.ExitYes
+
 	for _, id := range ids {
 		if !a.json {
 			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
 		}
+
 		got, err := r.Resume(ctx, id, a.watch())
 		if err == nil {
 			one := a.outcome(got)
@@ -304,19 +322,23 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			}
 			continue
 		}
+
 		err = noRun(id, err)
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
 		doc.Stopped = append(doc.Stopped, stoppedResume{id, err.Error()})
+
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
 			worst = worse(worst, cli.ExitPending)
 		case named || !errors.Is(err, ledger.ErrTaken): // without ids, skip runs that other processes own
 			worst = cli.ExitFailed
 		}
+
 		if ctx.Err() != nil {
 			break
 		}
 	}
+
 	if a.json {
 		if err := cli.PrintJSON(a.w.stdout, doc); err != nil {
 			return err
@@ -328,10 +350,12 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		}
 		none := "No run waits to be resumed."
 		if n := len(held); n > 0 {
-			none = "No run is decided. " + count(n, "run still waits for a decision.", "runs still wait for a decision.")
+			none = "No run is decided. " +
+				count(n, "run still waits for a decision.", "runs still wait for a decision.")
 		}
 		fmt.Fprintln(a.w.stdout, none)
 	}
+
 	return cli.Exit(worst)
 }
 

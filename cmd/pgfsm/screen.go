@@ -22,8 +22,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// ink colours text for people: on a terminal only, and never if NO_COLOR is set (https://no-color.org)
-// or TERM is dumb.
+// ink colours text for people: on a terminal only, and never if NO_COLOR is set
+// (https://no-color.org) or TERM is dumb.
 type ink struct{ good, bad, dim, strong *color.Color }
 
 func newInk(w world) ink {
@@ -60,7 +60,8 @@ const (
 // change returns a change for people.
 func (i ink) change(c *docdiff.Change) string {
 	at := cmp.Or(string(c.At), "the whole definition")
-	return fmt.Sprintf("  %s %s\n", i.bold(c.Kind), visible.Clip(at, maxPointer)) + i.rows(c.Rows(changeLines, changeWidth))
+	return fmt.Sprintf("  %s %s\n", i.bold(c.Kind), visible.Clip(at, maxPointer)) +
+		i.rows(c.Rows(changeLines, changeWidth))
 }
 
 // block returns the lines of a whole value, with a sign before each.
@@ -100,8 +101,10 @@ var screens = template.Must(template.New("screens").Funcs(newInk(world{}).functi
 // functions are those of the templates in screens.tmpl.
 func (i ink) functions() template.FuncMap {
 	return template.FuncMap{
-		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.change, "whole": i.block, "fields": i.fields,
-		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join, "hasPrefix": strings.HasPrefix, "lines": visible.Lines,
+		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.change, "whole": i.block,
+		"fields":   i.fields,
+		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join,
+		"hasPrefix": strings.HasPrefix, "lines": visible.Lines,
 		"count": count,
 		"add":   func(a, b int) int { return a + b },
 		"clip":  func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },
@@ -112,7 +115,8 @@ func (i ink) functions() template.FuncMap {
 	}
 }
 
-// screen returns a function that prints data in the form of a template. Tabs in the template separate columns.
+// screen returns a function that prints data in the form of a template. Tabs in the template
+// separate columns.
 func screen(name string, data any) func(out io.Writer, k ink) {
 	return func(out io.Writer, k ink) {
 		var b bytes.Buffer
@@ -144,7 +148,8 @@ func count(n any, one string, many ...string) string {
 // confirm asks the operator. Any answer but y or yes means no.
 func (w world) confirm(question string) bool {
 	fmt.Fprintf(w.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(w.stdin, 16)).ReadString('\n') // the end of the input means no
+	// The end of the input means no.
+	line, err := bufio.NewReader(io.LimitReader(w.stdin, 16)).ReadString('\n')
 	if f, ok := w.stdin.(*os.File); err != nil || !ok || !cli.IsTerminal(f) {
 		fmt.Fprintln(w.stderr) // end the question's line, because no Enter did
 	}
@@ -152,8 +157,9 @@ func (w world) confirm(question string) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// forScreen returns a writer to the writer to, for JSON documents, whole or in pieces that end between characters. If screen is a terminal,
-// it escapes characters that do not show as themselves. Otherwise it changes nothing, because hashes cover these bytes.
+// forScreen returns a writer to the writer to, for JSON documents, whole or in pieces that end
+// between characters. If screen is a terminal, it escapes characters that do not show as
+// themselves. Otherwise it changes nothing, because hashes cover these bytes.
 func forScreen(screen, to io.Writer) io.Writer {
 	if cli.IsTerminal(screen) {
 		return escaping{to}

@@ -48,7 +48,8 @@ func newServe(w world) *cobra.Command {
 	}
 	o.register(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port, or with serve.tls any IP address and a port (default: serve.listen)")
-	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
+	cmd.Flags().StringVar(&o.admin, "admin", "",
+		"the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "reload the configuration when one of its files changes")
@@ -134,7 +135,8 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	return all.Run(ctx)
 }
 
-// startServed starts the servers that calls need. It logs a warning if no call will be made, or if a policy is probably a mistake.
+// startServed starts the servers that calls need. It logs a warning if no call will be made, or if
+// a policy is probably a mistake.
 func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	if cause := a.Loaded.Closed; cause != nil {
 		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Error(cause))
@@ -146,13 +148,15 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity == lint.Error {
 			at := a.Loaded.LintError(f)
-			log.Error("policy lint", "code", f.Code, "file", at.File, "line", at.Line, "error", visible.Text(at.Problem))
+			log.Error("policy lint", "code", f.Code, "file", at.File, "line", at.Line, "error",
+				visible.Text(at.Problem))
 		}
 	}
 	return a.Start(ctx)
 }
 
-// openServed opens the ledger of a service; nil if the configuration names none. It may return an open ledger along with an error.
+// openServed opens the ledger of a service; nil if the configuration names none. It may return an
+// open ledger along with an error.
 func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, error) {
 	switch {
 	case a.Loaded.Ledger != "":
@@ -170,18 +174,24 @@ func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, e
 	return nil, nil
 }
 
-// service returns the options of the service, with open listeners. It returns the open listeners along with an error, too.
+// service returns the options of the service, with open listeners. It returns the open listeners
+// along with an error, too.
 func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
 	so runner.ServiceOptions, err error,
 ) {
 	configured := &a.Loaded.Serve
 	so = runner.ServiceOptions{
-		PublicURL: configured.PublicURL, AdminURL: configured.AdminURL, Info: upstream.Info{Name: "pgfsm", Version: cli.Version()}, Config: o.config,
+		PublicURL: configured.PublicURL,
+		AdminURL:  configured.AdminURL,
+		Info:      upstream.Info{Name: "pgfsm", Version: cli.Version()},
+		Config:    o.config,
 	}
+
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Error(err)) })
 	if err != nil {
 		return so, err
 	}
+
 	if l != nil {
 		so.Store = l.Ledger
 		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {
@@ -191,23 +201,28 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 			return so, fmt.Errorf("checkpoints: %w", err)
 		}
 	}
+
 	if o.stdio {
 		so.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
 		if so.Stdio.Client, err = a.identity(ctx, l, "serve"); err != nil {
 			return so, err
 		}
 	}
-	// Over stdio, listen at an admin address only if a flag requests it, because many such processes run at the same time.
+
+	// Over stdio, listen at an admin address only if a flag requests it, because many such
+	// processes run at the same time.
 	if !o.stdio || adminWanted {
 		if so.Admin, err = listen(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
 			return so, fmt.Errorf("serve.admin (flag --admin): %w", err)
 		}
 	}
+
 	if !o.stdio {
 		if so.MCP, err = listen(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
 			return so, fmt.Errorf("serve.listen (flag --listen): %w", err)
 		}
 	}
+
 	return so, nil
 }
 
@@ -222,7 +237,8 @@ func closeAll(all ...net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// reached returns the origin at which clients reach a listener. If the listener's own address differs, note tells it to people.
+// reached returns the origin at which clients reach a listener. If the listener's own address
+// differs, note tells it to people.
 func reached(public string, on net.Listener) (origin, note string) {
 	origin = web.Origin(on)
 	if public != "" && public != origin {
@@ -283,8 +299,10 @@ func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context()) },
 	}
-	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
-	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
+	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin,
+		"the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
+	cmd.Flags().StringArrayVar(&o.hosts, "host", nil,
+		"a host name that a proxy sends in the Host header; may be given again")
 	o.logs.register(cmd)
 	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd
@@ -330,7 +348,12 @@ func (o *serveOptions) serve(ctx context.Context) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
-		parts := runner.Options{Ledger: l.Ledger, Report: w.warn, Log: log, Config: runner.Config{Serve: loaded.Serve}}
+		parts := runner.Options{
+			Ledger: l.Ledger,
+			Report: w.warn,
+			Log:    log,
+			Config: runner.Config{Serve: loaded.Serve},
+		}
 		if !o.noResume {
 			a, err := open(w, &from)
 			if err != nil {

@@ -28,7 +28,8 @@ const (
 )
 
 func (o *logOptions) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.format, "log-format", logText, "how to log on standard error: text (key=value) or json (an object per line)")
+	cmd.Flags().StringVar(&o.format, "log-format", logText,
+		"how to log on standard error: text (key=value) or json (an object per line)")
 }
 
 // open returns the log. A JSON log receives warnings, too.
@@ -44,9 +45,9 @@ func (o *logOptions) open(w *world, level slog.Level) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format is %q; give %s or %s", visible.Text(o.format), logText, logJSON)
 }
 
-// notify tells systemd that this service is ready. When ctx ends, it tells systemd that the service stops, unless cancel was called before.
-// Without the variable NOTIFY_SOCKET, which systemd sets for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit
-// the variable.
+// notify tells systemd that this service is ready. When ctx ends, it tells systemd that the service
+// stops, unless cancel was called before. Without the variable NOTIFY_SOCKET, which systemd sets
+// for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit the variable.
 func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
@@ -57,7 +58,8 @@ func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	return context.AfterFunc(ctx, func() { tell(daemon.SdNotifyStopping) })
 }
 
-// openTLS reads the files of serve.tls. It returns nil if there are none. If changed files cannot be used later, it calls report.
+// openTLS reads the files of serve.tls. It returns nil if there are none. If changed files cannot
+// be used later, it calls report.
 func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
 	if files.Cert == "" {
 		return nil, nil
@@ -83,8 +85,9 @@ func listen(secured *web.TLS, address, url string) (net.Listener, error) {
 	return on, err
 }
 
-// gcPercent replaces the garbage collector's default of 100 for the gateway and the evaluation of the gates, unless GOGC is set. Calls
-// leave much garbage beside a small heap. The setting costs half as much memory again, and saves a tenth of the time.
+// gcPercent replaces the garbage collector's default of 100 for the gateway and the evaluation of
+// the gates, unless GOGC is set. Calls leave much garbage beside a small heap. The setting costs
+// half as much memory again, and saves a tenth of the time.
 const gcPercent = 400
 
 func setGCPercent(w world) {
@@ -93,8 +96,9 @@ func setGCPercent(w world) {
 	}
 }
 
-// limitMemory sets the garbage collector's memory limit to nine tenths of the limit of the container or service, unless GOMEMLIMIT is set.
-// Without a limit of the container or service, it sets none.
+// limitMemory sets the garbage collector's memory limit to nine tenths of the limit of the
+// container or service, unless GOMEMLIMIT is set. Without a limit of the container or service, it
+// sets none.
 func limitMemory(log *slog.Logger, allowed memlimit.Provider) {
 	limit, err := memlimit.Set(memlimit.WithProvider(allowed))
 	switch {

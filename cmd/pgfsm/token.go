@@ -34,26 +34,29 @@ const defaultTokenLife = "90d"
 
 func newTokenCreate(f *ledgerFlags) *cobra.Command {
 	var role, name, life string
-	cmd := f.managing("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
-		expires, err := ledger.ParseExpiry(life, o.store.Now())
-		if err != nil {
-			return err
-		}
-		text, t, err := o.CreateToken(ctx, by, name, role, expires)
-		if err != nil {
-			return err
-		}
-
-		shown := present.NewToken(&t, t.Created)
-		return f.print(cli.Document("secret", text, "token", shown), func(out io.Writer, _ ink) {
-			fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.ExpiryText())
-			if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
-				fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
+	cmd := f.managing("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
+			expires, err := ledger.ParseExpiry(life, o.store.Now())
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(f.w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
-			fmt.Fprintln(out, text)
+			text, t, err := o.CreateToken(ctx, by, name, role, expires)
+			if err != nil {
+				return err
+			}
+
+			shown := present.NewToken(&t, t.Created)
+			return f.print(cli.Document("secret", text, "token", shown), func(out io.Writer, _ ink) {
+				fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID,
+					visible.Text(t.Name), t.Role, shown.ExpiryText())
+				if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
+					fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
+				}
+				fmt.Fprintf(f.w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
+				fmt.Fprintln(out, text)
+			})
 		})
-	})
+
 	checkFirst(cmd, func() error {
 		if !slices.Contains(ledger.Roles(), role) {
 			return fmt.Errorf("--role %q: give one of %s", role, strings.Join(ledger.Roles(), ", "))
@@ -63,10 +66,13 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 		}
 		return nil
 	})
+
 	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
 	cmd.Flags().StringVar(&name, "name", "", "the person or service that the token identifies")
-	cmd.Flags().StringVar(&life, "expires", defaultTokenLife, "days or hours from now (90d, 12h), a date (2027-01-01, at its beginning in UTC), or never")
+	cmd.Flags().StringVar(&life, "expires", defaultTokenLife,
+		"days or hours from now (90d, 12h), a date (2027-01-01, at its beginning in UTC), or never")
 	cli.MustFlags(cmd, "role", "name")
+
 	return cmd
 }
 
@@ -81,21 +87,24 @@ func newTokenList(f *ledgerFlags) *cobra.Command {
 		for i := range all {
 			rows = append(rows, present.NewToken(&all[i], o.timestamp()))
 		}
-		return f.list(cli.Document("tokens", rows), "tokens", rows, len(rows), "There are no tokens yet; pgfsm token create makes one.")
+		return f.list(cli.Document("tokens", rows), "tokens", rows, len(rows),
+			"There are no tokens yet; pgfsm token create makes one.")
 	})
 }
 
 func newTokenRevoke(f *ledgerFlags) *cobra.Command {
-	return f.managing("revoke ID", cobra.ExactArgs(1), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
-		if strings.HasPrefix(args[0], "pgfsm_") {
-			return errors.New("that is a whole token; name its ID alone, the part between the underscores, and keep the rest secret")
-		}
-		t, err := o.RevokeToken(ctx, by, args[0])
-		if err != nil {
-			return err
-		}
-		return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)), line("The token %s of %s (%s) is revoked.\n", t.ID, t.Name, t.Role))
-	})
+	return f.managing("revoke ID", cobra.ExactArgs(1), stores.ToChange,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+			if strings.HasPrefix(args[0], "pgfsm_") {
+				return errors.New("that is a whole token; name its ID alone, the part between the underscores, and keep the rest secret")
+			}
+			t, err := o.RevokeToken(ctx, by, args[0])
+			if err != nil {
+				return err
+			}
+			return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)),
+				line("The token %s of %s (%s) is revoked.\n", t.ID, t.Name, t.Role))
+		})
 }
 
 func newIdentity(w world) *cobra.Command {
@@ -106,15 +115,17 @@ func newIdentity(w world) *cobra.Command {
 }
 
 func newIdentityBlock(f *ledgerFlags) *cobra.Command {
-	return f.managing("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
-		if err := knownIssuer(o.loaded, args[0]); err != nil {
-			return err
-		}
-		return f.changeSubject(ctx, by, args, "blocked", o.BlockIdentity)
-	})
+	return f.managing("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+			if err := knownIssuer(o.loaded, args[0]); err != nil {
+				return err
+			}
+			return f.changeSubject(ctx, by, args, "blocked", o.BlockIdentity)
+		})
 }
 
-// knownIssuer refuses an issuer that the configuration does not name: a block of its subjects would have no effect on tokens.
+// knownIssuer refuses an issuer that the configuration does not name: a block of its subjects would
+// have no effect on tokens.
 func knownIssuer(c *config.Loaded, issuer string) error {
 	if c == nil {
 		return nil
@@ -126,14 +137,16 @@ func knownIssuer(c *config.Loaded, issuer string) error {
 	if slices.Contains(known, issuer) {
 		return nil
 	}
-	return &ledger.Refusal{Code: ledger.RefusedBlock, Message: fmt.Sprintf("%s is no issuer of the configuration, which names %s", issuer,
-		cmp.Or(strings.Join(known, ", "), "none"))}
+	return &ledger.Refusal{Code: ledger.RefusedBlock,
+		Message: fmt.Sprintf("%s is no issuer of the configuration, which names %s", issuer,
+			cmp.Or(strings.Join(known, ", "), "none"))}
 }
 
 func newIdentityUnblock(f *ledgerFlags) *cobra.Command {
-	return f.managing("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange, func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
-		return f.changeSubject(ctx, by, args, "unblocked", o.UnblockIdentity)
-	})
+	return f.managing("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+			return f.changeSubject(ctx, by, args, "unblocked", o.UnblockIdentity)
+		})
 }
 
 // changeSubject changes a subject and prints the change.
@@ -187,10 +200,12 @@ func newLogin(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			var token string
 			if o.device {
 				token, err = c.Device(cmd.Context(), func(at, code string) error {
-					_, err := fmt.Fprintf(w.stderr, "Open %s and enter the code %s\n", visible.Text(at), visible.Text(code))
+					_, err := fmt.Fprintf(w.stderr, "Open %s and enter the code %s\n", visible.Text(at),
+						visible.Text(code))
 					return err
 				})
 			} else {
@@ -199,14 +214,19 @@ func newLogin(w world) *cobra.Command {
 					return err
 				})
 			}
+
 			if err != nil {
 				return err
 			}
+
 			return w.print(o.json, cli.Document("token", token), cli.ExitYes, line("%s\n", token))
 		},
 	}
+
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.issuer, "issuer", "", "the issuer to sign in at (default: the only one that has login.cli)")
+	cmd.Flags().StringVar(&o.issuer, "issuer", "",
+		"the issuer to sign in at (default: the only one that has login.cli)")
 	cmd.Flags().BoolVar(&o.device, "device", false, "sign in on another device")
+
 	return cmd
 }

@@ -21,7 +21,8 @@ import (
 func newTools(w world) *cobra.Command {
 	var o options
 	var notAllowed bool
-	cmd := o.command(w, "tools", cobra.NoArgs, func(ctx context.Context, a *app, _ []string) error { return a.listTools(ctx, notAllowed) })
+	cmd := o.command(w, "tools", cobra.NoArgs,
+		func(ctx context.Context, a *app, _ []string) error { return a.listTools(ctx, notAllowed) })
 	o.registerGrants(cmd)
 	o.registerServerUser(cmd)
 	cmd.Flags().BoolVar(&notAllowed, "not-allowed", false, "list only the tools that are not on the allowlist")
@@ -40,8 +41,8 @@ func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, er
 	return r.List(ctx, only...)
 }
 
-// catalog returns the current listings of the servers (no names: all) if live is true; otherwise the stored definitions of pins, or nil
-// without any.
+// catalog returns the current listings of the servers (no names: all) if live is true; otherwise
+// the stored definitions of pins, or nil without any.
 func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool, only ...string) (*policy.Catalog, error) {
 	if live {
 		listed, err := a.list(ctx, only...)
@@ -62,27 +63,32 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 	if err != nil {
 		return err
 	}
+
 	code := cli.ExitYes
 	if !c.Up() {
 		code = cli.ExitFailed
 	}
+
 	servers, tools := states.Statuses(c), present.Tools(a.Bundle.Content(), c)
 	reads, others := present.NotAllowed(tools)
 	if notAllowed {
 		tools = slices.Concat(reads, others)
 	}
+
 	text := screen("tools", struct {
 		Servers []states.ServerStatus
 		Tools   []present.Tool
 	}{servers, tools})
 	if notAllowed {
-		down := slices.DeleteFunc(slices.Clone(servers), func(s states.ServerStatus) bool { return s.Status == policy.ServerUp })
+		down := slices.DeleteFunc(slices.Clone(servers),
+			func(s states.ServerStatus) bool { return s.Status == policy.ServerUp })
 		text = screen("not allowed", struct {
 			Down          []states.ServerStatus // their tools are unknown
 			Up            bool
 			Reads, Others []present.Tool
 		}{down, len(down) < len(servers), reads, others})
 	}
+
 	return a.print(cli.Document("servers", servers, "tools", tools), code, text)
 }
 
@@ -121,6 +127,7 @@ func newAllow(w world) *cobra.Command {
 			return p.allow(cmd.Context(), names[0], names[1:], &o)
 		},
 	}
+
 	o.register(cmd)
 	o.registerServerUser(cmd)
 	registerGroup(cmd, &o.group)
@@ -128,25 +135,30 @@ func newAllow(w world) *cobra.Command {
 	cmd.Flags().BoolVar(&o.full, "full", false, "show the whole definitions")
 	cmd.Flags().BoolVar(&o.all, "all", false, "all tools of the server")
 	cmd.Flags().BoolVar(&o.readOnlyTools, "read-only", false, "all tools of the server that say they only read")
+
 	return cmd
 }
 
-// allow shows tools of a server and then puts them on the allowlist. Without names, it chooses the tools.
+// allow shows tools of a server and then puts them on the allowlist. Without names, it chooses the
+// tools.
 func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o *allowOptions) error {
 	d, err := p.definitions()
 	if err != nil {
 		return err
 	}
+
 	b, listed, err := p.list(ctx, server)
 	if err == nil && len(tools) == 0 {
 		tools, err = p.choose(b, listed, server, o.readOnlyTools)
 	}
+
 	if err != nil {
 		return err
 	}
 	if p.tools, err = p.file.Add(server, tools...); err != nil {
 		return err
 	}
+
 	catalog, err := p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
 	if err != nil {
 		return err
@@ -163,9 +175,11 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 			rows[i].Live = t.LiveDefinition()
 		}
 	}
+
 	if !p.json {
 		p.show(o.full)
 	}
+
 	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)) {
 		p.w.warn("nothing was written: answer y, or use --yes")
 		return cli.Exit(cli.ExitNo)
@@ -183,25 +197,32 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 		fmt.Fprintf(p.w.stdout, "nothing was written to %s\n", visible.Text(p.file.Path))
 		return nil
 	}
-	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n", cli.Count(added, "tool"), visible.Text(p.file.Path))
+
+	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload\n",
+		cli.Count(added, "tool"), visible.Text(p.file.Path))
 	return nil
 }
 
-// choose returns all tools of a server, or the tools that claim to only read. It omits tools that cannot be allowed, and prints their names.
-func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string, readOnly bool) (tools []string, err error) {
+// choose returns all tools of a server, or the tools that claim to only read. It omits tools that
+// cannot be allowed, and prints their names.
+func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string,
+	readOnly bool) (tools []string, err error) {
 	c := b.Catalog(listed.Catalog(), listed.Servers)
 	for _, s := range states.Statuses(c) {
 		if s.Server == server && s.Status != policy.ServerUp {
 			return nil, errors.New(serverHead(s))
 		}
 	}
+
 	if servers := b.Servers(); !slices.Contains(servers, server) {
 		return nil, fmt.Errorf("no server %q is configured%s", server, didYouMean(server, servers))
 	}
+
 	for _, s := range c.Servers {
 		for _, e := range s.LeftOut {
 			if s.Server == server {
-				p.w.warn(fmt.Sprintf("left out: entry %d %q of the list is no tool of MCP: %s", e.Index, visible.Text(e.Name), visible.Text(e.Reason)))
+				p.w.warn(fmt.Sprintf("left out: entry %d %q of the list is no tool of MCP: %s", e.Index,
+					visible.Text(e.Name), visible.Text(e.Reason)))
 			}
 		}
 		for _, t := range s.Tools {
@@ -210,6 +231,7 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 			}
 		}
 	}
+
 	if len(tools) == 0 {
 		return nil, fmt.Errorf("%s lists no such tool", visible.Text(server))
 	}
@@ -219,9 +241,11 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 	if err == nil {
 		_, err = trial.Compare(entries, b, listed.Catalog(), listed.Servers)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	tools = nil
 	for i := range entries {
 		if err := entries[i].CheckAllowed(); err != nil {
@@ -230,10 +254,12 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 		}
 		tools = append(tools, entries[i].Tool)
 	}
+
 	return tools, nil
 }
 
-// checkAllowed calls [pins.Entry.CheckAllowed]. For an unknown server or tool, its error suggests a similar name.
+// checkAllowed calls [pins.Entry.CheckAllowed]. For an unknown server or tool, its error suggests a
+// similar name.
 func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
 	err, near := t.CheckAllowed(), ""
 	switch t.Status {
