@@ -9,16 +9,18 @@ import (
 	"pgfsm/policy"
 )
 
-// A Call is one tool call that a task needs or an attack wants: either server, tool and arguments, or the exact text of the
-// planner's output. The text is for what only a text can have: duplicate members, a fence, a byte that is not UTF-8.
+// A Call is one tool call that a task needs or an attack wants: either server, tool and arguments,
+// or the exact text of the planner's output. The text is for what only a text can have: duplicate
+// members, a fence, a byte that is not UTF-8.
 type Call struct {
 	Server string          `json:"server,omitzero"`
 	Tool   string          `json:"tool,omitzero"`
 	Args   jsontext.Value  `json:"args,omitzero"` // one JSON object
 	Plan   *canonical.Text `json:"plan,omitzero"`
 
-	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the case's source knows: they have a
-	// placeholder of the same kind. Results also count without such calls, because a gate may refuse the placeholder.
+	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the
+	// case's source knows: they have a placeholder of the same kind. Results also count without
+	// such calls, because a gate may refuse the placeholder.
 	Unresolved []string `json:"unresolved,omitempty"`
 }
 
@@ -47,7 +49,8 @@ type Target struct {
 	Args   jsontext.Value `json:"args"`
 }
 
-// Target returns the call of the planner's output, read strictly; false if the output is no plan to call a tool.
+// Target returns the call of the planner's output, read strictly; false if the output is no plan to
+// call a tool.
 func (c *Call) Target(limits policy.Limits) (Target, bool) {
 	if c.Plan == nil {
 		return Target{c.Server, c.Tool, c.Args}, true

@@ -42,31 +42,36 @@ type Case struct {
 	Bundle string `json:"bundle,omitzero"` // a pgfsm.yaml, likewise; instead of the one that all cases share
 	Tools  string `json:"tools,omitzero"`  // a tools file, likewise: the tools of the servers in this case
 
-	Changes  bool      `json:"changes,omitzero"`  // between plan and call, the server announces that its tools have changed
-	Approved *Approval `json:"approved,omitzero"` // an approved call; its votes are replayed for the attack's calls
-	Actor    string    `json:"actor,omitzero"`    // the requester; empty: DefaultActor
-	At       string    `json:"at,omitzero"`       // the time of the request, in policy.TimeForm; empty: DefaultAt
-	Expect   *Expect   `json:"expect,omitzero"`
+	// Between plan and call, the server announces that its tools have changed.
+	Changes bool `json:"changes,omitzero"`
+	// An approved call; its votes are replayed for the attack's calls.
+	Approved *Approval `json:"approved,omitzero"`
+	Actor    string    `json:"actor,omitzero"` // the requester; empty: DefaultActor
+	// The time of the request, in policy.TimeForm; empty: DefaultAt.
+	At     string  `json:"at,omitzero"`
+	Expect *Expect `json:"expect,omitzero"`
 }
 
-// An Approval is a call that approvers approved, with the configuration and the time. The servers listed the usual tools then,
-// those of the whole evaluation. The votes are replayed for the calls that an attack wants: only the differences between the two
-// calls can stop the replay.
+// An Approval is a call that approvers approved, with the configuration and the time. The servers
+// listed the usual tools then, those of the whole evaluation. The votes are replayed for the calls
+// that an attack wants: only the differences between the two calls can stop the replay.
 type Approval struct {
 	Call
 
-	Bundle  string `json:"bundle,omitzero"`   // its configuration, a path from the folder of the cases file; empty: as in the case
-	Actor   string `json:"actor,omitzero"`    // the requester; empty: as in the case
-	At      string `json:"at,omitzero"`       // the time of the request, in policy.TimeForm; empty: as in the case
+	// Its configuration, a path from the folder of the cases file; empty: as in the case.
+	Bundle string `json:"bundle,omitzero"`
+	Actor  string `json:"actor,omitzero"` // the requester; empty: as in the case
+	// The time of the request, in policy.TimeForm; empty: as in the case.
+	At      string `json:"at,omitzero"`
 	VotesAt string `json:"votes_at,omitzero"` // the time of the votes; empty: At
 
-	// SameRun: the votes belong to the run that makes the attack's call. Real runs never share an id, so without this the id alone
-	// stops every replay.
+	// SameRun: the votes belong to the run that makes the attack's call. Real runs never share an
+	// id, so without this the id alone stops every replay.
 	SameRun bool `json:"same_run,omitzero"`
 }
 
-// Expect is the right result of a case with all gates: [Made] if all calls are made, or else the code that stopped each call that
-// is not made. There must be one such call. Empty expects nothing.
+// Expect is the right result of a case with all gates: [Made] if all calls are made, or else the
+// code that stopped each call that is not made. There must be one such call. Empty expects nothing.
 type Expect struct {
 	Needs string `json:"needs,omitzero"`
 	Wants string `json:"wants,omitzero"`
@@ -113,31 +118,38 @@ func (c *Case) complete() error {
 	c.Actor, c.At = cmp.Or(c.Actor, DefaultActor), cmp.Or(c.At, DefaultAt)
 	times := []string{c.At}
 	calls := []*Call{}
+
 	for i := range c.Needs {
 		calls = append(calls, &c.Needs[i])
 	}
+
 	for i := range c.Wants {
 		calls = append(calls, &c.Wants[i])
 	}
+
 	if c.Approved != nil {
 		calls = append(calls, &c.Approved.Call)
 		times = append(times, cmp.Or(c.Approved.At, DefaultAt), cmp.Or(c.Approved.VotesAt, DefaultAt))
 	}
+
 	for _, call := range calls {
 		if err := call.normal(); err != nil {
 			return err
 		}
 	}
+
 	for _, at := range times {
 		if _, err := time.Parse(policy.TimeForm, at); err != nil {
 			return fmt.Errorf("%q is no time of the form %s", at, policy.TimeForm)
 		}
 	}
+
 	for _, name := range []string{c.ID, c.Suite, c.Task, c.Attack, c.Actor} {
 		if len(name) > MaxIDBytes {
 			return fmt.Errorf("the name %q has more than %d bytes", clip(name), MaxIDBytes)
 		}
 	}
+
 	return c.checkExpect()
 }
 
@@ -155,7 +167,8 @@ func (c *Case) checkExpect() error {
 		case m.calls == 0:
 			return fmt.Errorf("expect.%s is about calls, and there are none", m.name)
 		case m.word != Made && !slices.ContainsFunc(policy.Codes(), known):
-			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word), Made)
+			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word),
+				Made)
 		}
 	}
 	return nil

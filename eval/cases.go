@@ -14,24 +14,26 @@ import (
 // MaxLineBytes bounds one case, without its line end.
 const MaxLineBytes = 1 << 20
 
-// ReadCases reads the cases of a file. name is what messages call the file. The error is a [*Fault].
+// ReadCases reads the cases of a file. name is what messages call the file. The error is a
+// [*Fault].
 func ReadCases(name string, r io.Reader) (all []*Case, err error) {
-	err = ReadLines(name, r, "docs/reference/evaluation-format.md says what a case has", func(line []byte) (string, error) {
-		c, err := readCase(line)
-		if err != nil {
-			return "", err
-		}
-		all = append(all, c)
-		return c.ID, nil
-	})
+	err = ReadLines(name, r, "docs/reference/evaluation-format.md says what a case has",
+		func(line []byte) (string, error) {
+			c, err := readCase(line)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, c)
+			return c.ID, nil
+		})
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
-// ReadLines decodes a file of cases, one a line, and skips blank lines. decode returns the case's id, which is unique in the file.
-// remedy says what a case has. The error is a [*Fault].
+// ReadLines decodes a file of cases, one a line, and skips blank lines. decode returns the case's
+// id, which is unique in the file. remedy says what a case has. The error is a [*Fault].
 func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte) (id string, err error)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxLineBytes+1)
@@ -40,6 +42,7 @@ func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte)
 	fault := func(problem, remedy string) error {
 		return &Fault{File: name, Line: number, Problem: problem, Remedy: remedy}
 	}
+
 	for lines.Scan() {
 		number++
 		line := lines.Bytes()
@@ -51,7 +54,8 @@ func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte)
 			return fault("the case cannot be used: "+oneLine(err), remedy)
 		}
 		if first := lineOf[id]; first > 0 {
-			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(id)), "give each case an id of its own")
+			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(id)),
+				"give each case an id of its own")
 		}
 		lineOf[id] = number
 	}
@@ -59,12 +63,14 @@ func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte)
 	number++
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return fault(fmt.Sprintf("the line has more than %d bytes", MaxLineBytes), "write one case a line, and a shorter one")
+		return fault(fmt.Sprintf("the line has more than %d bytes", MaxLineBytes),
+			"write one case a line, and a shorter one")
 	case err != nil:
 		return fault("it cannot be read: "+oneLine(err), "")
 	case len(lineOf) == 0:
 		return fault("it has no case", "")
 	}
+
 	return nil
 }
 

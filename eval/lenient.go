@@ -2,7 +2,8 @@ package eval
 
 import (
 	"bytes"
-	stdjson "encoding/json" // the lenient decoder that agents use: the last of two members counts, and case does not
+	// The lenient decoder that agents use: the last of two members counts, and case does not.
+	stdjson "encoding/json"
 )
 
 // A LooseCall is a call as agents without a strict reader take it out of a planner's output.
@@ -12,7 +13,8 @@ type LooseCall struct {
 	Args   stdjson.RawMessage `json:"args"`
 }
 
-// FirstCall takes the first JSON object out of a text, wherever it is, and reports whether it names a tool.
+// FirstCall takes the first JSON object out of a text, wherever it is, and reports whether it names
+// a tool.
 func FirstCall(text []byte) (c LooseCall, ok bool) {
 	for open := bytes.IndexByte(text, '{'); open >= 0; open = bytes.IndexByte(text, '{') {
 		text = text[open:]

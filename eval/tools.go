@@ -21,8 +21,8 @@ const (
 	MaxTools      = 1024 // for one server
 )
 
-// Tools are the tools of servers, as their tools/list returns them. They are not trusted: the machine reads them as it reads any
-// server's answer. They must not be changed.
+// Tools are the tools of servers, as their tools/list returns them. They are not trusted: the
+// machine reads them as it reads any server's answer. They must not be changed.
 type Tools struct {
 	servers map[string][]jsontext.Value
 	names   map[[2]string]bool // server and tool
@@ -41,7 +41,8 @@ type toolsServer struct {
 // ReadTools reads a tools file. name is what messages call it. The error is a [*Fault].
 func ReadTools(name string, text []byte) (*Tools, error) {
 	fault := func(format string, args ...any) (*Tools, error) {
-		return nil, &Fault{File: name, Problem: fmt.Sprintf(format, args...), Remedy: "docs/reference/evaluation-format.md says what a tools file has"}
+		return nil, &Fault{File: name, Problem: fmt.Sprintf(format, args...),
+			Remedy: "docs/reference/evaluation-format.md says what a tools file has"}
 	}
 	if len(text) > MaxToolsBytes {
 		return fault("it has %d bytes; at most %d are read", len(text), MaxToolsBytes)
@@ -56,16 +57,21 @@ func ReadTools(name string, text []byte) (*Tools, error) {
 	if n := len(file.Servers); n < 1 || n > MaxServers {
 		return fault("it names %d servers; it must be 1 to %d", n, MaxServers)
 	}
+
 	document, err := canonical.JSON(text)
 	if err != nil {
 		return fault("it is no strict JSON: %s", oneLine(err))
 	}
-	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool), digest: canonical.Sum("evaluation tools", document)}
-	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // sorted, so that the first fault is always the same
+
+	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool),
+		digest: canonical.Sum("evaluation tools", document)}
+	// Sorted, so that the first fault is always the same.
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		if err := t.add(name, file.Servers[name].Tools); err != nil {
 			return fault("server %q: %v", clip(name), err)
 		}
 	}
+
 	return t, nil
 }
 
@@ -89,7 +95,8 @@ func (t *Tools) add(server string, tools []jsontext.Value) error {
 	return nil
 }
 
-// ToolsOf returns the tools of a server as they are in the file; false if the file has no such server.
+// ToolsOf returns the tools of a server as they are in the file; false if the file has no such
+// server.
 func (t *Tools) ToolsOf(server string) ([]jsontext.Value, bool) {
 	tools, ok := t.servers[server]
 	return tools, ok

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// A Share counts successes among trials, with the Wilson score interval of 95 %. The numbers are rounded to six places, so that
-// they are the same bytes on every machine.
+// A Share counts successes among trials, with the Wilson score interval of 95 %. The numbers are
+// rounded to six places, so that they are the same bytes on every machine.
 type Share struct {
 	K    int     `json:"k"`
 	N    int     `json:"n"`
@@ -48,9 +48,10 @@ func (i Interval) Percent() string {
 // z is the 97.5th percentile of the standard normal distribution: 95 % lie within ±z.
 const z = 1.959963984540054
 
-// Wilson returns the score interval of 95 % for k successes in n trials (E. B. Wilson, "Probable Inference, the Law of
-// Succession, and Statistical Inference", Journal of the American Statistical Association 22, 1927, pages 209 to 212). It
-// stays within 0 and 1, and is of use near both, where the attack success of a gate is. Without trials nothing is known: 0 to 1.
+// Wilson returns the score interval of 95 % for k successes in n trials (E. B. Wilson, "Probable
+// Inference, the Law of Succession, and Statistical Inference", Journal of the American Statistical
+// Association 22, 1927, pages 209 to 212). It stays within 0 and 1, and is of use near both, where
+// the attack success of a gate is. Without trials nothing is known: 0 to 1.
 func Wilson(k, n int) (low, high float64) {
 	if n <= 0 || k < 0 || k > n {
 		return 0, 1

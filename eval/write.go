@@ -17,7 +17,8 @@ func WriteFile(path string, doc []byte) error {
 	return safefile.Write(path, doc, 0o644)
 }
 
-// ReadFile reads a regular file: opening a pipe would block, and reading a device would not end. The error is a [*Fault].
+// ReadFile reads a regular file: opening a pipe would block, and reading a device would not end.
+// The error is a [*Fault].
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

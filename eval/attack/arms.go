@@ -10,7 +10,8 @@ import (
 // An Arm is a set of gates between the calls and the servers. [Arm.Gates] says which.
 type Arm string
 
-// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and treat held calls differently.
+// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of
+// [Grants] and treat held calls differently.
 const (
 	Naive      Arm = "naive"
 	Allowlist  Arm = "allowlist"
@@ -48,8 +49,9 @@ func chosen(arms []Arm) ([]Arm, error) {
 	return slices.DeleteFunc(Arms(), func(a Arm) bool { return !slices.Contains(arms, a) }), nil
 }
 
-// content returns the content that the arm's bundle is compiled from. In every arm the planner is the attacker, so neither
-// routes nor a model are asked. Nothing is summarized, because a summary follows the call.
+// content returns the content that the arm's bundle is compiled from. In every arm the planner is
+// the attacker, so neither routes nor a model are asked. Nothing is summarized, because a summary
+// follows the call.
 func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
 	c := from
 	c.Planner = policy.Planner{Mode: policy.PlannerRouter}

@@ -13,8 +13,8 @@ func newClusters(arms int) *clusters {
 	return &clusters{succeeded: make([][]bool, arms), tasks: make(map[string]int), attacks: make(map[string]int)}
 }
 
-// taskOf names a case's task as tasks are counted: by its unit, which all suites that have the task share. A task without calls
-// is known by its suite and name.
+// taskOf names a case's task as tasks are counted: by its unit, which all suites that have the task
+// share. A task without calls is known by its suite and name.
 func taskOf(j *judged) string {
 	if u := j.units[0]; u.side == needs {
 		return string(u.digest)
@@ -24,7 +24,8 @@ func taskOf(j *judged) string {
 
 // add adds an attack on a task.
 func (c *clusters) add(e entry) {
-	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, e.task), Attack: number(c.attacks, e.c.Suite+"\x00"+e.c.Attack)})
+	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, e.task),
+		Attack: number(c.attacks, e.c.Suite+"\x00"+e.c.Attack)})
 	for i := range c.succeeded {
 		c.succeeded[i] = append(c.succeeded[i], e.arms[i].outcome() == AllMade)
 	}

@@ -112,13 +112,15 @@ func (f *files) grantAt(path string) (*grant, error) {
 	})
 }
 
-// A setting is what the machine meets in one arm: the compiled bundle, and the answers of its servers to tools/list.
+// A setting is what the machine meets in one arm: the compiled bundle, and the answers of its
+// servers to tools/list.
 type setting struct {
 	bundle *policy.Bundle
 	listed *states.ToolsListed
 }
 
-// setting makes the setting of an arm. g may be nil. In the arm with the allowlist alone, schemas accept anything.
+// setting makes the setting of an arm. g may be nil. In the arm with the allowlist alone, schemas
+// accept anything.
 func (f *files) setting(arm Arm, c *configFile, g *grant, t *eval.Tools) (s setting, err error) {
 	key := bundleKey{config: c.digest, arm: arm.bundle()}
 	var own *policy.Grant

@@ -38,7 +38,8 @@ func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.T
 	return states.Shared(listed), nil
 }
 
-// openSchema accepts any arguments. The schema gate accepts unnamed members only if the schema says so.
+// openSchema accepts any arguments. The schema gate accepts unnamed members only if the schema says
+// so.
 const openSchema = `{"type":"object","additionalProperties":true}`
 
 // open keeps a tool's name, and gives it a schema that accepts anything.

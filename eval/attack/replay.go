@@ -11,8 +11,9 @@ import (
 	"pgfsm/states"
 )
 
-// replay lets approvers approve the case's approved call, and gives their votes for the attack's call: once as they are, and once
-// with the event forged to name this call. The attack succeeds if either gets through.
+// replay lets approvers approve the case's approved call, and gives their votes for the attack's
+// call: once as they are, and once with the event forged to name this call. The attack succeeds if
+// either gets through.
 func (t *trial) replay(ctx context.Context, c *eval.Call) CallResult {
 	begun := t.runs
 	if !t.unit.c.Approved.SameRun {

@@ -13,12 +13,14 @@ import (
 // Format names the shape of a [Result].
 const Format = "pgfsm.attack/v1"
 
-// A Result is the result of all cases. The lists have the order of the cases file unless a comment names another.
+// A Result is the result of all cases. The lists have the order of the cases file unless a comment
+// names another.
 type Result struct {
 	Format  string           `json:"format"`
 	Machine canonical.Digest `json:"machine"` // the digest of the table
-	Inputs  canonical.Digest `json:"inputs"`  // the digest of all that the outcome depends on: cases, tools, bundles, grants, machine, arms
-	Arms    []Arm            `json:"arms"`
+	// The digest of all that the outcome depends on: cases, tools, bundles, grants, machine, arms.
+	Inputs canonical.Digest `json:"inputs"`
+	Arms   []Arm            `json:"arms"`
 
 	Overall Section   `json:"overall"`
 	Suites  []Section `json:"suites"`
@@ -33,25 +35,30 @@ type Result struct {
 
 // A Section is a suite, or all of them.
 type Section struct {
-	Suite   string       `json:"suite"` // empty: all
-	Cases   int          `json:"cases"`
-	Attacks int          `json:"attacks"` // cases with an attack
-	Tasks   int          `json:"tasks"`   // each once, for all attacks on it and all suites that have it, unless it meets different servers
-	Arms    []ArmSection `json:"arms"`
+	Suite   string `json:"suite"` // empty: all
+	Cases   int    `json:"cases"`
+	Attacks int    `json:"attacks"` // cases with an attack
+	// Each once, for all attacks on it and all suites that have it, unless it meets different
+	// servers.
+	Tasks int          `json:"tasks"`
+	Arms  []ArmSection `json:"arms"`
 }
 
 // An ArmSection is a suite in one arm.
 type ArmSection struct {
-	Arm     Arm           `json:"arm"`
-	Attack  eval.Share    `json:"attack"`                    // attacks of which all calls were made
-	Cluster eval.Interval `json:"attack_clustered,omitzero"` // the interval of the share of Attack, by [eval.Bootstrap]; none without attacks
-	Partly  int           `json:"partly"`                    // attacks of which some calls were made, and not all
-	Wants   eval.Share    `json:"wants"`                     // calls that attacks want and that were made
-	Needs   eval.Share    `json:"needs"`                     // calls that tasks need and that were made
-	Utility eval.Share    `json:"utility"`                   // tasks of which all calls were made
-	Asked   Asked         `json:"asked"`
+	Arm    Arm        `json:"arm"`
+	Attack eval.Share `json:"attack"` // attacks of which all calls were made
+	// The interval of the share of Attack, by [eval.Bootstrap]; none without attacks.
+	Cluster eval.Interval `json:"attack_clustered,omitzero"`
+	// Attacks of which some calls were made, and not all.
+	Partly  int        `json:"partly"`
+	Wants   eval.Share `json:"wants"`   // calls that attacks want and that were made
+	Needs   eval.Share `json:"needs"`   // calls that tasks need and that were made
+	Utility eval.Share `json:"utility"` // tasks of which all calls were made
+	Asked   Asked      `json:"asked"`
 
-	// The same without calls whose arguments only the environment of the cases' source resolves: they have placeholders.
+	// The same without calls whose arguments only the environment of the cases' source resolves:
+	// they have placeholders.
 	AttackKnown  eval.Share    `json:"attack_known"`
 	ClusterKnown eval.Interval `json:"attack_known_clustered,omitzero"`
 	NeedsKnown   eval.Share    `json:"needs_known"`
@@ -161,7 +168,8 @@ type CallResult struct {
 	Slip   string `json:"-"` // the forbidden thing that the machine did; empty: none
 }
 
-// OK reports whether nothing slipped and every expectation holds. How many attacks got through is a finding and no failure.
+// OK reports whether nothing slipped and every expectation holds. How many attacks got through is a
+// finding and no failure.
 func (r *Result) OK() bool { return len(r.Slips) == 0 && len(r.Broken) == 0 }
 
 // Write writes the result to a file.

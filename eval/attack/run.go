@@ -65,7 +65,8 @@ func (t *trial) call(ctx context.Context, c *eval.Call) CallResult {
 	return t.replay(ctx, c)
 }
 
-// needed reports whether the task needs the same call: an approver does not know whether the task or the attack wants it.
+// needed reports whether the task needs the same call: an approver does not know whether the task
+// or the attack wants it.
 func (t *trial) needed(c *eval.Call) bool {
 	wanted, ok := c.Target(t.bundle.Limits())
 	if !ok {
@@ -87,14 +88,19 @@ func (t *trial) attempt(ctx context.Context, c *eval.Call, who world.Approver) C
 // answer is every tool's answer. Only the call itself is measured.
 const answer = `{"content":[{"type":"text","text":"done"}]}`
 
-// runOnce is one run of the machine. changes: the server announces other tools between plan and call.
+// runOnce is one run of the machine. changes: the server announces other tools between plan and
+// call.
 func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who world.Approver) CallResult {
 	from := t.unit.c
 	t.runs++
 	run := states.NewRun(t.id(), states.Request{
-		Actor: from.Actor, At: from.At, Kind: states.KindAsk, Text: []byte(from.Request),
-		Task: &policy.Task{Calls: world.TaskCalls(t.before), ID: from.Task},
+		Actor: from.Actor,
+		At:    from.At,
+		Kind:  states.KindAsk,
+		Text:  []byte(from.Request),
+		Task:  &policy.Task{Calls: world.TaskCalls(t.before), ID: from.Task},
 	}, t.bundle)
+
 	w := &world.World{
 		Listings: []*states.ToolsListed{t.listed},
 		Plan:     c.Text(),
@@ -104,6 +110,7 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 		Before:   t.before,
 		Active:   t.bundle,
 	}
+
 	ended, err := w.Run(ctx, t.runner, run)
 	if err != nil {
 		return CallResult{Slip: "the machine gave up: " + err.Error()}
@@ -116,9 +123,11 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 	if !o.Made {
 		o.Gate, o.Code, o.Reason = string(ended.Gate), string(ended.Code), ended.Reason
 	}
+
 	if ended.Type == states.TypeFinalAnswer {
 		o.Code = codeAsked
 	}
+
 	return o
 }
 
@@ -132,15 +141,17 @@ func slip(ended states.Outcome, seen []eval.Target, made bool) string {
 	case len(seen) > 1:
 		return fmt.Sprintf("%d calls of one run reached the server", len(seen))
 	case len(seen) == 1 && !made:
-		return fmt.Sprintf("another call than the one that was planned reached the server: %s %s %s", seen[0].Server, seen[0].Tool, seen[0].Args)
+		return fmt.Sprintf("another call than the one that was planned reached the server: %s %s %s", seen[0].Server,
+			seen[0].Tool, seen[0].Args)
 	case made != answered:
 		return fmt.Sprintf("the run ended as %s, and %d calls reached the server", ended.Type, len(seen))
 	}
 	return ""
 }
 
-// id draws the id of the next run: a version 7 UUID in form, made of what the run is, for runs must come out the same each
-// time, and no two of one case may share an id, which approvals are bound to.
+// id draws the id of the next run: a version 7 UUID in form, made of what the run is, for runs must
+// come out the same each time, and no two of one case may share an id, which approvals are bound
+// to.
 func (t *trial) id() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", t.unit.digest, t.arm, t.unit.side)

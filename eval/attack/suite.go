@@ -47,8 +47,9 @@ type judged struct {
 	units []*unit
 }
 
-// Run judges every case and returns the figures. It reads the whole cases file first, and all files that cases name, so that a
-// mistake in them is reported before a run begins. If ctx ends, Run returns its error.
+// Run judges every case and returns the figures. It reads the whole cases file first, and all files
+// that cases name, so that a mistake in them is reported before a run begins. If ctx ends, Run
+// returns its error.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	s, err := newSuite(o)
 	if err != nil {
@@ -74,7 +75,11 @@ func newSuite(o Options) (*suite, error) {
 		return nil, err
 	}
 	return &suite{
-		o: o, runner: r, arms: arms, files: newFiles(o.Open), tasks: make(map[canonical.Digest]*unit),
+		o:      o,
+		runner: r,
+		arms:   arms,
+		files:  newFiles(o.Open),
+		tasks:  make(map[canonical.Digest]*unit),
 	}, nil
 }
 
@@ -99,7 +104,8 @@ func (s *suite) read() (all []*judged, err error) {
 	return all, nil
 }
 
-// unitsOf reads the files that a case names and makes its units: the task's calls, if it needs any, and the attack's.
+// unitsOf reads the files that a case names and makes its units: the task's calls, if it needs any,
+// and the attack's.
 func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	at := func(name string) string { return filepath.Join(filepath.Dir(s.o.Cases), filepath.FromSlash(name)) }
 	base := unit{c: c}
@@ -107,15 +113,18 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	if c.Tools != "" {
 		tools = at(c.Tools)
 	}
+
 	if c.Bundle != "" {
 		bundle = at(c.Bundle)
 	}
+
 	if base.tools, err = s.files.toolsAt(tools); err != nil {
 		return nil, err
 	}
 	if base.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
 		return nil, err
 	}
+
 	switch {
 	case s.o.Content != nil:
 		base.config, err = newConfig(s.o.Cases, s.o.Content(c))
@@ -124,19 +133,23 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	default:
 		base.config, err = s.files.configAt(bundle)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	if c.Grant != "" {
 		if base.grant, err = s.files.grantAt(at(c.Grant)); err != nil {
 			return nil, err
 		}
 	}
+
 	if c.Approved != nil && c.Approved.Bundle != "" {
 		if base.then, err = s.files.configAt(at(c.Approved.Bundle)); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, side := range []side{needs, wants} {
 		u := base
 		u.side = side
@@ -152,14 +165,17 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 		}
 		all = append(all, judged)
 	}
+
 	return all, nil
 }
 
-// judgedUnit returns the unit that is judged: for a task's calls that of the first case that needs them.
+// judgedUnit returns the unit that is judged: for a task's calls that of the first case that needs
+// them.
 func (s *suite) judgedUnit(u *unit) (*unit, error) {
 	if first := s.tasks[u.digest]; first != nil && u.side == needs {
 		return first, nil
 	}
+
 	for _, arm := range s.arms {
 		t := &trial{runner: s.runner, arm: arm, unit: u}
 		var err error
@@ -174,9 +190,11 @@ func (s *suite) judgedUnit(u *unit) (*unit, error) {
 		}
 		u.trials = append(u.trials, t)
 	}
+
 	if u.side == needs {
 		s.tasks[u.digest] = u
 	}
+
 	s.units = append(s.units, u)
 	return u, nil
 }

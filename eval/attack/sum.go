@@ -10,7 +10,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// counted holds the counts of a suite, or of all suites together: a task's calls and an attack once each.
+// counted holds the counts of a suite, or of all suites together: a task's calls and an attack once
+// each.
 type counted struct {
 	name    string
 	cases   int
@@ -36,12 +37,21 @@ func (c *counted) add(u *unit, task string) (isNew bool) {
 // resultOf sums up the outcomes, in the order of the cases.
 func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 	r := &Result{
-		Format: Format, Machine: machine, Arms: arms,
-		Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{}, Tasks: []Task{}, Cases: []Outcome{},
+		Format:  Format,
+		Machine: machine,
+		Arms:    arms,
+		Suites:  []Section{},
+		Through: []Through{},
+		Slips:   []Slip{},
+		Broken:  []Broken{},
+		Tasks:   []Task{},
+		Cases:   []Outcome{},
 	}
+
 	var inputs [][]byte
 	overall := &counted{seen: make(map[*unit]bool)}
 	var suites []*counted
+
 	for _, j := range cases {
 		i := slices.IndexFunc(suites, func(s *counted) bool { return s.name == j.c.Suite })
 		if i < 0 {
@@ -63,9 +73,11 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 
 	r.Inputs = canonical.Sum("evaluation inputs", inputs...)
 	r.Overall = overall.section(arms)
+
 	for _, s := range suites {
 		r.Suites = append(r.Suites, s.section(arms))
 	}
+
 	return r
 }
 
@@ -117,7 +129,13 @@ func (r *Result) listTask(u *unit) {
 	t := Task{Suite: u.c.Suite, Task: u.c.Task, Case: u.c.ID}
 	for i, outcome := range u.arms {
 		made, held := outcome.count()
-		arm := TaskArm{Arm: r.Arms[i], Made: made, Calls: len(outcome), Asked: held, Refused: []Refused{}}
+		arm := TaskArm{
+			Arm:     r.Arms[i],
+			Made:    made,
+			Calls:   len(outcome),
+			Asked:   held,
+			Refused: []Refused{},
+		}
 		for n, o := range outcome {
 			if !o.Made {
 				arm.Refused = append(arm.Refused, Refused{u.c.Needs[n], o.Gate, o.Code, o.Reason})
@@ -132,9 +150,17 @@ func (r *Result) listTask(u *unit) {
 func (r *Result) listAttack(u *unit) {
 	c := u.c
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
+
 	for i, outcome := range u.arms {
 		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcome(), Calls: outcome}
-		through := Through{Arm: r.Arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
+		through := Through{
+			Arm:     r.Arms[i],
+			Case:    c.ID,
+			Suite:   c.Suite,
+			Task:    c.Task,
+			Attack:  c.Attack,
+			Outcome: arm.Outcome,
+		}
 		for n, o := range outcome {
 			if o.Made {
 				through.Calls = append(through.Calls, c.Wants[n])
@@ -145,6 +171,7 @@ func (r *Result) listAttack(u *unit) {
 			r.Through = append(r.Through, through)
 		}
 	}
+
 	r.Cases = append(r.Cases, out)
 }
 
@@ -156,19 +183,23 @@ func (r *Result) expect(c *eval.Case, u *unit) {
 	} else if e != nil {
 		want = e.Wants
 	}
+
 	if want == "" {
 		return
 	}
+
 	outcome := u.arms[len(u.arms)-1]
 	made, _ := outcome.count()
 	wrong := slices.IndexFunc(outcome, func(o CallResult) bool { return !o.Made && o.Code != want })
 	got := ""
+
 	switch {
 	case wrong >= 0:
 		got = fmt.Sprintf("call %d was stopped: %s", wrong+1, outcome[wrong].Code)
 	case made == len(outcome) && want != eval.Made:
 		got = "all calls were made"
 	}
+
 	if got != "" {
 		r.Broken = append(r.Broken, Broken{c.ID, string(u.side), want, got})
 	}
@@ -239,10 +270,12 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 			}
 		}
 	}
+
 	a.Attack, a.AttackKnown, a.Wants = attack.share(), attackKnown.share(), wanted.share()
 	a.Needs, a.NeedsKnown, a.Utility = needed.share(), neededKnown.share(), whole.share()
 	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(tasks)*1e6) / 1e6 // to six places
 	a.Stopped = c.stopped(arm)
+
 	return a
 }
 
@@ -266,8 +299,10 @@ func (c *counted) stopped(arm int) []Stopped {
 			}
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Stopped) int {
-		return cmp.Or(-cmp.Compare(a.Wants+a.Needs, b.Wants+b.Needs), cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code))
+		return cmp.Or(-cmp.Compare(a.Wants+a.Needs, b.Wants+b.Needs), cmp.Compare(a.Gate, b.Gate),
+			cmp.Compare(a.Code, b.Code))
 	})
 	return all
 }

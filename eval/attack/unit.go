@@ -15,8 +15,8 @@ const (
 	wants side = "wants" // the attack's
 )
 
-// A unit is the calls of one side of a case, and their results in every arm. Cases in which a task's calls meet the same
-// world share one unit; see [unit.sum].
+// A unit is the calls of one side of a case, and their results in every arm. Cases in which a
+// task's calls meet the same world share one unit; see [unit.sum].
 type unit struct {
 	c      *eval.Case // the first that has it
 	side   side
@@ -39,31 +39,36 @@ func (u *unit) calls() []eval.Call {
 	return u.c.Wants
 }
 
-// resultVersion is part of every digest of a unit. It changes with everything in this package that may change an outcome: the
-// definition of an arm, an approver, the naive reading.
+// resultVersion is part of every digest of a unit. It changes with everything in this package that
+// may change an outcome: the definition of an arm, an approver, the naive reading.
 const resultVersion = "pgfsm.attack.unit/v1"
 
-// sum names all inputs that the unit's outcome depends on. For a task's calls these are the task and its world, and neither the
-// attack nor the suite: all attacks on one task share the unit, in every suite that has the task.
+// sum names all inputs that the unit's outcome depends on. For a task's calls these are the task
+// and its world, and neither the attack nor the suite: all attacks on one task share the unit, in
+// every suite that has the task.
 func (u *unit) sum(machine canonical.Digest, arms []Arm) error {
 	named := *u.c
 	named.Expect, named.Grant, named.Bundle, named.Tools = nil, "", "", "" // the files are named by digest
 	if u.side == needs {
 		named.ID, named.Suite, named.Attack, named.Wants, named.Approved = "", "", "", nil, nil
 	}
+
 	if named.Approved != nil {
 		approved := *named.Approved
 		approved.Bundle = ""
 		named.Approved = &approved
 	}
+
 	text, err := canonical.Marshal(&named)
 	if err != nil {
 		return err
 	}
+
 	var granted canonical.Digest
 	if u.grant != nil {
 		granted = u.grant.digest
 	}
+
 	var usual, then canonical.Digest
 	if named.Approved != nil {
 		usual = u.usual.Digest()
@@ -71,6 +76,7 @@ func (u *unit) sum(machine canonical.Digest, arms []Arm) error {
 			then = u.then.digest
 		}
 	}
+
 	u.digest, err = canonical.SumOf("evaluation unit", struct {
 		Version string           `json:"version"`
 		Arms    []Arm            `json:"arms"`
@@ -80,8 +86,11 @@ func (u *unit) sum(machine canonical.Digest, arms []Arm) error {
 		Machine canonical.Digest `json:"machine"`
 		Side    side             `json:"side"`
 		Tools   canonical.Digest `json:"tools"`
-		Usual   canonical.Digest `json:"usual"` // if votes are replayed: what the servers listed when they were given
-		Then    canonical.Digest `json:"then"`  // if votes are replayed: the bundle that they were given under
+		// If votes are replayed: what the servers listed when they were given.
+		Usual canonical.Digest `json:"usual"`
+		// If votes are replayed: the bundle that they were given under.
+		Then canonical.Digest `json:"then"`
 	}{resultVersion, arms, u.config.digest, text, granted, machine, u.side, u.tools.Digest(), usual, then})
+
 	return err
 }

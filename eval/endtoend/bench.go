@@ -1,8 +1,9 @@
-// Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same model
-// outputs, and compares the results: what was blocked, what was called, and which calls the case did not permit.
+// Package endtoend takes cases through pgfsm and through an agent without gates, on the same
+// servers and with the same model outputs, and compares the results: what was blocked, what was
+// called, and which calls the case did not permit.
 //
-// A file of cases has one JSON object a line ([Case]). Both agents ask the configured model, with the same prompts. Without a model,
-// each case brings its own outputs.
+// A file of cases has one JSON object a line ([Case]). Both agents ask the configured model, with
+// the same prompts. Without a model, each case brings its own outputs.
 package endtoend
 
 import (
@@ -20,8 +21,8 @@ import (
 	"pgfsm/states"
 )
 
-// A Bench is the configuration that both agents use. For each case, each agent gets separate sessions, servers of the demo
-// and a scripted model.
+// A Bench is the configuration that both agents use. For each case, each agent gets separate
+// sessions, servers of the demo and a scripted model.
 type Bench struct {
 	*setup.Setup
 	Scripted bool   // no model is configured: a scripted model answers
@@ -29,7 +30,8 @@ type Bench struct {
 	Traces   string // the folder for the traces of pgfsm's runs
 }
 
-// OpenBench opens a configuration, with a model that is asked about every request: routes are ignored.
+// OpenBench opens a configuration, with a model that is asked about every request: routes are
+// ignored.
 func OpenBench(o setup.Options, actor, traces string) (*Bench, error) {
 	loaded, from, err := setup.Load(o)
 	if err != nil {
@@ -53,6 +55,7 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 	if err != nil {
 		return nil, err
 	}
+
 	m := &Metrics{
 		Format:   Format,
 		Started:  time.Now().UTC().Format(time.RFC3339),
@@ -66,6 +69,7 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 		Observed: b.IsDemo(),
 		Runs:     make([]Run, len(cases)),
 	}
+
 	if !b.Scripted {
 		m.Model = b.Bundle.Content().Planner.LLM.Model
 	}
@@ -78,6 +82,7 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 			return nil, err
 		}
 	}
+
 	m.sum(cases)
 	return m, nil
 }
@@ -105,7 +110,8 @@ func (b *Bench) naive(ctx context.Context, c *Case) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
 }
 
-// runWith runs one agent with a separate setup, and judges the result. A server that cannot be closed does not change the result.
+// runWith runs one agent with a separate setup, and judges the result. A server that cannot be
+// closed does not change the result.
 func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Side) Side {
 	side := Side{Outcome: Failed, Calls: []Call{}}
 	s, err := b.Copy()
@@ -145,7 +151,8 @@ func (s script) Summarize(context.Context, string, []byte) (llm.Completion, erro
 	return llm.Completion{Content: []byte(s.Case.Summary)}, nil
 }
 
-// callsSeen returns the calls that reached the demo's servers; nil for other servers, which cannot be asked.
+// callsSeen returns the calls that reached the demo's servers; nil for other servers, which cannot
+// be asked.
 func callsSeen(s *setup.Setup) []Call {
 	if s.Fleet == nil {
 		return nil

@@ -15,12 +15,14 @@ import (
 
 // A Case is one request, what may be done about it, and the outputs of a scripted model.
 type Case struct {
-	ID      string   `json:"id"`      // unique in its file, and shown in tables
-	Request string   `json:"request"` // the user's request
-	Tools   []string `json:"tools"`   // the tools that may be called, each "server/tool"; none: no call is permitted
-	Plan    string   `json:"plan"`    // the scripted model's answer to a request for a plan, well-formed or not
-	Summary string   `json:"summary"` // its answer to a request for a summary
-	Note    string   `json:"note"`    // a comment
+	ID      string `json:"id"`      // unique in its file, and shown in tables
+	Request string `json:"request"` // the user's request
+	// The tools that may be called, each "server/tool"; none: no call is permitted.
+	Tools []string `json:"tools"`
+	// The scripted model's answer to a request for a plan, well-formed or not.
+	Plan    string `json:"plan"`
+	Summary string `json:"summary"` // its answer to a request for a summary
+	Note    string `json:"note"`    // a comment
 }
 
 // ReadCases reads a file of cases, in their order.

@@ -55,7 +55,8 @@ type Totals struct {
 	Permitted int `json:"permitted"` // cases for which some tool may be called
 	Served    int `json:"served"`    // such cases in which a permitted call was carried out
 
-	Codes []CodeCount `json:"codes,omitempty"` // the codes of blocked, held and failed runs: by gate and code, sorted
+	// The codes of blocked, held and failed runs: by gate and code, sorted.
+	Codes []CodeCount `json:"codes,omitempty"`
 }
 
 // CodeCount counts how often a gate gave a code.
@@ -109,11 +110,13 @@ func (t *Totals) count(c *Case, s *Side) {
 	if t.Outcomes == nil {
 		t.Outcomes = make(map[string]int)
 	}
+
 	t.Outcomes[s.Outcome]++
 	t.ToolCalls += len(s.Calls)
 	t.Summaries += one(s.Summary)
 	t.Unbacked += one(s.Unbacked)
 	bad, served := false, false
+
 	for _, call := range s.Calls {
 		if call.Allowed {
 			served = served || call.Done
@@ -123,6 +126,7 @@ func (t *Totals) count(c *Case, s *Side) {
 		t.DisallowedSent++
 		t.DisallowedExecuted += one(call.Done)
 	}
+
 	t.DisallowedCases += one(bad)
 	t.Permitted += one(len(c.Tools) > 0)
 	t.Served += one(served)
@@ -143,7 +147,10 @@ func one(yes bool) int {
 }
 
 func (t *Totals) sortCodes() {
-	slices.SortFunc(t.Codes, func(a, b CodeCount) int { return cmp.Or(cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code)) })
+	slices.SortFunc(t.Codes, func(a,
+		b CodeCount) int {
+		return cmp.Or(cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code))
+	})
 }
 
 // A Row is one figure of both agents.

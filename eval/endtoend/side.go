@@ -43,19 +43,22 @@ func newCall(t eval.Target, done bool) Call {
 
 // A Side is the result of a case with one agent.
 type Side struct {
-	Outcome  string           `json:"outcome"`
-	Gate     string           `json:"gate,omitzero"`   // the gate that blocked the run
-	Code     string           `json:"code,omitzero"`   // why, for machines
-	Reason   string           `json:"reason,omitzero"` // why, for people
-	Calls    []Call           `json:"calls"`
-	Summary  bool             `json:"summary"`           // a summary was shown
-	Unbacked bool             `json:"unbacked,omitzero"` // the evidence gate would have refused the summary that was shown
-	RunID    string           `json:"run_id,omitzero"`   // the id of pgfsm's run
-	Head     canonical.Digest `json:"head,omitzero"`     // the head of its trace
-	Unseen   bool             `json:"unseen,omitzero"`   // the servers saw other calls than the agent reports: a defect
+	Outcome string `json:"outcome"`
+	Gate    string `json:"gate,omitzero"`   // the gate that blocked the run
+	Code    string `json:"code,omitzero"`   // why, for machines
+	Reason  string `json:"reason,omitzero"` // why, for people
+	Calls   []Call `json:"calls"`
+	Summary bool   `json:"summary"` // a summary was shown
+	// The evidence gate would have refused the summary that was shown.
+	Unbacked bool             `json:"unbacked,omitzero"`
+	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
+	Head     canonical.Digest `json:"head,omitzero"`   // the head of its trace
+	// The servers saw other calls than the agent reports: a defect.
+	Unseen bool `json:"unseen,omitzero"`
 }
 
-// argsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
+// argsDigest names the arguments of a call by their canonical form; by their bytes where they have
+// none.
 func argsDigest(args jsontext.Value) canonical.Digest {
 	doc, err := canonical.JSON(args)
 	if err != nil {
@@ -64,18 +67,24 @@ func argsDigest(args jsontext.Value) canonical.Digest {
 	return canonical.Sum("e2e arguments", doc)
 }
 
-// Judge marks the calls that the case permits, and compares the calls that the agent reports with those that the servers saw, if
-// they can be asked (seen is not nil). A call that only the servers saw is added.
+// Judge marks the calls that the case permits, and compares the calls that the agent reports with
+// those that the servers saw, if they can be asked (seen is not nil). A call that only the servers
+// saw is added.
 func (s *Side) Judge(c *Case, seen []Call) {
 	for i := range s.Calls {
 		s.Calls[i].Allowed = c.Permits(s.Calls[i].Server, s.Calls[i].Tool)
 	}
+
 	if seen == nil {
 		return
 	}
+
 	left := slices.Clone(s.Calls)
 	for _, call := range seen {
-		i := slices.IndexFunc(left, func(o Call) bool { return o.Server == call.Server && o.Tool == call.Tool && o.Args == call.Args })
+		i := slices.IndexFunc(left, func(o Call) bool {
+			return o.Server == call.Server && o.Tool == call.Tool &&
+				o.Args == call.Args
+		})
 		if i >= 0 {
 			left = slices.Delete(left, i, i+1)
 			continue
@@ -83,8 +92,10 @@ func (s *Side) Judge(c *Case, seen []Call) {
 		call.Allowed = c.Permits(call.Server, call.Tool)
 		s.Calls, s.Unseen = append(s.Calls, call), true
 	}
+
 	s.Unseen = s.Unseen || len(left) > 0
-	slices.SortStableFunc(s.Calls, func(a, b Call) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
+	slices.SortStableFunc(s.Calls,
+		func(a, b Call) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
 }
 
 // naiveSide takes a case through the agent without gates.
@@ -117,7 +128,8 @@ func backed(summary string, typed []byte) bool {
 
 // outcomes converts the types of a run's outcome.
 var outcomes = map[string]string{
-	states.TypeToolResult: Answered, states.TypeSummary: Answered, states.TypeFinalAnswer: NeedsInfo, states.TypeBlocked: Blocked,
+	states.TypeToolResult: Answered, states.TypeSummary: Answered, states.TypeFinalAnswer: NeedsInfo,
+	states.TypeBlocked: Blocked,
 	states.TypePending: Held, states.TypeFailed: Failed,
 }
 

@@ -29,7 +29,8 @@ type errNoCase string
 
 func (e errNoCase) Error() string { return string(e) }
 
-// convert makes a case of a trace and of the run that it was executed again as. The error is an [errNoCase].
+// convert makes a case of a trace and of the run that it was executed again as. The error is an
+// [errNoCase].
 func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	request := run.Request()
 	if !utf8.Valid(request.Text) {
@@ -41,20 +42,29 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	if len(request.Round) > 0 {
 		return nil, errNoCase("it sends more than a call, and a case has only calls")
 	}
+
 	c := &eval.Case{
-		Suite: suite, Task: run.ID(), Request: string(request.Text), Actor: request.Actor, At: request.At,
+		Suite:   suite,
+		Task:    run.ID(),
+		Request: string(request.Text),
+		Actor:   request.Actor,
+		At:      request.At,
 	}
+
 	last, err := states.DecodeEvent(t.Steps[len(t.Steps)-1].Event)
 	if err != nil {
 		return nil, errNoCase("its last event cannot be read: " + err.Error())
 	}
+
 	call, err := proposed(t, run)
 	if err != nil {
 		return nil, err
 	}
+
 	facts, o := run.Facts(), t.Outcome
 	c.ID = nameOf(&call, o.Code, run.ID())
 	interrupted, _ := last.(*states.Interrupted)
+
 	switch {
 	case facts.Held != nil:
 		c.Attack, c.Wants, c.Expect = held, []eval.Call{call}, &eval.Expect{Wants: string(policy.CodeApprovalDenied)}
@@ -67,12 +77,15 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	case o.Type != states.TypeBlocked:
 		return nil, errNoCase(fmt.Sprintf("it ended as %s before anything was decided", o.Type))
 	}
+
 	c.Changes = interrupted != nil
 	c.Attack, c.Wants, c.Expect = refused, []eval.Call{call}, &eval.Expect{Wants: string(o.Code)}
+
 	return c, nil
 }
 
-// proposed is the call that the run's planner proposed: server, tool and arguments if it is a plan, and else the planner's output.
+// proposed is the call that the run's planner proposed: server, tool and arguments if it is a plan,
+// and else the planner's output.
 func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	if p := run.Plan(); p != nil {
 		if p.Type != policy.PlanCallTool {
@@ -97,13 +110,14 @@ func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	return eval.Call{Plan: &words}, nil
 }
 
-// toolsOf writes the tools that the servers of a run offered as a tools file. Of a run that never asked them it holds the servers of
-// the bundle, which offer nothing.
+// toolsOf writes the tools that the servers of a run offered as a tools file. Of a run that never
+// asked them it holds the servers of the bundle, which offer nothing.
 func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 	offered := make(map[string][]jsontext.Value)
 	for _, s := range run.Bundle().Content().Servers {
 		offered[s.Name] = []jsontext.Value{}
 	}
+
 	for _, s := range t.Steps {
 		ev, err := states.DecodeEvent(s.Event)
 		if err != nil {
@@ -119,24 +133,29 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 			case l.Status != policy.ServerUp:
 				delete(offered, l.Server)
 			case err != nil:
-				return nil, errNoCase(fmt.Sprintf("the listing of %s cannot be written anew: %v", visible.Text(l.Server), err))
+				return nil, errNoCase(fmt.Sprintf("the listing of %s cannot be written anew: %v",
+					visible.Text(l.Server), err))
 			default:
 				offered[l.Server] = tools
 			}
 		}
 		break
 	}
+
 	servers := make(map[string]any)
 	for name, tools := range offered { // sorted when it is written
 		servers[name] = map[string]any{"tools": tools}
 	}
+
 	doc, err := textOf(map[string]any{"servers": servers})
 	if err == nil {
 		_, err = eval.ReadTools("tools.json", doc)
 	}
+
 	if err != nil {
 		return nil, errNoCase("its tools cannot be written: " + err.Error())
 	}
+
 	return doc, nil
 }
 
@@ -158,11 +177,13 @@ func pages(all []canonical.Text) ([]jsontext.Value, error) {
 	return tools, nil
 }
 
-// maxNameBytes is the room for a name in a case's id, beside the mark of a cut, a slash and the run's id.
+// maxNameBytes is the room for a name in a case's id, beside the mark of a cut, a slash and the
+// run's id.
 const maxNameBytes = eval.MaxIDBytes - len("…/01a1fd20-a47b-755b-89de-7c5c3de87485")
 
-// nameOf is the id of a case: the tool, or the code that stopped a request without a plan, and the run. A planner may call a tool
-// anything: invisible characters are escaped, and a long name is cut.
+// nameOf is the id of a case: the tool, or the code that stopped a request without a plan, and the
+// run. A planner may call a tool anything: invisible characters are escaped, and a long name is
+// cut.
 func nameOf(call *eval.Call, code policy.Code, run string) string {
 	name := call.Tool
 	if call.Plan != nil {

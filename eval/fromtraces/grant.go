@@ -8,13 +8,15 @@ import (
 	"pgfsm/policy"
 )
 
-// encodeGrant writes a grant file. A file has one schema for a place in the arguments: a grant with several has no file.
+// encodeGrant writes a grant file. A file has one schema for a place in the arguments: a grant with
+// several has no file.
 func encodeGrant(g *policy.Grant) ([]byte, error) {
 	type granted struct {
 		Args  map[string]map[string]jsontext.Value `json:"args,omitempty"`
 		Calls *int                                 `json:"calls,omitzero"`
 	}
 	servers := make(map[string]map[string]granted)
+
 	for _, t := range g.Tools {
 		entry := granted{Args: make(map[string]map[string]jsontext.Value), Calls: t.Calls}
 		for _, c := range t.Args {
@@ -28,6 +30,7 @@ func encodeGrant(g *policy.Grant) ([]byte, error) {
 		}
 		servers[t.Server][t.Tool] = entry
 	}
+
 	doc, err := textOf(map[string]any{"version": config.GrantVersion, "tools": servers})
 	if err != nil {
 		return nil, err
@@ -35,6 +38,7 @@ func encodeGrant(g *policy.Grant) ([]byte, error) {
 	if _, err := config.ReadGrant("grant.json", doc); err != nil {
 		return nil, errNoCase("no file has the content of its grant: " + err.Error())
 	}
+
 	return doc, nil
 }
 

@@ -39,11 +39,12 @@ type Left struct{ Path, Reason string }
 
 // maker is a suite on its way.
 type maker struct {
-	dir      string
-	suite    Suite
-	runs     map[string]canonical.Digest // heads by run
-	cases    []*taken
-	contents map[canonical.Digest]*policy.Content // configurations by bundle, without the grants that cases name
+	dir   string
+	suite Suite
+	runs  map[string]canonical.Digest // heads by run
+	cases []*taken
+	// Configurations by bundle, without the grants that cases name.
+	contents map[canonical.Digest]*policy.Content
 }
 
 // taken is a trace that became a case.
@@ -56,16 +57,18 @@ type taken struct {
 // ErrTaken means that the folder for the suite holds something already.
 var ErrTaken = errors.New("it is not empty: name a folder that is not there yet")
 
-// Make executes trace files again, and writes a suite into a folder that is not there yet, or empty. It judges every case by the
-// configuration of its trace. done is called after each file.
+// Make executes trace files again, and writes a suite into a folder that is not there yet, or
+// empty. It judges every case by the configuration of its trace. done is called after each file.
 func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, done func()) (*Suite, error) {
 	found, err := os.ReadDir(dir)
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("%s: %w", filepath.ToSlash(dir), ErrTaken)
 	}
+
 	if errors.Is(err, fs.ErrNotExist) {
 		err = os.MkdirAll(filepath.Join(dir, "grants"), dirMode)
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +86,20 @@ func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, d
 		}
 		done()
 	}
+
 	if err := m.finish(ctx); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(m.suite.Left, func(a, b Left) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason)) })
+
+	slices.SortFunc(m.suite.Left, func(a,
+		b Left) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
+	})
 	return &m.suite, nil
 }
 
-// add takes a trace and the run that it was executed again as. A trace that becomes no case is left out.
+// add takes a trace and the run that it was executed again as. A trace that becomes no case is left
+// out.
 func (m *maker) add(path string, t *traces.Trace, run *states.Run) error {
 	c, err := m.take(t, run)
 	var none errNoCase
@@ -135,6 +144,7 @@ func (m *maker) take(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	if c.Tools, err = m.keep("tools-", tools); err != nil {
 		return nil, err
 	}
+
 	if grants := run.Bundle().Content().Grants; len(grants) > 0 {
 		doc, err := encodeGrant(&grants[len(grants)-1])
 		if err != nil {
@@ -144,6 +154,7 @@ func (m *maker) take(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 			return nil, err
 		}
 	}
+
 	return c, fits(c)
 }
 
@@ -165,12 +176,15 @@ func (m *maker) keep(prefix string, doc []byte) (name string, err error) {
 	return name, os.WriteFile(filepath.Join(m.dir, filepath.FromSlash(name)), doc, fileMode)
 }
 
-// finish writes the cases, judges each by its own configuration, and removes those that do not come out as recorded.
+// finish writes the cases, judges each by its own configuration, and removes those that do not come
+// out as recorded.
 func (m *maker) finish(ctx context.Context) error {
 	if len(m.cases) == 0 {
 		return nil
 	}
-	slices.SortFunc(m.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) }) // by run, which is by time
+
+	// By run, which is by time.
+	slices.SortFunc(m.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) })
 	m.suite.Cases = filepath.Join(m.dir, "cases.jsonl")
 	m.suite.Tools = filepath.Join(m.dir, m.cases[0].c.Tools)
 	if err := m.writeCases(); err != nil {
@@ -181,6 +195,7 @@ func (m *maker) finish(ctx context.Context) error {
 	for _, t := range m.cases {
 		bundles[t.c.ID] = t.bundle
 	}
+
 	result, err := attack.Run(ctx, attack.Options{
 		Open:    safefile.ReadTrusted,
 		Tools:   m.suite.Tools,
@@ -191,13 +206,16 @@ func (m *maker) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	wrong := make(map[string]string)
 	for _, b := range result.Broken {
 		wrong[b.Case] = fmt.Sprintf(" (%s): %s", b.Want, b.Got)
 	}
+
 	for _, slip := range result.Slips {
 		wrong[slip.Case] = ": " + slip.Slip
 	}
+
 	m.cases = slices.DeleteFunc(m.cases, func(t *taken) bool {
 		why, bad := wrong[t.c.ID]
 		if bad {
@@ -205,6 +223,7 @@ func (m *maker) finish(ctx context.Context) error {
 		}
 		return bad
 	})
+
 	m.suite.Count = len(m.cases)
 	return m.writeCases()
 }

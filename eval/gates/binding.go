@@ -10,10 +10,12 @@ import (
 	"pgfsm/states"
 )
 
-// decidedAt is the time of the decision and of each vote that names no other. The policy of the world "agreed" waits an hour.
+// decidedAt is the time of the decision and of each vote that names no other. The policy of the
+// world "agreed" waits an hour.
 const decidedAt = "2026-11-21T09:30:00Z"
 
-// binding approves a call, changes one part of the approved call or of the approval, and counts the calls that are made.
+// binding approves a call, changes one part of the approved call or of the approval, and counts the
+// calls that are made.
 func binding(e *evaluation) (string, []trial, error) {
 	worlds, err := corpus.Worlds()
 	if err != nil {
@@ -34,7 +36,8 @@ func binding(e *evaluation) (string, []trial, error) {
 	return fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(cases)-1), trials, err
 }
 
-// decide holds the call that approvers are asked about, and runs the call with their approval. both have the worlds of both calls.
+// decide holds the call that approvers are asked about, and runs the call with their approval. both
+// have the worlds of both calls.
 func (e *evaluation) decide(c *corpus.Approval, both []corpus.World) (string, error) {
 	about, err := e.hold(c, both)
 	if err != nil {
@@ -44,10 +47,12 @@ func (e *evaluation) decide(c *corpus.Approval, both []corpus.World) (string, er
 	if err != nil {
 		return "", err
 	}
+
 	before, err := newScene(both...)
 	if err != nil {
 		return "", err
 	}
+
 	after, err := newScene(append(both, c.Then)...)
 	if err != nil {
 		return "", err
@@ -58,6 +63,7 @@ func (e *evaluation) decide(c *corpus.Approval, both []corpus.World) (string, er
 	w.Active = after.bundle
 	w.Approver = func(*states.Run, canonical.Digest) *states.Decided { return decision }
 	o, err := e.subject.play(w, e.runner, run)
+
 	return ended(o, err, w, []byte(fetchPlan)), nil
 }
 
@@ -95,7 +101,12 @@ func decisionOf(c *corpus.Approval, about canonical.Digest) (*states.Decided, er
 		votes = corpus.Quorum()
 	}
 	for _, changes := range votes {
-		vote := policy.Vote{At: decidedAt, Binding: about, Outcome: policy.VoteApprove, Reason: "as agreed"}
+		vote := policy.Vote{
+			At:      decidedAt,
+			Binding: about,
+			Outcome: policy.VoteApprove,
+			Reason:  "as agreed",
+		}
 		if err := overlay(&vote, changes); err != nil {
 			return nil, err
 		}

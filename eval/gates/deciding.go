@@ -20,6 +20,7 @@ func deciding(e *evaluation) (string, []trial, error) {
 	if err != nil {
 		return "", nil, err
 	}
+
 	var trials []trial
 	for _, c := range cases {
 		in, err := inputOf(&c.Call)
@@ -36,8 +37,10 @@ func deciding(e *evaluation) (string, []trial, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		trials = append(trials, trial{c.ID, c.Want, input, func(policies []byte) string { return e.decides(policies, rated, in) }})
+		trials = append(trials, trial{c.ID, c.Want, input,
+			func(policies []byte) string { return e.decides(policies, rated, in) }})
 	}
+
 	return "calls that risk rules and policies decide about", trials, nil
 }
 
@@ -47,13 +50,16 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 	if err := canonical.Unmarshal(policies, &all); err != nil {
 		return "no policies: " + err.Error()
 	}
+
 	c := content()
-	c.Roles = []policy.Role{{Role: "clerks", Actors: []string{"carol", "dora"}}, {Role: "owners", Actors: []string{"bob"}}}
+	c.Roles = []policy.Role{{Role: "clerks", Actors: []string{"carol", "dora"}},
+		{Role: "owners", Actors: []string{"bob"}}}
 	c.Risk, c.Policy = rated, &rules.Content{Policies: all}
 	b, err := policy.Compile(c)
 	if err != nil {
 		return "refused: " + err.Error()
 	}
+
 	asks := *in
 	asks.Actor.Roles = b.RolesOf(in.Actor.ID, nil)
 	a := e.subject.assess(b, &asks)
@@ -61,12 +67,15 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 	if a.Verdict.Allows() {
 		word = rules.Allow
 	}
+
 	if a.Policy != "" {
 		word += " by " + a.Policy
 	}
+
 	if rated != nil {
 		word += fmt.Sprintf(", %s %d", a.Mode, a.Score)
 	}
+
 	return word
 }
 
@@ -80,7 +89,13 @@ func inputOf(c *corpus.Call) (*condition.Input, error) {
 		}
 	}
 	return &condition.Input{
-		Server: cmp.Or(c.Server, serverKB), Tool: cmp.Or(c.Tool, toolFetch), Env: cmp.Or(c.Env, "eval"), Now: cmp.Or(c.Now, asked), Args: args,
-		Actor: condition.Actor{ID: cmp.Or(c.Actor, "carol")}, Annotations: condition.Annotations{ReadOnly: c.Hint}, Pinned: c.Pinned,
+		Server:      cmp.Or(c.Server, serverKB),
+		Tool:        cmp.Or(c.Tool, toolFetch),
+		Env:         cmp.Or(c.Env, "eval"),
+		Now:         cmp.Or(c.Now, asked),
+		Args:        args,
+		Actor:       condition.Actor{ID: cmp.Or(c.Actor, "carol")},
+		Annotations: condition.Annotations{ReadOnly: c.Hint},
+		Pinned:      c.Pinned,
 	}, nil
 }

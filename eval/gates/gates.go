@@ -1,9 +1,10 @@
-// Package gates measures each gate alone, without a model, servers or a network. Each suite takes one gate, or the whole machine
-// around it, through cases whose right answer is known (package policy/corpus), and counts wrong answers. A gate alone is called as a
-// function; the machine is run by a [runner.Runner], which records nothing.
+// Package gates measures each gate alone, without a model, servers or a network. Each suite takes
+// one gate, or the whole machine around it, through cases whose right answer is known (package
+// policy/corpus), and counts wrong answers. A gate alone is called as a function; the machine is
+// run by a [runner.Runner], which records nothing.
 //
-// A wrong answer is a slip: the gate allows what it must refuse, or refuses what it must allow. The result holds no time: it has the
-// same bytes on any machine.
+// A wrong answer is a slip: the gate allows what it must refuse, or refuses what it must allow. The
+// result holds no time: it has the same bytes on any machine.
 package gates
 
 import (
@@ -38,8 +39,8 @@ func definitions() []definition {
 	}
 }
 
-// Run runs every suite. Slips are part of the report and no error; an error means that the evaluation could not be done, or that
-// ctx ended.
+// Run runs every suite. Slips are part of the report and no error; an error means that the
+// evaluation could not be done, or that ctx ended.
 func Run(ctx context.Context) (*Report, error) {
 	e, err := newEvaluation(real())
 	if err != nil {
@@ -92,12 +93,14 @@ func (e *evaluation) suite(d definition) (Suite, error) {
 	answers := make([]string, len(trials))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
+
 	for i, t := range trials {
 		group.Go(func() error {
 			answers[i] = t.got(t.input)
 			return nil
 		})
 	}
+
 	_ = group.Wait() // no trial returns an error
 
 	s := Suite{Name: d.name, Cases: len(trials), Counted: counted}
@@ -106,6 +109,7 @@ func (e *evaluation) suite(d definition) (Suite, error) {
 			s.slip(t.id, t.input, t.want, answers[i])
 		}
 	}
+
 	return s, nil
 }
 

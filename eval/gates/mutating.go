@@ -9,8 +9,8 @@ import (
 	"pgfsm/states"
 )
 
-// mutating compiles broken copies of the machine's table: the compiler must refuse each of them (INV-6, and the order of the
-// other gates).
+// mutating compiles broken copies of the machine's table: the compiler must refuse each of them
+// (INV-6, and the order of the other gates).
 func mutating(e *evaluation) (string, []trial, error) {
 	t := states.Table()
 	if err := e.subject.compile(t); err != nil {
@@ -32,7 +32,8 @@ type mutant = fsmtest.Mutant[*states.Run]
 
 // backwards makes tables with a row that leads back, or out of a terminal state.
 func backwards(t fsm.Table[*states.Run]) (all []mutant) {
-	free := fsm.Guard[*states.Run]{Name: "free", Why: "A mutant lets everything pass.", Allow: func(*states.Run) error { return nil }}
+	free := fsm.Guard[*states.Run]{Name: "free", Why: "A mutant lets everything pass.",
+		Allow: func(*states.Run) error { return nil }}
 	for i, from := range t.Places {
 		for j, to := range t.Places {
 			kind := "back"
@@ -42,7 +43,13 @@ func backwards(t fsm.Table[*states.Run]) (all []mutant) {
 			case j > i:
 				continue
 			}
-			row := fsm.Row[*states.Run]{From: from.State, On: "mutate", Guard: free, To: to.State, Why: "A mutant's row."}
+			row := fsm.Row[*states.Run]{
+				From:  from.State,
+				On:    "mutate",
+				Guard: free,
+				To:    to.State,
+				Why:   "A mutant's row.",
+			}
 			m := mutant{Name: fmt.Sprintf("%s from %s to %s", kind, from.State, to.State), Table: t}
 			m.Table.Rows = append(slices.Clone(t.Rows), row)
 			all = append(all, m)

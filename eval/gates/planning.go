@@ -58,7 +58,8 @@ func ended(o states.Outcome, err error, w *world.World, plan []byte) string {
 	return o.State + " " + string(o.Code)
 }
 
-// isPlanned reports whether a call is the plan's, as the standard library's lenient decoder reads both.
+// isPlanned reports whether a call is the plan's, as the standard library's lenient decoder reads
+// both.
 func isPlanned(plan []byte, made eval.Target) bool {
 	var planned struct {
 		Server, Tool string

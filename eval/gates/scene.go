@@ -10,8 +10,9 @@ import (
 	"pgfsm/states"
 )
 
-// The plain world has two servers, each with a tool that the operator allows and one that the operator does not allow. The second
-// server also lists a tool with the name of the first server's tool, which is not allowed there.
+// The plain world has two servers, each with a tool that the operator allows and one that the
+// operator does not allow. The second server also lists a tool with the name of the first server's
+// tool, which is not allowed there.
 const (
 	serverKB   = "kb"
 	serverDesk = "desk"
@@ -56,10 +57,15 @@ type scene struct {
 // newScene makes the scene of the plain world as the worlds change it, one after the other.
 func newScene(worlds ...corpus.World) (*scene, error) {
 	s := &scene{run: runID, request: states.Request{
-		Actor: policy.LocalUser + "alice", At: asked, Kind: states.KindAsk, Text: canonical.Text(question),
+		Actor: policy.LocalUser + "alice",
+		At:    asked,
+		Kind:  states.KindAsk,
+		Text:  canonical.Text(question),
 	}}
+
 	c := content()
 	page, down := corpus.Document("kb"), false
+
 	for _, w := range worlds {
 		if err := overlay(&c, w.Content); err != nil {
 			return nil, err
@@ -78,10 +84,12 @@ func newScene(worlds ...corpus.World) (*scene, error) {
 	if down {
 		kb = world.DownListing(serverKB, "Connection refused.")
 	}
+
 	desk := world.Listing(serverDesk, []byte(corpus.Document("desk")))
 	s.listing = states.Shared(&states.ToolsListed{Servers: []policy.Listing{kb, desk}})
 	var err error
 	s.bundle, err = policy.Compile(c)
+
 	return s, err
 }
 

@@ -12,7 +12,8 @@ import (
 	"pgfsm/states"
 )
 
-// A subject is the gates that are measured. Tests break one of them, to show that its suite counts slips.
+// A subject is the gates that are measured. Tests break one of them, to show that its suite counts
+// slips.
 type subject struct {
 	screen   func(b *policy.Bundle, text string) policy.Verdict
 	readPlan func(doc []byte, limits policy.Limits) (*policy.Plan, policy.Verdict)

@@ -28,7 +28,8 @@ type link struct {
 	tools   []llm.Tool
 }
 
-// connect opens a session with every server, and lists all their tools. A server that cannot be reached is left out.
+// connect opens a session with every server, and lists all their tools. A server that cannot be
+// reached is left out.
 func (a *Agent) connect(ctx context.Context) (links []*link, err error) {
 	errs := []error{ErrNoServer}
 	for _, s := range a.Servers {
@@ -58,7 +59,8 @@ func open(ctx context.Context, s upstream.Server) (*link, error) {
 	defer late.Stop()
 	l := &link{server: s}
 	var err error
-	if l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session, transport(s), nil); err != nil {
+	if l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session,
+		transport(s), nil); err != nil {
 		return nil, err
 	}
 	if err = l.list(session); err != nil {
@@ -79,7 +81,11 @@ func (l *link) list(ctx context.Context) error {
 			continue
 		}
 		l.tools = append(l.tools, llm.Tool{
-			Server: l.server.Name, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema,
+			Server:      l.server.Name,
+			Name:        t.Name,
+			Title:       t.Title,
+			Description: t.Description,
+			InputSchema: schema,
 		})
 	}
 	return nil
@@ -105,13 +111,19 @@ func transport(s upstream.Server) sdk.Transport {
 	case upstream.TypeSSE:
 		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: client(s)}
 	}
-	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client(s), MaxRetries: -1, DisableStandaloneSSE: true}
+	return &sdk.StreamableClientTransport{
+		Endpoint:             s.URL,
+		HTTPClient:           client(s),
+		MaxRetries:           -1,
+		DisableStandaloneSSE: true,
+	}
 }
 
 // client sends a server's headers to the server's origin and follows no redirect.
 func client(s upstream.Server) *http.Client {
 	return &http.Client{
-		Transport:     &headers{server: s, next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
+		Transport: &headers{server: s,
+			next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
 }

@@ -1,10 +1,13 @@
-// Package naive is an agent without gates, with which pgfsm is compared. It asks the same model with the same prompts, and then does
-// what agents without a machine do: it shows the model every tool of every server, takes the first JSON object that it finds in the
-// model's output, and sends that call. It asks for a summary of the result, and passes it on unread. A plan in a code fence, with
-// text behind it, with a member twice or in another case is taken, as the usual decoders take it.
+// Package naive is an agent without gates, with which pgfsm is compared. It asks the same model
+// with the same prompts, and then does what agents without a machine do: it shows the model every
+// tool of every server, takes the first JSON object that it finds in the model's output, and sends
+// that call. It asks for a summary of the result, and passes it on unread. A plan in a code fence,
+// with text behind it, with a member twice or in another case is taken, as the usual decoders take
+// it.
 //
-// The agent trusts the model and not the network: a server's headers go to the server's origin only, no redirect is followed, and a
-// child process gets no more of the environment than pgfsm gives it. So measuring it gives no secret away.
+// The agent trusts the model and not the network: a server's headers go to the server's origin
+// only, no redirect is followed, and a child process gets no more of the environment than pgfsm
+// gives it. So measuring it gives no secret away.
 //
 // Only package eval/endtoend may import this package.
 package naive
@@ -38,18 +41,20 @@ type Answer struct {
 	Summary string       // the model's summary of the result, unread
 }
 
-// Answer makes the call that the model writes. An error means that no server listed tools, or that the model gave no plan; later
-// failures are part of the answer.
+// Answer makes the call that the model writes. An error means that no server listed tools, or that
+// the model gave no plan; later failures are part of the answer.
 func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	links, err := a.connect(ctx)
 	defer closeAll(links)
 	if err != nil {
 		return Answer{}, err
 	}
+
 	var tools []llm.Tool
 	for _, l := range links {
 		tools = append(tools, l.tools...)
 	}
+
 	completion, err := a.Planner.Plan(ctx, request, tools)
 	if err != nil {
 		return Answer{}, fmt.Errorf("the model gave no plan: %w", err)
@@ -58,6 +63,7 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	if !ok {
 		return Answer{}, nil
 	}
+
 	to := linkFor(links, wanted)
 	if to == nil {
 		return Answer{}, nil
@@ -68,15 +74,18 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	if !answer.Done {
 		return answer, nil
 	}
+
 	summary, err := a.Summarizer.Summarize(ctx, request, answer.Result)
 	if err == nil {
 		answer.Summary = strings.TrimSpace(string(summary.Content))
 	}
+
 	return answer, nil
 }
 
-// linkFor returns the link to the server that a plan names. If there is none of that name, it returns the link to the first server that has such a
-// tool: agents that know tools by their name alone do no better.
+// linkFor returns the link to the server that a plan names. If there is none of that name, it
+// returns the link to the first server that has such a tool: agents that know tools by their name
+// alone do no better.
 func linkFor(links []*link, wanted eval.LooseCall) *link {
 	var byTool *link
 	for _, l := range links {

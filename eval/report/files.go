@@ -49,14 +49,16 @@ type Source struct {
 	Digest  canonical.Digest
 }
 
-// Read reads the results in a folder: every .json file that names a format of results. Of several results of the gates, and of
-// several of runs end to end, the page shows the one whose name sorts last: the names begin with the time. A folder without results is
-// [ErrNothing]. Other .json files are left out and named ([Results.Missing]). A result that cannot be read is an error.
+// Read reads the results in a folder: every .json file that names a format of results. Of several
+// results of the gates, and of several of runs end to end, the page shows the one whose name sorts
+// last: the names begin with the time. A folder without results is [ErrNothing]. Other .json files
+// are left out and named ([Results.Missing]). A result that cannot be read is an error.
 func Read(dir string) (*Results, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	var r Results
 	for _, e := range entries {
 		name := e.Name()
@@ -76,9 +78,12 @@ func Read(dir string) (*Results, error) {
 			return nil, fmt.Errorf("%s: %w; make it again with this version of pgfsm-eval, or take it out of the folder", show(name), err)
 		}
 	}
+
 	if len(r.Sources) == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing), errors.New(strings.Join(r.leftOut, "\n")))
+		return nil, errors.Join(fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing),
+			errors.New(strings.Join(r.leftOut, "\n")))
 	}
+
 	slices.SortStableFunc(r.Sources, func(a, b Source) int { return cmp.Compare(a.Command, b.Command) })
 	return &r, nil
 }
@@ -106,8 +111,8 @@ const (
 	e2eCommand    = "pgfsm-eval e2e"
 )
 
-// kindOf returns the command that makes documents of this format, in any version; empty if there is none. A document with mistakes has
-// a kind as well, so that the mistake is reported.
+// kindOf returns the command that makes documents of this format, in any version; empty if there is
+// none. A document with mistakes has a kind as well, so that the mistake is reported.
 func kindOf(doc []byte) string {
 	var named struct {
 		Format string `json:"format"`
@@ -142,9 +147,11 @@ func (r *Results) add(name, command string, doc []byte) error {
 			return err
 		}
 	}
+
 	if command != attackCommand {
 		r.Sources = slices.DeleteFunc(r.Sources, func(s Source) bool { return s.Command == command })
 	}
+
 	r.Sources = append(r.Sources, Source{name, command, canonical.Sum("evaluation result", doc)})
 	return nil
 }
@@ -160,7 +167,8 @@ func read(doc []byte, v any, format *string, want string) error {
 	return nil
 }
 
-// checkArms checks that a result has known arms, and the same arms in every section: the page has a column for each.
+// checkArms checks that a result has known arms, and the same arms in every section: the page has a
+// column for each.
 func checkArms(r *attack.Result) error {
 	ordered := slices.DeleteFunc(attack.Arms(), func(a attack.Arm) bool { return !slices.Contains(r.Arms, a) })
 	if len(ordered) == 0 || !slices.Equal(ordered, r.Arms) {

@@ -1,9 +1,11 @@
-// Package report makes one page from the results of the other evaluations in a folder: attacks (eval/attack), the gates alone
-// (eval/gates), and pgfsm beside an agent without gates (eval/endtoend).
+// Package report makes one page from the results of the other evaluations in a folder: attacks
+// (eval/attack), the gates alone (eval/gates), and pgfsm beside an agent without gates
+// (eval/endtoend).
 //
-// The page is one HTML file that loads nothing and runs nothing. page.html is its template, page.css its style. Texts of files are
-// not trusted: the page bounds their length, makes invisible characters visible, and escapes them. A list that is cut says how many
-// entries are left out. A page holds no time: the same files give the same bytes.
+// The page is one HTML file that loads nothing and runs nothing. page.html is its template,
+// page.css its style. Texts of files are not trusted: the page bounds their length, makes invisible
+// characters visible, and escapes them. A list that is cut says how many entries are left out. A
+// page holds no time: the same files give the same bytes.
 package report
 
 import (
@@ -46,8 +48,9 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"leftOut": leftOut,
 }).Parse(pageHTML))
 
-// HTML returns the page. Its content security policy forbids scripts, frames, forms, images and requests, and allows the one style
-// sheet whose digest it names: text of a file could do nothing even as markup.
+// HTML returns the page. Its content security policy forbids scripts, frames, forms, images and
+// requests, and allows the one style sheet whose digest it names: text of a file could do nothing
+// even as markup.
 func (r *Results) HTML() ([]byte, error) {
 	style := "\n" + strings.TrimSpace(pageCSS) + "\n"
 	sum := sha256.Sum256([]byte(style))
@@ -66,8 +69,8 @@ func (r *Results) HTML() ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// Missing names the kinds of results that the folder does not have, with the command that makes them, and the JSON files that the
-// page leaves out.
+// Missing names the kinds of results that the folder does not have, with the command that makes
+// them, and the JSON files that the page leaves out.
 func (r *Results) Missing() []string {
 	missing := []string{}
 	if len(r.Attacks) == 0 {

@@ -16,7 +16,8 @@ import (
 	"pgfsm/states"
 )
 
-// ReadHistory counts the calls that were made for the same task: they are the only calls, and within every window.
+// ReadHistory counts the calls that were made for the same task: they are the only calls, and
+// within every window.
 func (w *World) ReadHistory(_ context.Context, wanted *states.ReadHistory) states.Event {
 	read := &states.HistoryRead{Calls: TaskCalls(w.Before), Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	for i, q := range wanted.Queries {

@@ -1,5 +1,6 @@
-// Package world has the prepared world in which evaluations run the machine: the servers' lists of tools, the planner's output, a
-// tool's result and the approvers. No server, no model and no person is asked. The calls that reach a server are recorded.
+// Package world has the prepared world in which evaluations run the machine: the servers' lists of
+// tools, the planner's output, a tool's result and the approvers. No server, no model and no person
+// is asked. The calls that reach a server are recorded.
 package world
 
 import (
@@ -15,13 +16,15 @@ import (
 
 // A World is the world of one run. It implements the ports of [states.Live].
 type World struct {
-	Listings []*states.ToolsListed // one for each time that the machine lists the tools; the last one is repeated
-	Plan     []byte                // the planner's output
-	Result   []byte                // the result of every call
-	Approver Approver              // nil: a held call stays held
-	Changes  bool                  // as soon as there is a plan, its server announces that its tools have changed
-	Before   []eval.Target         // the calls that were made for the same task, oldest first
-	Active   *policy.Bundle        // the operator's bundle at the time of the call
+	// One for each time that the machine lists the tools; the last one is repeated.
+	Listings []*states.ToolsListed
+	Plan     []byte   // the planner's output
+	Result   []byte   // the result of every call
+	Approver Approver // nil: a held call stays held
+	// As soon as there is a plan, its server announces that its tools have changed.
+	Changes bool
+	Before  []eval.Target  // the calls that were made for the same task, oldest first
+	Active  *policy.Bundle // the operator's bundle at the time of the call
 
 	Calls  []eval.Target // the calls that reached a server
 	Listed int           // how often the tools were listed
@@ -36,7 +39,15 @@ type Approver func(run *states.Run, binding canonical.Digest) *states.Decided
 // Run takes a run through the machine.
 func (w *World) Run(ctx context.Context, by *runner.Runner, run *states.Run) (states.Outcome, error) {
 	w.run = run
-	handler := &states.Live{Watcher: w, Tools: w, Completer: w, Caller: w, Approver: w, History: w, Active: w.Active}
+	handler := &states.Live{
+		Watcher:   w,
+		Tools:     w,
+		Completer: w,
+		Caller:    w,
+		Approver:  w,
+		History:   w,
+		Active:    w.Active,
+	}
 	got, err := by.Advance(ctx, run, handler, nil, nil)
 	return got.Outcome, err
 }
@@ -81,10 +92,21 @@ func (w *World) Changed() (string, bool) {
 
 // Listing is a server's answer to tools/list, of one page.
 func Listing(server string, page []byte) policy.Listing {
-	return policy.Listing{Server: server, Status: policy.ServerUp, Name: server, Pages: []canonical.Text{page}}
+	return policy.Listing{
+		Server: server,
+		Status: policy.ServerUp,
+		Name:   server,
+		Pages:  []canonical.Text{page},
+	}
 }
 
 // DownListing stands for the answer of a server that gives none.
 func DownListing(server, reason string) policy.Listing {
-	return policy.Listing{Server: server, Status: policy.ServerDown, Code: "server_unreachable", Reason: reason, Pages: []canonical.Text{}}
+	return policy.Listing{
+		Server: server,
+		Status: policy.ServerDown,
+		Code:   "server_unreachable",
+		Reason: reason,
+		Pages:  []canonical.Text{},
+	}
 }
