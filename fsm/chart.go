@@ -9,8 +9,8 @@ import (
 // nowhere stands for no place and no row.
 const nowhere = -1
 
-// chart is a Spec as a graph: nodes are places by rank, edges are rows by index. Rows that name an unknown place
-// are left out; a proof of its own reports them.
+// chart is a Spec as a graph: nodes are places by rank, edges are rows by index. Rows that name an
+// unknown place are left out; a proof of its own reports them.
 type chart struct {
 	spec *Spec
 	rank map[State]int // looked up, never ranged over
@@ -19,7 +19,12 @@ type chart struct {
 }
 
 func newChart(s *Spec) *chart {
-	c := &chart{spec: s, rank: map[State]int{}, out: make([][]int, len(s.Places)), in: make([][]int, len(s.Places))}
+	c := &chart{
+		spec: s,
+		rank: map[State]int{},
+		out:  make([][]int, len(s.Places)),
+		in:   make([][]int, len(s.Places)),
+	}
 	for i, p := range s.Places {
 		if _, twice := c.rank[p.State]; !twice {
 			c.rank[p.State] = i
@@ -104,8 +109,8 @@ func (f flood) states() []State {
 	return all
 }
 
-// order is a topological order, lower ranks first where there is a choice; it is shorter than the places if there is a
-// cycle.
+// order is a topological order, lower ranks first where there is a choice; it is shorter than the
+// places if there is a cycle.
 func (c *chart) order() []int {
 	waiting := make([]int, len(c.in))
 	for i := range c.in {
@@ -125,7 +130,8 @@ func (c *chart) order() []int {
 	}
 }
 
-// paths counts the different ways from one place to another, as text: with a cycle there is no number.
+// paths counts the different ways from one place to another, as text: with a cycle there is no
+// number.
 func (c *chart) paths(from, to int) string {
 	order := c.order()
 	if len(order) < len(c.out) || from == nowhere || to == nowhere {
@@ -144,7 +150,8 @@ func (c *chart) paths(from, to int) string {
 	return ways[to].String()
 }
 
-// longest is the greatest number of rows on any path from the start, or nowhere if there is a cycle.
+// longest is the greatest number of rows on any path from the start, or nowhere if there is a
+// cycle.
 func (c *chart) longest() int {
 	order := c.order()
 	if len(order) < len(c.out) {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Compile turns a table into a machine, once, at start-up. It reports every mistake at once: the error joins one
-// [*Mistake] each. Besides what [Prove] finds, a guard without an Allow function is a mistake.
+// Compile turns a table into a machine, once, at start-up. It reports every mistake at once: the
+// error joins one [*Mistake] each. Besides what [Prove] finds, a guard without an Allow function is
+// a mistake.
 func Compile[S any](t Table[S]) (*Machine[S], error) {
 	var mistakes []error
 	spec := t.Spec()

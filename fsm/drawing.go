@@ -51,7 +51,8 @@ type label struct {
 	Text  string
 }
 
-// wire is a row of the table: an arrow between neighbours on the spine, or a chip with a line to its target.
+// wire is a row of the table: an arrow between neighbours on the spine, or a chip with a line to
+// its target.
 type wire struct {
 	Class, Tip string
 	Line, Head string // paths
@@ -67,10 +68,10 @@ type card struct {
 	Texts      []label
 }
 
-// SVG draws the machine: the states on a spine from top to bottom in the order of the table, and their other exits as
-// chips, each in the column of the terminal state that it leads to. Pointing at a state or an exit shows its sentences.
-// With marks, the steps taken are bold and numbered, and the rest is faded. The drawing follows the viewer's light or
-// dark scheme.
+// SVG draws the machine: the states on a spine from top to bottom in the order of the table, and
+// their other exits as chips, each in the column of the terminal state that it leads to. Pointing
+// at a state or an exit shows its sentences. With marks, the steps taken are bold and numbered, and
+// the rest is faded. The drawing follows the viewer's light or dark scheme.
 func SVG(s *Spec, m Marks) []byte { return drawWay(s, m, true) }
 
 // SVGInPage is [SVG] for a page that has [SVGStyle].
@@ -166,6 +167,7 @@ func (d *drawing) wire(row int, from, to box) wire {
 	if d.way.isTaken(row) {
 		w.Thick = "2.6"
 	}
+
 	w.Class = d.way.class(d.way.isTaken(row), d.classes[r.To])
 	if to.X == from.X && to.Y == from.Y+cardPitch {
 		x := from.X + 36
@@ -181,8 +183,15 @@ func (d *drawing) wire(row int, from, to box) wire {
 	} else {
 		text += " → " + legible(string(r.To))
 	}
+
 	middle, y := chip.X+chip.W/2, chip.Y+chipHeight/2
-	w.Chip, w.Label = &chip, label{Class: "label middle", X: middle, Y: y + 4, Text: shorten(text, chip.W/7)}
+	w.Chip, w.Label = &chip, label{
+		Class: "label middle",
+		X:     middle,
+		Y:     y + 4,
+		Text:  shorten(text, chip.W/7),
+	}
+
 	w.Line = fmt.Sprintf("M%d %dH%dM%d %dV", from.X+from.W, y, chip.X, middle, chip.Y+chipHeight)
 	if to.X > jumps {
 		w.Line += fmt.Sprint(to.Y - 8)
@@ -192,5 +201,6 @@ func (d *drawing) wire(row int, from, to box) wire {
 		w.Line += fmt.Sprintf("%dH%d", into, to.X+to.W+8)
 		w.Head = fmt.Sprintf("M%d %dl9 -4v8z", to.X+to.W, into)
 	}
+
 	return w
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// ErrNoTransition means that the table has no row for this state and trigger, or does not know one of them.
+// ErrNoTransition means that the table has no row for this state and trigger, or does not know one
+// of them.
 var ErrNoTransition = errors.New("the table has no such transition")
 
 // ErrGuard means that a row exists and its guard refused it.
 var ErrGuard = errors.New("a guard refused the transition")
 
-// TransitionError is a refusal by the machine. errors.Is finds [ErrGuard] or [ErrNoTransition] in it; errors.As finds
-// the error that the guard gave.
+// TransitionError is a refusal by the machine. errors.Is finds [ErrGuard] or [ErrNoTransition] in
+// it; errors.As finds the error that the guard gave.
 type TransitionError struct {
 	State   State
 	Trigger Trigger

@@ -6,12 +6,13 @@ import (
 	"github.com/emicklei/dot"
 )
 
-// DOT draws the machine for Graphviz. Each node carries its state's name as id and label. With marks, the steps taken
-// are bold and numbered and everything else is faded.
+// DOT draws the machine for Graphviz. Each node carries its state's name as id and label. With
+// marks, the steps taken are bold and numbered and everything else is faded.
 func DOT(s *Spec, m Marks) []byte {
 	g, w := dot.NewGraph(dot.Directed), s.way(m)
 	g.Attrs("label", dotText(s.Name), "labelloc", "t", "rankdir", "TB", "fontname", "Helvetica")
 	node := func(state State) dot.Node { return g.Node(dotText(string(state))) }
+
 	for i, p := range s.Places {
 		n := node(p.State)
 		n.Attrs("id", dotText(string(p.State)), "shape", "box", "style", "rounded", "tooltip", dotText(p.Established),
@@ -24,17 +25,20 @@ func DOT(s *Spec, m Marks) []byte {
 		}
 		fade(n.AttributesMap, m, w.visited[p.State])
 	}
+
 	for i, r := range s.Rows {
 		e := g.Edge(node(r.From), node(r.To))
 		e.Attrs("label", dotText(w.label(r.On, i)), "tooltip", dotText(r.Guard+": "+r.Why), "fontname", "Helvetica",
 			"fontsize", 10)
 		fade(e.AttributesMap, m, len(w.steps[i]) > 0)
 	}
+
 	for _, mark := range w.strange {
 		e := g.Edge(node(mark.From), node(mark.To))
 		e.Attrs("label", dotText(string(mark.On))+" (not in the table)", "style", "dashed",
 			"color", "red", "fontcolor", "red")
 	}
+
 	return []byte(strings.TrimSpace(g.String()) + "\n")
 }
 
@@ -48,5 +52,6 @@ func fade(a dot.AttributesMap, m Marks, taken bool) {
 	}
 }
 
-// dotText keeps Graphviz from reading entities in text; quotes and backslashes are escaped where it is written.
+// dotText keeps Graphviz from reading entities in text; quotes and backslashes are escaped where it
+// is written.
 func dotText(s string) string { return strings.ReplaceAll(legible(s), "&", "&amp;") }

@@ -8,7 +8,8 @@ import (
 	"github.com/qmuntal/stateless"
 )
 
-// Machine is a compiled table. It is immutable and safe for concurrent use; the zero Machine refuses everything.
+// Machine is a compiled table. It is immutable and safe for concurrent use; the zero Machine
+// refuses everything.
 type Machine[S any] struct {
 	spec     *Spec
 	inner    *stateless.StateMachine
@@ -69,8 +70,9 @@ func (g Guard[S]) permit(ctx context.Context, _ ...any) bool {
 	return f.reason == nil
 }
 
-// Fire returns the state that on establishes for a subject that is in state at, or a [*TransitionError]. It changes
-// nothing: the caller keeps the state. On an error the returned state is at.
+// Fire returns the state that on establishes for a subject that is in state at, or a
+// [*TransitionError]. It changes nothing: the caller keeps the state. On an error the returned
+// state is at.
 func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
 	if _, known := m.terminal[at]; !known { // stateless would add it
 		return at, refusal(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
@@ -105,7 +107,8 @@ func (m *Machine[S]) Start() State {
 	return m.spec.Start()
 }
 
-// Terminal reports whether a known state has no way out. An unknown state is not terminal: nothing ends there.
+// Terminal reports whether a known state has no way out. An unknown state is not terminal: nothing
+// ends there.
 func (m *Machine[S]) Terminal(at State) bool { return m.terminal[at] }
 
 // Spec gives a copy of the table without its functions; keep it rather than asking for it again.

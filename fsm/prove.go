@@ -2,8 +2,9 @@ package fsm
 
 import "strings"
 
-// Proof is one sentence about a table and whether it holds. Witness is something to check it by: for a true sentence
-// the order, number or list that shows it, for a false one the rows, places or path that break it.
+// Proof is one sentence about a table and whether it holds. Witness is something to check it by:
+// for a true sentence the order, number or list that shows it, for a false one the rows, places or
+// path that break it.
 type Proof struct {
 	ID       string `json:"id"`
 	Sentence string `json:"sentence"`
@@ -17,8 +18,8 @@ type verdict struct {
 	faults                []string
 }
 
-// Prove examines a table and gives every proof in a fixed order, those that hold and those that do not. It takes any
-// Spec, however broken; the empty one fails.
+// Prove examines a table and gives every proof in a fixed order, those that hold and those that do
+// not. It takes any Spec, however broken; the empty one fails.
 func Prove(s *Spec) []Proof {
 	var proofs []Proof
 	for _, v := range examine(s) {

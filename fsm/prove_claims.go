@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// oneEffect proves that no path holds two rows on the effect's trigger. Where a cycle leads back, it finds that too.
+// oneEffect proves that no path holds two rows on the effect's trigger. Where a cycle leads back,
+// it finds that too.
 func (c *chart) oneEffect() verdict {
 	on := c.spec.Claims.EffectOn
 	v := verdict{id: "one-effect", sentence: fmt.Sprintf("There is at most one %s on any path.", on)}
 	rows := 0
+
 	for i, first := range c.spec.Rows {
 		if first.On != on {
 			continue
@@ -23,12 +25,15 @@ func (c *chart) oneEffect() verdict {
 			}
 		}
 	}
+
 	if rows == 0 {
 		v.faults = append(v.faults, fmt.Sprintf("no row is on %q", on))
 	}
+
 	start, effect := c.place(c.spec.Start()), c.place(c.spec.Claims.Effect)
 	v.witness = fmt.Sprintf("%d row is on %s and none can follow it; %s paths lead to it", rows, on,
 		c.paths(start, effect))
+
 	return v
 }
 
@@ -38,6 +43,7 @@ func (c *chart) oneWayIn() verdict {
 	v := verdict{id: "one-way-in"}
 	v.sentence = fmt.Sprintf("%s is entered by %s only, by one row.", claims.Effect, claims.EffectOn)
 	rows := 0
+
 	for i, r := range c.spec.Rows {
 		into, on := r.To == claims.Effect, r.On == claims.EffectOn
 		switch {
@@ -52,13 +58,16 @@ func (c *chart) oneWayIn() verdict {
 			v.faults = append(v.faults, fmt.Sprintf("%s is on %s and leads elsewhere", rowName(c.spec, i), r.On))
 		}
 	}
+
 	if rows == 0 {
 		v.faults = append(v.faults, fmt.Sprintf("no row enters %q by %q", claims.Effect, claims.EffectOn))
 	}
+
 	return v
 }
 
-// dominates proves that every path from the start to the effect passes a state: without it, the effect is out of reach.
+// dominates proves that every path from the start to the effect passes a state: without it, the
+// effect is out of reach.
 func (c *chart) dominates(by State) verdict {
 	claims := c.spec.Claims
 	v := verdict{id: "dominates-" + string(by), sentence: fmt.Sprintf("Every path to %s passes %s.", claims.Effect, by)}
@@ -73,8 +82,8 @@ func (c *chart) between(b Between) verdict {
 	return v
 }
 
-// cut shows that via lies on every path, or the path that avoids it. A claim that could not fail is a fault: there must
-// be a path, and via must not be one of its ends.
+// cut shows that via lies on every path, or the path that avoids it. A claim that could not fail is
+// a fault: there must be a path, and via must not be one of its ends.
 func (c *chart) cut(from, to, via State) (faults []string, witness string) {
 	start, end, middle := c.place(from), c.place(to), c.place(via)
 	if start == nowhere || end == nowhere || middle == nowhere {

@@ -33,7 +33,8 @@ func (c *chart) ranksRise() verdict {
 	for i, r := range c.spec.Rows {
 		from, to := c.place(r.From), c.place(r.To)
 		if from != nowhere && to != nowhere && to <= from {
-			v.faults = append(v.faults, fmt.Sprintf("%s goes from rank %d to rank %d", rowName(c.spec, i), from+1, to+1))
+			v.faults = append(v.faults, fmt.Sprintf("%s goes from rank %d to rank %d", rowName(c.spec, i), from+1,
+				to+1))
 		}
 	}
 	v.witness = fmt.Sprintf("all %d rows rise in rank 1 to %d", len(c.spec.Rows), len(c.spec.Places))

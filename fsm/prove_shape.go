@@ -60,11 +60,13 @@ func (c *chart) declared() verdict {
 	if len(c.spec.Places) == 0 || len(c.spec.Rows) == 0 {
 		v.faults = append(v.faults, "the table is empty")
 	}
+
 	for i, p := range c.spec.Places {
 		if first := c.place(p.State); first != i {
 			v.faults = append(v.faults, fmt.Sprintf("place %d (%s) is place %d again", i+1, p.State, first+1))
 		}
 	}
+
 	need := func(where string, states ...State) {
 		for _, s := range states {
 			if c.place(s) == nowhere {
@@ -72,19 +74,25 @@ func (c *chart) declared() verdict {
 			}
 		}
 	}
+
 	for i, r := range c.spec.Rows {
 		need(rowName(c.spec, i), r.From, r.To)
 	}
+
 	need("the claim effect", c.spec.Claims.Effect)
 	need("the claim dominators", c.spec.Claims.Dominators...)
+
 	for i, b := range c.spec.Claims.Between {
 		need(fmt.Sprintf("the claim between %d", i+1), b.From, b.To, b.Via)
 	}
+
 	for i, e := range c.spec.Claims.Exits {
 		need(fmt.Sprintf("the claim exits %d", i+1), e.States...)
 	}
+
 	need("the claim sole entry", c.spec.Claims.SoleEntry...)
 	v.witness = fmt.Sprintf("%d places: %s", len(c.spec.Places), list(c.states()))
+
 	return v
 }
 

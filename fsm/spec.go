@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Spec is a table without its functions. Its JSON has a fixed order of members and keeps the order of the table, so
-// that it can be digested.
+// Spec is a table without its functions. Its JSON has a fixed order of members and keeps the order
+// of the table, so that it can be digested.
 type Spec struct {
 	Name   string    `json:"name"`
 	Places []Place   `json:"places"`
@@ -27,11 +27,19 @@ type SpecRow struct {
 // String gives the row as from -trigger-> to.
 func (r SpecRow) String() string { return fmt.Sprintf("%s -%s-> %s", r.From, r.On, r.To) }
 
-// Spec returns the table without its functions. It is as good or bad as the table: nothing is checked.
+// Spec returns the table without its functions. It is as good or bad as the table: nothing is
+// checked.
 func (t Table[S]) Spec() *Spec {
 	s := &Spec{Name: t.Name, Places: t.Places, Claims: t.Claims, Rows: make([]SpecRow, len(t.Rows))}
 	for i, r := range t.Rows {
-		s.Rows[i] = SpecRow{From: r.From, On: r.On, Guard: r.Guard.Name, GuardWhy: r.Guard.Why, To: r.To, Why: r.Why}
+		s.Rows[i] = SpecRow{
+			From:     r.From,
+			On:       r.On,
+			Guard:    r.Guard.Name,
+			GuardWhy: r.Guard.Why,
+			To:       r.To,
+			Why:      r.Why,
+		}
 	}
 	return s.clone()
 }

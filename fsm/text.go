@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// legible replaces characters that a picture cannot show or XML forbids: control, format and bidi characters and broken UTF-8.
+// legible replaces characters that a picture cannot show or XML forbids: control, format and bidi
+// characters and broken UTF-8.
 func legible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -17,7 +18,8 @@ func legible(s string) string {
 	}, s)
 }
 
-// escapeMermaid keeps letters, digits and harmless punctuation and writes the rest as Mermaid's entity codes.
+// escapeMermaid keeps letters, digits and harmless punctuation and writes the rest as Mermaid's
+// entity codes.
 func escapeMermaid(s string) string {
 	var b strings.Builder
 	for _, r := range legible(s) {
@@ -30,7 +32,8 @@ func escapeMermaid(s string) string {
 	return b.String()
 }
 
-// wrap breaks text into at most most lines of width characters; what does not fit ends in an ellipsis.
+// wrap breaks text into at most most lines of width characters; what does not fit ends in an
+// ellipsis.
 func wrap(s string, width, most int) []string {
 	var lines []string
 	for _, word := range strings.Fields(legible(s)) {
