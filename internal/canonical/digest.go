@@ -10,12 +10,12 @@ import (
 // DigestPrefix begins every written digest.
 const DigestPrefix = "sha256:"
 
-// A Digest names bytes by their SHA-256, as "sha256:" and 64 lower-case hexadecimal digits. The zero Digest names
-// nothing and equals no computed digest.
+// A Digest names bytes by their SHA-256, as "sha256:" and 64 lower-case hexadecimal digits. The
+// zero Digest names nothing and equals no computed digest.
 type Digest string
 
-// Sum returns the digest of a value of the given kind ("plan", "trace step", …) from its canonical bytes, in one or more
-// pieces. Values of different kinds never share a digest.
+// Sum returns the digest of a value of the given kind ("plan", "trace step", …) from its canonical
+// bytes, in one or more pieces. Values of different kinds never share a digest.
 func Sum(kind string, pieces ...[]byte) Digest {
 	h := sha256.New()
 	h.Write([]byte("pgfsm " + kind + "\x00"))
@@ -38,7 +38,8 @@ func SumOf(kind string, v any) (Digest, error) {
 func ParseDigest(s string) (Digest, error) {
 	text, ok := strings.CutPrefix(s, DigestPrefix)
 	if !ok || len(text) != 2*sha256.Size || strings.ToLower(text) != text {
-		return "", fmt.Errorf("%q is not a digest: want %q and %d lower-case hexadecimal digits", s, DigestPrefix, 2*sha256.Size)
+		return "", fmt.Errorf("%q is not a digest: want %q and %d lower-case hexadecimal digits", s, DigestPrefix,
+			2*sha256.Size)
 	}
 	if _, err := hex.DecodeString(text); err != nil {
 		return "", fmt.Errorf("%q is not a digest: %w", s, err)

@@ -7,11 +7,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members yields the members of an object in canonical form, in order: each name as text, each value as a part of doc.
-// doc must be a result of [JSON] or [Marshal]. A value that is not an object has no members.
+// Members yields the members of an object in canonical form, in order: each name as text, each
+// value as a part of doc. doc must be a result of [JSON] or [Marshal]. A value that is not an
+// object has no members.
 func Members(doc []byte) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
-		dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true)) // JSON has refused them
+		// JSON has refused them.
+		dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true))
 		if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
 			return
 		}
@@ -42,8 +44,9 @@ func Unquote(v jsontext.Value) (string, error) {
 	return string(b), nil
 }
 
-// Cut returns an object without a member, and the value of that member as a part of doc. If doc is no JSON object with this member, rest is
-// nil and value is doc. If names repeat, all such members go and the last one counts.
+// Cut returns an object without a member, and the value of that member as a part of doc. If doc is
+// no JSON object with this member, rest is nil and value is doc. If names repeat, all such members
+// go and the last one counts.
 func Cut(doc []byte, name string) (rest, value []byte) {
 	if !jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return nil, doc

@@ -1,10 +1,11 @@
 package canonical
 
-// Outline returns how many values doc has, with itself, its members and its elements at every depth, and how deep it nests. It counts
-// characters outside of strings, so it needs no memory and can run before any decoder. For a document that is not JSON, the figures mean
-// nothing.
+// Outline returns how many values doc has, with itself, its members and its elements at every
+// depth, and how deep it nests. It counts characters outside of strings, so it needs no memory and
+// can run before any decoder. For a document that is not JSON, the figures mean nothing.
 func Outline(doc []byte) (values, depth int) {
-	level, inString, last := 0, false, byte(0) // last is the last character outside of strings that is no white space
+	// Last is the last character outside of strings that is no white space.
+	level, inString, last := 0, false, byte(0)
 	for i := 0; i < len(doc); i++ {
 		c := doc[i]
 		switch {
@@ -27,6 +28,7 @@ func Outline(doc []byte) (values, depth int) {
 			}
 			level--
 		}
+
 		last = c
 	}
 	return values + 1, depth

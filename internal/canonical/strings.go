@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Strings appends to found doc itself and every string in it, member names included, in order, up to the first syntax
-// error in doc. A duplicate member name is not an error here.
+// Strings appends to found doc itself and every string in it, member names included, in order, up
+// to the first syntax error in doc. A duplicate member name is not an error here.
 func Strings(found []string, doc []byte) []string {
 	found = append(found, string(doc))
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true))

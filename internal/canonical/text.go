@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text holds the exact bytes of an input from outside. Its JSON form is a string if it is UTF-8, and
-// {"base64":"…"} only if it is not, so that each value has one form.
+// Text holds the exact bytes of an input from outside. Its JSON form is a string if it is UTF-8,
+// and {"base64":"…"} only if it is not, so that each value has one form.
 type Text []byte
 
 type encodedText struct {
@@ -50,6 +50,7 @@ func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if utf8.Valid(b) {
 		return errors.New("UTF-8 text must be a plain string, not base64")
 	}
+
 	*t = b
 	return nil
 }

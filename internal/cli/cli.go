@@ -1,5 +1,5 @@
-// Package cli has what the commands pgfsm and pgfsm-eval share: exit codes, how an error ends a command, groups of commands, and
-// documents, counts and progress bars in one form.
+// Package cli has what the commands pgfsm and pgfsm-eval share: exit codes, how an error ends a
+// command, groups of commands, and documents, counts and progress bars in one form.
 package cli
 
 import (
@@ -45,13 +45,14 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Execute runs the command line on the command that newRoot makes for standard output, and returns the exit code. An error that
-// is no verdict is printed with the command's name.
+// Execute runs the command line on the command that newRoot makes for standard output, and returns
+// the exit code. An error that is no verdict is printed with the command's name.
 func Execute(ctx context.Context, args []string, s Streams, newRoot func(out io.Writer) *cobra.Command) int {
 	out := &stickyWriter{to: s.Out}
 	if !IsTerminal(s.Out) { // a terminal is asked for its width and colours, and does not fill up
 		s.Out = out
 	}
+
 	root := newRoot(s.Out)
 	understood := false // the command line is valid: later errors do not print the usage
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
@@ -71,9 +72,11 @@ func Execute(ctx context.Context, args []string, s Streams, newRoot func(out io.
 			err = nil
 		}
 	}
+
 	if out.err != nil && (err == nil || errors.As(err, &verdict)) {
 		err, understood = fmt.Errorf("the result could not be written: %w", out.err), true
 	}
+
 	switch {
 	case err == nil:
 		return ExitYes
@@ -83,16 +86,20 @@ func Execute(ctx context.Context, args []string, s Streams, newRoot func(out io.
 
 	message := err.Error()
 	if ctx.Err() != nil {
-		message = strings.ReplaceAll(message, context.Canceled.Error(), "stopped by a signal, before the command was done")
+		message = strings.ReplaceAll(message, context.Canceled.Error(),
+			"stopped by a signal, before the command was done")
 	}
+
 	fmt.Fprintf(s.Err, "%s: %s\n", root.Name(), visible.Lines(message))
 	if !understood {
 		fmt.Fprintf(s.Err, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
 	}
+
 	return ExitFailed
 }
 
-// stickyWriter keeps the first error, so that a result that could not be written does not exit with 0.
+// stickyWriter keeps the first error, so that a result that could not be written does not exit with
+// 0.
 type stickyWriter struct {
 	to  io.Writer
 	err error
@@ -114,8 +121,8 @@ func Group(use string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// AddHelp gives a command and those below it their help. The text has a section for each: a heading with its path, a line that says
-// what it does, its description, and examples in a fence.
+// AddHelp gives a command and those below it their help. The text has a section for each: a heading
+// with its path, a line that says what it does, its description, and examples in a fence.
 func AddHelp(cmd *cobra.Command, text string) {
 	if _, rest, found := strings.Cut(text, "## "+cmd.CommandPath()+"\n"); found {
 		section, _, _ := strings.Cut(rest, "\n## ")
@@ -148,7 +155,8 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// replaceCobraCommands replaces what cobra's help and completion do without a known command: cobra exits with 0.
+// replaceCobraCommands replaces what cobra's help and completion do without a known command: cobra
+// exits with 0.
 func replaceCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -14,8 +14,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// SchemaVersion is the version of every --json document. Members may be added under the same version; readers ignore what they
-// do not know.
+// SchemaVersion is the version of every --json document. Members may be added under the same
+// version; readers ignore what they do not know.
 const SchemaVersion = 1
 
 // PrintJSON prints one document, indented for people and escaped for terminals.
@@ -59,7 +59,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// NewBar makes a progress bar for n steps. It shows nothing unless the stream is a terminal and there are several steps.
+// NewBar makes a progress bar for n steps. It shows nothing unless the stream is a terminal and
+// there are several steps.
 func NewBar(stream io.Writer, what string, n int) *progressbar.ProgressBar {
 	f, ok := stream.(*os.File)
 	if !ok || !IsTerminal(f) || n < 2 {

@@ -1,5 +1,5 @@
-// Package clientfile knows the files in which MCP clients list their servers: where each client has its file, how it writes an entry, and
-// how an entry is added without touching the others.
+// Package clientfile knows the files in which MCP clients list their servers: where each client has
+// its file, how it writes an entry, and how an entry is added without touching the others.
 package clientfile
 
 import (
@@ -16,7 +16,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// desktopFile is the file of Claude Desktop. It starts programs and opens no URL, and it expands no ${…}.
+// desktopFile is the file of Claude Desktop. It starts programs and opens no URL, and it expands no
+// ${…}.
 const desktopFile = "claude_desktop_config.json"
 
 // A Client is a program that connects to the MCP servers which its own file lists.
@@ -26,8 +27,9 @@ type Client struct {
 	HTTP  bool   // by default the client connects to a URL; otherwise it starts a command
 	Paste bool   // the file is not edited: it has comments, or its place is not known
 
-	title     string
-	reference string // a format that refers to a variable of the client's environment; empty if the file cannot
+	title string
+	// A format that refers to a variable of the client's environment; empty if the file cannot.
+	reference string
 	url       string // the member for a URL; empty: url, which for Gemini CLI is an SSE endpoint
 	typed     bool   // an entry with a URL needs a type
 	file      string // where the client has its file; below the home folder if it begins with ~/
@@ -39,11 +41,15 @@ const codex = "codex"
 // clients are in the order in which they are listed.
 var clients = []Client{
 	{Name: "claude", Key: "mcpServers", title: "Claude Code", reference: "${%s}", typed: true},
-	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}", file: "~/.cursor/mcp.json"},
-	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", typed: true, file: ".vscode/mcp.json"},
-	{Name: "gemini", Key: "mcpServers", HTTP: true, title: "Gemini CLI", reference: "${%s}", url: "httpUrl", file: "~/.gemini/settings.json"},
+	{Name: "cursor", Key: "mcpServers", HTTP: true, title: "Cursor", reference: "${env:%s}",
+		file: "~/.cursor/mcp.json"},
+	{Name: "vscode", Key: "servers", HTTP: true, title: "VS Code", reference: "${env:%s}", typed: true,
+		file: ".vscode/mcp.json"},
+	{Name: "gemini", Key: "mcpServers", HTTP: true, title: "Gemini CLI", reference: "${%s}", url: "httpUrl",
+		file: "~/.gemini/settings.json"},
 	{Name: codex, Key: "mcp_servers", HTTP: true, Paste: true, title: "Codex", file: "~/.codex/config.toml"},
-	{Name: "windsurf", Key: "mcpServers", HTTP: true, Paste: true, title: "Windsurf", reference: "${env:%s}", url: "serverUrl",
+	{Name: "windsurf", Key: "mcpServers", HTTP: true, Paste: true, title: "Windsurf", reference: "${env:%s}",
+		url:  "serverUrl",
 		file: "~/.codeium/windsurf/mcp_config.json"},
 	{Name: "zed", Key: "context_servers", HTTP: true, Paste: true, title: "Zed", file: "settings.json of Zed"},
 	{Name: "other", Key: "mcpServers", HTTP: true, Paste: true, title: "the client", reference: "${%s}", typed: true,
@@ -68,7 +74,8 @@ func Names() (all []string) {
 	return all
 }
 
-// Path returns the path of the client's file on a system, by its GOOS and the variables of the environment.
+// Path returns the path of the client's file on a system, by its GOOS and the variables of the
+// environment.
 func (c *Client) Path(system string, env func(string) string) (string, error) {
 	var variable, rest string
 	switch {
@@ -148,11 +155,13 @@ func (c *Client) Entry(path string, to Target) (jsontext.Value, error) {
 		}
 		return e.Value(), nil
 	}
+
 	e.AddIf(c.typed, "type", `"http"`) // Claude Code reads a URL without a type as a command that is missing
 	e.Add(cmp.Or(c.url, "url"), wire.Quote(to.URL))
 	if to.Token != "" {
 		e.Add("headers", wire.Single("Authorization", wire.Quote("Bearer "+token)))
 	}
+
 	return e.Value(), nil
 }
 
@@ -173,7 +182,8 @@ func codexEntry(to Target) (jsontext.Value, error) {
 			e.Add("bearer_token_env_var", wire.Quote(to.Token))
 		}
 	case to.Token != "" && to.Token != to.TokenVariable:
-		return nil, fmt.Errorf("for a program, Codex passes a variable only under its own name: use --token-env %s", to.TokenVariable)
+		return nil, fmt.Errorf("for a program, Codex passes a variable only under its own name: use --token-env %s",
+			to.TokenVariable)
 	default:
 		addCommand(&e, to)
 		if to.Token != "" {
@@ -196,6 +206,7 @@ func (c *Client) Lines(name string, entry jsontext.Value) string {
 		name = strconv.Quote(name)
 	}
 	text := fmt.Sprintf("[%s.%s]\n", c.Key, name)
-	wire.ForEachMember(entry, func(p wire.Piece) { text += fmt.Sprintf("%s = %s\n", p.Name, p.Value) }) // strings and lists of strings are the same in TOML
+	// Strings and lists of strings are the same in TOML.
+	wire.ForEachMember(entry, func(p wire.Piece) { text += fmt.Sprintf("%s = %s\n", p.Name, p.Value) })
 	return text
 }

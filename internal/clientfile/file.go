@@ -26,7 +26,8 @@ const (
 	Replaced = "replaced"
 )
 
-// A File is a client's file as it was read. Other users may write it: it is the client's, and nothing in it is used.
+// A File is a client's file as it was read. Other users may write it: it is the client's, and
+// nothing in it is used.
 type File struct {
 	path string // the path without symbolic links
 	text []byte // nil: there is no file
@@ -52,22 +53,27 @@ func Read(path string) (*File, error) {
 	return &File{real, text, info.Mode().Perm()}, nil
 }
 
-// Set returns the content of the file with an entry, under a name below a key, indented anew, and what that changes. All other members
-// keep their order and their bytes, without the removed entries. The errors quote nothing of the file, because secrets may be anywhere in it.
-func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (edited []byte, change string, err error) {
+// Set returns the content of the file with an entry, under a name below a key, indented anew, and
+// what that changes. All other members keep their order and their bytes, without the removed
+// entries. The errors quote nothing of the file, because secrets may be anywhere in it.
+func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (edited []byte, change string,
+	err error) {
 	text := jsontext.Value(f.text)
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = jsontext.Value("{}")
 	}
+
 	if err := checkObject(text); err != nil {
 		return nil, "", err
 	}
+
 	servers := wire.Member(text, key)
 	if servers == nil {
 		servers = jsontext.Value("{}")
 	} else if servers.Kind() != '{' {
 		return nil, "", fmt.Errorf("%q is not an object", key)
 	}
+
 	change = Added
 	if was := wire.Member(servers, name); was != nil {
 		switch same := sameJSON(was, entry); {
@@ -79,14 +85,17 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 			change = Replaced
 		}
 	}
+
 	if servers, err = wire.Set(servers, name, entry); err != nil {
 		return nil, "", err
 	}
+
 	for _, name := range removed {
 		if servers, err = wire.Set(servers, name, nil); err != nil {
 			return nil, "", err
 		}
 	}
+
 	whole, err := wire.Set(text, key, servers)
 	if err != nil {
 		return nil, "", err
@@ -94,6 +103,7 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 	if err := whole.Indent(jsontext.WithIndent("  ")); err != nil {
 		return nil, "", err
 	}
+
 	return append(whole, '\n'), change, nil
 }
 
@@ -103,8 +113,9 @@ type Server struct {
 	Args               []string
 }
 
-// Direct returns the names of entries with which the client bypasses a gateway at a URL: those of its servers, by their name or by what they connect to,
-// and all others. own is the prefix of the names of the gateway's own entries.
+// Direct returns the names of entries with which the client bypasses a gateway at a URL: those of
+// its servers, by their name or by what they connect to, and all others. own is the prefix of the
+// names of the gateway's own entries.
 func (f *File) Direct(key, own, gateway string, servers []Server) (served, others []string) {
 	wire.ForEachMember(wire.Member(f.text, key), func(p wire.Piece) {
 		var e struct {
@@ -115,11 +126,14 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 			ServerURL string   `json:"serverUrl"`
 			Disabled  bool     `json:"disabled"`
 		}
+
 		_ = json.Unmarshal(p.Value, &e) // an entry that is not like others has a name
 		url := cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
 		same := func(s Server) bool {
-			return s.Name == p.Name || url != "" && url == s.URL || e.Command != "" && e.Command == s.Command && slices.Equal(e.Args, s.Args)
+			return s.Name == p.Name || url != "" && url == s.URL ||
+				e.Command != "" && e.Command == s.Command && slices.Equal(e.Args, s.Args)
 		}
+
 		switch {
 		case p.Name == own || strings.HasPrefix(p.Name, own+"-"), gateway != "" && strings.HasPrefix(url, gateway+"/"):
 		case slices.ContainsFunc(servers, same):
@@ -152,8 +166,8 @@ func sameJSON(a, b jsontext.Value) bool {
 	return err == nil && failed == nil && bytes.Equal(x, y)
 }
 
-// Write replaces the file, if it has not changed since it was read. It keeps the content that was read in a new file beside
-// it, and returns that file's path; empty if there was none.
+// Write replaces the file, if it has not changed since it was read. It keeps the content that was
+// read in a new file beside it, and returns that file's path; empty if there was none.
 func (f *File) Write(text []byte) (backup string, err error) {
 	if f.text == nil {
 		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {

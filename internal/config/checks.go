@@ -66,7 +66,8 @@ func checkArgument(s string) fault {
 	return fault{}
 }
 
-// checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which would match everything.
+// checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which
+// would match everything.
 func checkPattern(s string) fault {
 	if _, err := regexp.Compile(s); err != nil {
 		return fault{"is not RE2: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
@@ -80,7 +81,8 @@ func checkReferences(s string) fault {
 	return f
 }
 
-// checkURL checks the URL of a server. No message repeats the URL, because it may contain a password.
+// checkURL checks the URL of a server. No message repeats the URL, because it may contain a
+// password.
 func checkURL(s string) fault {
 	u, err := url.Parse(s)
 	switch {
@@ -135,8 +137,9 @@ func checkAddress(s string) fault {
 	return fault{}
 }
 
-// normalOrigin writes the scheme and the host of a checked URL in lower case, and omits the scheme's default port (RFC 3986, sections 6.2.2
-// and 6.2.3): clients compare such URLs with the URLs that they use.
+// normalOrigin writes the scheme and the host of a checked URL in lower case, and omits the
+// scheme's default port (RFC 3986, sections 6.2.2 and 6.2.3): clients compare such URLs with the
+// URLs that they use.
 func normalOrigin(s string) string {
 	scheme, host, _ := strings.Cut(strings.ToLower(s), "://")
 	switch scheme {
@@ -150,8 +153,9 @@ func normalOrigin(s string) string {
 	return scheme + "://" + host
 }
 
-// splitAddress reads HOST:PORT. For the name localhost, which may be any loopback address, it returns 127.0.0.1 and local is true. For
-// other names it returns an address outside the loopback. ok is false if s is not a host and a port.
+// splitAddress reads HOST:PORT. For the name localhost, which may be any loopback address, it
+// returns 127.0.0.1 and local is true. For other names it returns an address outside the loopback.
+// ok is false if s is not a host and a port.
 func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 1 || len(s) > i+2 && s[i+1] == '0' { // a port that begins with 0
@@ -168,10 +172,12 @@ func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
 	return netip.AddrPortFrom(address, uint16(port)), local, err == nil && !strings.ContainsAny(host, "[]:/")
 }
 
-// checkDecideURL checks the URL where approvers decide. It may have a fragment, and [RunID] after its host.
+// checkDecideURL checks the URL where approvers decide. It may have a fragment, and [RunID] after
+// its host.
 func checkDecideURL(s string) fault {
 	if strings.ContainsAny(strings.ReplaceAll(s, RunID, ""), "{}") || strings.Contains(s, "$"+RunID) {
-		return fault{"has braces that are not those of {run_id}", "write {run_id} where the run's id belongs, or leave it out"}
+		return fault{"has braces that are not those of {run_id}",
+			"write {run_id} where the run's id belongs, or leave it out"}
 	}
 	base, _, _ := strings.Cut(s, "#")
 	return checkSecureURL(base)
@@ -197,7 +203,8 @@ func between(low, high int64) string {
 	return fmt.Sprintf("%d to %d", low, high)
 }
 
-// hasControl reports whether a text has invisible characters that change how it is displayed or sent.
+// hasControl reports whether a text has invisible characters that change how it is displayed or
+// sent.
 func hasControl(s string, lines bool) bool {
 	for _, r := range s {
 		if lines && (r == '\n' || r == '\t') {

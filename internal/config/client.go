@@ -14,7 +14,8 @@ type client struct {
 	servers []member
 }
 
-// readClient reads a client's file. The file may have other members. It contains secrets as literals, so faults never show its lines.
+// readClient reads a client's file. The file may have other members. It contains secrets as
+// literals, so faults never show its lines.
 func readClient(name string, text []byte) (*client, error) {
 	f, text := openFile(name, text, MaxFileBytes)
 	f.secret = true
@@ -54,27 +55,32 @@ func (c *client) findServers() {
 // plainName matches names of servers.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 
-// unsupported are keys of an entry that change the command or the connection in a way that pgfsm does not support.
+// unsupported are keys of an entry that change the command or the connection in a way that pgfsm
+// does not support.
 var unsupported = []string{
-	"auth", "authProviderType", "cwd", "dev", "envFile", "headersHelper", "httpUrl", "oauth", "sandbox", "sandboxEnabled",
+	"auth", "authProviderType", "cwd", "dev", "envFile", "headersHelper", "httpUrl", "oauth", "sandbox",
+	"sandboxEnabled",
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
 // clientTypes maps the clients' names of server types to pgfsm's.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// convert converts a client's entry to one of a configuration and checks it. It notes faults, and then returns nil.
+// convert converts a client's entry to one of a configuration and checks it. It notes faults, and
+// then returns nil.
 func (c *client) convert(m *member) *node {
 	at := path{c.key, m.key}
 	names := configSchema().part(configSchema().get("properties").get("servers").get("propertyNames"))
 	if f := names.fault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
 		c.faultAt(m.at, at.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
 	}
+
 	out := &node{kind: m.value.kind, at: m.value.at, text: m.value.text}
 	for _, k := range m.value.members {
 		switch key := at.child(k.key); {
 		case slices.Contains(unsupported, k.key):
-			c.faultAt(k.at, key.String(), writeYourself, "%s is not supported, and leaving it out would run something else", key)
+			c.faultAt(k.at, key.String(), writeYourself,
+				"%s is not supported, and leaving it out would run something else", key)
 		case k.key == "type":
 			v := *k.value
 			if ours := clientTypes[v.text]; ours != "" {
@@ -84,7 +90,8 @@ func (c *client) convert(m *member) *node {
 		case k.key == "command", k.key == "args", k.key == "url":
 			k.value.leaves(func(leaf *node) {
 				if leaf.kind == isText && strings.Contains(leaf.text, "${") {
-					c.faultAt(leaf.at, key.String(), writeYourself, "%s has a ${…}; only values of env and headers may", key)
+					c.faultAt(leaf.at, key.String(), writeYourself,
+						"%s has a ${…}; only values of env and headers may", key)
 				}
 			})
 			out.members = append(out.members, k)
@@ -100,12 +107,14 @@ func (c *client) convert(m *member) *node {
 	if c.judge(out, serverSchema(), at); len(c.faults) > 0 {
 		return nil
 	}
+
 	var s serverSettings
 	decode(out, &s)
 	m.value = out
 	if checkServer(c.file, at, &s); len(c.faults) > 0 {
 		return nil
 	}
+
 	return written
 }
 
@@ -133,7 +142,8 @@ func (c *client) references(n *node, p path) *node {
 var (
 	clientReference = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-	// clientVariable matches variables that clients (VS Code, Cursor, Claude) set themselves, and do not read from the environment.
+	// clientVariable matches variables that clients (VS Code, Cursor, Claude) set themselves, and
+	// do not read from the environment.
 	clientVariable = regexp.MustCompile(`\$\{(workspace|file|relativeFile|user_config|(userHome|cwd|pathSeparator|execPath|__dirname)\})`)
 )
 
@@ -141,7 +151,8 @@ var (
 func ourReferences(s string) (string, fault) {
 	others := clientReference.ReplaceAllString(s, "")
 	if strings.Contains(others, "${") || strings.Contains(s, "$${") || clientVariable.MatchString(s) {
-		return "", fault{"has a ${…} that only the client can read", "write ${env:NAME} and set the variable, or " + writeYourself}
+		return "", fault{"has a ${…} that only the client can read",
+			"write ${env:NAME} and set the variable, or " + writeYourself}
 	}
 	return clientReference.ReplaceAllString(s, "$${env:$1}"), fault{}
 }

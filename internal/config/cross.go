@@ -17,24 +17,30 @@ func (c *configFile) check() {
 	for i := range c.Servers {
 		checkServer(c.file, path{"servers", c.Servers[i].Name}, c.Servers[i].Value)
 	}
+
 	c.checkUnique(path{"input", "deny"}, "rule", "id")
 	for i := range c.Input.Deny {
 		c.checkDeny(path{"input", "deny"}.item(i), &c.Input.Deny[i].Rule)
 	}
+
 	c.checkUnique(path{"planner", "routes"}, "route", "id")
 	for i := range c.Planner.Routes {
 		c.checkRoute(path{"planner", "routes"}.item(i), c.Planner.Routes[i].Pattern)
 	}
+
 	c.checkReadable(path{"planner", "llm"}, "base_url", c.textAt(path{"planner", "llm", "base_url"}), "api_key")
 	if to := c.Telemetry.OTLP; to != nil {
 		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, to.Headers)
 		c.checkReadable(path{"telemetry", "otlp"}, "endpoint", to.Endpoint, "headers")
 	}
+
 	c.checkUnique(path{"approvals", "hooks"}, "hook", "url")
 	c.checkUnique(path{"identity", "issuers"}, "issuer", "issuer")
+
 	for i := range c.Identity.Issuers {
 		c.checkIssuer(path{"identity", "issuers"}.item(i), &c.Identity.Issuers[i])
 	}
+
 	c.checkServe(path{"serve"})
 }
 
@@ -56,7 +62,8 @@ func (f *file) checkUnique(p path, what, key string) {
 	for i, item := range list.members {
 		id := item.value.get(key)
 		if first, twice := seen[id.text]; twice {
-			f.faultAt(id.at, p.item(i).String(), "keep one of them", "%s %s appears twice; first at %d:%d", what, quote(id.text), first.line, first.col)
+			f.faultAt(id.at, p.item(i).String(), "keep one of them", "%s %s appears twice; first at %d:%d", what,
+				quote(id.text), first.line, first.col)
 		} else {
 			seen[id.text] = id.at
 		}
@@ -70,7 +77,8 @@ func (f *file) checkReadable(p path, urlKey, url, key string) {
 	}
 }
 
-// checkHeaders refuses one header in two spellings: names differ by case only (RFC 9110, section 5.1).
+// checkHeaders refuses one header in two spellings: names differ by case only (RFC 9110, section
+// 5.1).
 func checkHeaders(f *file, p path, headers []Pair) {
 	seen := make(map[string]place)
 	for _, h := range headers {
@@ -87,21 +95,26 @@ func checkServer(f *file, p path, s *serverSettings) {
 	case s.URL != "":
 		s.Type = TypeHTTP
 	}
+
 	if s.Timeout > s.TimeoutTotal && f.writes(p.child("timeout")) {
 		f.fault(p.child("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
 			p.child("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
 	}
-	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 && s.Sessions != SessionsSession {
+
+	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 &&
+		s.Sessions != SessionsSession {
 		f.fault(p.child("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
 			"%s has %s, but clients share the sessions with the server", p.child("expose"), s.Expose[i])
 	}
+
 	checkHeaders(f, p.child("headers"), s.Headers)
 	f.checkReadable(p, "url", s.URL, "headers")
 	if s.Auth.ClientCredentials != nil {
 		f.checkReadable(p, "url", s.URL, "auth")
 		for _, h := range s.Headers {
 			if strings.EqualFold(h.Name, "Authorization") {
-				f.faultKey(p.child("headers", h.Name), "remove one of them", "%s has a header Authorization and auth, which sets that header", p)
+				f.faultKey(p.child("headers", h.Name), "remove one of them",
+					"%s has a header Authorization and auth, which sets that header", p)
 			}
 		}
 	}
@@ -157,13 +170,16 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 		if hasReference("${" + name) {
 			return fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
 		}
+
 		n, err := strconv.ParseUint(name, 10, 16)
 		if err == nil && int(n) > re.NumSubexp() {
 			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups", ""}
 		}
 		if err != nil && (name == "" || re.SubexpIndex(name) < 0) {
-			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name", "write (?P<name>…) in the pattern, or a number"}
+			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name",
+				"write (?P<name>…) in the pattern, or a number"}
 		}
+
 		s = rest
 	}
 }
@@ -173,7 +189,8 @@ func (c *configFile) checkNames() {
 	names := c.Servers.names()
 	known := func(at place, name string, p path) {
 		if !slices.Contains(names, name) {
-			c.faultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")), "no server %s is configured", quote(name))
+			c.faultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")),
+				"no server %s is configured", quote(name))
 		}
 	}
 	for i, route := range c.Planner.Routes {

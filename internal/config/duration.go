@@ -9,8 +9,9 @@ var durationPart = regexp.MustCompile(`([0-9]+)(?:\.([0-9]+))?(ms|s|m|h)`)
 
 var unitMillis = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
-// parseDuration returns the milliseconds of a text that the schemas accept: Go's syntax of durations, with at most four parts and without a
-// sign. ok is false if a part is no whole number of them. This package does not import package time.
+// parseDuration returns the milliseconds of a text that the schemas accept: Go's syntax of
+// durations, with at most four parts and without a sign. ok is false if a part is no whole number
+// of them. This package does not import package time.
 func parseDuration(text string) (ms int64, ok bool) {
 	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
 		// At most 9 digits and 3 decimals: thousandths of a millisecond fit into 63 bits.

@@ -13,18 +13,21 @@ const maxShownColumns = 160
 
 // An Error is one fault in a configuration file or in a file that it names.
 type Error struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`            // from 1; 0 when the fault is the file itself
-	Col     int    `json:"column"`          // from 1, in characters
-	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
+	File string `json:"file"`
+	Line int    `json:"line"`   // from 1; 0 when the fault is the file itself
+	Col  int    `json:"column"` // from 1, in characters
+	// The path of the key concerned, like servers.docs.url; empty if there is none.
+	Key     string `json:"key,omitzero"`
 	Problem string `json:"problem"`         // description of the fault
 	Remedy  string `json:"remedy,omitzero"` // how to fix it; may be empty
-	// Source is the printable source line, with one column for each character. It is empty for a fault without a line, of a long line, in a
-	// file that may contain secrets, and after the first MaxShownErrors faults.
+	// Source is the printable source line, with one column for each character. It is empty for a
+	// fault without a line, of a long line, in a file that may contain secrets, and after the first
+	// MaxShownErrors faults.
 	Source string `json:"-"`
 }
 
-// Error prints the fault as file:line:col: problem, the source line with a caret under the column, and the remedy.
+// Error prints the fault as file:line:col: problem, the source line with a caret under the column,
+// and the remedy.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)

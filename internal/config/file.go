@@ -49,7 +49,8 @@ func (f *file) get(p path) *node {
 	return n
 }
 
-// writes reports whether the file itself has a value at a path. A default is at the place of its object.
+// writes reports whether the file itself has a value at a path. A default is at the place of its
+// object.
 func (f *file) writes(p path) bool {
 	v, above := f.get(p), f.get(p[:len(p)-1])
 	return v != nil && v.at != above.at
@@ -57,10 +58,18 @@ func (f *file) writes(p path) bool {
 
 // faultAt notes a fault at a place.
 func (f *file) faultAt(at place, key, remedy, problem string, args ...any) {
-	f.faults = append(f.faults, &Error{File: f.name, Line: at.line, Col: at.col, Key: key, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
+	f.faults = append(f.faults, &Error{
+		File:    f.name,
+		Line:    at.line,
+		Col:     at.col,
+		Key:     key,
+		Problem: fmt.Sprintf(problem, args...),
+		Remedy:  remedy,
+	})
 }
 
-// fault notes a fault of the value at a path. If problem has no verb for the path, the message is the path and then the problem.
+// fault notes a fault of the value at a path. If problem has no verb for the path, the message is
+// the path and then the problem.
 func (f *file) fault(p path, remedy, problem string, args ...any) {
 	f.faultAt(f.find(p).value.at, p.String(), remedy, problem, args...)
 }
@@ -74,7 +83,8 @@ func (f *file) faultKey(p path, remedy, problem string, args ...any) {
 func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
 	before, twice := seen[key]
 	if twice {
-		f.faultAt(at, key, "keep one of them", "the key %s appears twice; first at %d:%d", quote(key), before.line, before.col)
+		f.faultAt(at, key, "keep one of them", "the key %s appears twice; first at %d:%d", quote(key), before.line,
+			before.col)
 	} else {
 		seen[key] = at
 	}
@@ -95,7 +105,8 @@ func (f *file) err() error {
 	return f.faults
 }
 
-// show returns a line with one visible column for every character; empty for a line that is long or may contain a secret.
+// show returns a line with one visible column for every character; empty for a line that is long or
+// may contain a secret.
 func (f *file) show(line int) string {
 	if f.secret || line < 1 || line > len(f.lines) || utf8.RuneCountInString(f.lines[line-1]) > maxShownColumns {
 		return ""
@@ -112,14 +123,17 @@ func (f *file) show(line int) string {
 	return strings.TrimRight(strings.Map(visible, f.lines[line-1]), " ")
 }
 
-// locate converts a place in a text to the place in the file: a line and a column, both from 1. A text with escapes other than \", \\ and
-// two single quotation marks has only its start. A place behind the text is the place after its last character.
+// locate converts a place in a text to the place in the file: a line and a column, both from 1. A
+// text with escapes other than \", \\ and two single quotation marks has only its start. A place
+// behind the text is the place after its last character.
 func (f *file) locate(n *node, line, column int) place {
 	if n.kind != isText || line < 1 {
 		return n.at
 	}
+
 	source := []rune(strings.Join(f.lines[n.at.line-1:], "\n") + "\n")
 	i, style := n.at.col-1, source[n.at.col-1]
+
 	switch style {
 	case '\'', '"':
 		i++
@@ -129,7 +143,8 @@ func (f *file) locate(n *node, line, column int) place {
 
 	at := place{1, 1}
 	for _, want := range strings.TrimRight(n.text, " \n") {
-		if !unicode.IsSpace(want) { // YAML folds and indents lines: white space in the file and in the text differs
+		// YAML folds and indents lines: white space in the file and in the text differs.
+		if !unicode.IsSpace(want) {
 			for unicode.IsSpace(source[i]) {
 				i++
 			}
@@ -151,6 +166,7 @@ func (f *file) locate(n *node, line, column int) place {
 		}
 		i++
 	}
+
 	above := strings.Split(string(source[:i]), "\n")
 	return place{n.at.line + len(above) - 1, len([]rune(above[len(above)-1])) + 1}
 }

@@ -12,8 +12,8 @@ import (
 // GrantVersion is the only version of grant files.
 const GrantVersion = 1
 
-// pointerTo returns the JSON pointer that a name in a grant means: a pointer means itself, any other name the top-level argument of that
-// name.
+// pointerTo returns the JSON pointer that a name in a grant means: a pointer means itself, any
+// other name the top-level argument of that name.
 func pointerTo(name string) string {
 	if name == "" || name[0] == '/' {
 		return name
@@ -21,7 +21,8 @@ func pointerTo(name string) string {
 	return string(jsontext.Pointer("").AppendToken(name))
 }
 
-// constraint returns a member of a constraint as JSON Schema, and notes a fault if the gate would refuse it.
+// constraint returns a member of a constraint as JSON Schema, and notes a fault if the gate would
+// refuse it.
 func (f *file) constraint(m member, p path) jsontext.Value {
 	doc := m.value
 	switch m.key {
@@ -41,8 +42,9 @@ func (f *file) constraint(m member, p path) jsontext.Value {
 	return text
 }
 
-// ReadGrant reads a grant file: strict YAML, or strict JSON if its name ends in ".json". Servers, tools and constraints
-// keep the order of the file, and the grant gets the file's base name. The error is of type [Errors].
+// ReadGrant reads a grant file: strict YAML, or strict JSON if its name ends in ".json". Servers,
+// tools and constraints keep the order of the file, and the grant gets the file's base name. The
+// error is of type [Errors].
 func ReadGrant(name string, text []byte) (policy.Grant, error) {
 	g, _, err := readGrant(name, text)
 	return g, err
@@ -54,13 +56,16 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 	if err != nil {
 		return g, nil, err
 	}
+
 	var from struct {
 		Tools Table[Table[struct{ Calls *int }]]
 	}
 	decode(f.root, &from)
+
 	for _, server := range from.Tools {
 		for _, tool := range server.Value {
-			to, at := policy.Granted{Server: server.Name, Tool: tool.Name, Calls: tool.Value.Calls}, path{"tools", server.Name, tool.Name, "args"}
+			to, at := policy.Granted{Server: server.Name, Tool: tool.Name, Calls: tool.Value.Calls},
+				path{"tools", server.Name, tool.Name, "args"}
 			if args := f.get(at); args != nil {
 				for _, arg := range args.members {
 					for _, m := range arg.value.members {
@@ -72,9 +77,11 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 			g.Tools = append(g.Tools, to)
 		}
 	}
+
 	if len(g.Tools) > policy.MaxGrantTools {
 		f.fault(path{"tools"}, "", "tools names %d tools; at most %d are accepted", len(g.Tools), policy.MaxGrantTools)
 	}
+
 	return g, f, f.err()
 }
 

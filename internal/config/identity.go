@@ -34,10 +34,11 @@ type Audiences struct{ MCP, Admin []string }
 
 // Login has the clients with which people sign in.
 type Login struct {
-	CLI           string // client id of pgfsm login
-	Console       string // client id of the console
-	Scopes        []string
-	ConsoleSecret string // with references, until [Loaded.ResolveIdentity] resolves them; empty for a public client
+	CLI     string // client id of pgfsm login
+	Console string // client id of the console
+	Scopes  []string
+	// With references, until [Loaded.ResolveIdentity] resolves them; empty for a public client.
+	ConsoleSecret string
 }
 
 // May lists who has a role of the ledger: names of actors, and groups after [policy.GroupPrefix].
@@ -48,7 +49,8 @@ type identitySettings struct {
 	Same [][]string // each item lists the names of one person
 }
 
-// checkIssuer requires that people sign in with clients of people, and that no audience is accepted at both addresses.
+// checkIssuer requires that people sign in with clients of people, and that no audience is accepted
+// at both addresses.
 func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 	for i, audience := range issuer.Audiences.Admin {
 		if slices.Contains(issuer.Audiences.MCP, audience) {
@@ -64,7 +66,8 @@ func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 	}
 	for _, login := range []Pair{{"cli", issuer.Login.CLI}, {"console", issuer.Login.Console}} {
 		if client := login.Value; client != "" && !slices.Contains(issuer.People, client) {
-			c.fault(p.child("login", login.Name), "add "+client+" to people", "%s is not one of people, so that its tokens would be those of an agent", quote(client))
+			c.fault(p.child("login", login.Name), "add "+client+" to people",
+				"%s is not one of people, so that its tokens would be those of an agent", quote(client))
 		}
 	}
 }

@@ -12,23 +12,28 @@ import (
 
 // A ClientServer is one server of a client's file, checked like a server of [Load].
 type ClientServer struct {
-	Name    string `json:"name"`             // the name in the file; safe to print only if Refused is empty
-	Runs    string `json:"runs,omitzero"`    // printable: the entry without literal values of variables and headers; empty if it is refused
-	Warning string `json:"warning,omitzero"` // printable: names variables that can make it run other code; mostly empty
-	Refused string `json:"refused,omitzero"` // printable: the reason not to import the server; empty if it is usable
+	Name string `json:"name"` // the name in the file; safe to print only if Refused is empty
+	// printable: the entry without literal values of variables and headers; empty if it is refused.
+	Runs string `json:"runs,omitzero"`
+	// printable: names variables that can make it run other code; mostly empty.
+	Warning string `json:"warning,omitzero"`
+	// printable: the reason not to import the server; empty if it is usable.
+	Refused string `json:"refused,omitzero"`
 
 	entry *node
 }
 
-// ReadClient returns the servers of a client's own file, in its order. It starts none of them. The error is of type
-// [Errors].
+// ReadClient returns the servers of a client's own file, in its order. It starts none of them. The
+// error is of type [Errors].
 func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	c, err := readClient(name, text)
 	if err != nil {
 		return nil, err
 	}
+
 	var out []ClientServer
 	taken := 0
+
 	for i := range c.servers {
 		m := &c.servers[i]
 		s := ClientServer{Name: m.key}
@@ -47,6 +52,7 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 		}
 		out = append(out, s)
 	}
+
 	return out, nil
 }
 
@@ -59,7 +65,8 @@ func (f *file) problems() string {
 	return visible.Text(strings.Join(all, "; "))
 }
 
-// withoutValues returns an entry without literal text in variables, headers and the query of its URL, which may be secret.
+// withoutValues returns an entry without literal text in variables, headers and the query of its
+// URL, which may be secret.
 func withoutValues(entry *node) *node {
 	shown := entry.copied(entry.at)
 	for _, key := range []string{"env", "headers"} {
@@ -83,8 +90,9 @@ func withoutValues(entry *node) *node {
 	return shown
 }
 
-// Imported writes a configuration with the usable servers of a client's file. from is the file's path, relative to the folder of the
-// configuration; relative paths of commands count from the client's file.
+// Imported writes a configuration with the usable servers of a client's file. from is the file's
+// path, relative to the folder of the configuration; relative paths of commands count from the
+// client's file.
 func Imported(from string, servers []ClientServer) []byte {
 	var b strings.Builder
 	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json
@@ -94,6 +102,7 @@ func Imported(from string, servers []ClientServer) []byte {
 version: 1
 
 `)
+
 	fmt.Fprintf(&b, "# The servers of %s, as init read them. Replace literal secrets by references, as in \"${env:NAME}\".\nservers:\n", visible.Text(from))
 	for _, s := range servers {
 		if s.entry == nil {
@@ -103,13 +112,16 @@ version: 1
 			fmt.Fprintf(&b, "  # It %s.\n", s.Warning)
 		}
 		entry := s.entry.copied(s.entry.at)
-		if command := entry.get("command"); command != nil && strings.Contains(command.text, "/") && !filepath.IsAbs(command.text) {
-			if command.text = filepath.ToSlash(filepath.Join(filepath.Dir(from), command.text)); !strings.Contains(command.text, "/") {
+		if command := entry.get("command"); command != nil && strings.Contains(command.text, "/") &&
+			!filepath.IsAbs(command.text) {
+			if command.text = filepath.ToSlash(filepath.Join(filepath.Dir(from),
+				command.text)); !strings.Contains(command.text, "/") {
 				command.text = "./" + command.text
 			}
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", appendQuote(nil, s.Name), entry.spaced())
 	}
+
 	b.WriteString(`
 # The tools that may be called at all: {"server": ["tool", …]}. pgfsm refuses all others; {} allows none.
 allowlist: allowlist.json
@@ -117,11 +129,12 @@ allowlist: allowlist.json
 # auto: routes first, of which there are none yet; then the model that planner.llm or LLM_BASE_URL and LLM_MODEL name.
 planner: {mode: auto}
 `)
+
 	return []byte(b.String())
 }
 
-// Environment variables, in capitals, that can make a program run other code than its command line names: preloaded code, search paths of
-// programs and modules, and sources of package runners.
+// Environment variables, in capitals, that can make a program run other code than its command line
+// names: preloaded code, search paths of programs and modules, and sources of package runners.
 var (
 	codeVariables = strings.Fields(`PATH PATHEXT COMSPEC ENV BASH_ENV SHELL SHELLOPTS BASHOPTS IFS PS4 PROMPT_COMMAND ZDOTDIR
 		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE BUN_OPTIONS BUN_CONFIG_REGISTRY
@@ -132,18 +145,21 @@ var (
 		JULIA_LOAD_PATH JULIA_DEPOT_PATH ERL_FLAGS ERL_AFLAGS ERL_ZFLAGS GOFLAGS GOPROXY RUSTC_WRAPPER MAKEFLAGS
 		GCONV_PATH OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES DOCKER_HOST EDITOR VISUAL PAGER MANPAGER BROWSER
 		LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS HOME XDG_CONFIG_HOME USERPROFILE APPDATA`)
-	codePrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "NPM_CONFIG_", "YARN_", "PNPM_", "PIP_", "UV_", "CORECLR_",
+	codePrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "NPM_CONFIG_", "YARN_", "PNPM_", "PIP_", "UV_",
+		"CORECLR_",
 		"COR_", "COMPLUS_", "LUA_INIT_", "LUA_PATH_", "LUA_CPATH_", "CARGO_"}
 )
 
-// canRunCode reports whether a variable can make a program run other code. Programs read some variables in any letter case, so it ignores case.
+// canRunCode reports whether a variable can make a program run other code. Programs read some
+// variables in any letter case, so it ignores case.
 func canRunCode(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.Contains(codeVariables, name) ||
 		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// warning returns a printable text that names the variables of an entry that can run other code; "" if there are none.
+// warning returns a printable text that names the variables of an entry that can run other code; ""
+// if there are none.
 func warning(entry *node) string {
 	var names []string
 	for _, pair := range entry.membersOf("env") {

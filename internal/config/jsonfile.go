@@ -11,7 +11,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing after it). It returns nil if there is a fault.
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing after it). It
+// returns nil if there is a fault.
 func (f *file) readJSON(text []byte) *node {
 	r := &jsonReader{text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text))}
 	if _, depth := canonical.Outline(text); depth > MaxDepth {
@@ -25,7 +26,8 @@ func (f *file) readJSON(text []byte) *node {
 	return r.value()
 }
 
-// findJSONFault returns the offset and the description of the first fault of a text; "" if it is strict JSON.
+// findJSONFault returns the offset and the description of the first fault of a text; "" if it is
+// strict JSON.
 func findJSONFault(text []byte) (offset int, problem string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	err := dec.SkipValue()
@@ -75,7 +77,8 @@ func (r *jsonReader) token() (jsontext.Token, place) {
 	return t, r.placeAt(len(r.text) - len(rest))
 }
 
-var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList, '{': isMap}
+var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList,
+	'{': isMap}
 
 func (r *jsonReader) value() *node {
 	t, at := r.token()
@@ -98,6 +101,7 @@ func (r *jsonReader) value() *node {
 		}
 		n.members = append(n.members, m)
 	}
+
 	r.token()
 	return n
 }

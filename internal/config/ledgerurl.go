@@ -14,8 +14,8 @@ import (
 // sqliteScheme begins the URL of a ledger in an SQLite file; a path follows.
 const sqliteScheme = "sqlite:"
 
-// CheckLedger returns an error if a URL names no ledger. The error continues a sentence that begins with the URL. It repeats only the
-// scheme, because the rest may contain a password.
+// CheckLedger returns an error if a URL names no ledger. The error continues a sentence that begins
+// with the URL. It repeats only the scheme, because the rest may contain a password.
 func CheckLedger(text string) error {
 	if pgurl.IsURL(text) {
 		_, _, err := pgurl.Parse(text)
@@ -44,7 +44,8 @@ func ledgerIn(text, folder string) string {
 	return sqliteScheme + filepath.Join(folder, path)
 }
 
-// checkLedger checks the URL of a ledger. A reference stands for a part of the URL, or for all of it.
+// checkLedger checks the URL of a ledger. A reference stands for a part of the URL, or for all of
+// it.
 func checkLedger(s string) fault {
 	pieces, f := splitReferences(s)
 	if f != (fault{}) || len(pieces) == 1 && pieces[0].from != "" {
@@ -59,7 +60,8 @@ func checkLedger(s string) fault {
 	return fault{}
 }
 
-// expand replaces the references in a URL with their values. It escapes the values, unless one reference is the whole URL.
+// expand replaces the references in a URL with their values. It escapes the values, unless one
+// reference is the whole URL.
 func expand(pieces []piece, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -74,7 +76,8 @@ func expand(pieces []piece, value func(piece) string) string {
 	return b.String()
 }
 
-// LedgerURL returns the URL of the ledger, with its references resolved. The error is of type [Errors] and contains no value.
+// LedgerURL returns the URL of the ledger, with its references resolved. The error is of type
+// [Errors] and contains no value.
 func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (string, error) {
 	if l.Ledger == "" || strings.HasPrefix(l.Ledger, sqliteScheme) {
 		return l.Ledger, nil

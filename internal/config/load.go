@@ -16,11 +16,12 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// Open returns the content of the file at path. This package reads files only through an Open, so the caller decides what a path means and which files are
-// trusted.
+// Open returns the content of the file at path. This package reads files only through an Open, so
+// the caller decides what a path means and which files are trusted.
 type Open func(path string) ([]byte, error)
 
-// Overrides replace values of the file, if they are not empty. Their paths are not relative to the file.
+// Overrides replace values of the file, if they are not empty. Their paths are not relative to the
+// file.
 type Overrides struct {
 	Allowlist string // the path of the allowlist
 	TracesDir string
@@ -38,24 +39,28 @@ type Loaded struct {
 	AllowlistPath string      // path of the allowlist that was read
 	GroupLists    []GroupList // the allowlists of groups, in the order of the file
 	TracesDir     string
-	Ledger        string // the ledger's URL without a password, its path relative to the working directory; empty: no ledger
-	Checkpoints   Checkpoints
-	Hooks         []Hook   // with references, until [Loaded.ResolveHooks] resolves them
-	Closed        error    // the reason that the allowlist counts as empty; nil if it was read
-	Serve         Serve    // settings of the gateway; only Content judges calls
-	OTLP          *OTLP    // with references, until [Loaded.Resolve] resolves them; nil: no spans are exported
-	Identity      Identity // with references, until [Loaded.ResolveIdentity] resolves them
-	Warnings      []string // file:line:col: a valid setting that is probably a mistake
-	Literals      []string // file:line:col: a secret that is a literal, not a reference
-	RiskPlaces    *Places  // places in the file of Content.Risk; nil if there is none
-	PolicyPlaces  *Places  // places in the file of Content.Policy; nil if there is none
+	// The ledger's URL without a password, its path relative to the working directory; empty: no
+	// ledger.
+	Ledger      string
+	Checkpoints Checkpoints
+	Hooks       []Hook // with references, until [Loaded.ResolveHooks] resolves them
+	Closed      error  // the reason that the allowlist counts as empty; nil if it was read
+	Serve       Serve  // settings of the gateway; only Content judges calls
+	// With references, until [Loaded.Resolve] resolves them; nil: no spans are exported.
+	OTLP         *OTLP
+	Identity     Identity // with references, until [Loaded.ResolveIdentity] resolves them
+	Warnings     []string // file:line:col: a valid setting that is probably a mistake
+	Literals     []string // file:line:col: a secret that is a literal, not a reference
+	RiskPlaces   *Places  // places in the file of Content.Risk; nil if there is none
+	PolicyPlaces *Places  // places in the file of Content.Policy; nil if there is none
 
 	file    *file
 	key     path   // path of the model's key; nil if the file's key is unused or absent
 	ambient string // the model's key from the environment
 }
 
-// Upstream is the connection to a server. Values are as written, with references, until [Loaded.Resolve] resolves them.
+// Upstream is the connection to a server. Values are as written, with references, until
+// [Loaded.Resolve] resolves them.
 type Upstream struct {
 	Name, Type, URL string
 	Command         string // a path if it holds a separator, else a name for PATH
@@ -85,11 +90,14 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l := &loader{configFile: c, open: open, out: &Loaded{file: c.file}}
 	l.settle(over)
+
 	for _, s := range l.Servers {
 		l.server(s.Name, s.Value)
 	}
+
 	l.allowlists(over.Allowlist, over.Closed)
 	l.checkLimitedTools(over.Allowlist)
 	l.grants(over.Grants)
@@ -99,9 +107,11 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	if err := c.err(); err != nil {
 		l.others = append(err.(Errors), l.others...)
 	}
+
 	if len(l.others) > 0 {
 		return nil, l.others
 	}
+
 	l.unlikely(over.Allowlist)
 	return l.out, nil
 }
@@ -128,7 +138,8 @@ func (l *loader) addFaults(err error) bool {
 
 // warn adds a warning about the value at a place.
 func (l *loader) warn(f *file, at place, format string, args ...any) {
-	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
+	l.out.Warnings = append(l.out.Warnings,
+		fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
 }
 
 // unlikely warns about settings that are probably mistakes.
@@ -143,8 +154,9 @@ func (l *loader) unlikely(allowlist string) {
 	}
 	for _, s := range l.out.Content.Schemas {
 		if l.out.Closed == nil && policy.PinOf(l.out.Content.Pins, s.Server, s.Tool) == "" {
-			l.warnAt(path{"servers", s.Server, "schemas", s.Tool}, "this schema is for %s, which is not pinned, so every call is refused: "+
-				"pgfsm allow allows and pins a tool, pgfsm pins approve pins one that is allowed", quote(s.Tool))
+			l.warnAt(path{"servers", s.Server, "schemas", s.Tool},
+				"this schema is for %s, which is not pinned, so every call is refused: "+
+					"pgfsm allow allows and pins a tool, pgfsm pins approve pins one that is allowed", quote(s.Tool))
 		}
 	}
 }
@@ -163,6 +175,7 @@ func (l *loader) settle(over Overrides) {
 	if over.Summary != "" {
 		c.Summary = over.Summary
 	}
+
 	c.Limits = policy.Limits{
 		PlanBytes:      l.Limits.PlanBytes,
 		ArgumentsBytes: l.Limits.ArgumentsBytes,
@@ -170,6 +183,7 @@ func (l *loader) settle(over Overrides) {
 		ResultBytes:    l.Limits.ResultBytes,
 		RunTimeout:     l.Limits.RunTimeout,
 	}
+
 	for _, r := range l.Roles {
 		c.Roles = append(c.Roles, policy.Role{Role: r.Name, Actors: r.Value})
 	}
@@ -177,9 +191,11 @@ func (l *loader) settle(over Overrides) {
 	if l.out.TracesDir = l.resolve(l.Traces.Dir); over.TracesDir != "" {
 		l.out.TracesDir = over.TracesDir
 	}
+
 	if l.Ledger != "" {
 		l.out.Ledger = LedgerName(ledgerIn(l.Ledger, filepath.Dir(l.name)))
 	}
+
 	if c := l.Checkpoints; c != nil {
 		l.out.Checkpoints = *c
 		for i, key := range c.Keys {
@@ -189,13 +205,14 @@ func (l *loader) settle(over Overrides) {
 			l.out.Checkpoints.Dir = l.resolve(c.Dir)
 		}
 	}
+
 	l.out.Hooks, l.out.OTLP, l.out.Literals = l.Approvals.Hooks, l.Telemetry.OTLP, l.literals
 	l.serve()
 	l.identity()
 }
 
-// input adds the default input rules. An operator's rule with the id of a default rule widens that rule, so a rule's name never removes a
-// default rule.
+// input adds the default input rules. An operator's rule with the id of a default rule widens that
+// rule, so a rule's name never removes a default rule.
 func (l *loader) input() {
 	in := &l.out.Content.Input
 	in.MaxBytes = l.Input.MaxBytes
@@ -242,7 +259,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// readNamed returns the content of the file with this name. The configuration names the file at the path at.
+// readNamed returns the content of the file with this name. The configuration names the file at the
+// path at.
 func (l *loader) readNamed(at path, name, remedy string) (text []byte, ok bool) {
 	text, err := l.open(name)
 	if err != nil {
@@ -265,18 +283,22 @@ func (l *Loaded) Allowlists() []string {
 	return all
 }
 
-// allowlists reads the default allowlist file, and those for groups. If override is not empty, it is the path of the only allowlist.
+// allowlists reads the default allowlist file, and those for groups. If override is not empty, it
+// is the path of the only allowlist.
 func (l *loader) allowlists(override string, closed bool) {
 	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolve(l.Allowlist.Default)}}
 	if l.find(ats[0]).value.kind == isMap {
 		ats[0] = ats[0].child("default")
 		for _, g := range l.Allowlist.Groups {
-			ats, lists = append(ats, path{"allowlist", "groups", g.Name}), append(lists, GroupList{g.Name, l.resolve(g.Value)})
+			ats, lists = append(ats, path{"allowlist", "groups", g.Name}),
+				append(lists, GroupList{g.Name, l.resolve(g.Value)})
 		}
 	}
+
 	if override != "" {
 		lists = []GroupList{{"", override}}
 	}
+
 	for _, list := range lists {
 		if !closed {
 			break
@@ -289,9 +311,11 @@ func (l *loader) allowlists(override string, closed bool) {
 			return
 		}
 	}
+
 	for i, list := range lists {
 		l.allowlist(ats[i], list)
 	}
+
 	l.out.AllowlistPath, l.out.GroupLists = lists[0].Path, slices.Clip(lists[1:])
 }
 
@@ -305,11 +329,14 @@ func (l *loader) allowlist(at path, list GroupList) {
 	if l.addFaults(err) {
 		return
 	}
+
 	c := &l.out.Content
 	tools, pins := split(servers)
+
 	for i := range tools {
 		tools[i].Group = list.Group
 	}
+
 	c.Allowlist = append(c.Allowlist, tools...)
 	for _, p := range pins {
 		switch other := policy.PinOf(c.Pins, p.Server, p.Tool); other {
@@ -321,12 +348,14 @@ func (l *loader) allowlist(at path, list GroupList) {
 				"%s pins %s %s to another definition than a file before it", list.Path, quote(p.Server), quote(p.Tool))
 		}
 	}
+
 	for _, m := range f.root.members {
 		l.unknownServer(f, m)
 	}
 }
 
-// unknownServer warns about the name of a server that is not configured, which is often a typing error.
+// unknownServer warns about the name of a server that is not configured, which is often a typing
+// error.
 func (l *loader) unknownServer(f *file, m member) {
 	names := l.Servers.names()
 	if slices.Contains(names, m.key) {
@@ -339,7 +368,8 @@ func (l *loader) unknownServer(f *file, m member) {
 	l.warn(f, m.at, "no server %s is configured%s", quote(m.key), hint)
 }
 
-// schemas reads the operator's schemas of tools: the schemas for arguments, and the types of structured content.
+// schemas reads the operator's schemas of tools: the schemas for arguments, and the types of
+// structured content.
 func (l *loader) schemas() {
 	c := &l.out.Content
 	for _, server := range l.Servers {
@@ -358,8 +388,8 @@ func (l *loader) schemas() {
 	}
 }
 
-// toolSchema reads and compiles the schema file that the configuration names for a tool. It returns nil if the schema cannot be used. MCP
-// accepts only objects as arguments.
+// toolSchema reads and compiles the schema file that the configuration names for a tool. It returns
+// nil if the schema cannot be used. MCP accepts only objects as arguments.
 func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
 	name = l.resolve(name)
 	text, ok := l.readNamed(at, name, "")

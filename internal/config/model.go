@@ -33,30 +33,39 @@ func readable(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopback(u)
 }
 
-// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. It never uses the key of one with
-// the endpoint of the other.
+// planner copies the planner's settings and, if needed, the model: the file's, or else the
+// environment's. It never uses the key of one with the endpoint of the other.
 func (l *loader) planner(over Overrides) {
 	c := &l.out.Content.Planner
 	for _, r := range l.Planner.Routes {
 		r.Args = canonicalJSON(r.Args)
 		c.Routes = append(c.Routes, r)
 	}
+
 	c.Mode = l.Planner.Mode
 	if over.Planner != "" {
 		c.Mode = over.Planner
 	}
+
 	modes := []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
 	if !slices.Contains(modes, c.Mode) {
-		l.faultOutside("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode), oneOf(modes))
+		l.faultOutside("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode),
+			oneOf(modes))
 		return
 	}
 	model, key := l.Planner.LLM, path{"planner", "llm", "api_key"}
 	if c.Mode == policy.PlannerRouter {
 		return
 	}
+
 	switch {
 	case model != nil:
-		c.LLM = &policy.LLM{BaseURL: model.BaseURL, Model: model.Model, Timeout: model.Timeout, MaxTokens: model.MaxTokens}
+		c.LLM = &policy.LLM{
+			BaseURL:   model.BaseURL,
+			Model:     model.Model,
+			Timeout:   model.Timeout,
+			MaxTokens: model.MaxTokens,
+		}
 		if l.writes(key) {
 			l.out.key = key
 		}
@@ -76,7 +85,9 @@ func (l *loader) planner(over Overrides) {
 func (l *loader) environmentModel(m *LLM) {
 	f := &file{name: environment}
 	llm := configSchema().part(configSchema().get("properties").get("planner").get("properties").get("llm"))
-	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"}, {varModel, m.Model, varBaseURL, "model"}} {
+
+	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"},
+		{varModel, m.Model, varBaseURL, "model"}} {
 		s, _ := llm.memberSchema(isMap, v.key)
 		url, err := url.Parse(v.value)
 		refused := v.key == "base_url" && (err != nil || url.Scheme != "http" && url.Scheme != "https")
@@ -86,6 +97,7 @@ func (l *loader) environmentModel(m *LLM) {
 			f.faultAt(place{}, v.name, problem.remedy, "%s %s", v.name, problem.problem)
 		}
 	}
+
 	if m.APIKey != "" {
 		if problem := unfit(m.APIKey); problem != (fault{}) {
 			f.faultAt(place{}, varAPIKey, remedyNoKey, "%s %s", varAPIKey, problem.problem)
@@ -93,9 +105,11 @@ func (l *loader) environmentModel(m *LLM) {
 			f.faultAt(place{}, varAPIKey, "", "%s holds a line end or another control character", varAPIKey)
 		}
 		if readable(m.BaseURL) {
-			f.faultAt(place{}, varAPIKey, "use https", "%s could be read on the way: %s is plain http", varAPIKey, varBaseURL)
+			f.faultAt(place{}, varAPIKey, "use https", "%s could be read on the way: %s is plain http", varAPIKey,
+				varBaseURL)
 		}
 	}
+
 	l.others = append(l.others, f.faults...)
 	l.out.ambient = m.APIKey
 	l.out.Content.Planner.LLM = &policy.LLM{

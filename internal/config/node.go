@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// place is a position in a file: line and column, both from 1, columns in characters. The zero value is no position.
+// place is a position in a file: line and column, both from 1, columns in characters. The zero
+// value is no position.
 type place struct{ line, col int }
 
 // kind is the type of a value, as JSON Schema calls it.
@@ -111,6 +112,7 @@ func (n *node) appendJSON(b []byte) []byte {
 	if n.kind == isMap {
 		brackets = "{}"
 	}
+
 	b = append(b, brackets[0])
 	for i, m := range n.members {
 		if i > 0 {
@@ -121,6 +123,7 @@ func (n *node) appendJSON(b []byte) []byte {
 		}
 		b = m.value.appendJSON(b)
 	}
+
 	return append(b, brackets[1])
 }
 

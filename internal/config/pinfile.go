@@ -62,14 +62,16 @@ func readPins(name string, text []byte) (*file, allowlist, error) {
 	return f, servers, nil
 }
 
-// ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the file's name in messages. The error is of type [Errors].
+// ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the
+// file's name in messages. The error is of type [Errors].
 func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error) {
 	_, servers, err := readPins(name, text)
 	tools, pins := split(servers)
 	return tools, pins, err
 }
 
-// WritePins returns the text of an allowlist file with these tools and their pins, after reading it back as a check.
+// WritePins returns the text of an allowlist file with these tools and their pins, after reading it
+// back as a check.
 func WritePins(allowed []policy.Allowance, pins []policy.Pin) ([]byte, error) {
 	servers := allowlist{}
 	for _, a := range allowed {

@@ -34,10 +34,11 @@ func (l *Loaded) LintError(f lint.Finding) *Error {
 	return places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy)
 }
 
-// Fault returns an error at a key of entry i of a list, with the source line and a caret. If the key holds an expression, line and column
-// are a place in the expression, as in [condition.Error]; 0 is its start. Lists and keys have the names of [pgfsm/policy/risk.Error]; the
-// list of policies is "policies", and an i of -1 is the list itself. A missing key has the place of its entry. Without a file, the error
-// has no place.
+// Fault returns an error at a key of entry i of a list, with the source line and a caret. If the
+// key holds an expression, line and column are a place in the expression, as in [condition.Error];
+// 0 is its start. Lists and keys have the names of [pgfsm/policy/risk.Error]; the list of policies
+// is "policies", and an i of -1 is the list itself. A missing key has the place of its entry.
+// Without a file, the error has no place.
 func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
 	e := &Error{Problem: problem, Remedy: remedy}
 	if p != nil {
@@ -50,8 +51,8 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 	return e
 }
 
-// note notes the faults that the entries' package found. It also notes the expressions about earlier calls, which are errors in
-// configurations without a ledger.
+// note notes the faults that the entries' package found. It also notes the expressions about
+// earlier calls, which are errors in configurations without a ledger.
 func (p *Places) note(err error, asking []condition.Placed) {
 	var all condition.Faults
 	if err != nil && !errors.As(err, &all) {
@@ -66,12 +67,14 @@ func (p *Places) note(err error, asking []condition.Placed) {
 		p.file.faultAt(place{e.Line, e.Col}, e.Key, one.Remedy, "%s: %s", e.Key, one.Problem)
 	}
 	for _, one := range asking {
-		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0, one.Program.Queries()[0].String()+" needs a ledger, which keeps the calls before",
+		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0,
+			one.Program.Queries()[0].String()+" needs a ledger, which keeps the calls before",
 			`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
 	}
 }
 
-// find returns the path and the place of an entry's key. The key has its name in the packages rules and risk.
+// find returns the path and the place of an entry's key. The key has its name in the packages rules
+// and risk.
 func (p *Places) find(list string, i int, key string) (place, path) {
 	at := path{list}
 	entries := p.file.get(at)
@@ -90,6 +93,7 @@ func (p *Places) find(list string, i int, key string) (place, path) {
 	if rest, ok := strings.CutPrefix(key, "match."); ok && list == "rules" {
 		key = "when." + rest
 	}
+
 	index, part, ok := strings.Cut(strings.TrimPrefix(key, "args["), "].")
 	switch j, err := strconv.Atoi(index); {
 	case key == "":
@@ -100,6 +104,7 @@ func (p *Places) find(list string, i int, key string) (place, path) {
 	default:
 		at = at.child(strings.Split(key, ".")...)
 	}
+
 	return p.file.find(at).value.at, at
 }
 

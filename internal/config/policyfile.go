@@ -6,21 +6,25 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys.
-// The error is of type [Errors], and includes the faults of [rules.Compile]. Conditions may read the given claims.
+// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". The
+// content has defaults for missing keys. The error is of type [Errors], and includes the faults of
+// [rules.Compile]. Conditions may read the given claims.
 func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Places, error) {
 	f, err := read(name, text, policySchema(), MaxPolicyFileBytes, "write version: 1 and policies: []")
 	if err != nil {
 		return nil, nil, err
 	}
+
 	var from struct {
 		Policies []struct {
 			rules.Policy
 			Expires, Fresh int64
 		}
 	}
+
 	decode(f.root, &from)
 	c := rules.Content{Policies: make([]rules.Policy, len(from.Policies))}
+
 	for i, one := range from.Policies {
 		p, at := &c.Policies[i], path{"policies"}.item(i)
 		*p = one.Policy
@@ -40,11 +44,14 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}
+
 	return &c, places, nil
 }
 
-// namedEntries reads the file that a key of the configuration names. Without a ledger, it refuses conditions about earlier calls.
-func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C, *Places) {
+// namedEntries reads the file that a key of the configuration names. Without a ledger, it refuses
+// conditions about earlier calls.
+func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C,
+	*Places) {
 	at := path{key}
 	if !l.writes(at) {
 		return nil, nil

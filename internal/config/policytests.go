@@ -37,7 +37,8 @@ type TestInput struct {
 	Pinned       *bool               // the tool's definition is pinned; nil: from the configuration
 	Annotations  *policy.Annotations // the tool's annotations; nil: the configuration's
 
-	Identity *policy.Identity       `json:"-"` // claims of the actor's identity provider; nil: the actor has no provider
+	// Claims of the actor's identity provider; nil: the actor has no provider.
+	Identity *policy.Identity       `json:"-"`
 	History  []policy.HistoryAnswer `json:"-"` // earlier calls
 
 	As      *actorSettings        // the actor with its identity, as written
@@ -50,19 +51,21 @@ type GivenRisk struct {
 	Score int
 }
 
-// ReadPolicyTests reads a file of tests and checks its names, modes and scores against a configuration, if it is not nil. The error is
-// of type [Errors].
+// ReadPolicyTests reads a file of tests and checks its names, modes and scores against a
+// configuration, if it is not nil. The error is of type [Errors].
 func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
 	f, err := read(name, content, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
 	if err != nil {
 		return nil, err
 	}
+
 	var from struct {
 		Tests []PolicyTest
 		Tools Table[[]string]
 	}
 	decode(f.root, &from)
 	f.checkUnique(path{"tests"}, "test", "name")
+
 	for i := range from.Tests {
 		t, at := &from.Tests[i], path{"tests"}.item(i)
 		t.Line, t.Args = f.get(at).at.line, canonicalJSON(t.Args)
@@ -72,25 +75,31 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 			}
 			t.Actor, t.Identity = t.As.identity()
 		}
+
 		for _, h := range t.Answers {
 			answer, err := condition.ParseAnswer(h.Name, string(h.Value))
 			if err != nil {
-				f.fault(at.child("input", "history", h.Name), "write a number, 0 or more for a count", "%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
+				f.fault(at.child("input", "history", h.Name), "write a number, 0 or more for a count",
+					"%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
 			}
 			t.History = append(t.History, answer)
 		}
+
 		if server := from.Tools.index(t.Server); server >= 0 {
 			t.Declared = slices.Contains(from.Tools[server].Value, t.Tool)
 		}
+
 		if of != nil {
 			h := testCheck{f, at, of}
 			h.names(t)
 			h.risk(t)
 		}
 	}
+
 	if err := f.err(); err != nil {
 		return nil, err
 	}
+
 	return from.Tests, nil
 }
 
@@ -120,7 +129,8 @@ func (h *testCheck) names(t *PolicyTest) {
 	if t.Identity != nil {
 		for _, c := range t.Identity.Claims {
 			if h.of.Identity == nil || !slices.Contains(h.of.Identity.Claims, c.Name) {
-				h.fault("input.as.claims", "correct it, or add it to claims of an issuer", "no claim %q is configured", c.Name)
+				h.fault("input.as.claims", "correct it, or add it to claims of an issuer",
+					"no claim %q is configured", c.Name)
 			}
 		}
 	}
@@ -130,8 +140,8 @@ func (h *testCheck) names(t *PolicyTest) {
 	}
 }
 
-// risk refuses a given mode that the configuration does not have, and a score below the mode's baseline, because no call can have it. A
-// missing score becomes the baseline.
+// risk refuses a given mode that the configuration does not have, and a score below the mode's
+// baseline, because no call can have it. A missing score becomes the baseline.
 func (h *testCheck) risk(t *PolicyTest) {
 	if t.Risk == nil {
 		return
@@ -150,11 +160,13 @@ func (h *testCheck) risk(t *PolicyTest) {
 	case !h.file.writes(h.at.child("risk", "score")):
 		t.Risk.Score = modes[i].Baseline
 	case t.Risk.Score < modes[i].Baseline:
-		h.fault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d", t.Risk.Mode, t.Risk.Score, modes[i].Baseline)
+		h.fault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d",
+			t.Risk.Mode, t.Risk.Score, modes[i].Baseline)
 	}
 }
 
-// actorSettings holds an actor of an identity provider, in the form that people write for a question or a test.
+// actorSettings holds an actor of an identity provider, in the form that people write for a
+// question or a test.
 type actorSettings struct {
 	ID, Kind, Client, OnBehalfOf string
 
@@ -164,7 +176,12 @@ type actorSettings struct {
 
 // identity returns the actor and the claims of its identity provider.
 func (a *actorSettings) identity() (string, *policy.Identity) {
-	id := &policy.Identity{Client: a.Client, Kind: a.Kind, OnBehalfOf: a.OnBehalfOf, Groups: a.Groups}
+	id := &policy.Identity{
+		Client:     a.Client,
+		Kind:       a.Kind,
+		OnBehalfOf: a.OnBehalfOf,
+		Groups:     a.Groups,
+	}
 	if a.Groups != nil {
 		slices.Sort(*a.Groups)
 	}
@@ -175,7 +192,8 @@ func (a *actorSettings) identity() (string, *policy.Identity) {
 	return a.ID, id
 }
 
-// ReadActor reads a JSON file with an actor of an identity provider. Missing groups and claims are unknown. The error is of type [Errors].
+// ReadActor reads a JSON file with an actor of an identity provider. Missing groups and claims are
+// unknown. The error is of type [Errors].
 func ReadActor(name string, text []byte) (actor string, id *policy.Identity, err error) {
 	f, err := read(name, text, actorSchema(), MaxPolicyFileBytes, "")
 	if err != nil {

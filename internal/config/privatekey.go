@@ -15,8 +15,9 @@ import (
 // minRSABits is the shortest RSA key that RFC 7518 allows for signatures (section 3.3).
 const minRSABits = 2048
 
-// parsePrivateKey reads the one private key of a PEM text: PKCS #8, or the older forms of OpenSSL. It ignores certificates and parameters
-// beside the key. No message repeats the text or an error of the parser.
+// parsePrivateKey reads the one private key of a PEM text: PKCS #8, or the older forms of OpenSSL.
+// It ignores certificates and parameters beside the key. No message repeats the text or an error of
+// the parser.
 func parsePrivateKey(text string) (crypto.Signer, fault) {
 	var found *pem.Block
 	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {

@@ -30,14 +30,15 @@ func (r *RateLimit) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 // Rate holds limits.rate, which limits how often agents may call.
 type Rate struct {
-	Identity RateLimit        // limit of each caller
-	Groups   Table[RateLimit] // limit of each caller in a group, instead of Identity; with several groups, the first counts
-	Servers  Table[RateLimit] // limits of servers' calls, for all callers together
-	Tools    Table[Table[RateLimit]]
+	Identity RateLimit // limit of each caller
+	// Limit of each caller in a group, instead of Identity; with several groups, the first counts.
+	Groups  Table[RateLimit]
+	Servers Table[RateLimit] // limits of servers' calls, for all callers together
+	Tools   Table[Table[RateLimit]]
 }
 
-// checkLimitedTools refuses the limit of a tool that no allowlist file names: with a misspelled name, the limit would have no effect. Call
-// it after the allowlist files are read.
+// checkLimitedTools refuses the limit of a tool that no allowlist file names: with a misspelled
+// name, the limit would have no effect. Call it after the allowlist files are read.
 func (l *loader) checkLimitedTools(allowlist string) {
 	rate := l.Limits.Rate
 	if rate == nil || allowlist != "" || l.out.Closed != nil {
@@ -58,7 +59,8 @@ func (l *loader) checkLimitedTool(server, tool string) {
 		}
 	}
 	if !slices.Contains(names, tool) {
-		l.faultKey(path{"limits", "rate", "tools", server, tool}, nearestOr(tool, names, "allow the tool, or remove the limit"),
+		l.faultKey(path{"limits", "rate", "tools", server, tool},
+			nearestOr(tool, names, "allow the tool, or remove the limit"),
 			"no allowlist file allows the tool %s of %s", quote(tool), quote(server))
 	}
 }

@@ -25,6 +25,7 @@ func hasReference(s string) bool {
 func splitReferences(s string) ([]piece, fault) {
 	var pieces []piece
 	var literal strings.Builder
+
 	for {
 		i := strings.Index(s, "${")
 		if i < 0 {
@@ -36,11 +37,13 @@ func splitReferences(s string) ([]piece, fault) {
 			s = s[i+2:]
 			continue
 		}
+
 		literal.WriteString(s[:i])
 		inner, rest, closed := strings.Cut(s[i+2:], "}")
 		if !closed {
 			return nil, fault{"has a ${ that is never closed", "write $${ for the two characters themselves"}
 		}
+
 		from, name, _ := strings.Cut(inner, ":")
 		switch {
 		case from == fromEnv && envName.MatchString(name), from == fromFile && name != "":
@@ -52,16 +55,20 @@ func splitReferences(s string) ([]piece, fault) {
 			return nil, fault{"has a ${…} that is no reference",
 				"write ${env:NAME} or ${file:PATH}, or $${ for the two characters themselves"}
 		}
+
 		if literal.Len() > 0 {
 			pieces = append(pieces, piece{text: literal.String()})
 			literal.Reset()
 		}
+
 		pieces = append(pieces, piece{name, from})
 		s = rest
 	}
+
 	if literal.Len() > 0 {
 		pieces = append(pieces, piece{text: literal.String()})
 	}
+
 	return pieces, fault{}
 }
 

@@ -15,8 +15,9 @@ import (
 // Bounds of a reference's value.
 const (
 	MaxSecretBytes = 64 << 10 // the longest value
-	// MinMaskedBytes is the length of the shortest value that [Loaded.Resolve] lists as a secret to mask. Masking "C" or "1" would destroy
-	// answers and hide nothing, so a reference to a shorter value is refused.
+	// MinMaskedBytes is the length of the shortest value that [Loaded.Resolve] lists as a secret to
+	// mask. Masking "C" or "1" would destroy answers and hide nothing, so a reference to a shorter
+	// value is refused.
 	MinMaskedBytes = secret.MinBytes
 )
 
@@ -25,14 +26,15 @@ type Resolved struct {
 	Servers []Upstream // in the order of Content.Servers
 	LLMKey  string     // the key of Content.Planner.LLM; empty if it has none
 	OTLP    *OTLP      // nil: no spans are exported
-	// Secrets lists the values that must never be shown, longest first: every value of a header or variable, the model's key, and every value
-	// of a reference, from [MinMaskedBytes] on.
+	// Secrets lists the values that must never be shown, longest first: every value of a header or
+	// variable, the model's key, and every value of a reference, from [MinMaskedBytes] on.
 	Secrets []string
 }
 
-// Resolve resolves the references in headers (including telemetry's), env, secrets of clients and the model's key. Faults are an unset
-// variable, an unreadable file, and a value that is empty or that a header or the environment cannot carry. The error is of type [Errors]
-// and contains no value.
+// Resolve resolves the references in headers (including telemetry's), env, secrets of clients and
+// the model's key. Faults are an unset variable, an unreadable file, and a value that is empty or
+// that a header or the environment cannot carry. The error is of type [Errors] and contains no
+// value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.modelKey(l)}
@@ -51,12 +53,13 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	out.Secrets = slices.SortedFunc(maps.Keys(r.secrets), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	out.Secrets = slices.SortedFunc(maps.Keys(r.secrets),
+		func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	return out, nil
 }
 
-// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve
-// them. The errors are the same as Resolve's.
+// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them,
+// so [Loaded.Resolve] does not resolve them. The errors are the same as Resolve's.
 func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open) ([]Hook, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Hooks)
@@ -66,7 +69,8 @@ func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open)
 	return out, r.err()
 }
 
-// ResolveIdentity returns the identity providers with the references in their secrets resolved. The errors are the same as Resolve's.
+// ResolveIdentity returns the identity providers with the references in their secrets resolved. The
+// errors are the same as Resolve's.
 func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Open) ([]Issuer, error) {
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Identity.Issuers)
@@ -126,20 +130,25 @@ func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 		out.ClientSecret, _ = r.secret(p.child("client_secret"), "")
 		return &out
 	}
+
 	at := p.child("private_key")
 	text, ok := r.secret(at, "")
 	if !ok {
 		return &out
 	}
+
 	signer, f := parsePrivateKey(text)
 	if f != (fault{}) {
 		r.fault(at, f.remedy, "%s %s", at, f.problem)
 		return &out
 	}
+
 	algorithms := algorithmsOf(signer)
 	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
-		r.fault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg, oneOf(algorithms))
+		r.fault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg,
+			oneOf(algorithms))
 	}
+
 	out.Signer, out.Alg = signer, cmp.Or(out.Alg, algorithms[0])
 	return &out
 }
@@ -154,7 +163,8 @@ func (r *resolver) secret(p path, remedy string) (string, bool) {
 	return value, len(r.faults) == before
 }
 
-// value resolves the references of a text. It adds the result and the value of each reference to the secrets.
+// value resolves the references of a text. It adds the result and the value of each reference to
+// the secrets.
 func (r *resolver) value(p path) string {
 	pieces, _ := splitReferences(r.textAt(p))
 	var b strings.Builder
@@ -195,10 +205,12 @@ func (r *resolver) lookup(from piece, p path) string {
 		}
 		value = string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
 	}
+
 	if f := unfit(value); f != (fault{}) {
 		r.fault(p, f.remedy, "%s needs %s, which %s", p, what, f.problem)
 		return ""
 	}
+
 	return value
 }
 

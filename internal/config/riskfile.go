@@ -24,8 +24,9 @@ type riskFile struct {
 	SetModeByScore Table[string]
 }
 
-// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of
-// type [Errors], and includes the faults of [risk.Compile]. Expressions may read the given claims.
+// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The
+// content has defaults for missing keys. The error is of type [Errors], and includes the faults of
+// [risk.Compile]. Expressions may read the given claims.
 func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Places, error) {
 	f, err := read(name, text, riskSchema(), MaxPolicyFileBytes, "write version: 1 and rules: []")
 	if err != nil {
@@ -49,22 +50,27 @@ func (from *riskFile) content() (c risk.Content) {
 	for _, m := range from.Modes {
 		c.Modes = append(c.Modes, risk.Mode{Name: m.Name, Baseline: m.Value})
 	}
+
 	c.Initial = cmp.Or(from.Initial, c.Modes[0].Name)
 	for _, v := range from.Vars {
 		c.Vars = append(c.Vars, risk.Var{Name: v.Name, Expr: v.Value})
 	}
+
 	for _, r := range from.Rules {
 		rule := r.Rule
 		rule.Match, rule.Escalate = r.When.Match, r.Escalate != ""
 		for _, arg := range r.When.Args {
 			for _, op := range arg.Value {
-				rule.Args = append(rule.Args, risk.Predicate{Path: arg.Name, Op: op.Name, Value: canonicalJSON(op.Value)})
+				rule.Args = append(rule.Args, risk.Predicate{Path: arg.Name, Op: op.Name,
+					Value: canonicalJSON(op.Value)})
 			}
 		}
 		c.Rules = append(c.Rules, rule)
 	}
+
 	for _, t := range from.SetModeByScore {
 		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: t.Name, When: t.Value})
 	}
+
 	return c
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// The schemas are JSON Schema, draft 7. In addition, they have x-minimum and x-maximum, the bounds of durations. format names a check of
-// [formats], title is the noun for a text or for the entries of a list or table, and writeOnly marks secrets.
+// The schemas are JSON Schema, draft 7. In addition, they have x-minimum and x-maximum, the bounds
+// of durations. format names a check of [formats], title is the noun for a text or for the entries
+// of a list or table, and writeOnly marks secrets.
 //
 //go:embed *.schema.json
 var schemaFiles embed.FS
@@ -24,8 +25,8 @@ func SchemaNames() []string {
 	return []string{"pgfsm", "policy", "risk", "grant", "tests", "allowlist"}
 }
 
-// Schema returns the JSON Schema of a kind of file, for editors: this package refuses whatever the schema refuses. It returns nil for an
-// unknown kind.
+// Schema returns the JSON Schema of a kind of file, for editors: this package refuses whatever the
+// schema refuses. It returns nil for an unknown kind.
 func Schema(name string) []byte {
 	text, err := schemaFiles.ReadFile(name + ".schema.json")
 	if err != nil {
@@ -53,7 +54,8 @@ var (
 	actorSchema     = loadSchema("tests", "actor")
 )
 
-// loadSchema reads a schema, or one of its definitions. The schemas are embedded: any error is a mistake in them, which every test shows.
+// loadSchema reads a schema, or one of its definitions. The schemas are embedded: any error is a
+// mistake in them, which every test shows.
 func loadSchema(name, definition string) func() *fileSchema {
 	return sync.OnceValue(func() *fileSchema {
 		f := &file{name: name}
@@ -83,7 +85,8 @@ func (s *fileSchema) part(n *node) *fileSchema {
 	return &fileSchema{node: n, root: s.root}
 }
 
-// memberSchema returns the schema of a member; nil if the member is not allowed. open is true if any value is allowed.
+// memberSchema returns the schema of a member; nil if the member is not allowed. open is true if
+// any value is allowed.
 func (s *fileSchema) memberSchema(parent kind, key string) (sub *fileSchema, open bool) {
 	n := s.get("items")
 	if parent == isMap {
@@ -124,7 +127,8 @@ func (s *fileSchema) types() []string {
 	return s.texts("type")
 }
 
-// judge checks a value against a schema, notes the faults, fills in the defaults, and converts durations to milliseconds.
+// judge checks a value against a schema, notes the faults, fills in the defaults, and converts
+// durations to milliseconds.
 func (f *file) judge(n *node, s *fileSchema, at path) {
 	if n == nil {
 		return
@@ -149,7 +153,8 @@ type judge struct {
 	reported map[string]bool // key: the path
 }
 
-// delimiter separates the parts of an error's path. For a key that contains it, only the part before it is found.
+// delimiter separates the parts of an error's path. For a key that contains it, only the part
+// before it is found.
 const delimiter = "\x00"
 
 // report notes an error of the validator.
@@ -167,8 +172,10 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		s, _ = s.memberSchema(m.value.kind, name)
 		m, p = *next, p.child(name)
 	}
+
 	key, _ := e.Details()["property"].(string)
 	n = m.value
+
 	switch e.Type() {
 	case "required":
 		j.note(n.at, p.child(key), s.example(key), "%s has no %s", subject(p), key)
@@ -188,10 +195,12 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 		j.note(n.member(from).at, p.child(from), s.example(needed), "%s does not go without %s", p.child(from), needed)
 	case "additional_property_not_allowed":
 		known := s.keys()
-		j.note(n.member(key).at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")), "unknown key %s in %s", quote(key), subject(p))
+		j.note(n.member(key).at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")),
+			"unknown key %s in %s", quote(key), subject(p))
 	case "invalid_property_name":
 		problem := s.part(s.get("propertyNames")).fault(key, true)
-		j.note(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key), problem.problem)
+		j.note(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key),
+			problem.problem)
 	default:
 		problem := s.valueFault(e, n)
 		if problem == (fault{}) {
@@ -205,7 +214,8 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	}
 }
 
-// dependent returns the key of an object that depends on another key or, if absent is true, on its absence.
+// dependent returns the key of an object that depends on another key or, if absent is true, on its
+// absence.
 func (s *fileSchema) dependent(n *node, on string, absent bool) string {
 	for _, d := range s.membersOf("dependencies") {
 		about := absent && d.value.get("properties").member(on) != nil
@@ -251,7 +261,8 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 			if keys := s.keys(); len(keys) > 0 {
 				remedy = "write one of " + strings.Join(keys, ", ")
 			}
-			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + number(least), remedy}
+			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + number(least),
+				remedy}
 		}
 		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + number(most) + " are accepted", ""}
 	case "unique":
@@ -266,7 +277,8 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 
 // words holds the nouns for the types of JSON Schema.
 var words = map[string]string{
-	"null": "nothing", "boolean": "true or false", "number": "a number", "integer": "a whole number", "string": "text", "array": "a list", "object": "an object",
+	"null": "nothing", "boolean": "true or false", "number": "a number", "integer": "a whole number",
+	"string": "text", "array": "a list", "object": "an object",
 }
 
 func (s *fileSchema) mistyped(n *node) fault {
@@ -307,13 +319,16 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 		j.file.literals = append(j.file.literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like ${env:NAME} or ${file:PATH}",
 			j.file.name, n.at.line, n.at.col, p))
 	}
+
 	switch {
 	case j.reported[p.String()]:
 	case n.kind == isText:
 		j.text(n, s, p, secret)
-	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"): // the validator accepts 1.0 as an integer
+	// The validator accepts 1.0 as an integer.
+	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"):
 		j.note(n.at, p, "", "%s must be a whole number in decimal digits", p)
 	}
+
 	for i, m := range n.members {
 		key := m.key
 		if n.kind == isList {
@@ -330,9 +345,11 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 		}
 		j.complete(m.value, sub, p.child(key), secret)
 	}
+
 	if n.kind != isMap {
 		return
 	}
+
 	for _, m := range s.membersOf("properties") {
 		if start := m.value.get("default"); start != nil && n.member(m.key) == nil {
 			value := start.copied(n.at)
@@ -348,6 +365,7 @@ func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
 	if !secret && s.get("type") != nil && hasReference(n.text) {
 		f = fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
 	}
+
 	if f != (fault{}) {
 		j.note(n.at, p, f.remedy, "%s %s", subject(p), f.problem)
 		return
@@ -355,9 +373,11 @@ func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
 	if s.str("format") != formatDuration {
 		return
 	}
+
 	ms, ok := parseDuration(n.text)
 	least, _ := parseDuration(s.str("x-minimum"))
 	most, _ := parseDuration(s.str("x-maximum"))
+
 	switch {
 	case !ok:
 		j.note(n.at, p, durationRemedy, "%s is not a duration", p)
@@ -393,8 +413,8 @@ func (s *fileSchema) fault(text string, refused bool) fault {
 	return fault{}
 }
 
-// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict YAML. hint is the remedy for an empty file;
-// without a hint, the file is JSON whatever its name.
+// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict
+// YAML. hint is the remedy for an empty file; without a hint, the file is JSON whatever its name.
 func read(name string, text []byte, s *fileSchema, most int, hint string) (*file, error) {
 	f, text := openFile(name, text, most)
 	f.secret = s == configSchema()

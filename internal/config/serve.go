@@ -36,27 +36,31 @@ const RunID = "{run_id}"
 // ExposeAll means every word of [Exposable].
 const ExposeAll = "all"
 
-// Exposable returns the words of expose, in the order of the documentation: the parts of MCP that the gateway can relay.
+// Exposable returns the words of expose, in the order of the documentation: the parts of MCP that
+// the gateway can relay.
 func Exposable() []string {
-	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation",
+	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling",
+		"elicitation",
 		"roots", "input_required"}
 }
 
-// Serve has the settings of the gateway. They judge no call, so they are not part of [policy.Content] or of traces: an operator may change them without
-// changing a decision.
+// Serve has the settings of the gateway. They judge no call, so they are not part of
+// [policy.Content] or of traces: an operator may change them without changing a decision.
 type Serve struct {
-	Listen, Admin string     // HOST:PORT, on this machine unless there is TLS
-	PublicURL     string     // scheme and host at which agents reach Listen; may be empty
-	AdminURL      string     // the same for people and Admin
-	TLS           TLS        // TLS of both addresses
-	Denials       string     // [DenialsExplain], [DenialsOpaque]
-	Record        string     // [RecordKeep], [RecordNone]
-	Hosts         []string   // further accepted values of the Host header
-	DecideURL     string     // URL where approvers decide, possibly with [RunID]; may be empty
-	Sessions      int        // maximum of concurrent sessions
-	Hold          int64      // time for which a held call's request is kept open, in milliseconds; 0: not at all
-	OnPending     string     // [PendingResult], [PendingError]
-	RemindBefore  int64      // time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder
+	Listen, Admin string   // HOST:PORT, on this machine unless there is TLS
+	PublicURL     string   // scheme and host at which agents reach Listen; may be empty
+	AdminURL      string   // the same for people and Admin
+	TLS           TLS      // TLS of both addresses
+	Denials       string   // [DenialsExplain], [DenialsOpaque]
+	Record        string   // [RecordKeep], [RecordNone]
+	Hosts         []string // further accepted values of the Host header
+	DecideURL     string   // URL where approvers decide, possibly with [RunID]; may be empty
+	Sessions      int      // maximum of concurrent sessions
+	// Time for which a held call's request is kept open, in milliseconds; 0: not at all.
+	Hold      int64
+	OnPending string // [PendingResult], [PendingError]
+	// Time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder.
+	RemindBefore  int64
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure `json:"-"` // one for each server, in the order of Content.Servers
 	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits
@@ -69,7 +73,8 @@ type Serve struct {
 type Exposure struct {
 	Server string
 	Words  []string // words of [Exposable]; empty: nothing is relayed; all words if the file has "all"
-	// Sessions selects the callers that share a session with the server. Only with [SessionsSession] may the server send requests to clients.
+	// Sessions selects the callers that share a session with the server. Only with
+	// [SessionsSession] may the server send requests to clients.
 	Sessions string
 }
 
@@ -101,8 +106,8 @@ func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.Decide
 // needsSession lists the words of [Exposable] that need [SessionsSession].
 var needsSession = []string{"sampling", "elicitation", "roots"}
 
-// checkServe requires different addresses for agents and approvers, and TLS and a known name for addresses that other machines can reach:
-// the addresses receive tokens.
+// checkServe requires different addresses for agents and approvers, and TLS and a known name for
+// addresses that other machines can reach: the addresses receive tokens.
 func (c *configFile) checkServe(p path) {
 	s := &c.settings.Serve
 	for _, of := range []struct{ key, address, urlKey, url string }{
@@ -120,16 +125,21 @@ func (c *configFile) checkServe(p path) {
 				"%s can be reached from other machines, and %s is missing", where, p.child(of.urlKey))
 		}
 	}
+
 	listen, listenLocal, _ := splitAddress(s.Listen)
 	admin, adminLocal, _ := splitAddress(s.Admin)
-	if listen.Port() != admin.Port() || listen.Port() == 0 || listen.Addr() != admin.Addr() && !listenLocal && !adminLocal {
+	if listen.Port() != admin.Port() || listen.Port() == 0 ||
+		listen.Addr() != admin.Addr() && !listenLocal && !adminLocal {
 		return
 	}
+
 	at := p.child("admin")
 	if !c.writes(at) {
 		at = p.child("listen")
 	}
-	c.faultAt(c.find(at).value.at, p.String(), "choose another port for one of them", "%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
+
+	c.faultAt(c.find(at).value.at, p.String(), "choose another port for one of them",
+		"%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
 }
 
 // serve copies the settings of the gateway.

@@ -37,15 +37,19 @@ func (l *loader) server(name string, s *serverSettings) {
 		Timeout:        up.Timeout,
 		TimeoutTotal:   up.TimeoutTotal,
 	}
+
 	if up.Sessions != SessionsIdentity {
 		to.Sessions = up.Sessions
 	}
+
 	for _, h := range up.Headers {
 		to.Headers = append(to.Headers, h.Name)
 	}
+
 	for _, e := range up.Env {
 		to.Env = append(to.Env, e.Name)
 	}
+
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
 		credentials := at.child("auth", "client_credentials")
@@ -55,6 +59,7 @@ func (l *loader) server(name string, s *serverSettings) {
 		l.warnQuery(credentials.child("token_url"), c.TokenURL)
 		to.ClientCredentials = &c.ClientCredentials
 	}
+
 	l.warnQuery(at.child("url"), up.URL)
 	if strings.ContainsRune(up.Command, '/') {
 		up.Command = l.resolve(up.Command)
@@ -62,6 +67,7 @@ func (l *loader) server(name string, s *serverSettings) {
 			up.Command = "./" + up.Command // without "./", exec would search PATH
 		}
 	}
+
 	l.out.Servers = append(l.out.Servers, up)
 	l.out.Content.Servers = append(l.out.Content.Servers, to)
 }

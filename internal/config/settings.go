@@ -101,7 +101,8 @@ func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, (*files)(a))
 }
 
-// settings holds the content of pgfsm.yaml, with every default. pgfsm.schema.json describes the keys. Times are in milliseconds.
+// settings holds the content of pgfsm.yaml, with every default. pgfsm.schema.json describes the
+// keys. Times are in milliseconds.
 type settings struct {
 	Env           string
 	Servers       Table[*serverSettings]

@@ -10,8 +10,9 @@ import (
 // FileName is the configuration file in [Demo]. The paths in the file are relative to it.
 const FileName = "pgfsm.yaml"
 
-// Demo holds the demo configuration, which pgfsm uses if there is no other: pgfsm.yaml, its allowlist, and a schema for each tool's results.
-// The demo server declares the same schemas (INV-4), so the two cannot differ.
+// Demo holds the demo configuration, which pgfsm uses if there is no other: pgfsm.yaml, its
+// allowlist, and a schema for each tool's results. The demo server declares the same schemas
+// (INV-4), so the two cannot differ.
 //
 //go:embed pgfsm.yaml allowlist.json schemas/*.json
 var Demo embed.FS
@@ -30,7 +31,8 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 //	regulated-data        masked queries; personal data does not leave
 func Bundles() []string { return slices.Clone(bundleNames) }
 
-// The commented configuration that pgfsm init writes, with every key in it, and its allowlist: the demo servers' tools that only read.
+// The commented configuration that pgfsm init writes, with every key in it, and its allowlist: the
+// demo servers' tools that only read.
 var (
 	//go:embed starter.yaml
 	starter []byte
@@ -44,10 +46,12 @@ type StarterFile struct {
 	Text []byte
 }
 
-// StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist second. They are valid
-// without changes and connect to the demo servers. Unless the name is empty, a starter bundle is added, which the configuration then names.
+// StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist
+// second. They are valid without changes and connect to the demo servers. Unless the name is empty,
+// a starter bundle is added, which the configuration then names.
 func StarterFiles(bundle string) ([]StarterFile, error) {
-	files := []StarterFile{{FileName, slices.Clone(starter)}, {"allowlist.json", starterAllowlist}, {"pgfsm.schema.json", Schema("pgfsm")}}
+	files := []StarterFile{{FileName, slices.Clone(starter)}, {"allowlist.json", starterAllowlist},
+		{"pgfsm.schema.json", Schema("pgfsm")}}
 	if bundle == "" {
 		return files, nil
 	}

@@ -19,7 +19,8 @@ const (
 	MaxFileBytes = 1 << 20
 	MaxDepth     = 64 // levels of nesting
 
-	MaxPolicyFileBytes = 4 << 20 // bound of a file of risk rules or policies: room for the largest accepted number
+	// Bound of a file of risk rules or policies: room for the largest accepted number.
+	MaxPolicyFileBytes = 4 << 20
 	MaxTestsFileBytes  = 8 << 20 // bound of a file of policy tests, likewise
 )
 
@@ -29,7 +30,8 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9
 // maxNumberBytes bounds the literal of a number.
 const maxNumberBytes = 64
 
-// openFile refuses a text that is too long or has forbidden characters. It returns the text with line ends as LF; nil if there is a fault.
+// openFile refuses a text that is too long or has forbidden characters. It returns the text with
+// line ends as LF; nil if there is a fault.
 func openFile(name string, text []byte, most int) (*file, []byte) {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	f := &file{name: name, lines: strings.Split(string(text), "\n")}
@@ -57,18 +59,22 @@ func openFile(name string, text []byte, most int) (*file, []byte) {
 		}
 		at.col++
 	}
+
 	return f, text
 }
 
-// readYAML reads one YAML document. It returns nil if there is a fault. hint is the remedy for an empty file.
+// readYAML reads one YAML document. It returns nil if there is a fault. hint is the remedy for an
+// empty file.
 func (f *file) readYAML(text []byte, hint string) *node {
 	for i, line := range f.lines {
-		if before, _, found := strings.Cut(line, "\t"); found { // YAML gives tabs a meaning in some places only
+		// YAML gives tabs a meaning in some places only.
+		if before, _, found := strings.Cut(line, "\t"); found {
 			f.faultAt(place{i + 1, utf8.RuneCountInString(before) + 1}, "", `write spaces, or \t in double quotes`, "tabs are not accepted")
 			return nil
 		}
 		if strings.HasPrefix(line, "%") {
-			f.faultAt(place{i + 1, 1}, "", "remove it; quote a text that begins with %", "directives (%%) are not accepted")
+			f.faultAt(place{i + 1, 1}, "", "remove it; quote a text that begins with %",
+				"directives (%%) are not accepted")
 			return nil
 		}
 	}
@@ -82,18 +88,22 @@ func (f *file) readYAML(text []byte, hint string) *node {
 		f.faultAt(place{1, 1}, "", hint, "the file is empty")
 		return nil
 	case len(docs) > 1:
-		f.faultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file", "a second YAML document begins here")
+		f.faultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file",
+			"a second YAML document begins here")
 		return nil
 	}
+
 	r := yamlReader{f}
 	root := r.value(docs[0], place{1, 1}, 1)
 	if len(f.faults) > 0 {
 		return nil
 	}
+
 	return root
 }
 
-// parseYAML returns the documents of a text. It turns a panic of the library into an error: a reload must not end the gateway.
+// parseYAML returns the documents of a text. It turns a panic of the library into an error: a
+// reload must not end the gateway.
 func parseYAML(text []byte) (docs []*yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -128,7 +138,8 @@ func (f *file) yamlFault(err error) {
 			at.line++
 		}
 	}
-	for at.line = min(at.line, len(f.lines)); at.line > 1 && f.lines[at.line-1] == ""; { // the fault may be at the end of the file
+	// The fault may be at the end of the file.
+	for at.line = min(at.line, len(f.lines)); at.line > 1 && f.lines[at.line-1] == ""; {
 		at.line--
 	}
 	line = f.lines[at.line-1]
@@ -141,16 +152,19 @@ func (f *file) yamlFault(err error) {
 
 type yamlReader struct{ file *file }
 
-// value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads that part as null.
+// value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads
+// that part as null.
 func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	out := &node{kind: isNull, at: place{n.Line, n.Column}}
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
 		out.at = key
 	}
+
 	if depth > MaxDepth {
 		r.file.faultAt(out.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return out
 	}
+
 	switch {
 	case n.Kind == yaml.AliasNode:
 		return r.refuse(out, "write the value itself; quote a text that begins with *", "aliases (*) are not accepted")
@@ -173,6 +187,7 @@ func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	default:
 		r.scalar(n, out)
 	}
+
 	return out
 }
 
@@ -199,8 +214,8 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 	}
 }
 
-// scalar reads a value by its spelling. A plain JSON number, true, false or null has that type. scalar refuses every other spelling that
-// YAML reads as one of these. The rest is text.
+// scalar reads a value by its spelling. A plain JSON number, true, false or null has that type.
+// scalar refuses every other spelling that YAML reads as one of these. The rest is text.
 func (r *yamlReader) scalar(n *yaml.Node, out *node) {
 	out.kind, out.text = isText, n.Value
 	if n.Style != 0 {

@@ -1,5 +1,6 @@
-// Package current keeps a value that is replaced while it is in use. Each user keeps the value that was current when it began, and the
-// caller that replaces a value learns when its last user is done.
+// Package current keeps a value that is replaced while it is in use. Each user keeps the value that
+// was current when it began, and the caller that replaces a value learns when its last user is
+// done.
 package current
 
 import "sync"

@@ -1,5 +1,5 @@
-// Package deadline limits the time of work that may pause: of a run while its call is under way, and of a call while its server
-// reports progress or waits for people.
+// Package deadline limits the time of work that may pause: of a run while its call is under way,
+// and of a call while its server reports progress or waits for people.
 package deadline
 
 import (
@@ -29,8 +29,8 @@ type Clock struct {
 	over   bool
 }
 
-// New starts a clock. The context that it returns ends with the parent, or with [context.DeadlineExceeded]. The caller must stop the
-// clock.
+// New starts a clock. The context that it returns ends with the parent, or with
+// [context.DeadlineExceeded]. The caller must stop the clock.
 func New(parent context.Context, l Limits) (context.Context, *Clock) {
 	over, end := context.WithCancelCause(parent)
 	c := &Clock{end: end, full: l.Idle, idle: l.Idle, total: l.Total, since: time.Now()}
@@ -65,6 +65,7 @@ func (c *Clock) turn(change func()) {
 	if c.over {
 		return
 	}
+
 	now := time.Now()
 	gone := now.Sub(c.since)
 	c.since = now
@@ -72,19 +73,23 @@ func (c *Clock) turn(change func()) {
 	if c.pauses == 0 {
 		c.idle -= gone
 	}
+
 	if min(c.idle, c.total) <= 0 {
 		c.over = true
 		c.timer.Stop()
 		c.end(context.DeadlineExceeded)
 		return
 	}
+
 	if change != nil {
 		change()
 	}
+
 	left := c.total
 	if c.pauses == 0 {
 		left = min(c.idle, c.total)
 	}
+
 	c.timer.Reset(left)
 }
 
@@ -109,7 +114,8 @@ func Pause(ctx context.Context) (resume func()) {
 	return c.Resume
 }
 
-// limited is the context of a [Clock]. Unlike that of [context.WithCancelCause], its Err reports the timeout, also in derived contexts.
+// limited is the context of a [Clock]. Unlike that of [context.WithCancelCause], its Err reports
+// the timeout, also in derived contexts.
 type limited struct {
 	context.Context // the parent
 	over            context.Context

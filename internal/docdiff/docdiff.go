@@ -1,4 +1,5 @@
-// Package docdiff shows the changes between two documents or texts, for people who decide about them.
+// Package docdiff shows the changes between two documents or texts, for people who decide about
+// them.
 package docdiff
 
 import (
@@ -20,7 +21,8 @@ const (
 	Changed = "changed"
 )
 
-// A Change is one difference between two documents. At points into the new one, and for what was removed into the old.
+// A Change is one difference between two documents. At points into the new one, and for what was
+// removed into the old.
 type Change struct {
 	At   jsontext.Pointer `json:"at"`
 	Kind string           `json:"kind"`
@@ -28,8 +30,8 @@ type Change struct {
 	New  jsontext.Value   `json:"new,omitzero"`
 }
 
-// JSON returns the changes between two documents in canonical form; at is their place in a larger one. The result is empty exactly if
-// their bytes are equal, so every change of a digest is shown.
+// JSON returns the changes between two documents in canonical form; at is their place in a larger
+// one. The result is empty exactly if their bytes are equal, so every change of a digest is shown.
 func JSON(at jsontext.Pointer, before, now jsontext.Value) []Change {
 	switch {
 	case bytes.Equal(before, now):
@@ -88,7 +90,8 @@ func items(list jsontext.Value) (values []jsontext.Value) {
 	return values
 }
 
-// commonEnds counts the common items of two lists at their beginnings, and of the rest at their ends.
+// commonEnds counts the common items of two lists at their beginnings, and of the rest at their
+// ends.
 func commonEnds(a, b []jsontext.Value) (front, back int) {
 	for front < min(len(a), len(b)) && bytes.Equal(a[front], b[front]) {
 		front++

@@ -12,7 +12,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Alert is the sign of a row that is about the others: how much is left out, or which letters are of another script.
+// Alert is the sign of a row that is about the others: how much is left out, or which letters are
+// of another script.
 const Alert = "!"
 
 // Rows returns a change as rows that a terminal can print, shortened by [Fit].
@@ -59,42 +60,54 @@ func unquoted(v jsontext.Value) string {
 
 var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
 
-// quoted writes a text between quotation marks, so that its ends are visible, and so that an escape in the text differs from one of ours.
+// quoted writes a text between quotation marks, so that its ends are visible, and so that an escape
+// in the text differs from one of ours.
 func quoted(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
 
-// Fit shortens rows to a number of lines of a screen, each of width characters, by leaving out the middle.
+// Fit shortens rows to a number of lines of a screen, each of width characters, by leaving out the
+// middle.
 func Fit(rows []Row, lines, width int) []Row {
 	height := func(r Row) int { return max(1, (utf8.RuneCountInString(r.Text)+width-1)/width) }
 	all := 0
+
 	for _, r := range rows {
 		all += height(r)
 	}
+
 	if all <= lines {
 		return rows
 	}
+
 	half := (lines - 1) / 2 // one line counts what is left out
 	first, above := 0, half
+
 	for ; height(rows[first]) <= above; first++ {
 		above -= height(rows[first])
 	}
+
 	last, below := len(rows)-1, half
 	for ; height(rows[last]) <= below; last-- {
 		below -= height(rows[last])
 	}
+
 	// Both rows at the edges are longer than the space that is left for them.
 	begin, end := []rune(rows[first].Text)[:above*width], []rune(rows[last].Text)
 	end = end[len(end)-below*width:]
 	omitted := -len(begin) - len(end)
+
 	for _, r := range rows[first : last+1] {
 		omitted += utf8.RuneCountInString(r.Text)
 	}
+
 	fitted := slices.Clone(rows[:first])
 	if len(begin) > 0 {
 		fitted = append(fitted, Row{rows[first].Sign, string(begin)})
 	}
+
 	fitted = append(fitted, Row{Alert, fmt.Sprintf("%d characters are not shown here; --json shows all", omitted)})
 	if len(end) > 0 {
 		fitted = append(fitted, Row{rows[last].Sign, string(end)})
 	}
+
 	return append(fitted, rows[last+1:]...)
 }

@@ -12,8 +12,9 @@ import (
 // maxLetters bounds the number of letters that are named.
 const maxLetters = 8
 
-// OtherScripts names the letters by which one of two texts has a script that the other lacks, or mixes scripts in a word that the other lacks: they
-// may look like the letters of the other text. It is "" if there are none.
+// OtherScripts names the letters by which one of two texts has a script that the other lacks, or
+// mixes scripts in a word that the other lacks: they may look like the letters of the other text.
+// It is "" if there are none.
 func OtherScripts(before, now string) string {
 	var odd []string
 	for _, of := range []struct{ text, other string }{{before, now}, {now, before}} {
@@ -34,9 +35,11 @@ func OtherScripts(before, now string) string {
 			}
 		}
 	}
+
 	if more := len(odd) - maxLetters; more > 0 {
 		odd = append(odd[:maxLetters:maxLetters], fmt.Sprintf("and %d more", more))
 	}
+
 	return strings.Join(odd, ", ")
 }
 

@@ -26,8 +26,8 @@ const shortText = 120
 
 var wordPattern = regexp.MustCompile(`\S+\s*|\s+`)
 
-// Text returns two texts as one: line by line if there are lines, otherwise word by word. It has every change, some unchanged text around it, and the
-// amount of omitted text.
+// Text returns two texts as one: line by line if there are lines, otherwise word by word. It has
+// every change, some unchanged text around it, and the amount of omitted text.
 func Text(before, now string) []Row {
 	if strings.Contains(before+now, "\n") {
 		return compare(slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(now)))
@@ -46,7 +46,8 @@ func Text(before, now string) []Row {
 	return rows
 }
 
-// compare returns the pieces that only one of two texts has, with some common ones around them, and counts the bytes of the other pieces.
+// compare returns the pieces that only one of two texts has, with some common ones around them, and
+// counts the bytes of the other pieces.
 func compare(before, now []string) (rows []Row) {
 	seen := 0 // the pieces of before that are in rows
 	skip := func(to int) {
@@ -55,6 +56,7 @@ func compare(before, now []string) (rows []Row) {
 		}
 		seen = to
 	}
+
 	_, hunks, _ := strings.Cut(string(diff.Diff("before", quotedLines(before), "now", quotedLines(now))), "\n+++ now\n")
 	for line := range strings.Lines(hunks) {
 		var start, count int
@@ -74,6 +76,7 @@ func compare(before, now []string) (rows []Row) {
 			seen++
 		}
 	}
+
 	skip(len(before))
 	return rows
 }

@@ -11,12 +11,14 @@ func Overlaps(a, b *Glob) bool {
 	if text, ok := b.Literal(); ok {
 		return a.Match(text)
 	}
+
 	return compare(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
 		switch {
 		case len(a) == 0 && len(b) == 0:
 			return true
 		case len(a) > 0 && a[0] == star:
-			return behind(1, 0) || len(b) > 0 && behind(0, 1) // the star matches nothing, or what b's next token matches
+			// The star matches nothing, or what b's next token matches.
+			return behind(1, 0) || len(b) > 0 && behind(0, 1)
 		case len(b) > 0 && b[0] == star:
 			return behind(0, 1) || len(a) > 0 && behind(1, 0)
 		case len(a) == 0 || len(b) == 0:
@@ -26,8 +28,9 @@ func Overlaps(a, b *Glob) bool {
 	})
 }
 
-// Includes reports whether a matches every text that b matches. It is right if it says so; it compares the patterns token by token, and says no of `?*`
-// and `*a`, because `?` is no part of `*`.
+// Includes reports whether a matches every text that b matches. It is right if it says so; it
+// compares the patterns token by token, and says no of `?*` and `*a`, because `?` is no part of
+// `*`.
 func Includes(a, b *Glob) bool {
 	if b == nil || b.pattern == "" {
 		return true
@@ -49,8 +52,9 @@ func Includes(a, b *Glob) bool {
 	})
 }
 
-// compare decides whether two patterns are in a relation, from their ends to their beginnings. holds decides it for one pair of rests; behind is the
-// relation of what is left without the next i tokens of a and j tokens of b.
+// compare decides whether two patterns are in a relation, from their ends to their beginnings.
+// holds decides it for one pair of rests; behind is the relation of what is left without the next i
+// tokens of a and j tokens of b.
 func compare(a, b []rune, holds func(a, b []rune, behind func(i, j int) bool) bool) bool {
 	compared := make([][]bool, len(a)+1)
 	for i := len(a); i >= 0; i-- {

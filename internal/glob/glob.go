@@ -2,15 +2,16 @@
 //
 // # Patterns
 //
-// In a pattern, `*` matches any run of characters, also none, and `?` exactly one character. All other characters
-// match themselves, in the same case; there are no escapes and no classes. A pattern matches the whole text:
-// `read` does not match `read_file`, `read*` does. A character is a Unicode code point. A pattern is UTF-8, has 1 to
-// [MaxPattern] bytes and at most [MaxStars] `*`.
+// In a pattern, `*` matches any run of characters, also none, and `?` exactly one character. All
+// other characters match themselves, in the same case; there are no escapes and no classes. A
+// pattern matches the whole text: `read` does not match `read_file`, `read*` does. A character is a
+// Unicode code point. A pattern is UTF-8, has 1 to [MaxPattern] bytes and at most [MaxStars] `*`.
 //
 // # Comparing
 //
-// [Overlaps] is exact for every Unicode text: no pattern names every character, so `*` and `?` in one pattern can match a
-// character that the other pattern does not name. [Includes] is never wrong when it says yes.
+// [Overlaps] is exact for every Unicode text: no pattern names every character, so `*` and `?` in
+// one pattern can match a character that the other pattern does not name. [Includes] is never wrong
+// when it says yes.
 package glob
 
 import (
@@ -25,8 +26,8 @@ const (
 	MaxStars   = 16  // `*`
 )
 
-// A Glob is a compiled pattern. It is immutable and safe for concurrent use. A nil Glob and the zero Glob match
-// nothing.
+// A Glob is a compiled pattern. It is immutable and safe for concurrent use. A nil Glob and the
+// zero Glob match nothing.
 type Glob struct {
 	pattern string
 	tokens  []rune // the pattern, with one and star; in a run of wildcards the star is last
@@ -51,6 +52,7 @@ func Compile(pattern string) (*Glob, error) {
 	case stars > MaxStars:
 		return nil, fmt.Errorf("the pattern has %d times *, more than %d", stars, MaxStars)
 	}
+
 	g := &Glob{pattern: pattern, tokens: make([]rune, 0, len(pattern))}
 	for _, r := range pattern {
 		last := len(g.tokens) - 1
@@ -67,6 +69,7 @@ func Compile(pattern string) (*Glob, error) {
 			g.tokens = append(g.tokens, r)
 		}
 	}
+
 	return g, nil
 }
 
@@ -91,16 +94,18 @@ func (g *Glob) MatchesAll() bool {
 	return g != nil && g.pattern != "" && strings.Trim(g.pattern, "*") == ""
 }
 
-// Match reports whether g matches the whole of text. It allocates nothing and takes at most as many steps as the
-// lengths of text and pattern multiplied. A byte of text that is not UTF-8 counts as one character. Where the pattern does not fit, Match
-// lets the last `*` match one character more.
+// Match reports whether g matches the whole of text. It allocates nothing and takes at most as many
+// steps as the lengths of text and pattern multiplied. A byte of text that is not UTF-8 counts as
+// one character. Where the pattern does not fit, Match lets the last `*` match one character more.
 func (g *Glob) Match(text string) bool {
 	if g == nil || g.pattern == "" {
 		return false
 	}
+
 	p, s := g.pattern, text
 	i, j := 0, 0
 	behindStar, taken := -1, 0 // the place behind the last `*` in p, and the end of its match in s
+
 	for j < len(s) {
 		switch {
 		case i < len(p) && p[i] == '*':
@@ -120,6 +125,7 @@ func (g *Glob) Match(text string) bool {
 			i, j = behindStar, taken
 		}
 	}
+
 	return strings.Trim(p[i:], "*") == ""
 }
 

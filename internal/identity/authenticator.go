@@ -16,11 +16,12 @@ import (
 // ledgerPrefix begins the tokens of the ledger, which another authenticator verifies.
 const ledgerPrefix = "pgfsm_"
 
-// Agents authenticates requests to the gateway. resources returns the URLs of the endpoints that a request may be for; a token must have one of
-// them, or one of the configured audiences of the gateway, in aud. A token without one of the scopes is a [*web.ScopeError].
+// Agents authenticates requests to the gateway. resources returns the URLs of the endpoints that a
+// request may be for; a token must have one of them, or one of the configured audiences of the
+// gateway, in aud. A token without one of the scopes is a [*web.ScopeError].
 //
-// A token of a person is accepted too if its audience is the endpoint, and the caller's kind says that it is a person: what decides at the
-// gateway are policies, which can read the kind.
+// A token of a person is accepted too if its audience is the endpoint, and the caller's kind says
+// that it is a person: what decides at the gateway are policies, which can read the kind.
 func (p *Providers) Agents(resources func(*http.Request) []string, scopes []string) web.Authenticator {
 	return authenticator(func(r *http.Request) (web.Caller, error) {
 		t, err := p.access(r)
@@ -31,16 +32,19 @@ func (p *Providers) Agents(resources func(*http.Request) []string, scopes []stri
 			return web.Caller{}, errAudience
 		}
 		has := t.claims.scopes()
-		if missing := slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return slices.Contains(has, s) }); len(missing) > 0 {
+		if missing := slices.DeleteFunc(slices.Clone(scopes),
+			func(s string) bool { return slices.Contains(has, s) }); len(missing) > 0 {
 			return web.Caller{}, &web.ScopeError{Caller: t.caller, Missing: missing}
 		}
 		return t.caller, nil
 	})
 }
 
-// People authenticates requests to the admin address, whose URL is resource. may returns the caller's roles of the ledger.
+// People authenticates requests to the admin address, whose URL is resource. may returns the
+// caller's roles of the ledger.
 //
-// Only clients of people get in, and no agent that acts for a person. So a mistake in the audiences does not let agents vote.
+// Only clients of people get in, and no agent that acts for a person. So a mistake in the audiences
+// does not let agents vote.
 func (p *Providers) People(resource string, may func(id *policy.Identity, name string) []string) web.Authenticator {
 	return authenticator(func(r *http.Request) (web.Caller, error) {
 		t, err := p.access(r)
@@ -66,7 +70,8 @@ func (a authenticator) Authenticate(r *http.Request) (web.Caller, error) { retur
 
 // isFor reports whether the token's audience has one of those that are accepted.
 func (t *token) isFor(accepted ...[]string) bool {
-	return slices.ContainsFunc(slices.Concat(accepted...), func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
+	return slices.ContainsFunc(slices.Concat(accepted...),
+		func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
 }
 
 // access verifies the request's access token as far as it does not depend on the endpoint.
@@ -85,7 +90,8 @@ func (p *Providers) access(r *http.Request) (*token, error) {
 	return t, t.identify()
 }
 
-// verify returns a token whose signature and times are good. Tokens that fail without a key cause no fetch.
+// verify returns a token whose signature and times are good. Tokens that fail without a key cause
+// no fetch.
 func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 	u, err := parse(raw)
 	if err != nil {
@@ -108,31 +114,40 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 	return u.verify(provider, k)
 }
 
-// IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0 section 3.1.3.7). The nonce is that of
-// the client's authorization request. signedIn is when the provider authenticated the person; zero: the token does not say.
-func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (who web.Caller, signedIn time.Time, err error) {
+// IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0
+// section 3.1.3.7). The nonce is that of the client's authorization request. signedIn is when the
+// provider authenticated the person; zero: the token does not say.
+func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (who web.Caller,
+	signedIn time.Time, err error) {
 	t, err := p.verify(ctx, raw)
 	if err != nil {
 		return who, signedIn, err
 	}
+
 	c := &t.claims
 	got := ""
 	if c.Nonce != nil && json.Unmarshal(c.Nonce, &got) != nil {
 		return who, signedIn, errClaims
 	}
+
 	switch {
-	case t.typ != "jwt", c.Issuer != issuer, c.Type != nil && *c.Type != "ID", c.Use != nil && *c.Use != "id", c.Events != nil,
+	case t.typ != "jwt", c.Issuer != issuer, c.Type != nil && *c.Type != "ID", c.Use != nil &&
+		*c.Use != "id", c.Events != nil,
 		got != nonce, c.Authorized != nil && *c.Authorized != clientID, !slices.Contains(c.Audience, clientID),
 		len(c.Audience) > 1 && c.Authorized == nil, !slices.Contains(t.provider.People, clientID):
 		return who, signedIn, errIDToken
 	}
-	// Whose token it is follows from the audience: not all providers name the client in another claim, and some name it in several.
+
+	// Whose token it is follows from the audience: not all providers name the client in another
+	// claim, and some name it in several.
 	c.Authorized, c.ClientID, c.OktaClient, c.EntraV1 = &clientID, nil, nil, nil
 	if err := t.identify(); err != nil {
 		return who, signedIn, err
 	}
+
 	if c.AuthTime != nil {
 		signedIn = moment(c.AuthTime)
 	}
+
 	return t.caller, signedIn, nil
 }

@@ -21,7 +21,8 @@ const (
 	maxValueBytes   = 256 // in a group, a claim or a display name
 )
 
-// isAccess refuses tokens of other uses. Their typ often is JWT too, and an audience can be configured that they have.
+// isAccess refuses tokens of other uses. Their typ often is JWT too, and an audience can be
+// configured that they have.
 func (t *token) isAccess() error {
 	c := &t.claims
 	switch {
@@ -47,12 +48,14 @@ func (t *token) identify() error {
 	if !validSubject(subject) {
 		return errSubject
 	}
+
 	person := slices.Contains(t.provider.People, client)
 	name := policy.SubjectName(c.Issuer, subject)
 	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Display: t.provider.display(t.all)}
 	if person {
 		id.Kind = policy.ActorPerson
 	}
+
 	if raw, acts := t.all["act"]; acts {
 		act, _ := raw.(map[string]any)
 		issuer, named := act["iss"]
@@ -64,12 +67,15 @@ func (t *token) identify() error {
 		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, subject)
 		id.OnBehalfOfDisplay, id.Display = id.Display, t.provider.display(act)
 	}
+
 	id.Groups = groups(t.all, t.provider.Groups)
 	for _, path := range t.provider.Claims {
-		if value, ok := valueAt(t.all, path.Path).(string); ok && len(value) <= maxValueBytes && visible.Text(value) == value {
+		if value, ok := valueAt(t.all, path.Path).(string); ok && len(value) <= maxValueBytes &&
+			visible.Text(value) == value {
 			id.Claims = append(id.Claims, policy.Claim{Name: path.Name, Value: value})
 		}
 	}
+
 	t.caller = web.Caller{Name: name, Identity: id, Expires: moment(c.Expires)}
 	return nil
 }
@@ -97,7 +103,8 @@ func (p *provider) subject(of map[string]any) string {
 	return sub
 }
 
-// display returns the display name in a token, or in its act, escaped; empty if there is none. Users of many providers can change theirs.
+// display returns the display name in a token, or in its act, escaped; empty if there is none.
+// Users of many providers can change theirs.
 func (p *provider) display(of map[string]any) string {
 	name, _ := valueAt(of, p.Display).(string)
 	if visible.Blank(name) {
@@ -110,33 +117,41 @@ func validSubject(sub string) bool { return printable(sub, '!', maxSubjectBytes)
 
 // printable reports whether text is 1 to limit printable ASCII characters from a first one on.
 func printable(text string, first rune, limit int) bool {
-	return text != "" && len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r < first || r > '~' })
+	return text != "" && len(text) <= limit &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r < first || r > '~' })
 }
 
-// groups returns the sorted groups at a pointer, or nil if they are unknown: a provider that leaves out some of them makes all unknown.
+// groups returns the sorted groups at a pointer, or nil if they are unknown: a provider that leaves
+// out some of them makes all unknown.
 func groups(all map[string]any, pointer string) *[]string {
 	if all["_claim_names"] != nil || all["hasgroups"] != nil {
 		return nil // Entra ID has more groups than fit into the token
 	}
+
 	for name := range all { // in any order
 		if strings.HasPrefix(name, "groups:") {
 			return nil
 		}
 	}
+
 	list, ok := valueAt(all, pointer).([]any)
 	if !ok || len(list) > maxGroups {
 		return nil
 	}
+
 	found := make([]string, 0, len(list))
 	for _, one := range list {
 		group, ok := one.(string)
-		if !ok || group == "" || len(group) > maxValueBytes || visible.Text(group) != group || !norm.NFKC.IsNormalString(group) {
+		if !ok || group == "" || len(group) > maxValueBytes || visible.Text(group) != group ||
+			!norm.NFKC.IsNormalString(group) {
 			return nil
 		}
 		found = append(found, group)
 	}
+
 	slices.Sort(found)
 	found = slices.Compact(found)
+
 	return &found
 }
 

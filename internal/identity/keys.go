@@ -19,9 +19,11 @@ const (
 	minRSABits = 2048
 )
 
-// algorithms lists the signature algorithms that are verified. All have a private key, which only the provider has.
+// algorithms lists the signature algorithms that are verified. All have a private key, which only
+// the provider has.
 var algorithms = []jose.SignatureAlgorithm{
-	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384, jose.RS512,
+	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA, jose.PS256, jose.PS384, jose.PS512, jose.RS256, jose.RS384,
+	jose.RS512,
 }
 
 // key is a public key of a provider.
@@ -30,7 +32,8 @@ type key struct {
 	algs   []jose.SignatureAlgorithm
 }
 
-// parseKeys returns the keys of a JWK set (RFC 7517) that may verify tokens. It leaves out every other key, and all keys that share an id.
+// parseKeys returns the keys of a JWK set (RFC 7517) that may verify tokens. It leaves out every
+// other key, and all keys that share an id.
 func parseKeys(doc []byte) (map[string]key, error) {
 	var set struct {
 		Keys []jsontext.Value `json:"keys"`
@@ -69,12 +72,14 @@ func parseKey(raw jsontext.Value) (id string, k key, ok bool) {
 	}
 	k = key{public: parsed.Key, algs: algorithmsOf(parsed.Key)}
 	if parsed.Algorithm != "" {
-		k.algs = slices.DeleteFunc(k.algs, func(alg jose.SignatureAlgorithm) bool { return string(alg) != parsed.Algorithm })
+		k.algs = slices.DeleteFunc(k.algs,
+			func(alg jose.SignatureAlgorithm) bool { return string(alg) != parsed.Algorithm })
 	}
 	return parsed.KeyID, k, len(k.algs) > 0
 }
 
-// algorithmsOf returns the algorithms of signatures that a public key can verify: none for private and symmetric keys.
+// algorithmsOf returns the algorithms of signatures that a public key can verify: none for private
+// and symmetric keys.
 func algorithmsOf(public any) []jose.SignatureAlgorithm {
 	switch k := public.(type) {
 	case *rsa.PublicKey:

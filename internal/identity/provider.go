@@ -45,7 +45,8 @@ type provider struct {
 	failed string        // the reason why the last fetch failed; empty if it did not
 }
 
-// snapshot is the result of one fetch. It replaces the one before as a whole, so that removed keys are not used any more.
+// snapshot is the result of one fetch. It replaces the one before as a whole, so that removed keys
+// are not used any more.
 type snapshot struct {
 	Endpoints
 	keys    map[string]key    // the keys by key id
@@ -83,25 +84,30 @@ func (p *provider) run(ctx context.Context) {
 	}
 }
 
-// lookup returns the usable snapshot and its key with an id. If there is none, it fetches, unless that was done a short time ago: then the
-// error is a [*web.RetryError]. An empty id asks for the snapshot only.
+// lookup returns the usable snapshot and its key with an id. If there is none, it fetches, unless
+// that was done a short time ago: then the error is a [*web.RetryError]. An empty id asks for the
+// snapshot only.
 func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error) {
 	if s, k, ok := p.find(id); ok {
 		return s, k, nil
 	}
+
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
 		return nil, key{}, p.retry(retryEvery, ctx.Err().Error())
 	}
+
 	if s, k, ok := p.find(id); ok {
 		return s, k, nil // another request fetched it
 	}
+
 	pause := unknownKeyEvery
 	if p.usable() == nil {
 		pause = retryEvery
 	}
+
 	if since := p.now().Sub(p.tried); !p.tried.IsZero() && since < pause {
 		return nil, key{}, p.retry(pause-since, cmp.Or(p.failed, "they were fetched a short time ago"))
 	}
@@ -109,10 +115,12 @@ func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error
 	if err := p.refresh(context.WithoutCancel(ctx)); err != nil {
 		return nil, key{}, p.retry(pause, err.Error())
 	}
+
 	s, k, ok := p.find(id)
 	if !ok {
 		return nil, key{}, errKey
 	}
+
 	return s, k, nil
 }
 
@@ -131,7 +139,8 @@ func (p *provider) retry(after time.Duration, why string) error {
 	}
 }
 
-// refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes, and when they succeed again.
+// refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes,
+// and when they succeed again.
 func (p *provider) refresh(ctx context.Context) error {
 	begun := p.now()
 	s, err := p.fetch(ctx)
@@ -160,38 +169,46 @@ func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var metadata struct {
 		Endpoints `json:",inline"`
 		Issuer    string `json:"issuer"`
 		KeySet    string `json:"jwks_uri"`
 	}
+
 	if json.Unmarshal(doc, &metadata) != nil {
 		return nil, errors.New("the metadata is not strict JSON of the expected form")
 	}
 	if metadata.Issuer != p.URL {
 		return nil, errors.New("the metadata names another issuer than the configuration; both must be the same, character by character")
 	}
-	// The endpoints may be on other hosts, as Google's are. A provider on another machine cannot point to this one.
+
+	// The endpoints may be on other hosts, as Google's are. A provider on another machine cannot
+	// point to this one.
 	local := strings.HasPrefix(p.URL, "http:")
 	for _, at := range []string{metadata.KeySet, metadata.Authorization, metadata.Token, metadata.DeviceAuthorization} {
 		if at != "" && !allowedURL(at, local) {
 			return nil, errors.New("the metadata has an endpoint that is no https URL")
 		}
 	}
+
 	if metadata.KeySet == "" {
 		return nil, errors.New("the metadata has no jwks_uri")
 	}
 	if doc, err = p.get(ctx, metadata.KeySet, maxKeySetBytes); err != nil {
 		return nil, err
 	}
+
 	keys, err := parseKeys(doc)
 	if err != nil {
 		return nil, err
 	}
+
 	return &snapshot{Endpoints: metadata.Endpoints, keys: keys, digest: sha256.Sum256(doc)}, nil
 }
 
-// get returns the body of a response with the status 200. Redirects have another one, and are not followed.
+// get returns the body of a response with the status 200. Redirects have another one, and are not
+// followed.
 func (p *provider) get(ctx context.Context, from string, limit int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
@@ -216,8 +233,10 @@ func (p *provider) get(ctx context.Context, from string, limit int64) ([]byte, e
 	return body, nil
 }
 
-// allowedURL reports whether text is an absolute https URL, or an http URL on loopback if local allows that.
+// allowedURL reports whether text is an absolute https URL, or an http URL on loopback if local
+// allows that.
 func allowedURL(text string, local bool) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || local && u.Scheme == "http" && loopback.Host(u.Hostname()))
+	return err == nil && u.Host != "" && u.User == nil &&
+		(u.Scheme == "https" || local && u.Scheme == "http" && loopback.Host(u.Hostname()))
 }

@@ -23,7 +23,8 @@ const (
 	leeway        = 60 * time.Second // the allowance for clocks that differ
 )
 
-// Reasons for which tokens are invalid. They are constant, so that no text of a token gets into logs.
+// Reasons for which tokens are invalid. They are constant, so that no text of a token gets into
+// logs.
 var (
 	errSize      = errors.New("the token is larger than 16 KiB")
 	errForm      = errors.New("the token is neither one of the ledger, which begins with pgfsm_, nor a signed JWT of an identity provider")
@@ -47,7 +48,8 @@ var (
 	errIDToken   = errors.New("the id token was not issued for this sign-in")
 )
 
-// header has the members of a JOSE header that decide. Those that name a key elsewhere, or change what is signed, must be absent.
+// header has the members of a JOSE header that decide. Those that name a key elsewhere, or change
+// what is signed, must be absent.
 type header struct {
 	Algorithm jose.SignatureAlgorithm `json:"alg"`
 	KeyID     string                  `json:"kid"`
@@ -126,6 +128,7 @@ func parse(raw string) (*unverified, error) {
 	if len(parts) != 3 || strings.ContainsAny(raw, "\r\n") { // Go's decoder would skip line breaks
 		return nil, errForm
 	}
+
 	var decoded [3][]byte
 	for i, part := range parts {
 		var err error
@@ -133,6 +136,7 @@ func parse(raw string) (*unverified, error) {
 			return nil, errForm
 		}
 	}
+
 	u := &unverified{doc: decoded[1]}
 	h := &u.header
 	if canonical.Check(decoded[0], maxDepth) != nil || json.Unmarshal(decoded[0], h) != nil ||
@@ -145,10 +149,12 @@ func parse(raw string) (*unverified, error) {
 	if canonical.Check(u.doc, maxDepth) != nil || json.Unmarshal(u.doc, &u.claims) != nil {
 		return nil, errClaims
 	}
+
 	var err error
 	if u.jws, err = jose.ParseSignedCompact(raw, algorithms); err != nil {
 		return nil, errForm
 	}
+
 	return u, nil
 }
 

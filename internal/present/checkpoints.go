@@ -14,7 +14,8 @@ import (
 // maxCheckpoints bounds the list of checkpoints.
 const maxCheckpoints = 10
 
-// Checkpoints holds the newest checkpoints in a folder, newest first. Every member is always present.
+// Checkpoints holds the newest checkpoints in a folder, newest first. Every member is always
+// present.
 type Checkpoints struct {
 	SchemaVersion int          `json:"schema_version"`
 	Checkpoints   []Checkpoint `json:"checkpoints"`
@@ -26,10 +27,12 @@ type Checkpoint struct {
 	Size      int64     `json:"size"`      // number of covered entries
 	Root      tlog.Hash `json:"root"`      // root of the tree over these entries
 	Contained bool      `json:"contained"` // the log has these entries
-	Problem   string    `json:"problem"`   // the fault; empty if the log has the entries and one of its keys has signed
-	SignedBy  []string  `json:"signed_by"` // the keys of the log whose signatures are valid
-	Others    []string  `json:"others"`    // keys of the other signatures, which are not verified: witnesses' keys, for example
-	Text      string    `json:"text"`      // the signed checkpoint
+	// The fault; empty if the log has the entries and one of its keys has signed.
+	Problem  string   `json:"problem"`
+	SignedBy []string `json:"signed_by"` // the keys of the log whose signatures are valid
+	// Keys of the other signatures, which are not verified: witnesses' keys, for example.
+	Others []string `json:"others"`
+	Text   string   `json:"text"` // the signed checkpoint
 }
 
 // ReadCheckpoints reads the checkpoints in a folder, and compares them with the log.
@@ -39,11 +42,13 @@ func ReadCheckpoints(r ledger.Reader, dir string) (c Checkpoints, err error) {
 	if err != nil || len(files) == 0 {
 		return c, err
 	}
+
 	c.More = max(0, len(files)-maxCheckpoints)
 	known, err := ledger.Keys(r)
 	if err != nil {
 		return c, err
 	}
+
 	var keys checkpoint.Keys
 	for _, k := range known {
 		v, err := checkpoint.LogVerifier(k.Key)
@@ -52,6 +57,7 @@ func ReadCheckpoints(r ledger.Reader, dir string) (c Checkpoints, err error) {
 		}
 		keys.Log = append(keys.Log, v)
 	}
+
 	for _, path := range slices.Backward(files[c.More:]) {
 		one, err := readCheckpoint(r, path, keys)
 		if err != nil {
@@ -59,6 +65,7 @@ func ReadCheckpoints(r ledger.Reader, dir string) (c Checkpoints, err error) {
 		}
 		c.Checkpoints = append(c.Checkpoints, one)
 	}
+
 	return c, nil
 }
 
@@ -68,9 +75,11 @@ func readCheckpoint(r ledger.Reader, path string, keys checkpoint.Keys) (c Check
 	if err != nil {
 		return c, err
 	}
+
 	c.Text = string(signed)
 	state, err := ledger.Contains(r, signed)
 	c.Size, c.Root, c.Contained = state.Size, state.Root, err == nil
+
 	switch {
 	case err == nil:
 	case errors.Is(err, ledger.ErrUnavailable):
@@ -78,15 +87,18 @@ func readCheckpoint(r ledger.Reader, path string, keys checkpoint.Keys) (c Check
 	default:
 		c.Problem = err.Error()
 	}
+
 	if o, err := checkpoint.Open(signed, keys); err == nil {
 		c.SignedBy = o.Signed
 	} else if c.Problem == "" {
 		c.Problem = "no key of the log has signed it"
 	}
+
 	for _, name := range checkpoint.Signers(signed) {
 		if !slices.Contains(c.SignedBy, name) {
 			c.Others = append(c.Others, name)
 		}
 	}
+
 	return c, nil
 }

@@ -18,13 +18,14 @@ import (
 
 // Details is one run with its arguments, votes and result.
 type Details struct {
-	SchemaVersion int            `json:"schema_version"`
-	Request       Run            `json:"request"`
-	Display       string         `json:"display"` // arguments for people: indented, with invisible and look-alike characters escaped
-	RiskRules     []string       `json:"risk_rules"`
-	Votes         []policy.Vote  `json:"votes"`
-	Result        jsontext.Value `json:"result"`      // the result in the agent's form; null without one
-	ResultNote    string         `json:"result_note"` // the reason that a call that was made shows no result
+	SchemaVersion int `json:"schema_version"`
+	Request       Run `json:"request"`
+	// Arguments for people: indented, with invisible and look-alike characters escaped.
+	Display    string         `json:"display"`
+	RiskRules  []string       `json:"risk_rules"`
+	Votes      []policy.Vote  `json:"votes"`
+	Result     jsontext.Value `json:"result"`      // the result in the agent's form; null without one
+	ResultNote string         `json:"result_note"` // the reason that a call that was made shows no result
 }
 
 // NewDetails returns the details of a run, without its result.
@@ -46,7 +47,8 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 	return d, err
 }
 
-// RiskRules returns the names of the matching risk rules from the run's assessment, which is recorded once.
+// RiskRules returns the names of the matching risk rules from the run's assessment, which is
+// recorded once.
 func RiskRules(r ledger.Reader, run string) ([]string, error) {
 	rules := []string{}
 	for e, err := range ledger.EventsOf(r, run) {
@@ -78,37 +80,44 @@ func Display(args jsontext.Value) (string, error) {
 	return visible.Lines(string(text)), nil
 }
 
-// Rows describes the run for people, without its arguments and result, and without members that do not apply. The events provide the
-// question, the policy's condition and the build.
+// Rows describes the run for people, without its arguments and result, and without members that do
+// not apply. The events provide the question, the policy's condition and the build.
 func (d *Details) Rows(events []Event, now string) []Row {
 	r := &d.Request
 	asked, condition, build := "", "", ""
+
 	for i := range events {
 		switch payload := events[i].Payload; events[i].Type {
 		case ledger.RequestCreated:
 			build = valueAt(payload, "/build")
-			if r.Kind == states.KindAsk || r.Args == nil { // otherwise tool and arguments are the whole request
+			// Otherwise tool and arguments are the whole request.
+			if r.Kind == states.KindAsk || r.Args == nil {
 				asked = valueAt(payload, "/request/text")
 			}
 		case ledger.DecisionMade:
 			condition = cmp.Or(valueAt(payload, "/condition"), condition)
 		}
 	}
+
 	tool := r.Tool
 	if r.Server != "" {
 		tool = r.Server + " " + r.Tool
 	}
+
 	if r.Unverified {
 		tool += " (unverified: the call was refused before anything checked that this tool exists)"
 	}
+
 	score := r.risk()
 	if len(d.RiskRules) > 0 {
 		score += ", by " + strings.Join(d.RiskRules, ", ")
 	}
+
 	decided := r.Policy
 	if condition != "" {
 		decided += " (" + condition + ")"
 	}
+
 	votes := ""
 	if r.Binding != "" {
 		votes = fmt.Sprintf("%d of %d", r.Agreed, r.Quorum)
@@ -116,16 +125,20 @@ func (d *Details) Rows(events []Event, now string) []Row {
 			votes += ", by " + r.approvers()
 		}
 	}
+
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Requester()}, {"On behalf of", r.Person()},
+		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"State", r.State}, {"Requested", r.At},
+		{"Updated", r.Updated}, {"Actor", r.Requester()}, {"On behalf of", r.Person()},
 		askedRow(asked), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
-		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
+		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)},
+		{"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
 	})
 }
 
-// An Approval holds everything that an approval of a held call binds to. It comes from executing the run's record again.
+// An Approval holds everything that an approval of a held call binds to. It comes from executing
+// the run's record again.
 type Approval struct {
 	SchemaVersion int                 `json:"schema_version"`
 	Request       Run                 `json:"request"`
@@ -141,9 +154,15 @@ type Approval struct {
 // NewApproval returns the bound content of a held call.
 func NewApproval(b *ledger.Bound) Approval {
 	a := Approval{
-		SchemaVersion: SchemaVersion, Request: NewRun(&b.Request), Asked: b.Asked, Bound: b.Held.Bound, Definition: b.Definition,
-		Risk: append([]risk.Contribution{}, b.Assessed.Risk...), Condition: b.Assessed.Condition, Reason: b.Held.Reason,
-		Votes: append([]policy.Vote{}, b.Votes...),
+		SchemaVersion: SchemaVersion,
+		Request:       NewRun(&b.Request),
+		Asked:         b.Asked,
+		Bound:         b.Held.Bound,
+		Definition:    b.Definition,
+		Risk:          append([]risk.Contribution{}, b.Assessed.Risk...),
+		Condition:     b.Assessed.Condition,
+		Reason:        b.Held.Reason,
+		Votes:         append([]policy.Vote{}, b.Votes...),
 	}
 	a.Request.Args = b.Args
 	return a
@@ -158,15 +177,18 @@ func (a *Approval) Rows(now string) []Row {
 	}
 	signIn := ""
 	if ms := a.Bound.Fresh; ms != 0 {
-		signIn = fmt.Sprintf("votes count only in the console, within %s after signing in", time.Duration(ms)*time.Millisecond)
+		signIn = fmt.Sprintf("votes count only in the console, within %s after signing in",
+			time.Duration(ms)*time.Millisecond)
 	}
 	ended := r.Reason
 	if ended == a.Reason {
 		ended = ""
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"Requested", r.At}, {"Requester", r.Requester()}, {"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
-		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched}, {"Sign-in", signIn},
+		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"Requested", r.At}, {"Requester", r.Requester()},
+		{"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
+		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
+		{"Sign-in", signIn},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})
 }

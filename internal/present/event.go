@@ -24,16 +24,26 @@ type Event struct {
 	Payload       jsontext.Value `json:"payload"`
 }
 
-// NewEvent returns an event in its form for people: the requester is the actor of a created request.
+// NewEvent returns an event in its form for people: the requester is the actor of a created
+// request.
 func NewEvent(e *ledger.Event) Event {
 	by, display := e.By, valueAt(e.Payload, "/display")
 	if e.Type == ledger.RequestCreated {
 		by, display = valueAt(e.Payload, "/request/actor"), valueAt(e.Payload, "/request/identity/display")
 	}
-	return Event{Entry: e.Index, At: e.At, Type: e.Type, Run: e.RunID, By: by, Display: display, Payload: e.Payload}
+	return Event{
+		Entry:   e.Index,
+		At:      e.At,
+		Type:    e.Type,
+		Run:     e.RunID,
+		By:      by,
+		Display: display,
+		Payload: e.Payload,
+	}
 }
 
-// details lists the most important members of payloads, and the words that introduce them in a line.
+// details lists the most important members of payloads, and the words that introduce them in a
+// line.
 var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.LogCreated:        {{"/origin", ""}},
 	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
@@ -46,7 +56,8 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.ApprovalExpired:   {{"/expires", "at "}},
 	ledger.ProxySent:         {{"/permit", "permit "}},
 	ledger.ToolResult:        {{"/bytes", "bytes "}},
-	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/effect", "effect "}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
+	ledger.RunEnded: {{"/outcome/state", ""}, {"/outcome/effect", "effect "}, {"/outcome/code", ""},
+		{"/outcome/reason", ""}},
 	ledger.TokenCreated:      {{"/role", ""}, {"/name", "for "}, {"/expires", "until "}},
 	ledger.TokenRevoked:      {{"/id", ""}},
 	ledger.IdentityBlocked:   {{"/issuer", ""}, {"/subject", ""}},
@@ -55,10 +66,11 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.KeyAdded:          {{"/key", ""}},
 	ledger.KeyRemoved:        {{"/key", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
-	ledger.BundleActivated:   {{"/cause", ""}, {"/actor", "by "}, {"/bundle", "bundle "}, {"/previous", "instead of "}, {"/build", "build "}},
-	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
-	ledger.LedgerClosed:      {{"/target", "goes on in "}},
-	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},
+	ledger.BundleActivated: {{"/cause", ""}, {"/actor", "by "}, {"/bundle", "bundle "},
+		{"/previous", "instead of "}, {"/build", "build "}},
+	ledger.MCPPassed:    {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
+	ledger.LedgerClosed: {{"/target", "goes on in "}},
+	ledger.LedgerPruned: {{"/runs", "runs "}, {"/before", "before "}},
 }
 
 // Line describes the event for people in one line, escaped.
@@ -90,7 +102,8 @@ func (e *Event) detail() []string {
 	return words
 }
 
-// valueAt returns the value at a JSON pointer; empty if there is none. A string has no quotation marks.
+// valueAt returns the value at a JSON pointer; empty if there is none. A string has no quotation
+// marks.
 func valueAt(v jsontext.Value, pointer string) string {
 	for name := range jsontext.Pointer(pointer).Tokens() {
 		var members map[string]jsontext.Value

@@ -51,7 +51,8 @@ func (f *EventFilter) Check() error {
 	return fmt.Errorf("type %q: give one of %s", f.Type, strings.ReplaceAll(known, " ", ", "))
 }
 
-// Choose checks the filter and sets its times, in the form of [ledger.ParsePast]. An empty time is no bound.
+// Choose checks the filter and sets its times, in the form of [ledger.ParsePast]. An empty time is
+// no bound.
 func (f *LogFilter) Choose(since, until string, now time.Time) (err error) {
 	if err := f.Check(); err != nil {
 		return err
@@ -96,7 +97,14 @@ type Entry struct {
 func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, error) {
 	hash, intact, err := e.Intact(r)
 	out := Entry{
-		Types: []ledger.Type{}, Entry: e.Index, At: e.At, By: e.By, Run: e.RunID, Text: string(e.Leaf()), Hash: hash.String(), Intact: intact,
+		Types:  []ledger.Type{},
+		Entry:  e.Index,
+		At:     e.At,
+		By:     e.By,
+		Run:    e.RunID,
+		Text:   string(e.Leaf()),
+		Hash:   hash.String(),
+		Intact: intact,
 	}
 	for i := range events {
 		event := NewEvent(&events[i])
@@ -108,17 +116,19 @@ func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, e
 	return out, err
 }
 
-// ReadLog returns the newest entries before an index that a filter chooses, at most limit. It reads MaxLooked entries at most, unless the
-// filter names a run or a rare type.
+// ReadLog returns the newest entries before an index that a filter chooses, at most limit. It reads
+// MaxLooked entries at most, unless the filter names a run or a rare type.
 func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err error) {
 	l = Log{SchemaVersion: SchemaVersion, Entries: []Entry{}}
 	end, err := r.End()
 	if err != nil {
 		return l, err
 	}
+
 	if l.To = end.Size; before > 0 {
 		l.To = min(l.To, before)
 	}
+
 	if f.Until != "" {
 		until, err := ledger.FirstAt(r, f.Until)
 		if err != nil {
@@ -126,15 +136,18 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 		}
 		l.To = min(l.To, until)
 	}
+
 	first := int64(0)
 	if f.Since != "" {
 		if first, err = ledger.FirstAt(r, f.Since); err != nil {
 			return l, err
 		}
 	}
+
 	source := r.Entries
 	l.From = first
 	counts := false // entries that the source lacks were pruned
+
 	switch {
 	case f.Run != "":
 		source = func(int64) entries { return r.EntriesOf(f.Run) }
@@ -145,6 +158,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	default:
 		l.From, counts = max(first, l.To-MaxLooked), true
 	}
+
 	l.From = min(l.From, l.To)
 	return l, l.read(r, source(l.From), &f, limit, first, counts)
 }
@@ -159,6 +173,7 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 	}
 	var last []found
 	looked, more := int64(0), false
+
 	for e, err := range all {
 		if err != nil {
 			return err
@@ -173,6 +188,7 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 		if !f.possible(&e) {
 			continue
 		}
+
 		events, err := e.List(r)
 		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
 			return err
@@ -181,13 +197,16 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 		if err == nil && !slices.ContainsFunc(events, func(one ledger.Event) bool { return f.Matches(&one) }) {
 			continue
 		}
+
 		if last = append(last, found{e, events}); len(last) > limit {
 			last, more = last[1:], true
 		}
 	}
+
 	if counts {
 		l.Pruned = l.To - l.From - looked
 	}
+
 	for _, one := range slices.Backward(last) {
 		entry, err := NewEntry(r, &one.entry, one.events)
 		if err != nil {
@@ -195,17 +214,19 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 		}
 		l.Entries = append(l.Entries, entry)
 	}
+
 	switch {
 	case more:
 		l.Next = last[0].entry.Index
 	case l.From > first:
 		l.Next = l.From
 	}
+
 	return nil
 }
 
-// possible reports whether an entry may have an event that the filter chooses. An entry's text contains the types and the actors of its
-// events.
+// possible reports whether an entry may have an event that the filter chooses. An entry's text
+// contains the types and the actors of its events.
 func (f *LogFilter) possible(e *ledger.Entry) bool {
 	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type)) &&
 		(f.By == "" || e.By == f.By || bytes.Contains(e.Events, canonical.AppendText(nil, f.By)))

@@ -11,25 +11,26 @@ import (
 
 // An Outcome describes a run that ended or is held. docs/reference/agent-contract.md documents it.
 type Outcome struct {
-	SchemaVersion int                   `json:"schema_version"`
-	Type          string                `json:"type"`
-	State         string                `json:"state"`
-	RunID         string                `json:"run_id"`
-	Trace         *string               `json:"trace,omitzero"`  // the trace's file; nil: the run is in the ledger
-	Ledger        string                `json:"ledger,omitzero"` // the ledger's URL
-	Head          canonical.Digest      `json:"head"`
-	Approval      *Wanted               `json:"approval,omitzero"`
-	Plan          jsontext.Value        `json:"plan,omitzero"`
-	Typed         jsontext.Value        `json:"typed,omitzero"`
-	Raw           jsontext.Value        `json:"raw,omitzero"`
-	IsError       *bool                 `json:"is_error,omitzero"`
-	Summary       []evidence.Located    `json:"summary,omitzero"`
-	Note          string                `json:"note,omitzero"`
-	Gate          policy.Gate           `json:"gate,omitzero"`
-	Code          policy.Code           `json:"code,omitzero"`
-	Reason        string                `json:"reason,omitzero"`
-	Effect        states.Effect         `json:"effect,omitzero"`
-	Servers       []states.ServerStatus `json:"servers,omitzero"`
+	SchemaVersion int    `json:"schema_version"`
+	Type          string `json:"type"`
+	State         string `json:"state"`
+	RunID         string `json:"run_id"`
+	// The trace's file; nil: the run is in the ledger.
+	Trace    *string               `json:"trace,omitzero"`
+	Ledger   string                `json:"ledger,omitzero"` // the ledger's URL
+	Head     canonical.Digest      `json:"head"`
+	Approval *Wanted               `json:"approval,omitzero"`
+	Plan     jsontext.Value        `json:"plan,omitzero"`
+	Typed    jsontext.Value        `json:"typed,omitzero"`
+	Raw      jsontext.Value        `json:"raw,omitzero"`
+	IsError  *bool                 `json:"is_error,omitzero"`
+	Summary  []evidence.Located    `json:"summary,omitzero"`
+	Note     string                `json:"note,omitzero"`
+	Gate     policy.Gate           `json:"gate,omitzero"`
+	Code     policy.Code           `json:"code,omitzero"`
+	Reason   string                `json:"reason,omitzero"`
+	Effect   states.Effect         `json:"effect,omitzero"`
+	Servers  []states.ServerStatus `json:"servers,omitzero"`
 }
 
 // Wanted describes the approval that a held run waits for.
@@ -40,27 +41,45 @@ type Wanted struct {
 	Expires   string           `json:"expires"`
 }
 
-// NewOutcome returns the outcome of a run. If the ledger's URL is empty, the run is recorded in a trace file.
+// NewOutcome returns the outcome of a run. If the ledger's URL is empty, the run is recorded in a
+// trace file.
 func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledgerURL, trace string) Outcome {
 	d := Outcome{
-		SchemaVersion: SchemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Ledger: ledgerURL, Head: head,
-		Note: o.Note, Gate: o.Gate, Code: o.Code, Reason: o.Reason, Effect: o.Effect,
+		SchemaVersion: SchemaVersion,
+		Type:          o.Type,
+		State:         o.State,
+		RunID:         run.ID(),
+		Ledger:        ledgerURL,
+		Head:          head,
+		Note:          o.Note,
+		Gate:          o.Gate,
+		Code:          o.Code,
+		Reason:        o.Reason,
+		Effect:        o.Effect,
 	}
+
 	if ledgerURL == "" {
 		d.Trace = &trace
 	}
+
 	if h := run.HeldCall(); h != nil && o.Type == states.TypePending {
 		d.Approval = &Wanted{
-			Binding: h.Binding, Approvers: append([]string{}, h.Approvers...), Quorum: max(h.Quorum, 1), Expires: h.Expires,
+			Binding:   h.Binding,
+			Approvers: append([]string{}, h.Approvers...),
+			Quorum:    max(h.Quorum, 1),
+			Expires:   h.Expires,
 		}
 	}
+
 	facts := run.Facts()
 	if facts.Discovered != nil {
 		d.Servers = facts.Discovered.Servers
 	}
+
 	if facts.Planned != nil {
 		d.Plan = facts.Planned.Plan
 	}
+
 	if raw := run.Raw(); raw != nil {
 		isError := policy.IsError(raw)
 		d.IsError, d.Raw = &isError, jsontext.Value(raw)
@@ -68,11 +87,14 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 			d.Raw = canonical.MustSorted(canonical.Text(raw))
 		}
 	}
+
 	if typed := run.Structured(); typed != nil {
 		d.Typed, d.Raw = typed, nil // show the typed result only; the trace has both
 	}
+
 	if facts.Summarized != nil {
 		d.Summary = facts.Summarized.Items
 	}
+
 	return d
 }

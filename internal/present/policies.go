@@ -11,7 +11,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Bounds of the runs that are read for counts, so the time for a page does not grow with the number of runs.
+// Bounds of the runs that are read for counts, so the time for a page does not grow with the number
+// of runs.
 const (
 	MaxCounted = 5000 // bounds the newest runs for the counts of policies and servers
 	MaxRated   = 200  // bounds the newest rated runs for the counts of risk rules: the record of each is read
@@ -42,20 +43,24 @@ func counted(r ledger.Reader, do func(*ledger.Request) error) (w Window, err err
 	return w, nil
 }
 
-// Policies holds the policies and the risk rules of a bundle, with counts of their decisions. Every member is always present.
+// Policies holds the policies and the risk rules of a bundle, with counts of their decisions. Every
+// member is always present.
 type Policies struct {
 	SchemaVersion int              `json:"schema_version"`
-	Bundle        canonical.Digest `json:"bundle"`     // empty: no gateway has used the ledger
-	Activated     string           `json:"activated"`  // time of a gateway's last start with the bundle; empty: not in this ledger
-	Counted       Window           `json:"counted"`    // runs counted for policies
-	Rated         Window           `json:"rated"`      // runs counted for risk rules: the newest rated ones of Counted
-	HasPolicy     bool             `json:"has_policy"` // false: the allowlist alone decides
-	Policies      []PolicyUse      `json:"policies"`   // in the order of the file
-	RiskRules     []RuleUse        `json:"risk_rules"` // in the order of the file
-	Others        []Use            `json:"others"`     // policies of other bundles that decided
+	Bundle        canonical.Digest `json:"bundle"` // empty: no gateway has used the ledger
+	// Time of a gateway's last start with the bundle; empty: not in this ledger.
+	Activated string `json:"activated"`
+	Counted   Window `json:"counted"` // runs counted for policies
+	// Runs counted for risk rules: the newest rated ones of Counted.
+	Rated     Window      `json:"rated"`
+	HasPolicy bool        `json:"has_policy"` // false: the allowlist alone decides
+	Policies  []PolicyUse `json:"policies"`   // in the order of the file
+	RiskRules []RuleUse   `json:"risk_rules"` // in the order of the file
+	Others    []Use       `json:"others"`     // policies of other bundles that decided
 }
 
-// A Use counts the runs that a policy decided or a risk rule matched, and has the time of the newest one's request.
+// A Use counts the runs that a policy decided or a risk rule matched, and has the time of the
+// newest one's request.
 type Use struct {
 	ID   string `json:"id"`
 	Runs int    `json:"runs"`
@@ -95,23 +100,33 @@ func (u uses) use(id string) Use {
 	return Use{ID: id}
 }
 
-// NewPolicies counts how many of the newest runs each policy and risk rule of a bundle decided. Nil stands for the bundle with which a
-// gateway last started.
+// NewPolicies counts how many of the newest runs each policy and risk rule of a bundle decided. Nil
+// stands for the bundle with which a gateway last started.
 func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
-	p = Policies{SchemaVersion: SchemaVersion, Rated: Window{All: true}, Policies: []PolicyUse{}, RiskRules: []RuleUse{}, Others: []Use{}}
+	p = Policies{
+		SchemaVersion: SchemaVersion,
+		Rated:         Window{All: true},
+		Policies:      []PolicyUse{},
+		RiskRules:     []RuleUse{},
+		Others:        []Use{},
+	}
+
 	active, digest, activated, err := ActiveBundle(r, own)
 	if err != nil {
 		return p, err
 	}
+
 	if p.Bundle, p.Activated = digest, activated; active == nil {
 		active = new(policy.Content)
 	}
+
 	known := make(map[string]bool)
 	if active.Policy != nil {
 		for i := range active.Policy.Policies {
 			known[active.Policy.Policies[i].ID] = true
 		}
 	}
+
 	policies, riskRules, others := make(uses), make(uses), []string{}
 	p.Counted, err = counted(r, func(q *ledger.Request) error {
 		if q.Policy != "" {
@@ -134,17 +149,21 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 	if err != nil {
 		return p, err
 	}
+
 	p.Rated.All = p.Rated.All && p.Counted.All
 	for _, id := range others {
 		p.Others = append(p.Others, policies.use(id))
 	}
+
 	p.fill(active, policies, riskRules)
 	return p, nil
 }
 
-// ActiveBundle returns the content and the digest of the active bundle: this service's own or, if it has none, the bundle with which a
-// gateway last started. activated is the time of its activation; empty if the ledger does not have it. Without a bundle, the content is nil.
-func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string, err error) {
+// ActiveBundle returns the content and the digest of the active bundle: this service's own or, if
+// it has none, the bundle with which a gateway last started. activated is the time of its
+// activation; empty if the ledger does not have it. Without a bundle, the content is nil.
+func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string,
+	err error) {
 	last, err := ledger.LastActivation(r)
 	switch {
 	case err != nil:
@@ -168,19 +187,25 @@ func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
 		for i := range c.Policy.Policies {
 			one := &c.Policy.Policies[i]
 			p.Policies = append(p.Policies, PolicyUse{
-				Use: policies.use(one.ID), Effect: one.Effect, Shadow: one.Mode == rules.Shadow, Match: policyMatch(one), Reason: one.Reason,
+				Use:    policies.use(one.ID),
+				Effect: one.Effect,
+				Shadow: one.Mode == rules.Shadow,
+				Match:  policyMatch(one),
+				Reason: one.Reason,
 			})
 		}
 	}
 	if c.Risk != nil {
 		for i := range c.Risk.Rules {
 			rule := &c.Risk.Rules[i]
-			p.RiskRules = append(p.RiskRules, RuleUse{Use: riskRules.use(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
+			p.RiskRules = append(p.RiskRules,
+				RuleUse{Use: riskRules.use(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
 		}
 	}
 }
 
-// Unused returns the ids of the policies that could decide runs, but decided none of the counted ones.
+// Unused returns the ids of the policies that could decide runs, but decided none of the counted
+// ones.
 func (p *Policies) Unused() (ids []string) {
 	for _, one := range p.Policies {
 		if one.Runs == 0 && !one.Shadow {
@@ -200,7 +225,8 @@ func (p *Policies) UnusedRules() (ids []string) {
 	return ids
 }
 
-// policyMatch describes the calls that a policy applies to, and its conditions, in the words of the file.
+// policyMatch describes the calls that a policy applies to, and its conditions, in the words of the
+// file.
 func policyMatch(p *rules.Policy) string {
 	return joined(append(globs(p.Match.Server, p.Match.Tool, p.Match.Env),
 		Row{"when", p.When}, Row{"deny", p.Deny}, Row{"require_approval_if", p.RequireApprovalIf}))

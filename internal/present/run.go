@@ -1,4 +1,5 @@
-// Package present holds the one form in which the CLI, the API, web hooks and the console show runs, calls, approvals and tools.
+// Package present holds the one form in which the CLI, the API, web hooks and the console show
+// runs, calls, approvals and tools.
 package present
 
 import (
@@ -23,13 +24,16 @@ import (
 // SchemaVersion is the version of every document that this package defines.
 const SchemaVersion = 1
 
-// A Call is the tool call of a run, in the form that gates judge and approvers decide about. Once a run is held, its call does not change
-// any more. Every member but OnBehalfOf and the display names is always present; a member that does not apply is empty.
+// A Call is the tool call of a run, in the form that gates judge and approvers decide about. Once a
+// run is held, its call does not change any more. Every member but OnBehalfOf and the display names
+// is always present; a member that does not apply is empty.
 type Call struct {
-	Run        string           `json:"run"`
-	Actor      string           `json:"actor"`
-	Display    string           `json:"display,omitzero"`      // the actor's name for people; absent if there is none
-	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom an agent acts; absent for others
+	Run   string `json:"run"`
+	Actor string `json:"actor"`
+	// The actor's name for people; absent if there is none.
+	Display string `json:"display,omitzero"`
+	// The person for whom an agent acts; absent for others.
+	OnBehalfOf string           `json:"on_behalf_of,omitzero"`
 	Task       string           `json:"task"`
 	Env        string           `json:"env"`
 	Server     string           `json:"server"`
@@ -51,10 +55,25 @@ type Call struct {
 // NewCall returns the call of a request.
 func NewCall(q *ledger.Request) Call {
 	return Call{
-		Run: q.RunID, Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments,
-		Definition: q.Definition, Bundle: q.Bundle, RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy, Binding: q.Binding,
-		Approvers: append([]string{}, q.Approvers...), Quorum: q.Quorum, Expires: q.Expires,
-		Display: q.Display, OnBehalfOfDisplay: q.OnBehalfOfDisplay,
+		Run:               q.RunID,
+		Actor:             q.Actor,
+		OnBehalfOf:        q.OnBehalfOf,
+		Task:              q.Task,
+		Env:               q.Env,
+		Server:            q.Server,
+		Tool:              q.Tool,
+		Arguments:         q.Arguments,
+		Definition:        q.Definition,
+		Bundle:            q.Bundle,
+		RiskMode:          q.Mode,
+		RiskScore:         q.Score,
+		Policy:            q.Policy,
+		Binding:           q.Binding,
+		Approvers:         append([]string{}, q.Approvers...),
+		Quorum:            q.Quorum,
+		Expires:           q.Expires,
+		Display:           q.Display,
+		OnBehalfOfDisplay: q.OnBehalfOfDisplay,
 	}
 }
 
@@ -64,11 +83,13 @@ func (c Call) Requester() string { return policy.FullName(c.Actor, c.Display) }
 // Person returns the name for people of the person for whom an agent acts.
 func (c Call) Person() string { return policy.FullName(c.OnBehalfOf, c.OnBehalfOfDisplay) }
 
-// shownTail is the number of a name's last characters beside a display name if there is no room for the whole name.
+// shownTail is the number of a name's last characters beside a display name if there is no room for
+// the whole name.
 const shownTail = 8
 
-// ShortName returns an actor's name for people, escaped, in at most width characters. It keeps the end of the name: a provider's subjects
-// begin with the issuer, and only the end distinguishes two actors with the same display name.
+// ShortName returns an actor's name for people, escaped, in at most width characters. It keeps the
+// end of the name: a provider's subjects begin with the issuer, and only the end distinguishes two
+// actors with the same display name.
 func ShortName(name, display string, width int) string {
 	name, display = visible.Text(name), visible.Text(display)
 	if full := policy.FullName(name, display); utf8.RuneCountInString(full) <= width {
@@ -93,7 +114,8 @@ func cutFront(s string, width int) string {
 	return s
 }
 
-// SameDisplay returns a text that names the actors of the runs if several share the display name who; otherwise it returns "".
+// SameDisplay returns a text that names the actors of the runs if several share the display name
+// who; otherwise it returns "".
 func SameDisplay(who string, runs []Run) string {
 	var actors []string
 	for i := range runs {
@@ -105,13 +127,16 @@ func SameDisplay(who string, runs []Run) string {
 		return ""
 	}
 	slices.Sort(actors)
-	return fmt.Sprintf("%s is the name of %d actors of these runs: %s. To see the runs of one, give its whole name.", who, len(actors), strings.Join(actors, ", "))
+	return fmt.Sprintf("%s is the name of %d actors of these runs: %s. To see the runs of one, give its whole name.",
+		who, len(actors), strings.Join(actors, ", "))
 }
 
-// A Run is the current state of a run. Every member but Args and Unverified is always present; a member that does not apply is empty.
+// A Run is the current state of a run. Every member but Args and Unverified is always present; a
+// member that does not apply is empty.
 type Run struct {
 	Call
-	Args      jsontext.Value   `json:"args,omitzero"` // arguments in the form for the server; absent from pages and from runs without a call
+	// Arguments in the form for the server; absent from pages and from runs without a call.
+	Args      jsontext.Value   `json:"args,omitzero"`
 	Kind      string           `json:"kind"`
 	Status    ledger.Status    `json:"status"`
 	State     string           `json:"state"`
@@ -128,11 +153,12 @@ type Run struct {
 	Trace     string           `json:"trace_id"`      // trace id of the agent's request
 	CallTrace string           `json:"call_trace_id"` // trace id of an approved call
 
-	Unverified bool `json:"unverified,omitzero"` // the call was refused before a check of server, tool and arguments
+	// The call was refused before a check of server, tool and arguments.
+	Unverified bool `json:"unverified,omitzero"`
 }
 
-// ReadRuns returns one page of the runs that a filter chooses. next is the id of its last run, after which the next page begins; empty on the
-// last page.
+// ReadRuns returns one page of the runs that a filter chooses. next is the id of its last run,
+// after which the next page begins; empty on the last page.
 func ReadRuns(r ledger.Reader, f ledger.Filter, size int) (runs []Run, next string, err error) {
 	f.Limit = size + 1 // one more row shows whether there is a next page
 	runs = []Run{}
@@ -151,8 +177,22 @@ func ReadRuns(r ledger.Reader, f ledger.Filter, size int) (runs []Run, next stri
 // NewRun returns a run without its arguments.
 func NewRun(q *ledger.Request) Run {
 	return Run{
-		Call: NewCall(q), Kind: q.Kind, Status: q.Status, State: string(q.State), Code: q.Code, Reason: q.Reason, Agreed: q.Agreed,
-		At: q.At, Updated: q.Updated, Sent: q.Sent, Ended: q.Ended, Owner: q.Owner, Steps: q.Steps, Head: q.Head, Trace: q.Trace, CallTrace: q.CallTrace,
+		Call:       NewCall(q),
+		Kind:       q.Kind,
+		Status:     q.Status,
+		State:      string(q.State),
+		Code:       q.Code,
+		Reason:     q.Reason,
+		Agreed:     q.Agreed,
+		At:         q.At,
+		Updated:    q.Updated,
+		Sent:       q.Sent,
+		Ended:      q.Ended,
+		Owner:      q.Owner,
+		Steps:      q.Steps,
+		Head:       q.Head,
+		Trace:      q.Trace,
+		CallTrace:  q.CallTrace,
 		Unverified: q.Server+q.Tool != "" && !q.Validated(),
 	}
 }
@@ -164,7 +204,8 @@ func RunWithArgs(r ledger.Reader, q *ledger.Request) (run Run, err error) {
 	return run, err
 }
 
-// Overdue reports whether a pending run has expired at a time, even if no process has recorded that yet.
+// Overdue reports whether a pending run has expired at a time, even if no process has recorded that
+// yet.
 func (r *Run) Overdue(now string) bool {
 	return r.Status == ledger.Pending && !policy.IsBefore(now, r.Expires)
 }
@@ -172,8 +213,8 @@ func (r *Run) Overdue(now string) bool {
 // maxWords bounds the text about the approvers in StatusText, in bytes.
 const maxWords = 200
 
-// StatusText describes the status of a run in a few words. For a pending run, it includes the number of approvals, the approvers and the
-// expiry.
+// StatusText describes the status of a run in a few words. For a pending run, it includes the
+// number of approvals, the approvers and the expiry.
 func (r *Run) StatusText(now string) string {
 	if r.Status != ledger.Pending {
 		return string(r.Status)
@@ -230,9 +271,16 @@ type Step struct {
 	Verdict policy.Verdict `json:"verdict"` // empty if nothing was judged
 }
 
-// NewSteps returns the steps of a run. The summary repeats parts of the result, so only auditors get it.
+// NewSteps returns the steps of a run. The summary repeats parts of the result, so only auditors
+// get it.
 func NewSteps(run string, recorded []traces.Step, underWay, auditor bool) Steps {
-	d := Steps{SchemaVersion: SchemaVersion, Run: run, UnderWay: underWay, Steps: []Step{}, Summary: []evidence.Located{}}
+	d := Steps{
+		SchemaVersion: SchemaVersion,
+		Run:           run,
+		UnderWay:      underWay,
+		Steps:         []Step{},
+		Summary:       []evidence.Located{},
+	}
 	for i := range recorded {
 		s := &recorded[i]
 		var fact struct {
@@ -310,15 +358,19 @@ type Reload struct {
 	Compared      *ReloadCompared  `json:"compared,omitzero"`
 }
 
-// ReloadCompared compares how the policies and risk rules before and after a reload judge the ledger's newest calls.
+// ReloadCompared compares how the policies and risk rules before and after a reload judge the
+// ledger's newest calls.
 type ReloadCompared struct {
-	Calls     int            `json:"calls"`             // calls judged by both
-	Since     string         `json:"since"`             // time of the oldest call's request; empty without calls
-	Partial   bool           `json:"partial"`           // there are older calls
-	Kinds     map[string]int `json:"kinds"`             // calls by kind of change, in the terms of pgfsm policy diff; without kinds that have no calls
+	Calls int `json:"calls"` // calls judged by both
+	// Time of the oldest call's request; empty without calls.
+	Since   string `json:"since"`
+	Partial bool   `json:"partial"` // there are older calls
+	// Calls by kind of change, in the terms of pgfsm policy diff; without kinds that have no calls.
+	Kinds     map[string]int `json:"kinds"`
 	Otherwise int            `json:"decided_otherwise"` // number of calls with a different decision
-	Runs      []ReloadRun    `json:"runs"`              // the newest runs with a different decision, at most MaxReloadRuns
-	Skipped   int            `json:"skipped"`           // calls that cannot be compared
+	// The newest runs with a different decision, at most MaxReloadRuns.
+	Runs    []ReloadRun `json:"runs"`
+	Skipped int         `json:"skipped"` // calls that cannot be compared
 }
 
 // MaxReloadRuns bounds the runs of [ReloadCompared].

@@ -9,7 +9,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// ServerUnknown is the status of a server that the service has not asked yet. The other values are [policy.ServerUp] and [policy.ServerDown].
+// ServerUnknown is the status of a server that the service has not asked yet. The other values are
+// [policy.ServerUp] and [policy.ServerDown].
 const ServerUnknown = "unknown"
 
 // Servers holds the servers of a service. Every member is always present.
@@ -20,7 +21,8 @@ type Servers struct {
 	Servers       []Server `json:"servers"`
 }
 
-// A Server is a server with the data of its last listing. Members other than Server are empty if they are unknown.
+// A Server is a server with the data of its last listing. Members other than Server are empty if
+// they are unknown.
 type Server struct {
 	Server   string       `json:"server"`
 	Status   string       `json:"status"`   // up, down or unknown
@@ -39,11 +41,13 @@ type Server struct {
 // A ServerTool is a tool of a server, with the command to run for it.
 type ServerTool struct {
 	Tool
-	Drifted bool             `json:"drifted"` // the live definition differs from the pinned one
-	Stored  bool             `json:"stored"`  // the pinned definition is stored, so that Changes has all that changed
+	Drifted bool `json:"drifted"` // the live definition differs from the pinned one
+	// The pinned definition is stored, so that Changes has all that changed.
+	Stored  bool             `json:"stored"`
 	Changes []docdiff.Change `json:"changes"` // changes since the pinned definition
-	Next    string           `json:"next"`    // the command to allow the live definition; empty: nothing to do
-	Live    []byte           `json:"-"`       // the whole definition, canonical, if the tool drifted
+	// The command to allow the live definition; empty: nothing to do.
+	Next string `json:"next"`
+	Live []byte `json:"-"` // the whole definition, canonical, if the tool drifted
 }
 
 // Pins locate the stored pins.
@@ -69,7 +73,8 @@ func (p *Pins) command(server, tool string, words ...string) string {
 	return CommandLine(append(words, server, tool)...)
 }
 
-// ServerTools returns the tools of one server of a catalog, compared with their pins. Tools on the allowlist come first.
+// ServerTools returns the tools of one server of a catalog, compared with their pins. Tools on the
+// allowlist come first.
 func ServerTools(content *policy.Content, c *policy.Catalog, server string, pins *Pins) []ServerTool {
 	definitions := make(map[canonical.Digest][]byte)
 	for _, s := range c.Servers {
@@ -113,13 +118,16 @@ func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins
 	}
 }
 
-// NewServers counts the calls of the newest runs for the servers that a service knows, and adds servers that only the ledger knows.
+// NewServers counts the calls of the newest runs for the servers that a service knows, and adds
+// servers that only the ledger knows.
 func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err error) {
 	s = Servers{SchemaVersion: SchemaVersion, Note: note, Servers: append([]Server{}, known...)}
 	at := make(map[string]int)
+
 	for i := range s.Servers {
 		at[s.Servers[i].Server] = i
 	}
+
 	s.Counted, err = counted(r, func(q *ledger.Request) error {
 		if q.Server == "" {
 			return nil
@@ -138,5 +146,6 @@ func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err er
 		}
 		return nil
 	})
+
 	return s, err
 }

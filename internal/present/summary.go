@@ -12,18 +12,20 @@ import (
 
 // A Summary describes the activity on a ledger in a period. Every member is always present.
 type Summary struct {
-	SchemaVersion int                `json:"schema_version"`
-	Since         string             `json:"since"`
-	Until         string             `json:"until"`
-	Runs          int                `json:"runs"`         // counted runs that were requested in the period
-	Partial       bool               `json:"partial"`      // the period has more runs: only the newest were counted
-	First         string             `json:"first"`        // time of the first counted run's request; empty without one
-	Unit          int                `json:"unit_seconds"` // unit of the time counts
-	Statuses      []StatusCount      `json:"statuses"`     // in the order of [ledger.Statuses]
-	Times         []TimeCount        `json:"times"`        // oldest first
-	Refusals      []Refusal          `json:"refusals"`     // the most frequent first
-	Approvals     Waits              `json:"approvals"`
-	Active        *ledger.Activation `json:"active"` // null if no gateway has started
+	SchemaVersion int    `json:"schema_version"`
+	Since         string `json:"since"`
+	Until         string `json:"until"`
+	Runs          int    `json:"runs"` // counted runs that were requested in the period
+	// The period has more runs: only the newest were counted.
+	Partial bool `json:"partial"`
+	// Time of the first counted run's request; empty without one.
+	First     string             `json:"first"`
+	Unit      int                `json:"unit_seconds"` // unit of the time counts
+	Statuses  []StatusCount      `json:"statuses"`     // in the order of [ledger.Statuses]
+	Times     []TimeCount        `json:"times"`        // oldest first
+	Refusals  []Refusal          `json:"refusals"`     // the most frequent first
+	Approvals Waits              `json:"approvals"`
+	Active    *ledger.Activation `json:"active"` // null if no gateway has started
 }
 
 // A StatusCount is the number of runs with a status.
@@ -63,9 +65,19 @@ const DefaultPeriod = "24h"
 // NewSummary returns the summary of a ledger's activity.
 func NewSummary(a *ledger.Activity) Summary {
 	s := Summary{
-		SchemaVersion: SchemaVersion, Since: a.Since, Until: a.Now, Partial: a.Partial, First: a.First, Unit: int(a.Unit / time.Second),
-		Statuses: []StatusCount{}, Times: []TimeCount{}, Refusals: []Refusal{}, Approvals: newWaits(&a.Waits), Active: a.Active,
+		SchemaVersion: SchemaVersion,
+		Since:         a.Since,
+		Until:         a.Now,
+		Partial:       a.Partial,
+		First:         a.First,
+		Unit:          int(a.Unit / time.Second),
+		Statuses:      []StatusCount{},
+		Times:         []TimeCount{},
+		Refusals:      []Refusal{},
+		Approvals:     newWaits(&a.Waits),
+		Active:        a.Active,
 	}
+
 	statuses, codes := make(map[ledger.Status]int), make(map[string]int)
 	for _, c := range a.Counts {
 		s.Runs += c.Runs
@@ -80,15 +92,21 @@ func NewSummary(a *ledger.Activity) Summary {
 			s.Times = append(s.Times, TimeCount{at, StatusCount{c.Status, c.Runs}})
 		}
 	}
+
 	for _, status := range ledger.Statuses() {
 		if n := statuses[status]; n > 0 {
 			s.Statuses = append(s.Statuses, StatusCount{status, n})
 		}
 	}
+
 	for code, n := range codes { // in any order: sorted below
 		s.Refusals = append(s.Refusals, Refusal{code, n, policy.Remedy(policy.Code(code))})
 	}
-	slices.SortFunc(s.Refusals, func(a, b Refusal) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Code, b.Code)) })
+
+	slices.SortFunc(s.Refusals, func(a,
+		b Refusal) int {
+		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Code, b.Code))
+	})
 	return s
 }
 
@@ -102,7 +120,12 @@ func wholeTime(at string) string { return at + "2000-01-01T00:00:00Z"[len(at):] 
 
 func newWaits(w *ledger.Waits) Waits {
 	out := Waits{
-		Decided: len(w.Decided), Expired: w.Expired, Partial: w.Partial, Pending: w.Pending, MorePending: w.MorePending, Oldest: w.Oldest,
+		Decided:     len(w.Decided),
+		Expired:     w.Expired,
+		Partial:     w.Partial,
+		Pending:     w.Pending,
+		MorePending: w.MorePending,
+		Oldest:      w.Oldest,
 	}
 	if n := len(w.Decided); n > 0 {
 		out.Median, out.Longest = int(w.Decided[(n-1)/2]/time.Second), int(w.Decided[n-1]/time.Second)
@@ -122,7 +145,8 @@ func (s *Summary) Counted() string {
 func (w *Waits) Rows() []Row {
 	decided, pending := fmt.Sprint(w.Decided), fmt.Sprint(w.Pending)
 	if w.Partial {
-		decided = fmt.Sprintf("%d of the last %d held calls of the period; the period has more", w.Decided, ledger.MaxWaits)
+		decided = fmt.Sprintf("%d of the last %d held calls of the period; the period has more", w.Decided,
+			ledger.MaxWaits)
 	}
 	if w.MorePending {
 		pending = fmt.Sprintf("more than %d", w.Pending)
@@ -135,7 +159,8 @@ func (w *Waits) Rows() []Row {
 		median, longest = Duration(w.Median), Duration(w.Longest)
 	}
 	return filled([]Row{
-		{"Waiting now", pending}, {"Decided", decided}, {"Median wait", median}, {"Longest wait", longest}, {"Expired", fmt.Sprint(w.Expired)},
+		{"Waiting now", pending}, {"Decided", decided}, {"Median wait", median}, {"Longest wait", longest},
+		{"Expired", fmt.Sprint(w.Expired)},
 	})
 }
 
@@ -146,7 +171,8 @@ func (s *Summary) ActiveRows() []Row {
 		return nil
 	}
 	return filled([]Row{
-		{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build}, {"Entry", fmt.Sprint(a.Entry)},
+		{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build},
+		{"Entry", fmt.Sprint(a.Entry)},
 	})
 }
 

@@ -11,16 +11,18 @@ import (
 
 // A Tool is a tool that a server lists or that the allowlist names.
 type Tool struct {
-	Server      string             `json:"server"`
-	Name        string             `json:"name"`
-	Title       string             `json:"title,omitzero"`
-	Description string             `json:"description,omitzero"`
-	Allowed     bool               `json:"allowed"`
-	Code        policy.Code        `json:"code,omitzero"` // the reason that the tool cannot be called
-	Reason      string             `json:"reason,omitzero"`
-	Dialect     string             `json:"dialect,omitzero"` // dialect of the schema
-	OwnSchema   canonical.Digest   `json:"schema,omitzero"`  // the operator's schema in place of its inputSchema
-	Open        []string           `json:"open,omitzero"`    // places that accept members which the schema does not name
+	Server      string      `json:"server"`
+	Name        string      `json:"name"`
+	Title       string      `json:"title,omitzero"`
+	Description string      `json:"description,omitzero"`
+	Allowed     bool        `json:"allowed"`
+	Code        policy.Code `json:"code,omitzero"` // the reason that the tool cannot be called
+	Reason      string      `json:"reason,omitzero"`
+	Dialect     string      `json:"dialect,omitzero"` // dialect of the schema
+	// The operator's schema in place of its inputSchema.
+	OwnSchema canonical.Digest `json:"schema,omitzero"`
+	// Places that accept members which the schema does not name.
+	Open        []string           `json:"open,omitzero"`
 	Definition  canonical.Digest   `json:"definition"`
 	Pin         canonical.Digest   `json:"pin,omitzero"` // an allowlisted tool's pin; should equal Definition
 	Annotations policy.Annotations `json:"annotations"`
@@ -30,7 +32,8 @@ type Tool struct {
 	onAllowlist bool
 }
 
-// Tools returns the tools of a catalog by server. Each server's tools end with those that only the allowlist names.
+// Tools returns the tools of a catalog by server. Each server's tools end with those that only the
+// allowlist names.
 func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 	for _, s := range c.Servers {
 		for _, t := range s.Tools {
@@ -48,10 +51,23 @@ func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 
 func newTool(t *policy.Tool) Tool {
 	tool := Tool{
-		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
-		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: t.Digest, Pin: t.Pin, OwnSchema: t.OwnSchema, Annotations: t.Annotations,
-		Note: t.Joined(), onAllowlist: t.Allowed,
+		Server:      t.Server,
+		Name:        t.Name,
+		Title:       t.Title,
+		Description: t.Description,
+		Allowed:     t.Effective(),
+		Code:        t.Code,
+		Reason:      t.Reason,
+		Dialect:     t.Dialect(),
+		Open:        t.Open(),
+		Definition:  t.Digest,
+		Pin:         t.Pin,
+		OwnSchema:   t.OwnSchema,
+		Annotations: t.Annotations,
+		Note:        t.Joined(),
+		onAllowlist: t.Allowed,
 	}
+
 	switch {
 	case !t.Allowed:
 		tool.Code, tool.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
@@ -67,24 +83,32 @@ func newTool(t *policy.Tool) Tool {
 // malformed returns an entry of a server's list that is not a valid tool.
 func malformed(content *policy.Content, s *policy.CatalogServer, e policy.LeftOut) Tool {
 	return Tool{
-		Server: s.Server, Name: e.Name, Code: policy.CodeToolUnknown, Reason: fmt.Sprintf("entry %d of the list is no tool of MCP: %s", e.Index, e.Reason),
-		Pin: policy.PinOf(content.Pins, s.Server, e.Name),
+		Server: s.Server,
+		Name:   e.Name,
+		Code:   policy.CodeToolUnknown,
+		Reason: fmt.Sprintf("entry %d of the list is no tool of MCP: %s", e.Index, e.Reason),
+		Pin:    policy.PinOf(content.Pins, s.Server, e.Name),
 	}
 }
 
-// unlisted returns the tools of a server that the allowlist names and the server does not list: often a typing error.
+// unlisted returns the tools of a server that the allowlist names and the server does not list:
+// often a typing error.
 func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 	for _, a := range content.Allowlist {
 		if a.Server != s.Server {
 			continue
 		}
 		for _, name := range a.Tools {
-			if s.Malformed(name) != nil || slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
+			if s.Malformed(name) != nil ||
+				slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
 				continue
 			}
 			tools = append(tools, Tool{
-				Server: s.Server, Name: name, Code: policy.CodeToolUnknown, Reason: "on the allowlist, but the server does not list it",
-				Pin: policy.PinOf(content.Pins, s.Server, name),
+				Server: s.Server,
+				Name:   name,
+				Code:   policy.CodeToolUnknown,
+				Reason: "on the allowlist, but the server does not list it",
+				Pin:    policy.PinOf(content.Pins, s.Server, name),
 			})
 		}
 	}
@@ -97,13 +121,16 @@ func (t *Tool) Detail() string {
 	if t.Code != "" {
 		why = fmt.Sprintf("[%s] %s; ", t.Code, strings.TrimSuffix(t.Reason, "."))
 	}
+
 	var parts []string
 	if t.Dialect != "" {
 		parts = append(parts, t.Dialect)
 	}
+
 	if t.OwnSchema != "" {
 		parts = append(parts, "operator's schema "+t.OwnSchema.Short())
 	}
+
 	parts = append(parts, hintWords(&t.Annotations)...)
 	switch {
 	case !t.onAllowlist:
@@ -112,9 +139,11 @@ func (t *Tool) Detail() string {
 	case t.Pin == t.Definition:
 		parts = append(parts, "pinned")
 	}
+
 	if len(t.Open) > 0 {
 		parts = append(parts, "open at "+strings.Join(t.Open, " "))
 	}
+
 	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
 }
 
@@ -145,7 +174,8 @@ func hintWords(a *policy.Annotations) (words []string) {
 	return words
 }
 
-// NotAllowed returns the tools that servers list and the allowlist does not name. reads has the tools that claim to only read.
+// NotAllowed returns the tools that servers list and the allowlist does not name. reads has the
+// tools that claim to only read.
 func NotAllowed(tools []Tool) (reads, others []Tool) {
 	for _, t := range tools {
 		switch readOnly := t.Annotations.ReadOnly; {

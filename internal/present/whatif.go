@@ -16,7 +16,8 @@ import (
 // Unknown is the decision about a call that cannot be judged again.
 const Unknown = "unknown"
 
-// A WhatIf compares how the run's bundle and another one judge a recorded call. Every member is always present.
+// A WhatIf compares how the run's bundle and another one judge a recorded call. Every member is
+// always present.
 type WhatIf struct {
 	SchemaVersion int              `json:"schema_version"`
 	Run           string           `json:"run"`
@@ -37,11 +38,17 @@ type Judged struct {
 // NewWhatIf returns the comparison for a run.
 func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
 	d := WhatIf{
-		SchemaVersion: SchemaVersion, Run: run, Bundle: w.Bundle, Own: newJudged(w.Own), Judged: newJudged(w.By), Changes: []string{},
-		Steps: NewSteps(run, w.Steps, false, false).Steps,
+		SchemaVersion: SchemaVersion,
+		Run:           run,
+		Bundle:        w.Bundle,
+		Own:           newJudged(w.Own),
+		Judged:        newJudged(w.By),
+		Changes:       []string{},
+		Steps:         NewSteps(run, w.Steps, false, false).Steps,
 	}
 	if w.Unanswered != nil {
-		d.Judged = Judged{Ruling: ruling.Ruling{Decision: Unknown}, Reason: "This bundle cannot judge the call: " + w.Unanswered.Error() + "."}
+		d.Judged = Judged{Ruling: ruling.Ruling{Decision: Unknown},
+			Reason: "This bundle cannot judge the call: " + w.Unanswered.Error() + "."}
 	}
 	if d.Own.Decision != Unknown && d.Judged.Decision != Unknown {
 		d.Changes = append(d.Changes, ruling.Changes(&d.Own.Ruling, &d.Judged.Ruling)...)
@@ -53,21 +60,32 @@ func NewWhatIf(run string, w *ledger.WhatIf) WhatIf {
 func newJudged(run *states.Run) Judged {
 	f := run.Facts()
 	a, v := f.Assessed, policy.Verdict{}
+
 	switch {
 	case f.Stopped != nil:
 		a, v = cmp.Or(f.Stopped.Assessment, a), f.Stopped.Verdict
 	case a != nil:
 		v = a.Verdict
 	default:
-		return Judged{Ruling: ruling.Ruling{Decision: Unknown}, Reason: "The record does not lead to a decision about a call."}
+		return Judged{Ruling: ruling.Ruling{Decision: Unknown},
+			Reason: "The record does not lead to a decision about a call."}
 	}
+
 	j := Judged{Ruling: ruling.Ruling{Decision: ruling.Word(v), Code: v.Code}, Gate: v.Gate, Reason: v.Reason}
 	if a != nil {
 		j.Ruling = *ruling.FromAssessment(policy.Assessment{
-			Verdict: v, Policy: a.Policy, Condition: a.Condition, Mode: a.Mode, Score: a.Score, Approvers: a.Approvers, Quorum: a.Quorum,
-			Expires: a.Expires, Fresh: a.Fresh,
+			Verdict:   v,
+			Policy:    a.Policy,
+			Condition: a.Condition,
+			Mode:      a.Mode,
+			Score:     a.Score,
+			Approvers: a.Approvers,
+			Quorum:    a.Quorum,
+			Expires:   a.Expires,
+			Fresh:     a.Fresh,
 		})
 	}
+
 	return j
 }
 
@@ -85,7 +103,8 @@ func (j *Judged) Rows() []Row {
 		approvers = fmt.Sprintf("%d of %s", max(j.Quorum, 1), cmp.Or(strings.Join(j.Approvers, " or "), "any approver"))
 	}
 	return []Row{
-		{"Decision", j.Decision}, {"Reason", j.Reason}, {"Gate", string(j.Gate)}, {"Code", string(j.Code)}, {"Policy", policy}, {"Risk", risk},
+		{"Decision", j.Decision}, {"Reason", j.Reason}, {"Gate", string(j.Gate)}, {"Code", string(j.Code)},
+		{"Policy", policy}, {"Risk", risk},
 		{"Approvers", approvers}, {"Expires", j.Expires},
 	}
 }

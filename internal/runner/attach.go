@@ -10,16 +10,25 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// attach answers a call that repeats a held call whose outcome was not delivered yet. For any other call, found is false.
-func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer, found bool) {
+// attach answers a call that repeats a held call whose outcome was not delivered yet. For any other
+// call, found is false.
+func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, text []byte) (answer gateway.Answer,
+	found bool) {
 	plan, v := policy.ReadCall(text, r.Bundle.Limits())
 	if !v.Allows() {
 		return answer, false // the run's failure has the reason
 	}
+
 	by := callerOf(call.From)
 	q, err := r.runner.options.Ledger.Attach(ctx, ledger.Look{
-		Actor: by.Name, OnBehalfOf: by.OnBehalfOf(), Client: by.Client(), Server: call.Server, Tool: call.Tool, Arguments: states.ArgumentsDigest(plan.Args),
+		Actor:      by.Name,
+		OnBehalfOf: by.OnBehalfOf(),
+		Client:     by.Client(),
+		Server:     call.Server,
+		Tool:       call.Tool,
+		Arguments:  states.ArgumentsDigest(plan.Args),
 	})
+
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer, false
@@ -28,6 +37,7 @@ func (r *ConfiguredRunner) attach(ctx context.Context, call *gateway.ToolCall, t
 	case q.Ended == "":
 		return r.answerWaiting(ctx, call, heldRequest(&q), false), true
 	}
+
 	return r.deliver(ctx, call, q.RunID, ledger.ByRepeat)
 }
 
@@ -41,7 +51,8 @@ func callerOf(who gateway.Identity) ledger.Caller {
 }
 
 // deliver answers with the outcome of a held call that has ended, if it was not delivered before.
-func (r *ConfiguredRunner) deliver(ctx context.Context, call *gateway.ToolCall, id, how string) (answer gateway.Answer, first bool) {
+func (r *ConfiguredRunner) deliver(ctx context.Context, call *gateway.ToolCall, id,
+	how string) (answer gateway.Answer, first bool) {
 	got, err := r.runner.endedRun(ctx, id)
 	if err == nil {
 		first, err = r.runner.options.Ledger.Deliver(ctx, id, how)

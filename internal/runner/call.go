@@ -20,13 +20,17 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
+// Call takes an agent's call through the machine. If the call repeats one that was held, Call
+// answers with the outcome of that call.
 func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gateway.Answer {
 	r.runner.calls.Add(1)
 	defer r.runner.calls.Done()
 	request := states.Request{
-		Actor: call.From.Name, At: r.runner.timestamp(), Identity: r.Bundle.Recorded(call.From.Name, call.Identity), Kind: states.KindAgent,
-		Trace: (*states.TraceContext)(telemetry.CallOf(ctx)),
+		Actor:    call.From.Name,
+		At:       r.runner.timestamp(),
+		Identity: r.Bundle.Recorded(call.From.Name, call.Identity),
+		Kind:     states.KindAgent,
+		Trace:    (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
 	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
 	if call.Extra != nil {
@@ -42,7 +46,8 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		}
 	}
 	server, tool := call.Server, call.Tool
-	if !r.Bundle.Names(server, tool, call.Identity) { // the call will be blocked, so it uses up no limit of callers that may make it
+	// The call will be blocked, so it uses up no limit of callers that may make it.
+	if !r.Bundle.Names(server, tool, call.Identity) {
 		server, tool = "", ""
 	}
 	limited, refused := r.limits.Call(call.From, call.Identity, server, tool)
@@ -59,8 +64,9 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	run := states.NewRun(id.String(), request, r.Bundle)
 	ports := &linkPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
-	// Effects go from outside to inside: the ledger answers questions about earlier calls (ledger.Run.Effects, in Advance), heldCallLimit bounds
-	// held calls, and Live passes the rest to ports: listing tools and the call itself.
+	// Effects go from outside to inside: the ledger answers questions about earlier calls
+	// (ledger.Run.Effects, in Advance), heldCallLimit bounds held calls, and Live passes the rest
+	// to ports: listing tools and the call itself.
 	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {
 		held := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}
@@ -96,7 +102,8 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	return r.answer(got, rpc)
 }
 
-// Wait returns when every call of an agent has been recorded to its end, also if its client was disconnected.
+// Wait returns when every call of an agent has been recorded to its end, also if its client was
+// disconnected.
 func (r *Runner) Wait() { r.calls.Wait() }
 
 // agentPlan returns the call as a plan, spliced from the bytes that the agent sent.
@@ -109,14 +116,31 @@ func agentPlan(call *gateway.ToolCall) []byte {
 }
 
 // refuseUnrecorded refuses a call whose record could not be read or begun.
-func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.ToolCall, id string, cause error) gateway.Answer {
+func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.ToolCall, id string,
+	cause error) gateway.Answer {
 	r.runner.noteWriteFailure(ctx, cause)
-	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
-	if errors.Is(cause, ledger.ErrUnsettled) { // the delivery may be recorded: then a repetition is a new call
+	o := states.Outcome{
+		Type:   states.TypeFailed,
+		Code:   policy.CodeRecordFailed,
+		Gate:   policy.GateRun,
+		Effect: states.NotSent,
+		Reason: cause.Error(),
+	}
+
+	// The delivery may be recorded: then a repetition is a new call.
+	if errors.Is(cause, ledger.ErrUnsettled) {
 		o.Effect = states.EffectUnknown
 	}
+
 	r.runner.logCall(ctx, call, id, o)
-	answer := r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryOf(o)}, false)
+	answer := r.refuse(gateway.Decision{
+		Code:   string(o.Code),
+		Reason: o.Reason,
+		RunID:  id,
+		Effect: string(o.Effect),
+		Retry:  retryOf(o),
+	}, false)
+
 	answer.Judged = spanJudgement(id, o)
 	return answer
 }
@@ -150,13 +174,15 @@ func (r *Runner) logCall(ctx context.Context, call *gateway.ToolCall, id string,
 	r.logOutcome(level, id, fullName(call), call.Server, call.Tool, telemetry.TraceID(ctx), o)
 }
 
-// logResumed logs how a held call ended. Unlike logCall, it also logs successful calls, because people decided about them.
+// logResumed logs how a held call ended. Unlike logCall, it also logs successful calls, because
+// people decided about them.
 func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 	q, err := r.request(ctx, id)
 	if err != nil {
 		r.report("the ended run %s cannot be read: %s", id, err)
 	}
-	r.logOutcome(outcomeLevel(o), id, policy.FullName(q.Actor, q.Display), q.Server, q.Tool, cmp.Or(q.CallTrace, q.Trace), o)
+	r.logOutcome(outcomeLevel(o), id, policy.FullName(q.Actor, q.Display), q.Server, q.Tool,
+		cmp.Or(q.CallTrace, q.Trace), o)
 }
 
 func outcomeLevel(o states.Outcome) slog.Level {

@@ -23,29 +23,40 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 	} else {
 		got, err = c.configured.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
 	}
+
 	var exchanges []states.Exchange
 	for _, x := range got.Exchanges {
-		exchanges = append(exchanges, states.Exchange{Received: c.configured.mask(x.Received), Sent: c.configured.mask(x.Sent), Status: x.Status})
+		exchanges = append(exchanges, states.Exchange{Received: c.configured.mask(x.Received),
+			Sent: c.configured.mask(x.Sent), Status: x.Status})
 	}
+
 	if err != nil {
 		code, reason := completionFailure(err)
 		return &states.EffectFailed{
-			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.configured.Secrets.String(reason),
+			Code:      code,
+			Effect:    states.NotSent,
+			Exchanges: exchanges,
+			Reason:    c.configured.Secrets.String(reason),
 		}
 	}
 	if len(exchanges) == 0 {
 		return &states.Completed{Content: c.configured.mask(got.Content)}
 	}
+
 	return c.completed(exchanges)
 }
 
-// completed makes the event from the masked exchanges, as replay does. Masking can make a response unreadable.
+// completed makes the event from the masked exchanges, as replay does. Masking can make a response
+// unreadable.
 func (c completion) completed(exchanges []states.Exchange) states.Event {
 	event, err := states.CompletedBy(exchanges)
-	if err != nil || !bytes.Equal(c.configured.mask(event.Content), event.Content) || !bytes.Equal(c.configured.mask(event.Refusal), event.Refusal) {
+	if err != nil || !bytes.Equal(c.configured.mask(event.Content), event.Content) ||
+		!bytes.Equal(c.configured.mask(event.Refusal), event.Refusal) {
 		return &states.EffectFailed{
-			Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: exchanges,
-			Reason: "The model's response holds a secret and cannot be read with the secret masked.",
+			Code:      policy.CodePlannerFailed,
+			Effect:    states.NotSent,
+			Exchanges: exchanges,
+			Reason:    "The model's response holds a secret and cannot be read with the secret masked.",
 		}
 	}
 	return event
@@ -56,14 +67,18 @@ func plannerTools(allowed []*policy.Tool) []llm.Tool {
 	tools := make([]llm.Tool, 0, len(allowed))
 	for _, t := range allowed {
 		tools = append(tools, llm.Tool{
-			Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+			Server:      t.Server,
+			Name:        t.Name,
+			Title:       t.Title,
+			Description: t.Description,
+			InputSchema: t.InputSchema,
 		})
 	}
 	return tools
 }
 
-// completionFailure returns the code and the reason of a failed completion. It inspects the error and not the context: a deadline can
-// pass before the context reports it.
+// completionFailure returns the code and the reason of a failed completion. It inspects the error
+// and not the context: a deadline can pass before the context reports it.
 func completionFailure(err error) (policy.Code, string) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -74,6 +89,6 @@ func completionFailure(err error) (policy.Code, string) {
 	return policy.CodePlannerFailed, err.Error()
 }
 
-// mask removes the operator's secrets from the text of a server or a model, before the text is recorded. A text without secrets is
-// unchanged, byte for byte.
+// mask removes the operator's secrets from the text of a server or a model, before the text is
+// recorded. A text without secrets is unchanged, byte for byte.
 func (r *ConfiguredRunner) mask(text []byte) canonical.Text { return r.Secrets.Bytes(text) }

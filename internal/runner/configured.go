@@ -18,18 +18,20 @@ type Config struct {
 	Upstreams  *upstream.Upstreams
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
-	Secrets    *secret.Masker // masks secrets in everything that servers and models send, before it is recorded
-	Serve      config.Serve   // settings of the gateway's answers to agents
+	// Masks secrets in everything that servers and models send, before it is recorded.
+	Secrets *secret.Masker
+	Serve   config.Serve // settings of the gateway's answers to agents
 
 	// The fields below are for a [Service].
-	Closed     error     // the reason to refuse every agent's call; nil: calls are accepted
-	Allowlists []string  // the files that hold the pins, the default one first; empty: there is none to change
+	Closed error // the reason to refuse every agent's call; nil: calls are accepted
+	// The files that hold the pins, the default one first; empty: there is none to change.
+	Allowlists []string
 	Identity   *Identity // nil: there are no identity providers
 	Required   bool      // every caller of MCP must have a token
 }
 
-// A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the ConfiguredRunner that it began with, whose
-// bundle alone judges it.
+// A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the
+// ConfiguredRunner that it began with, whose bundle alone judges it.
 type ConfiguredRunner struct {
 	runner *Runner
 	Config
@@ -40,7 +42,8 @@ type ConfiguredRunner struct {
 // configure returns the runner with a configuration.
 func (r *Runner) configure(c Config) *ConfiguredRunner {
 	g := &ConfiguredRunner{
-		runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil && c.Bundle.Content().Policy != nil,
+		runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil &&
+			c.Bundle.Content().Policy != nil,
 	}
 	if r.active != nil && reflect.DeepEqual(r.Configured().Serve.Rate, c.Serve.Rate) {
 		g.limits = r.Configured().limits

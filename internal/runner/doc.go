@@ -1,12 +1,14 @@
-// Package runner is the application: it takes requests through the machine of package states, with real servers and a real
-// model, and records what happens. The commands run, call, resume and serve and the evaluations of whole runs use one [Runner].
-// Package runner/setup makes the [Options] from a configuration.
+// Package runner is the application: it takes requests through the machine of package states, with
+// real servers and a real model, and records what happens. The commands run, call, resume and serve
+// and the evaluations of whole runs use one [Runner]. Package runner/setup makes the [Options] from
+// a configuration.
 //
 // # One request
 //
-// [Runner.Run] takes the question of a person or the plan of an operator; [Runner.Call] takes a tools/call that an agent sent to
-// the gateway. Both make a [states.Run] and pass it to [Runner.Advance]; the evaluation of attacks passes its own runs, with ports that
-// reach no server. Advance
+// [Runner.Run] takes the question of a person or the plan of an operator; [Runner.Call] takes a
+// tools/call that an agent sent to the gateway. Both make a [states.Run] and pass it to
+// [Runner.Advance]; the evaluation of attacks passes its own runs, with ports that reach no server.
+// Advance
 //
 //  1. begins a record (record.go): in the ledger, in a trace file, or nowhere;
 //  2. lets [states.Machine.Advance] move the run until it ends or is held. The machine decides; it asks for effects through
@@ -14,21 +16,24 @@
 //     before the machine goes on;
 //  3. ends the record, and returns how the run ended and the head of its trace.
 //
-// If the record cannot be written, the run stops where it is and nothing more is called: the outcome is record_failed.
+// If the record cannot be written, the run stops where it is and nothing more is called: the
+// outcome is record_failed.
 //
 // # A held call
 //
-// A run that a policy holds is in the ledger, and no process owns it until one claims it. Approvers decide in the ledger.
-// Then [Runner.Resume] (the command resume), [Runner.Await] (run --wait) or a [Worker] (serve, approvals serve) claims the run,
-// executes its record again, looks at the world once more and makes at most one call. The ledger lets only one of them do so.
+// A run that a policy holds is in the ledger, and no process owns it until one claims it. Approvers
+// decide in the ledger. Then [Runner.Resume] (the command resume), [Runner.Await] (run --wait) or a
+// [Worker] (serve, approvals serve) claims the run, executes its record again, looks at the world
+// once more and makes at most one call. The ledger lets only one of them do so.
 //
-// An agent learns the outcome in one of three ways, and once only (hold.go, attach.go, task.go): its call is held open, it
-// repeats the identical call, which attaches to the held run, or it polls the task that it got as the answer.
+// An agent learns the outcome in one of three ways, and once only (hold.go, attach.go, task.go):
+// its call is held open, it repeats the identical call, which attaches to the held run, or it polls
+// the task that it got as the answer.
 //
 // # The service
 //
-// A [Service] (service.go) is what pgfsm serve and pgfsm approvals serve run: the gateway for agents, the approvals API for people, a
-// worker and the sender of web hooks, over one Runner.
+// A [Service] (service.go) is what pgfsm serve and pgfsm approvals serve run: the gateway for
+// agents, the approvals API for people, a worker and the sender of web hooks, over one Runner.
 //
 // # Who owns what
 //

@@ -21,9 +21,11 @@ import (
 )
 
 const (
-	// retryAfter tells an agent how long to wait before it asks again, in seconds: approvers take minutes.
+	// retryAfter tells an agent how long to wait before it asks again, in seconds: approvers take
+	// minutes.
 	retryAfter = 15
-	// noticeEvery is the interval of the notices to the client of a call that is held open: clients give up on silence.
+	// noticeEvery is the interval of the notices to the client of a call that is held open: clients
+	// give up on silence.
 	noticeEvery = 5 * time.Second
 )
 
@@ -34,20 +36,32 @@ func heldRun(run *states.Run) heldCall {
 	f := run.Facts()
 	at := run.Request().At
 	return heldCall{
-		id: run.ID(), task: taskID(run.ID(), f.Held.Binding), policy: f.Assessed.Policy, reason: f.Held.Reason, since: at, updated: at,
+		id:      run.ID(),
+		task:    taskID(run.ID(), f.Held.Binding),
+		policy:  f.Assessed.Policy,
+		reason:  f.Held.Reason,
+		since:   at,
+		updated: at,
 	}
 }
 
 func heldRequest(q *ledger.Request) heldCall {
 	return heldCall{
-		id: q.RunID, task: taskID(q.RunID, q.Binding), policy: q.Policy, reason: q.Reason, since: q.At, updated: q.Updated,
+		id:      q.RunID,
+		task:    taskID(q.RunID, q.Binding),
+		policy:  q.Policy,
+		reason:  q.Reason,
+		since:   q.At,
+		updated: q.Updated,
 	}
 }
 
-// answerWaiting answers for a call that waits for approval. If the client accepts tasks, the answer is a task. Otherwise answerWaiting holds
-// the call open for a while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first
-// request shows the client where to decide, because a client repeats its call every few seconds.
-func (r *ConfiguredRunner) answerWaiting(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+// answerWaiting answers for a call that waits for approval. If the client accepts tasks, the answer
+// is a task. Otherwise answerWaiting holds the call open for a while, and then answers that the
+// call waits. The run is in the ledger, and no process owns it. Only the first request shows the
+// client where to decide, because a client repeats its call every few seconds.
+func (r *ConfiguredRunner) answerWaiting(ctx context.Context, call *gateway.ToolCall, w heldCall,
+	first bool) gateway.Answer {
 	answer := r.answerHeld(ctx, call, w, first)
 	if answer.Run == "" { // otherwise the answer has the outcome
 		answer.Judged = gateway.Judged{Run: w.id, Decision: rules.Pending, Gate: string(policy.GatePolicy)}
@@ -55,31 +69,38 @@ func (r *ConfiguredRunner) answerWaiting(ctx context.Context, call *gateway.Tool
 	return answer
 }
 
-func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCall, w heldCall, first bool) gateway.Answer {
+func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCall, w heldCall,
+	first bool) gateway.Answer {
 	level := slog.LevelInfo
 	if !first { // an agent may repeat its call as often as it likes
 		level = slog.LevelDebug
 	}
+
 	r.runner.log.Log(ctx, level, "held", append([]any{
-		"run", w.id, "actor", fullName(call), "server", call.Server, "tool", visible.Clip(call.Tool, maxToolShown), "policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
+		"run", w.id, "actor", fullName(call), "server", call.Server, "tool", visible.Clip(call.Tool, maxToolShown),
+		"policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
 	if call.Tasks {
 		return gateway.Answer{Result: r.working(w).created()}
 	}
+
 	if url := r.Serve.DecideAt(w.id); url != "" && first && call.Elicit {
 		call.ShowURL(url, r.notice(w), w.id)
 		if call.Repeat { // the client sends the call again, and the gateway holds that one open
 			return r.pending(ctx, call, w)
 		}
 	}
+
 	if r.Serve.Hold > 0 {
 		if answer, ended := r.holdOpen(ctx, call, w); ended {
 			return answer
 		}
 	}
+
 	return r.pending(ctx, call, w)
 }
 
-// notice returns the text that a call waits, with the reason if serve.denials shows reasons to agents.
+// notice returns the text that a call waits, with the reason if serve.denials shows reasons to
+// agents.
 func (r *ConfiguredRunner) notice(w heldCall) string {
 	if r.opaque() {
 		return "A person has to decide about this call."
@@ -87,9 +108,10 @@ func (r *ConfiguredRunner) notice(w heldCall) string {
 	return "A person has to decide about this call: " + w.reason
 }
 
-// holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. If there is no outcome
-// by then, ended is false and the run stays held.
-func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer, ended bool) {
+// holdOpen holds the call open until the run has ended. It waits for the decision for
+// approvals.hold at most. If there is no outcome by then, ended is false and the run stays held.
+func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer,
+	ended bool) {
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
 	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
 	defer cancel()
@@ -117,8 +139,13 @@ func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall,
 	if answer, first := r.deliver(ctx, call, w.id, ledger.ByReply); first {
 		return answer, true
 	}
+
 	return r.refuse(gateway.Decision{
-		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
+		Code:   "outcome_delivered",
+		Effect: string(states.EffectUnknown),
+		Policy: w.policy,
+		Retry:  retryNo,
+		RunID:  w.id,
 		Reason: "Another request has already received the outcome of this call.",
 	}, false), true
 }
@@ -131,20 +158,31 @@ func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, 
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
 	}
+
 	d := gateway.Decision{
-		After: retryAfter, Code: string(policy.CodeApprovalRequired), Decide: decide, Effect: string(states.NotSent), Policy: w.policy,
+		After:  retryAfter,
+		Code:   string(policy.CodeApprovalRequired),
+		Decide: decide,
+		Effect: string(states.NotSent),
+		Policy: w.policy,
 		Reason: fmt.Sprintf("%s The call waits for approval as run %s. Repeat the identical call later to get its outcome.", w.reason, w.id),
-		Retry:  retrySame, RunID: w.id,
+		Retry:  retrySame,
+		RunID:  w.id,
 	}
+
 	if r.opaque() {
-		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide about this call. Repeat the identical call later."
+		d.Policy, d.Decide, d.Reason = "", "",
+			"A person has to decide about this call. Repeat the identical call later."
 	}
-	// If the tool declares an output type, clients refuse a result without structured content, unless it is an error.
+
+	// If the tool declares an output type, clients refuse a result without structured content,
+	// unless it is an error.
 	failed := r.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, call)
 	return gateway.Answer{Result: d.Result(failed)}
 }
 
-// declaresOutput reports whether the tool declares an output type. It returns true if that is unknown.
+// declaresOutput reports whether the tool declares an output type. It returns true if that is
+// unknown.
 func (r *ConfiguredRunner) declaresOutput(ctx context.Context, call *gateway.ToolCall) bool {
 	link, err := call.Connect(ctx)
 	if err != nil {

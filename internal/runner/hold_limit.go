@@ -10,14 +10,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// holds tracks the runs that are about to be held and are not in the ledger yet, with their callers.
+// holds tracks the runs that are about to be held and are not in the ledger yet, with their
+// callers.
 type holds struct {
 	mu    sync.Mutex
 	begun map[string]ledger.Caller // key: the run's id
 }
 
-// A heldCallLimit ends a run whose call would be held, if the caller already has as many waiting calls as limits.held allows. Without the
-// limit, one caller's calls could bury the calls of others in the approvers' list.
+// A heldCallLimit ends a run whose call would be held, if the caller already has as many waiting
+// calls as limits.held allows. Without the limit, one caller's calls could bury the calls of others
+// in the approvers' list.
 type heldCallLimit struct {
 	states.EffectHandler
 	configured *ConfiguredRunner
@@ -37,13 +39,14 @@ func (d *heldCallLimit) Do(ctx context.Context, wanted states.Command) (states.E
 	case err != nil:
 		return nil, err
 	case waiting >= most:
-		return states.Interruption(policy.CodeTooManyHeld, fmt.Sprintf("%d calls of this caller wait for approvers, as many as limits.held allows.", waiting)), nil
+		return states.Interruption(policy.CodeTooManyHeld,
+			fmt.Sprintf("%d calls of this caller wait for approvers, as many as limits.held allows.", waiting)), nil
 	}
 	return nil, nil
 }
 
-// reserve counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to the count. It does not see the calls
-// that other gateways are about to hold.
+// reserve counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to
+// the count. It does not see the calls that other gateways are about to hold.
 func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err error) {
 	h := &d.configured.runner.holds
 	h.mu.Lock()
@@ -55,7 +58,8 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 				waiting++
 			}
 		}
-		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Actor: d.by.Name}) {
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
+			Actor: d.by.Name}) {
 			switch _, counted := h.begun[q.RunID]; {
 			case err != nil:
 				return err
@@ -74,10 +78,12 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 		h.begun[d.run.ID()] = d.by
 		d.reserved = true
 	}
+
 	return waiting, err
 }
 
-// end ends the reservation: the run is in the ledger, or was not held. Most runs have no reservation and take no lock here.
+// end ends the reservation: the run is in the ledger, or was not held. Most runs have no
+// reservation and take no lock here.
 func (d *heldCallLimit) end() {
 	if !d.reserved {
 		return

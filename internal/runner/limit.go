@@ -24,16 +24,22 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 	return refused.Seconds(), active.limitReason(refused)
 }
 
-// refuseLimited refuses a call before its run begins. Nothing is recorded, so a flood of calls cannot fill the ledger.
-func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall, refused *ratelimit.Refusal) gateway.Answer {
+// refuseLimited refuses a call before its run begins. Nothing is recorded, so a flood of calls
+// cannot fill the ledger.
+func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall,
+	refused *ratelimit.Refusal) gateway.Answer {
 	r.runner.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
 	return r.refuse(gateway.Decision{
-		After: refused.Seconds(), Code: string(policy.CodeRateLimited), Effect: string(states.NotSent), Retry: retryLater,
+		After:  refused.Seconds(),
+		Code:   string(policy.CodeRateLimited),
+		Effect: string(states.NotSent),
+		Retry:  retryLater,
 		Reason: fmt.Sprintf("%s Send the call again in %d s.", r.limitReason(refused), refused.Seconds()),
 	}, false)
 }
 
-// limitReason returns a text that names the exhausted limit, if serve.denials shows reasons to agents.
+// limitReason returns a text that names the exhausted limit, if serve.denials shows reasons to
+// agents.
 func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 	if r.opaque() {
 		return "A limit is used up."
@@ -41,13 +47,16 @@ func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
 	return refused.String()
 }
 
-// noteLimited counts and logs a limited request or call. Without debug messages it logs one line a second: agents can cause any number.
-func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, from gateway.Identity, server, tool string) {
+// noteLimited counts and logs a limited request or call. Without debug messages it logs one line a
+// second: agents can cause any number.
+func (r *Runner) noteLimited(ctx context.Context, refused *ratelimit.Refusal, from gateway.Identity, server,
+	tool string) {
 	r.metrics.Limited(refused.By)
 	level := slog.LevelDebug
 	r.limited.Do(func() { level = slog.LevelInfo })
 	if r.log.Enabled(ctx, level) {
-		r.log.Log(ctx, level, "limited", append([]any{"by", refused.By, "actor", from.Name, "server", server, "tool", visible.Clip(tool, maxToolShown),
+		r.log.Log(ctx, level, "limited", append([]any{"by", refused.By, "actor", from.Name, "server", server, "tool",
+			visible.Clip(tool, maxToolShown),
 			"retry_after_s", refused.Seconds()}, traceKey(telemetry.TraceID(ctx))...)...)
 	}
 }

@@ -48,7 +48,8 @@ func (r *ConfiguredRunner) view(k *upstream.CachedListing) *view {
 }
 
 func (r *ConfiguredRunner) newView(l policy.Listing) *view {
-	v := &view{listing: l, whole: states.Shared(&states.ToolsListed{Servers: []policy.Listing{l}}), events: make(map[string]*states.ToolsListed)}
+	v := &view{listing: l, whole: states.Shared(&states.ToolsListed{Servers: []policy.Listing{l}}),
+		events: make(map[string]*states.ToolsListed)}
 	sent, err := l.Sent()
 	if err != nil || l.Status != policy.ServerUp {
 		v.unusable = true
@@ -61,13 +62,15 @@ func (r *ConfiguredRunner) newView(l policy.Listing) *view {
 	}
 	for _, t := range sent {
 		if judged := effective[t.Name]; judged != nil {
-			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: withOwnSchema(judged, t.Raw), SDKFaults: judged.SDKFaults()}, judged})
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: withOwnSchema(judged, t.Raw),
+				SDKFaults: judged.SDKFaults()}, judged})
 		}
 	}
 	return v
 }
 
-// withOwnSchema returns a tool as agents see it: the server's definition, with the operator's schema if there is one.
+// withOwnSchema returns a tool as agents see it: the server's definition, with the operator's
+// schema if there is one.
 func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	if judged.OwnSchema == "" {
 		return raw
@@ -79,7 +82,8 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	return with
 }
 
-// event returns the part of the listing that judges a run of one tool. It returns an unusable listing as a whole, because that says why.
+// event returns the part of the listing that judges a run of one tool. It returns an unusable
+// listing as a whole, because that says why.
 func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if v.unusable {
@@ -92,7 +96,8 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	}
 	part := v.listing.Pick(v.sent, tool)
 	e := states.KeptOf(v.whole, part, seconds)
-	if len(part.Pages[0]) > len(`{"tools":[]}`) { // cache listed tools only: clients can invent any number of names
+	// Cache listed tools only: clients can invent any number of names.
+	if len(part.Pages[0]) > len(`{"tools":[]}`) {
 		v.events[tool] = e
 	}
 	return e
@@ -102,8 +107,13 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	secrets := r.Secrets
 	to := policy.Listing{
-		Code: policy.Code(l.Code), Name: secrets.String(l.ServerName), Protocol: secrets.String(l.Protocol),
-		Reason: secrets.String(l.Reason), Server: l.Server, Status: l.Status, Version: secrets.String(l.ServerVersion),
+		Code:     policy.Code(l.Code),
+		Name:     secrets.String(l.ServerName),
+		Protocol: secrets.String(l.Protocol),
+		Reason:   secrets.String(l.Reason),
+		Server:   l.Server,
+		Status:   l.Status,
+		Version:  secrets.String(l.ServerVersion),
 	}
 	for _, page := range l.Pages {
 		to.Pages = append(to.Pages, r.mask(page))
@@ -112,11 +122,13 @@ func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 	return to
 }
 
-// minDropAge is the age from which a refused call drops the listing that it was judged by. Thus refused calls cause few listings.
+// minDropAge is the age from which a refused call drops the listing that it was judged by. Thus
+// refused calls cause few listings.
 const minDropAge = time.Second
 
-// dropListing drops cached listings of a server after a call was refused because the tool's definition changed. It drops the listing that
-// judged the call, unless that is new, and older listings of other sessions.
+// dropListing drops cached listings of a server after a call was refused because the tool's
+// definition changed. It drops the listing that judged the call, unless that is new, and older
+// listings of other sessions.
 func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstream.CachedListing) {
 	switch {
 	case k == nil || o.Code != policy.CodeToolDefinitionChanged:
@@ -127,8 +139,8 @@ func (r *ConfiguredRunner) dropListing(server string, o states.Outcome, k *upstr
 	}
 }
 
-// dropHeld drops the server's cached listings after a gate blocked a held call at its second judgment. With the old listings, the next
-// call could be held in vain.
+// dropHeld drops the server's cached listings after a gate blocked a held call at its second
+// judgment. With the old listings, the next call could be held in vain.
 func (r *ConfiguredRunner) dropHeld(run *states.Run, o states.Outcome) {
 	if plan := run.Plan(); plan != nil && o.Type == states.TypeBlocked && o.Gate != policy.GateApproval {
 		r.Upstreams.Forget(plan.Server, 0)

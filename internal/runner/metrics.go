@@ -41,42 +41,69 @@ func spanJudgement(run string, o states.Outcome) gateway.Judged {
 	return gateway.Judged{Run: run, Decision: decisionOf(o), Gate: string(o.Gate)}
 }
 
-// measureCall measures a call of a server, and exports its span. The parent is the trace context of the agent's request, if there is one.
-func (r *ConfiguredRunner) measureCall(c *states.CallTool, parent *states.TraceContext, begun time.Time, got upstream.Returned) {
+// measureCall measures a call of a server, and exports its span. The parent is the trace context of
+// the agent's request, if there is one.
+func (r *ConfiguredRunner) measureCall(c *states.CallTool, parent *states.TraceContext, begun time.Time,
+	got upstream.Returned) {
 	o := telemetry.Operation{
-		Method: gateway.MethodCall, Server: c.Server, Tool: c.Tool, ErrorType: got.Code, Begun: begun, Took: time.Since(begun), Run: c.Run, Protocol: got.Protocol,
+		Method:    gateway.MethodCall,
+		Server:    c.Server,
+		Tool:      c.Tool,
+		ErrorType: got.Code,
+		Begun:     begun,
+		Took:      time.Since(begun),
+		Run:       c.Run,
+		Protocol:  got.Protocol,
 	}
+
 	if got.Code == "" && gateway.IsError(got.Result) {
 		o.ErrorType = gateway.ToolError
 	}
+
 	if got.ID != 0 {
 		o.RequestID = strconv.FormatInt(got.ID, 10)
 	}
+
 	for _, s := range r.Bundle.Content().Servers {
 		if s.Name == c.Server {
 			o.URL = s.URL
 		}
 	}
+
 	r.runner.metrics.Called(o)
 	r.runner.options.Tracer.Called((*telemetry.Context)(c.Trace), (*telemetry.Context)(parent), o)
 }
 
-// measureRequest measures a request of an agent, and exports its span. Tools that the allowlist does not name share one name: agents can send any.
+// measureRequest measures a request of an agent, and exports its span. Tools that the allowlist
+// does not name share one name: agents can send any.
 func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operation) {
 	o := telemetry.Operation{
-		Method: op.Method, Server: op.Server, Tool: op.Tool, ErrorType: op.ErrorType, Begun: op.Begun, Took: op.Took, RequestID: op.ID, Protocol: op.Protocol,
-		Stdio: op.Stdio, Run: op.Run, Decision: op.Decision, Gate: op.Gate,
+		Method:    op.Method,
+		Server:    op.Server,
+		Tool:      op.Tool,
+		ErrorType: op.ErrorType,
+		Begun:     op.Begun,
+		Took:      op.Took,
+		RequestID: op.ID,
+		Protocol:  op.Protocol,
+		Stdio:     op.Stdio,
+		Run:       op.Run,
+		Decision:  op.Decision,
+		Gate:      op.Gate,
 	}
 	if o.Method == "" {
 		o.Method = telemetry.Other
 	}
+
 	listed := func(a policy.Allowance) bool { return a.Server == op.Server && slices.Contains(a.Tools, op.Tool) }
 	if o.Method == gateway.MethodCall && !slices.ContainsFunc(r.Bundle.Content().Allowlist, listed) {
 		o.Tool = telemetry.Other
 	}
+
 	if o.Method == gateway.MethodCall && o.Server == "" {
 		o.Server = telemetry.Other
 	}
+
 	r.runner.metrics.Served(o)
 	r.runner.options.Tracer.Served(ctx, o)
 }
@@ -118,7 +145,8 @@ func (s *Service) countPending() (n int, err error) {
 	defer cancel()
 	err = s.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		n = 0
-		for _, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Limit: maxPendingCounted}) {
+		for _, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
+			Limit: maxPendingCounted}) {
 			if err != nil {
 				return err
 			}

@@ -17,10 +17,16 @@ import (
 	"pgfsm/states"
 )
 
-// ports returns the handler of a run that may call any server, in sessions of the requester's identity. Call end when the run has ended.
+// ports returns the handler of a run that may call any server, in sessions of the requester's
+// identity. Call end when the run has ended.
 func (r *ConfiguredRunner) ports(run *states.Run) (handler *states.Live, end func()) {
 	servers := r.serverPorts(run, requester(run.Request()).Owner())
-	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}, servers.client.Close
+	return &states.Live{
+		Watcher:   servers,
+		Tools:     servers,
+		Completer: completion{r},
+		Caller:    servers,
+	}, servers.client.Close
 }
 
 // requester returns the identity that a request was recorded with.
@@ -33,7 +39,12 @@ func requester(q states.Request) gateway.Identity {
 }
 
 func (r *ConfiguredRunner) serverPorts(run *states.Run, owner string) *serverPorts {
-	return &serverPorts{configured: r, run: run, client: r.Upstreams.Client(owner), listings: make(map[string]uint64)}
+	return &serverPorts{
+		configured: r,
+		run:        run,
+		client:     r.Upstreams.Client(owner),
+		listings:   make(map[string]uint64),
+	}
 }
 
 // serverPorts are the ports of one run to all servers.
@@ -45,7 +56,8 @@ type serverPorts struct {
 	listings   map[string]uint64 // key: the server; value: the number of the listing that judged the run
 }
 
-// List asks every server for its tools. If the server of the call is known, List asks only that server.
+// List asks every server for its tools. If the server of the call is known, List asks only that
+// server.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
 	all := p.client.List(ctx, p.callServer()...)
@@ -59,7 +71,8 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 	return listed
 }
 
-// callServer returns the server that the run would call, from its plan or, for an operator's call, from its request; none if unknown.
+// callServer returns the server that the run would call, from its plan or, for an operator's call,
+// from its request; none if unknown.
 func (p *serverPorts) callServer() []string {
 	if p.run == nil {
 		return p.only
@@ -77,8 +90,8 @@ func (p *serverPorts) callServer() []string {
 	return []string{plan.Server}
 }
 
-// Changed reports whether the server that the run would call has announced changed tools since its listing. Announcements of other servers
-// do not concern this run.
+// Changed reports whether the server that the run would call has announced changed tools since its
+// listing. Announcements of other servers do not concern this run.
 func (p *serverPorts) Changed() (string, bool) {
 	plan := p.run.Plan()
 	if plan == nil || p.listings[plan.Server] == 0 {
@@ -92,7 +105,13 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
 	got := p.client.Call(ctx, upstream.Call{
-		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(nil, c.Trace), RunID: c.Run, Listing: p.listings[c.Server],
+		Server:    c.Server,
+		Tool:      c.Tool,
+		Arguments: c.Bytes,
+		Extra:     c.Beside,
+		Meta:      withTrace(nil, c.Trace),
+		RunID:     c.Run,
+		Listing:   p.listings[c.Server],
 	})
 	p.configured.measureCall(c, p.run.Request().Trace, begun, got)
 	return p.configured.callEvent(ctx, got)
@@ -127,34 +146,46 @@ type linkPorts struct {
 	failed     *upstream.RPCError // the server's error answer to the call; nil: none
 }
 
-// List takes the session's cached listing. If the listing is too old, the session lists the tools again.
+// List takes the session's cached listing. If the listing is too old, the session lists the tools
+// again.
 func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	link, err := p.call.Connect(ctx)
 	if err == nil {
 		p.link = link
 		p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
 	}
+
 	if p.link != nil && err != nil { // the failed request may have ended a session that the server lost
 		if link, failed := p.call.Connect(ctx); failed == nil && link != p.link {
 			p.link = link
 			p.cached, err = link.Listing(ctx, p.configured.catalogMaxAge())
 		}
 	}
+
 	if err == nil {
 		return p.configured.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
 		return unlisted(ctx.Err())
 	}
-	down := upstream.Listing{Server: p.call.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
+
+	down := upstream.Listing{
+		Server: p.call.Server,
+		Status: upstream.StatusDown,
+		Code:   upstream.CodeUnreachable,
+		Reason: err.Error(),
+	}
+
 	var why *upstream.LinkError
 	if errors.As(err, &why) {
 		down.Code, down.Reason = why.Code, why.Reason
 	}
+
 	return p.configured.newView(p.configured.listing(down)).event(p.call.Tool, 0)
 }
 
-// Changed reports whether the server has announced changed tools since the listing that judged the run.
+// Changed reports whether the server has announced changed tools since the listing that judged the
+// run.
 func (p *linkPorts) Changed() (string, bool) {
 	if p.cached == nil {
 		return "", false
@@ -167,15 +198,23 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
 	got := p.link.Call(ctx, upstream.Call{
-		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: withTrace(p.call.Meta, c.Trace), Header: p.paramHeaders(c), RunID: c.Run,
-		Listing: p.cached.Number, Memory: p.memory,
+		Server:    c.Server,
+		Tool:      c.Tool,
+		Arguments: c.Bytes,
+		Extra:     c.Beside,
+		Meta:      withTrace(p.call.Meta, c.Trace),
+		Header:    p.paramHeaders(c),
+		RunID:     c.Run,
+		Listing:   p.cached.Number,
+		Memory:    p.memory,
 	}, func(m wire.Message) { p.call.OnMessage(ctx, m) })
 	p.configured.measureCall(c, nil, begun, got)
 	p.failed = got.RPCError
 	return p.configured.callEvent(ctx, got)
 }
 
-// paramHeaders returns the headers that repeat arguments for a server of the stateless revision, as the tool's schema demands.
+// paramHeaders returns the headers that repeat arguments for a server of the stateless revision, as
+// the tool's schema demands.
 func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	if !p.link.Modern() {
 		return nil
@@ -188,7 +227,8 @@ func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	return nil
 }
 
-// withTrace returns the _meta of a call with the permit's trace context in place of the agent's. Without one, the agent's stays.
+// withTrace returns the _meta of a call with the permit's trace context in place of the agent's.
+// Without one, the agent's stays.
 func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 	if c == nil {
 		return meta

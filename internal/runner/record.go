@@ -41,7 +41,8 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 // A ledgerRecord is a run in the ledger.
 type ledgerRecord struct{ *ledger.Run }
 
-// Finish ends the record. The record of a held run is complete, too: the run stays open, and no process owns it.
+// Finish ends the record. The record of a held run is complete, too: the run stays open, and no
+// process owns it.
 func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	if o.Type == states.TypePending {
 		return l.Head(o), nil
@@ -102,8 +103,8 @@ func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
 	return err
 }
 
-// writeFailureTime bounds how long a failed write makes the gateway unready if no call follows: a load balancer sends no calls to an
-// unready gateway.
+// writeFailureTime bounds how long a failed write makes the gateway unready if no call follows: a
+// load balancer sends no calls to an unready gateway.
 const writeFailureTime = 10 * time.Second
 
 // A writeFailure is a record that could not be written.
@@ -112,7 +113,8 @@ type writeFailure struct {
 	why error
 }
 
-// noteWriteFailure records a failed write, ignoring cancelled requests and those that the ledger refused.
+// noteWriteFailure records a failed write, ignoring cancelled requests and those that the ledger
+// refused.
 func (r *Runner) noteWriteFailure(ctx context.Context, why error) {
 	var refused *ledger.Refusal
 	if ctx.Err() == nil && !errors.As(why, &refused) {

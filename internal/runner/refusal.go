@@ -16,7 +16,9 @@ const (
 	retryChanged = "changed" // retry with other arguments
 	retryLater   = "later"   // retry the same call later
 	retryLook    = "look"    // the call may have happened: look before anything else
-	retrySame    = "same"    // retry the identical call: it attaches to the held run or, after its expiry, begins a new one at once
+	// Retry the identical call: it attaches to the held run or, after its expiry, begins a new one
+	// at once.
+	retrySame = "same"
 )
 
 // If serve.denials is opaque, every refusal by the operator's rules has this answer.
@@ -25,12 +27,14 @@ const (
 	opaqueReason = "The operator's rules do not allow this call."
 )
 
-// opaqueRecordReason replaces the error of a record, which may name files or the database, if serve.denials is opaque.
+// opaqueRecordReason replaces the error of a record, which may name files or the database, if
+// serve.denials is opaque.
 const opaqueRecordReason = "The gateway cannot record this call now."
 
 func (r *ConfiguredRunner) opaque() bool { return r.Serve.Denials == config.DenialsOpaque }
 
-// answer returns the answer to an agent whose run has ended. rpc is the server's error, if the server answered the call with one.
+// answer returns the answer to an agent whose run has ended. rpc is the server's error, if the
+// server answered the call with one.
 func (r *ConfiguredRunner) answer(got Result, rpc jsontext.Value) gateway.Answer {
 	a := r.answerOf(got, rpc)
 	a.Judged = spanJudgement(got.Run.ID(), got.Outcome)
@@ -52,7 +56,13 @@ func (r *ConfiguredRunner) answerOf(got Result, rpc jsontext.Value) gateway.Answ
 
 // refusalOf returns why a run ended without a result.
 func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {
-	d := gateway.Decision{Code: string(o.Code), Effect: string(o.Effect), Reason: o.Reason, Retry: retryOf(o), RunID: run.ID()}
+	d := gateway.Decision{
+		Code:   string(o.Code),
+		Effect: string(o.Effect),
+		Reason: o.Reason,
+		Retry:  retryOf(o),
+		RunID:  run.ID(),
+	}
 	if d.Effect == "" {
 		d.Effect = string(states.NotSent)
 	}
@@ -74,28 +84,39 @@ func retryOf(o states.Outcome) string {
 	case states.EffectDone:
 		return retryNo
 	}
+
 	switch o.Gate {
 	case policy.GateInput, policy.GatePlan:
 		return retryChanged
 	case policy.GateRun:
 		return retryLater
 	}
+
 	switch o.Code {
 	case policy.CodeArgumentsInvalid, "arguments_too_complex", policy.CodeArgumentsNotGranted:
 		return retryChanged
-	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged, policy.CodeTooManyHeld:
+	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeBuildChanged,
+		policy.CodeTooManyHeld:
 		return retryLater
 	case policy.CodeApprovalExpired:
 		return retrySame
 	}
+
 	return retryNo
 }
 
-// refuse answers with a refusal. If byRules is true, the operator's rules refused the call, and serve.denials decides how much the
-// answer explains. It always explains faults in the arguments of a tool that the agent can see.
+// refuse answers with a refusal. If byRules is true, the operator's rules refused the call, and
+// serve.denials decides how much the answer explains. It always explains faults in the arguments of
+// a tool that the agent can see.
 func (r *ConfiguredRunner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
 	if byRules && r.opaque() && d.Retry != retryChanged {
-		d = gateway.Decision{Code: opaqueCode, Effect: d.Effect, Reason: opaqueReason, Retry: retryNo, RunID: d.RunID}
+		d = gateway.Decision{
+			Code:   opaqueCode,
+			Effect: d.Effect,
+			Reason: opaqueReason,
+			Retry:  retryNo,
+			RunID:  d.RunID,
+		}
 	}
 	if r.opaque() {
 		d.Policy = "" // only the operator may see the policy's name

@@ -19,7 +19,8 @@ import (
 	"pgfsm/traces/ledger/api"
 )
 
-// A Reload reads the configuration again, and checks that it can become active. It changes nothing. The error is for the operator.
+// A Reload reads the configuration again, and checks that it can become active. It changes nothing.
+// The error is for the operator.
 type Reload func() (*Next, error)
 
 // A Next is a configuration that can become the active one.
@@ -34,7 +35,8 @@ type Next struct {
 	Retired   func() // runs when no request uses a former Config any more
 }
 
-// retireTime bounds how long an ending service waits for the requests of former configurations: by then they have been cut off.
+// retireTime bounds how long an ending service waits for the requests of former configurations: by
+// then they have been cut off.
 const retireTime = 5 * time.Second
 
 // reloading holds the state that the reloads of a service share.
@@ -48,10 +50,11 @@ type reloading struct {
 // errEnding refuses a reload while the service ends.
 var errEnding = errors.New("the service is ending")
 
-// Reload reads the operator's files and makes their configuration active. Runs under way keep the configuration that they began with.
-// After an error, the former configuration stays active. The error is an [api.ReloadError] if the files cannot be used, and another if the
-// ledger did not record the reload or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new bundle nevertheless.
-// by is set for [ledger.CauseReload] only.
+// Reload reads the operator's files and makes their configuration active. Runs under way keep the
+// configuration that they began with. After an error, the former configuration stays active. The
+// error is an [api.ReloadError] if the files cannot be used, and another if the ledger did not
+// record the reload or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new
+// bundle nevertheless. by is set for [ledger.CauseReload] only.
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
 	done, former, err := s.reloadNow(ctx, cause, by)
 	if former != nil {
@@ -66,8 +69,10 @@ func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Relo
 	return s.Reload(context.WithoutCancel(ctx), ledger.CauseReload, &by)
 }
 
-// reloadNow reloads like Reload, without the comparison. It returns the replaced bundle as former; nil if it replaced none.
-func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload, former *policy.Bundle, err error) {
+// reloadNow reloads like Reload, without the comparison. It returns the replaced bundle as former;
+// nil if it replaced none.
+func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload,
+	former *policy.Bundle, err error) {
 	s.reload.mu.Lock()
 	defer s.reload.mu.Unlock()
 	active := s.runner.Configured()
@@ -83,6 +88,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	if len(next.Changed) == 0 {
 		return done, nil, nil
 	}
+
 	to := s.runner.configure(s.complete(next.Config))
 	var at gateway.Replacement
 	if s.gateway != nil {
@@ -94,17 +100,26 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 			return refuse(err)
 		}
 	}
+
 	if s.reload.ended.Load() {
 		return refuse(errEnding)
 	}
+
 	if l := s.runner.options.Ledger; l != nil {
-		why := ledger.Why{Cause: cause, By: by, Previous: active.Bundle.Digest(), Changed: next.Changed}
+		why := ledger.Why{
+			Cause:    cause,
+			By:       by,
+			Previous: active.Bundle.Digest(),
+			Changed:  next.Changed,
+		}
 		if err := l.Activate(ctx, to.Bundle, why); err != nil {
 			return done, nil, err
 		}
 	}
+
 	s.activate(ctx, to, at, next)
 	done.Bundle, done.Changed = to.Bundle.Digest(), next.Changed
+
 	return done, active.Bundle, nil
 }
 
@@ -115,6 +130,7 @@ func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway
 	if s.gateway != nil {
 		relayed = s.gateway.Replace(at)
 	}
+
 	former, idle := s.runner.active.Replace(to)
 	earlier, retired := s.reload.retired, make(chan struct{})
 	s.reload.retired = retired
@@ -132,6 +148,7 @@ func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway
 		}
 		next.Retired()
 	})
+
 	if s.worker != nil {
 		s.worker.compareBundles(ctx)
 	}
@@ -152,8 +169,8 @@ func (r *reloading) wait() {
 	}
 }
 
-// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two bundles. It returns nil if both bundles have
-// the same rules, or there is no ledger.
+// compareRecorded judges the newest calls of the ledger by the policies and risk rules of two
+// bundles. It returns nil if both bundles have the same rules, or there is no ledger.
 func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) *present.ReloadCompared {
 	l := s.runner.options.Ledger
 	before, after := old.Content(), now.Content()
@@ -161,6 +178,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		reflect.DeepEqual(before.Policy, after.Policy) && reflect.DeepEqual(before.Risk, after.Risk) {
 		return nil
 	}
+
 	judge := func(c *policy.Content) *ruling.Judge {
 		var claims []string
 		if c.Identity != nil {
@@ -168,29 +186,43 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		}
 		return ruling.NewJudge(c.Policy, c.Risk, claims...)
 	}
+
 	c := backtest.Comparer{Old: judge(before), New: judge(after), Replayer: s.runner.replayer}
 	report, err := c.CompareLog(ctx, l, "", backtest.ForReload)
 	if err != nil {
 		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Error(err))
 		return nil
 	}
+
 	to := &present.ReloadCompared{
-		Calls: report.Judged, Since: report.Since, Partial: report.Partial, Kinds: make(map[string]int),
+		Calls:   report.Judged,
+		Since:   report.Since,
+		Partial: report.Partial,
+		Kinds:   make(map[string]int),
 		Skipped: report.Unusable + len(report.Unknown),
 	}
+
 	for _, k := range report.Kinds {
 		if k.Calls > 0 {
 			to.Kinds[k.Kind] = k.Calls
 		}
 	}
+
 	for _, call := range report.Changed {
 		if call.Old == call.New {
 			continue
 		}
 		if to.Otherwise++; len(to.Runs) < present.MaxReloadRuns {
-			to.Runs = append(to.Runs, present.ReloadRun{Run: call.RunID, Tool: call.Tool, Before: call.Old, After: call.New, By: call.By})
+			to.Runs = append(to.Runs, present.ReloadRun{
+				Run:    call.RunID,
+				Tool:   call.Tool,
+				Before: call.Old,
+				After:  call.New,
+				By:     call.By,
+			})
 		}
 	}
+
 	return to
 }
 
@@ -200,20 +232,26 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 	if by != nil {
 		actor = by.Name
 	}
+
 	if err != nil {
-		log.Error("reload failed: the former configuration stays active", "cause", string(cause), "actor", actor, "reason", visible.Error(err))
+		log.Error("reload failed: the former configuration stays active", "cause", string(cause), "actor", actor,
+			"reason", visible.Error(err))
 		return
 	}
+
 	for _, w := range done.Warnings {
 		log.Warn("reload", "warning", visible.Text(w))
 	}
+
 	if len(done.Restart) > 0 {
 		log.Warn("reload: these keys keep their former values until a restart", "keys", strings.Join(done.Restart, " "))
 	}
+
 	if len(done.Changed) == 0 {
 		log.Info("reload: nothing has changed", "cause", string(cause), "actor", actor, "bundle", string(done.Bundle))
 		return
 	}
+
 	values := []any{
 		"cause", string(cause), "actor", actor, "bundle", string(done.Bundle), "previous", string(done.Previous),
 		"changed", strings.Join(done.Changed, " "), "tests", done.Tests,
@@ -221,5 +259,6 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 	if c := done.Compared; c != nil {
 		values = append(values, "compared", c.Calls, "decided_otherwise", c.Otherwise)
 	}
+
 	log.Info("reload", values...)
 }

@@ -11,8 +11,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Resume continues a decided run and returns how it ended. For a run that has already ended, it returns the recorded end. After an error
-// of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the outcome is zero, unless the run stopped because its record could not be written.
+// Resume continues a decided run and returns how it ended. For a run that has already ended, it
+// returns the recorded end. After an error of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the
+// outcome is zero, unless the run stopped because its record could not be written.
 func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, error) {
 	got, err := r.resume(ctx, id, watch)
 	if errors.Is(err, ledger.ErrEnded) {
@@ -26,6 +27,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 	if err := r.options.Ledger.Claim(ctx, id); err != nil {
 		return Result{}, err
 	}
+
 	using := r.active.Acquire()
 	defer using.Release()
 	var ends []func()
@@ -34,6 +36,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 			end()
 		}
 	}()
+
 	got, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
 		Ports: func(run *states.Run) *states.Live {
 			handler, end := using.Value.ports(run)
@@ -44,16 +47,19 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 		Trace:  func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
 		Watch:  func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
 	})
+
 	var claim *ledger.ClaimError
 	switch {
 	case err == nil:
 		r.measureOutcome(got.Outcome)
 		using.Value.dropHeld(got.Run, got.Outcome)
-	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim): // nothing was recorded
+	// Nothing was recorded.
+	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim):
 		got.Outcome = states.Outcome{}
 	default:
 		got.Outcome = unrecorded(got.Run, err)
 	}
+
 	return got, err
 }
 
@@ -62,11 +68,13 @@ func (r *Runner) endedRun(ctx context.Context, id string) (Result, error) {
 	return r.options.Ledger.Ended(ctx, r.replayer, id)
 }
 
-// ErrWaiting means that a held run was not decided in time, or that another process owns it. The run stays in the ledger.
+// ErrWaiting means that a held run was not decided in time, or that another process owns it. The
+// run stays in the ledger.
 var ErrWaiting = errors.New("the run is not decided yet, or another process has it")
 
-// Await waits for the decision about a held run, for the given time at most, and then resumes the run. If another process resumes it
-// first, Await returns how it ended. The error is [ErrWaiting] if the time ran out.
+// Await waits for the decision about a held run, for the given time at most, and then resumes the
+// run. If another process resumes it first, Await returns how it ended. The error is [ErrWaiting]
+// if the time ran out.
 func (r *Runner) Await(ctx context.Context, id string, wait time.Duration, watch Watch) (got Result, err error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -109,8 +117,8 @@ func (r *Runner) open(ctx context.Context, status ledger.Status) (ids []string, 
 	return ids, err
 }
 
-// Recover ends the runs whose process is gone. In the ledger, it also ends denied and expired runs. It reports each run, except the denied
-// and the expired.
+// Recover ends the runs whose process is gone. In the ledger, it also ends denied and expired runs.
+// It reports each run, except the denied and the expired.
 func (r *Runner) Recover(ctx context.Context) {
 	switch o := &r.options; {
 	case o.Ledger != nil:

@@ -25,14 +25,16 @@ import (
 type Options struct {
 	Config // the first configuration; a reload replaces it
 
-	// Ledger records runs and holds calls for approval. Without it, the runner records each run in a file in the folder TracesDir, and
-	// never makes a call that a policy holds. Unrecorded, which requires a nil Ledger, records runs nowhere.
+	// Ledger records runs and holds calls for approval. Without it, the runner records each run in
+	// a file in the folder TracesDir, and never makes a call that a policy holds. Unrecorded, which
+	// requires a nil Ledger, records runs nowhere.
 	Ledger     *ledger.Ledger
 	TracesDir  string
 	Unrecorded bool
 
-	Report func(line string) // takes one line for the operator, which may quote clients and servers; nil drops it
-	Log    *slog.Logger      // logs the calls of agents; nil drops them
+	// Takes one line for the operator, which may quote clients and servers; nil drops it.
+	Report func(line string)
+	Log    *slog.Logger // logs the calls of agents; nil drops them
 
 	Tracer *telemetry.Tracer // nil exports no spans
 }
@@ -64,27 +66,36 @@ func New(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
+
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	r := &Runner{
-		machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log, metrics: telemetry.New(),
-		limited: rate.Sometimes{Interval: time.Second},
+		machine:  machine,
+		replayer: traces.NewReplayer(machine, nil),
+		log:      o.Log,
+		metrics:  telemetry.New(),
+		limited:  rate.Sometimes{Interval: time.Second},
 	}
+
 	first := o.Config
 	o.Config = Config{}
 	r.options = o
 	r.active = current.New(r.configure(first))
+
 	return r, nil
 }
 
 // Machine returns the machine that takes all runs.
 func (r *Runner) Machine() *states.Machine { return r.machine }
 
-// timestamp returns the current time in the form of all recorded times. With a ledger, it is the time of the ledger's clock.
+// timestamp returns the current time in the form of all recorded times. With a ledger, it is the
+// time of the ledger's clock.
 func (r *Runner) timestamp() string {
 	clock := time.Now
 	if r.options.Ledger != nil {
@@ -113,11 +124,12 @@ type Request struct {
 // A Watch is called for each transition of a run, as soon as it is recorded.
 type Watch func(*states.Run, states.Step)
 
-// A Result holds a run and its outcome: how the run ended, or that it is held. If no run began, both are zero.
+// A Result holds a run and its outcome: how the run ended, or that it is held. If no run began,
+// both are zero.
 type Result = ledger.Resumed
 
-// Run takes a request through the machine. If a run began, an error means that its record could not be written: the run stopped, and
-// the outcome says whether its call was made.
+// Run takes a request through the machine. If a run began, an error means that its record could not
+// be written: the run stopped, and the outcome says whether its call was made.
 func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error) {
 	using := r.active.Acquire()
 	defer using.Release()
@@ -126,6 +138,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	defer cancel()
 	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Text: q.Text}
 	var task *traces.TaskFile
+
 	switch {
 	case q.Task == "":
 	case r.options.Ledger != nil:
@@ -141,13 +154,16 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 		defer r.closeTask(task)
 		request.Task = task.Task()
 	}
+
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Result{}, err
 	}
+
 	run := states.NewRun(id.String(), request, by.Bundle)
 	handler, end := by.ports(run)
 	defer end()
+
 	return r.Advance(ctx, run, handler, task, watch)
 }
 
@@ -157,9 +173,10 @@ func (r *Runner) closeTask(task *traces.TaskFile) {
 	}
 }
 
-// Advance records a new run and lets the machine move it until it ends or is held. An evaluation passes a handler that reaches no server.
-// task may be nil.
-func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile, watch Watch) (Result, error) {
+// Advance records a new run and lets the machine move it until it ends or is held. An evaluation
+// passes a handler that reaches no server. task may be nil.
+func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile,
+	watch Watch) (Result, error) {
 	rec, err := r.begin(run, task)
 	if err != nil {
 		return Result{}, err
@@ -175,7 +192,8 @@ func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.Ef
 	return got, err
 }
 
-// unrecorded returns the outcome of a run whose record cannot be written. The run may have made its call.
+// unrecorded returns the outcome of a run whose record cannot be written. The run may have made its
+// call.
 func unrecorded(run *states.Run, cause error) states.Outcome {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()

@@ -24,8 +24,8 @@ type serverState struct {
 	number  uint64 // the listing's number; of a server that is down: the last listing's
 }
 
-// note caches a listing, unless it is older than the cached one: each session with a server caches its own listings. The number is 0 if
-// the server is down.
+// note caches a listing, unless it is older than the cached one: each session with a server caches
+// its own listings. The number is 0 if the server is down.
 func (s *serverStates) note(l policy.Listing, number uint64, now string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,8 @@ func (s *serverStates) lastSeen(server string) (serverState, bool) {
 	return state, ok
 }
 
-// knownCatalog returns the bundle's catalog of the last listings. Servers that were never listed are absent.
+// knownCatalog returns the bundle's catalog of the last listings. Servers that were never listed
+// are absent.
 func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
 	for _, s := range r.Bundle.Content().Servers {
@@ -61,8 +62,8 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
 }
 
-// definition returns the digest of a tool's definition in the last listing of its server; empty if the listing lacks the tool. If there was
-// no listing, or the server was down, known is false.
+// definition returns the digest of a tool's definition in the last listing of its server; empty if
+// the listing lacks the tool. If there was no listing, or the server was down, known is false.
 func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, known bool) {
 	state, ok := r.runner.servers.lastSeen(server)
 	if !ok || state.listing.Status != policy.ServerUp {
@@ -86,11 +87,13 @@ func (r *ConfiguredRunner) Servers(pins *present.Pins) (all []present.Server) {
 	c := r.knownCatalog()
 	for _, configured := range r.Bundle.Content().Servers {
 		s := present.Server{Server: configured.Name, Status: present.ServerUnknown, Tools: []present.ServerTool{}}
-		i := slices.IndexFunc(c.Servers, func(known policy.CatalogServer) bool { return known.Server == configured.Name })
+		i := slices.IndexFunc(c.Servers,
+			func(known policy.CatalogServer) bool { return known.Server == configured.Name })
 		if i >= 0 {
 			known := &c.Servers[i]
 			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
-			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol, present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
+			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol,
+				present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
 			state, _ := r.runner.servers.lastSeen(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}

@@ -43,8 +43,10 @@ type ServiceOptions struct {
 	Hooks       []hooks.Hook
 	Store       hooks.Store        // deliveries of Hooks in the runner's ledger
 	Checkpoints *checkpoint.Writer // writes checkpoints of the runner's ledger
-	Config      string             // the configuration file as the user named it, for commands that people can copy; empty: the default
-	Info        upstream.Info      // the gateway's name and version for clients
+	// The configuration file as the user named it, for commands that people can copy; empty: the
+	// default.
+	Config string
+	Info   upstream.Info // the gateway's name and version for clients
 }
 
 // Stdio is a client that starts the gateway as its child process.
@@ -54,8 +56,8 @@ type Stdio struct {
 	Client gateway.Identity
 }
 
-// A Service runs the gateway for agents and the approvals API for people over one Runner, with a worker and the sender of web hooks
-// if there is a ledger.
+// A Service runs the gateway for agents and the approvals API for people over one Runner, with a
+// worker and the sender of web hooks if there is a ledger.
 type Service struct {
 	options ServiceOptions
 	runner  *Runner
@@ -70,16 +72,26 @@ type Service struct {
 	refused rate.Sometimes
 }
 
-// NewService returns a service. It serves nothing yet, but web hooks receive all events from now on.
+// NewService returns a service. It serves nothing yet, but web hooks receive all events from now
+// on.
 func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, err error) {
-	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}, refused: rate.Sometimes{Interval: time.Second}}
+	s = &Service{
+		options: o,
+		runner:  r,
+		lookup:  rate.Sometimes{Interval: time.Second},
+		refused: rate.Sometimes{Interval: time.Second},
+	}
+
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
 		first := r.Configured().Config
 		r.active.Replace(r.configure(s.complete(first)))
 		decideAt := func(run string) string { return r.Configured().Serve.DecideAt(run) }
 		s.sender, err = hooks.New(o.Store, hooks.Options{
-			Hooks: o.Hooks, Log: r.options.Report, DecideAt: decideAt, RemindBefore: time.Duration(first.Serve.RemindBefore) * time.Millisecond,
+			Hooks:        o.Hooks,
+			Log:          r.options.Report,
+			DecideAt:     decideAt,
+			RemindBefore: time.Duration(first.Serve.RemindBefore) * time.Millisecond,
 		})
 		if err != nil {
 			return nil, err
@@ -88,19 +100,23 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 			return nil, err
 		}
 	}
+
 	s.measureService()
 	if o.MCP != nil || o.Stdio != nil {
 		if err := s.newGateway(); err != nil {
 			return nil, err
 		}
 	}
+
 	if o.Admin != nil {
 		s.newAdmin()
 	}
+
 	return s, nil
 }
 
-// complete returns the configuration. If it does not name the address where approvers decide, complete fills in the console's.
+// complete returns the configuration. If it does not name the address where approvers decide,
+// complete fills in the console's.
 func (s *Service) complete(c Config) Config {
 	if s.options.Admin != nil && c.Serve.DecideURL == "" {
 		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + console.CallPath + config.RunID
@@ -114,14 +130,21 @@ func (s *Service) newGateway() error {
 	if err != nil {
 		return err
 	}
+
 	o := gateway.Options{
-		Config: settings, Tasks: parts.Ledger != nil, Mask: first.Secrets.Bytes, Limits: gateway.Limits{Sessions: first.Serve.Sessions},
-		Info: s.options.Info, Log: s.runner.log,
+		Config: settings,
+		Tasks:  parts.Ledger != nil,
+		Mask:   first.Secrets.Bytes,
+		Limits: gateway.Limits{Sessions: first.Serve.Sessions},
+		Info:   s.options.Info,
+		Log:    s.runner.log,
 	}
+
 	o.Hooks.Limit = s.runner.limitRequest // set without limits, too: a reload may add some
 	if parts.Tracer != nil {
 		o.Begin = parts.Tracer.Begin
 	}
+
 	if l := parts.Ledger; l != nil {
 		o.Passed = s.recordPassage
 		o.Hooks.Status = func(ctx context.Context, caller gateway.Identity, run string) ([]byte, error) {
@@ -129,6 +152,7 @@ func (s *Service) newGateway() error {
 		}
 		o.Hooks.RefusedScope = s.refusedScope
 	}
+
 	s.gateway, err = gateway.New(o)
 	return err
 }
@@ -154,44 +178,62 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Hosts: hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts), Ready: s.ready,
-		Warnings: s.warnings, Log: s.runner.options.Report, Metrics: s.runner.metrics.Write,
+		Hosts:    hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts),
+		Ready:    s.ready,
+		Warnings: s.warnings,
+		Log:      s.runner.options.Report,
+		Metrics:  s.runner.metrics.Write,
 	}
+
 	if w := s.options.Checkpoints; w != nil {
 		o.Checkpoints = w.Dir
 	}
+
 	l := s.runner.options.Ledger
 	if l == nil {
 		s.admin = api.New(o)
 		return
 	}
+
 	o.Callers = s.people(s.options.AdminURL)
 	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.voted, s.runner.CallResult
 	forConsole := console.Options{
-		Ledger: l, Replayer: s.runner.replayer, Hosts: o.Hosts, Voted: o.Voted, Result: o.Result, Log: o.Log, Checkpoints: o.Checkpoints,
+		Ledger:      l,
+		Replayer:    s.runner.replayer,
+		Hosts:       o.Hosts,
+		Voted:       o.Voted,
+		Result:      o.Result,
+		Log:         o.Log,
+		Checkpoints: o.Checkpoints,
 	}
+
 	if s.options.Reload != nil {
 		o.Reload = s.reloadFor
 	}
+
 	if i := s.runner.Configured().Identity; i != nil {
 		for _, p := range i.SignIn {
 			forConsole.Providers = append(forConsole.Providers, &consoleProvider{p, s})
 		}
 	}
+
 	if s.runner.Configured().Upstreams != nil {
 		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
-		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers, s.askServers, s.explain
+		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers,
+			s.askServers, s.explain
 		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
 			return s.runner.Configured().definition(server, tool)
 		}
 	}
+
 	served := api.New(o)
 	forConsole.Health = served.Health
 	s.console = console.New(forConsole)
 	s.admin = console.WithConsole(s.console, served)
 }
 
-// hosts returns the Host headers with which clients reach a listener. Clients may omit the port 443, or write it.
+// hosts returns the Host headers with which clients reach a listener. Clients may omit the port
+// 443, or write it.
 func hosts(on net.Listener, url string, others []string) []string {
 	all := slices.Concat(loopback.Hosts(on), others)
 	if _, host, ok := strings.Cut(strings.ToLower(url), "://"); ok {
@@ -204,8 +246,11 @@ func hosts(on net.Listener, url string, others []string) []string {
 // recordPassage records a message other than tools/call before it is relayed.
 func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 	return s.runner.options.Ledger.Pass(ctx, ledger.Passage{
-		By: callerOf(p.Identity), Server: p.Server, Direction: p.Direction, Method: p.Method,
-		Digest: ledger.ParamsDigest(p.Params),
+		By:        callerOf(p.Identity),
+		Server:    p.Server,
+		Direction: p.Direction,
+		Method:    p.Method,
+		Digest:    ledger.ParamsDigest(p.Params),
 	})
 }
 
@@ -243,8 +288,9 @@ func (s *Service) warnings() []string {
 	return all
 }
 
-// Run serves until ctx is done, the client of Stdio is gone, a listener fails, or this process cannot use the ledger any more. It finishes
-// requests under way, for half a minute at most; when Run returns, their runs are recorded. It closes the listeners.
+// Run serves until ctx is done, the client of Stdio is gone, a listener fails, or this process
+// cannot use the ledger any more. It finishes requests under way, for half a minute at most; when
+// Run returns, their runs are recorded. It closes the listeners.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -262,13 +308,16 @@ func (s *Service) Run(ctx context.Context) error {
 		helpers.Go(func() { s.worker.Run(ctx) })
 		helpers.Go(func() { s.sender.Run(ctx) })
 	}
+
 	if i := s.runner.Configured().Identity; i != nil {
 		helpers.Go(func() { i.Providers.Run(ctx) })
 	}
+
 	o := &s.options
 	if w := o.Checkpoints; w != nil {
 		start(func() error { return useless(w.Run(ctx)) })
 	}
+
 	if l := s.runner.options.Ledger; l != nil {
 		start(func() error {
 			select {
@@ -279,12 +328,15 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 		})
 	}
+
 	if o.MCP != nil {
 		start(func() error { return s.gateway.Serve(ctx, o.MCP) })
 	}
+
 	if o.Stdio != nil {
 		start(func() error { return s.gateway.ServeStdio(ctx, o.Stdio.In, o.Stdio.Out, o.Stdio.Client) })
 	}
+
 	if o.Admin != nil {
 		if s.console != nil {
 			defer context.AfterFunc(ctx, s.console.Close)()
@@ -297,6 +349,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.reload.ended.Store(true)
 	s.reload.wait()
 	s.runner.Wait()
+
 	return err
 }
 

@@ -48,7 +48,8 @@ func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
 	return roles
 }
 
-// Person returns the caller that a token for the admin address identifies. For a ledger token, the error is [web.ErrNoCredentials].
+// Person returns the caller that a token for the admin address identifies. For a ledger token, the
+// error is [web.ErrNoCredentials].
 func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.Caller, error) {
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
 	c, err := i.Providers.People(resource, i.roles).Authenticate(r.WithContext(ctx))
@@ -97,7 +98,8 @@ func (s *Service) people(url string) web.Authenticator {
 	if i == nil {
 		return nil
 	}
-	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.roles), api.Tokens{Ledger: s.runner.options.Ledger}}
+	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.roles),
+		api.Tokens{Ledger: s.runner.options.Ledger}}
 }
 
 // roles returns a person's ledger roles by the current identity.may.
@@ -105,7 +107,8 @@ func (s *Service) roles(id *policy.Identity, name string) []string {
 	return s.runner.Configured().Identity.roles(id, name)
 }
 
-// logged logs why credentials are refused or cannot be verified, because the answers to clients have no reason.
+// logged logs why credentials are refused or cannot be verified, because the answers to clients
+// have no reason.
 type logged struct {
 	web.Authenticator
 	s *Service
@@ -114,11 +117,15 @@ type logged struct {
 func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 	c, err := l.Authenticator.Authenticate(r)
 	switch {
-	case err == nil, errors.Is(err, web.ErrNoCredentials), errors.As(err, new(*web.ScopeError)): // the log has an entry about scopes
+	// The log has an entry about scopes.
+	case err == nil, errors.Is(err, web.ErrNoCredentials), errors.As(err, new(*web.ScopeError)):
 	case errors.Is(err, web.ErrUnavailable):
 		l.s.lookup.Do(func() { l.s.runner.log.Warn("a token cannot be verified", "error", visible.Error(err)) })
 	default:
-		l.s.refused.Do(func() { l.s.runner.log.Info("a token was refused at the gateway", "reason", visible.Error(err)) })
+		l.s.refused.Do(func() {
+			l.s.runner.log.Info("a token was refused at the gateway", "reason",
+				visible.Error(err))
+		})
 	}
 	return c, err
 }
@@ -139,7 +146,8 @@ type SignInClient struct {
 	Label string // the provider's name for people
 }
 
-// A consoleProvider gives people who sign in at the console their current roles. It implements [console.Provider].
+// A consoleProvider gives people who sign in at the console their current roles. It implements
+// [console.Provider].
 type consoleProvider struct {
 	SignInClient
 	service *Service
@@ -157,7 +165,8 @@ func (p *consoleProvider) Roles(id *policy.Identity, name string) []string {
 }
 
 // SignIn implements [console.Provider].
-func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller, at time.Time, err error) {
+func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller,
+	at time.Time, err error) {
 	raw, err := p.Client.SignIn(ctx, attempt, q)
 	if err != nil {
 		return who, at, err

@@ -11,7 +11,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// knownServers returns the servers with the data of their last listings. note names the pinned definitions that it cannot read.
+// knownServers returns the servers with the data of their last listings. note names the pinned
+// definitions that it cannot read.
 func (s *Service) knownServers() (all []present.Server, note string) {
 	p := present.Pins{Config: s.options.Config, Definition: func(canonical.Digest) []byte { return nil }}
 	if all := s.runner.Configured().Allowlists; len(all) > 0 {
@@ -34,11 +35,17 @@ func (s *Service) askServers(ctx context.Context) error {
 
 // explain answers a question about a call that nobody makes.
 func (s *Service) explain(ctx context.Context, q present.Question) (present.Explanation, error) {
-	x, err := explain.Answer(ctx, explain.Sources{Bundle: s.runner.Configured().Bundle, Catalog: s.catalog, History: s.history, Now: s.runner.timestamp()}, q)
+	x, err := explain.Answer(ctx, explain.Sources{
+		Bundle:  s.runner.Configured().Bundle,
+		Catalog: s.catalog,
+		History: s.history,
+		Now:     s.runner.timestamp(),
+	}, q)
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 
-// catalog returns the servers' current listings if live is true; otherwise the stored definitions of pins, or nil without any.
+// catalog returns the servers' current listings if live is true; otherwise the stored definitions
+// of pins, or nil without any.
 func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 	if live {
 		listed, err := s.runner.List(ctx)

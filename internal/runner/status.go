@@ -20,14 +20,16 @@ import (
 // maxShownResult bounds the result in GET /status and in the output of ledger show, in bytes.
 const maxShownResult = 64 << 10
 
-// CallResult returns the result of a request's call in the agent's form. Reading it does not count as a delivery. If there is no result,
-// or note says why it is not shown, the result is nil.
-func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.Request) (result jsontext.Value, note string, err error) {
+// CallResult returns the result of a request's call in the agent's form. Reading it does not count
+// as a delivery. If there is no result, or note says why it is not shown, the result is nil.
+func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.Request) (result jsontext.Value,
+	note string, err error) {
 	return CallResult(ctx, look, r.replayer, q)
 }
 
 // CallResult does the same as [Runner.CallResult], with a replayer instead of a Runner.
-func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer, q *ledger.Request) (result jsontext.Value, note string, err error) {
+func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer,
+	q *ledger.Request) (result jsontext.Value, note string, err error) {
 	if q.Sent == "" || q.Ended == "" {
 		return nil, "", nil
 	}
@@ -60,7 +62,8 @@ type agentStatus struct {
 	ResultNote    string         `json:"result_note"`
 }
 
-// Status returns the status document of a caller's run, or nil if the caller has no such run. It needs a ledger.
+// Status returns the status document of a caller's run, or nil if the caller has no such run. It
+// needs a ledger.
 func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
@@ -68,29 +71,43 @@ func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, 
 		if err == nil && !callerOf(caller).IsRequester(&q) {
 			err = ledger.ErrNotFound
 		}
+
 		if err != nil {
 			return err
 		}
+
 		d = agentStatus{
-			SchemaVersion: present.SchemaVersion, Run: q.RunID, Status: q.Status, At: q.At, Ended: q.Ended, Server: q.Server, Tool: q.Tool,
+			SchemaVersion: present.SchemaVersion,
+			Run:           q.RunID,
+			Status:        q.Status,
+			At:            q.At,
+			Ended:         q.Ended,
+			Server:        q.Server,
+			Tool:          q.Tool,
 		}
+
 		if !r.opaque() {
 			d.Code, d.Reason = q.Code, q.Reason
 		}
+
 		if d.Result, d.ResultNote, err = r.runner.CallResult(ctx, look, &q); err != nil {
 			r.runner.log.WarnContext(ctx, "status", "run", run, "error", visible.Error(err))
 			d.ResultNote = "the result cannot be shown"
 		}
+
 		if d.Result == nil {
 			d.Result = jsontext.Value("null")
 		}
+
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
+
 	return canonical.MustSorted(d), nil
 }

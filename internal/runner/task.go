@@ -15,8 +15,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// Tasks present held calls in the form of the extension io.modelcontextprotocol/tasks (2026-07-28, SEP-2663). A task has no state of
-// its own: its state is that of the run in the ledger, so a task survives every process.
+// Tasks present held calls in the form of the extension io.modelcontextprotocol/tasks (2026-07-28,
+// SEP-2663). A task has no state of its own: its state is that of the run in the ledger, so a task
+// survives every process.
 
 // The states of a task.
 const (
@@ -27,8 +28,9 @@ const (
 // handleDigits is the number of a digest's hex digits in a task's id: 128 bits.
 const handleDigits = 32
 
-// taskID returns the id of a held run's task. The run's id alone, from a log or a list, does not give access to the task: the rest of
-// the task's id is derived from the binding that approvers decide about.
+// taskID returns the id of a held run's task. The run's id alone, from a log or a list, does not
+// give access to the task: the rest of the task's id is derived from the binding that approvers
+// decide about.
 func taskID(run string, binding canonical.Digest) string {
 	_, digits, _ := strings.Cut(string(canonical.Sum("task handle", []byte(run+"\n"+string(binding)))), ":")
 	return run + "." + digits[:handleDigits]
@@ -49,7 +51,12 @@ type task struct {
 
 func (r *ConfiguredRunner) working(w heldCall) task {
 	return task{
-		Created: w.since, Updated: w.updated, Poll: retryAfter * 1000, Status: taskWorking, ID: w.task, Message: r.notice(w),
+		Created: w.since,
+		Updated: w.updated,
+		Poll:    retryAfter * 1000,
+		Status:  taskWorking,
+		ID:      w.task,
+		Message: r.notice(w),
 	}
 }
 
@@ -68,7 +75,8 @@ func (t task) current() jsontext.Value {
 var taskUnknown = wire.ErrorObject(wire.InvalidParams, "There is no such task.", nil)
 
 // Task answers a poll of a caller's task.
-func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id string) (result,
+	failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
@@ -77,24 +85,29 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 	if q.Ended == "" {
 		return t.current(), nil
 	}
+
 	got, err := r.runner.endedRun(ctx, q.RunID)
 	if err == nil { // later polls still work, but a repetition of the call is now a new call
 		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
 	}
+
 	if err != nil {
 		r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
 		return nil, wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
 	}
+
 	answer := r.answer(got, nil)
 	if answer.Native {
 		answer.Result = wire.StripOwn(answer.Result)
 	}
+
 	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
 	return t.current(), nil
 }
 
 // CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.
-func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result,
+	failed jsontext.Value) {
 	q, failed := r.taskOf(ctx, caller, id)
 	if failed != nil {
 		return nil, failed
@@ -104,7 +117,8 @@ func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identi
 			var refused *ledger.Refusal // set if the call was decided meanwhile
 			if !errors.As(err, &refused) {
 				r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
-				return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot record that the call is withdrawn.", nil)
+				return nil, wire.ErrorObject(wire.InternalError,
+					"The ledger cannot record that the call is withdrawn.", nil)
 			}
 		}
 	}
@@ -112,7 +126,8 @@ func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identi
 }
 
 // taskOf finds a caller's task. It reports tasks of other callers as unknown.
-func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
+func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request,
+	failed jsontext.Value) {
 	run, _, _ := strings.Cut(id, ".")
 	if r.runner.options.Ledger == nil {
 		return q, taskUnknown

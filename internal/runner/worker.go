@@ -16,21 +16,22 @@ import (
 const (
 	// pollInterval is the interval at which a worker reads runs that other processes have decided.
 	pollInterval = time.Second
-	// sweepInterval is the interval at which a worker looks for expired runs, and for runs whose process is gone. Together with the lease
-	// of a replica, it bounds how long the runs of a dead replica stay open.
+	// sweepInterval is the interval at which a worker looks for expired runs, and for runs whose
+	// process is gone. Together with the lease of a replica, it bounds how long the runs of a dead
+	// replica stay open.
 	sweepInterval = 15 * time.Second
 	// maxResumed bounds the runs that are resumed at once: each may keep servers busy.
 	maxResumed = 16
-	// firstPause and maxPause bound the pause before the worker retries a run that it could not resume. The pause doubles, because every
-	// attempt adds an event.
+	// firstPause and maxPause bound the pause before the worker retries a run that it could not
+	// resume. The pause doubles, because every attempt adds an event.
 	firstPause = 5 * time.Second
 	maxPause   = time.Hour
 	// drainTime bounds how long runs may continue after the worker is stopped.
 	drainTime = 30 * time.Second
 )
 
-// A Worker resumes a ledger's decided runs. It makes approved calls, and ends runs that were denied, that expired, or whose process
-// is gone.
+// A Worker resumes a ledger's decided runs. It makes approved calls, and ends runs that were
+// denied, that expired, or whose process is gone.
 type Worker struct {
 	runner *Runner
 	wakeup chan struct{}
@@ -56,12 +57,15 @@ type retry struct {
 	pause time.Duration
 }
 
-// NewWorker returns a worker for the ledger of a Runner. If the Runner has no upstreams, the worker makes no call and leaves approved runs
-// to other processes.
+// NewWorker returns a worker for the ledger of a Runner. If the Runner has no upstreams, the worker
+// makes no call and leaves approved runs to other processes.
 func NewWorker(r *Runner) *Worker {
 	return &Worker{
-		runner: r, wakeup: make(chan struct{}, 1), slots: make(chan struct{}, maxResumed),
-		busy: make(map[string]bool), retries: make(map[string]retry),
+		runner:  r,
+		wakeup:  make(chan struct{}, 1),
+		slots:   make(chan struct{}, maxResumed),
+		busy:    make(map[string]bool),
+		retries: make(map[string]retry),
 	}
 }
 
@@ -106,7 +110,8 @@ func (w *Worker) Run(ctx context.Context) {
 	w.resumed.Wait()
 }
 
-// poll sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it starts.
+// poll sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it
+// starts.
 func (w *Worker) poll(ctx, runs context.Context) {
 	err := w.sweep(ctx)
 	if err == nil {
@@ -122,12 +127,14 @@ func (w *Worker) poll(ctx, runs context.Context) {
 
 	// Leases may have run out meanwhile: other replicas must have time to renew theirs.
 	w.nextTakeover = time.Now().Add(sweepInterval)
-	if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() { // report the same failure once
+	// Report the same failure once.
+	if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() {
 		w.runner.report("decided runs cannot be read: %s", err)
 	}
 }
 
-// sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits longer.
+// sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits
+// longer.
 func (w *Worker) sweep(ctx context.Context) error {
 	if now := time.Now(); now.Before(w.nextSweep) || now.Before(w.nextTakeover) {
 		return nil
@@ -149,7 +156,8 @@ func (w *Worker) sweep(ctx context.Context) error {
 	return nil
 }
 
-// compareBundles reports once that another replica has a different bundle. It drops an error of the ledger: the next read reports that.
+// compareBundles reports once that another replica has a different bundle. It drops an error of the
+// ledger: the next read reports that.
 func (w *Worker) compareBundles(ctx context.Context) {
 	own := w.runner.Configured().Bundle
 	if own == nil {
@@ -162,8 +170,8 @@ func (w *Worker) compareBundles(ctx context.Context) {
 	w.other.Store(err == nil && other)
 }
 
-// startDecided starts the runs that are decided and have not ended, oldest first, until too many are being resumed. Without upstreams, it
-// omits approved runs; a sweep ends them when they expire.
+// startDecided starts the runs that are decided and have not ended, oldest first, until too many
+// are being resumed. Without upstreams, it omits approved runs; a sweep ends them when they expire.
 func (w *Worker) startDecided(ctx, runs context.Context) error {
 	f := ledger.Filter{Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true}
 	if w.runner.Configured().Upstreams != nil {
@@ -189,15 +197,17 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 	})
 }
 
-// start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its retry is not due. It returns false if too
-// many runs are being resumed.
+// start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its
+// retry is not due. It returns false if too many runs are being resumed.
 func (w *Worker) start(runs context.Context, q ledger.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next, retried := w.retries[q.RunID]
-	if w.busy[q.RunID] || q.Sent != "" || time.Now().Before(next.at) || q.Owner != "" && time.Now().Before(w.nextTakeover) {
+	if w.busy[q.RunID] || q.Sent != "" || time.Now().Before(next.at) ||
+		q.Owner != "" && time.Now().Before(w.nextTakeover) {
 		return true
 	}
+
 	select {
 	case w.slots <- struct{}{}:
 	default:
@@ -215,10 +225,12 @@ func (w *Worker) start(runs context.Context, q ledger.Request) bool {
 		<-w.slots
 		w.Wake()
 	})
+
 	return true
 }
 
-// finish notes that a run is not being resumed any more. After an error, it schedules the next attempt.
+// finish notes that a run is not being resumed any more. After an error, it schedules the next
+// attempt.
 func (w *Worker) finish(id string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,8 +241,8 @@ func (w *Worker) finish(id string, err error) {
 	}
 }
 
-// resume makes the call of an approved run, and ends any other run. A call waits until limits.rate has room for it. While it waits, other
-// runs use its slot, and its approval may expire.
+// resume makes the call of an approved run, and ends any other run. A call waits until limits.rate
+// has room for it. While it waits, other runs use its slot, and its approval may expire.
 func (w *Worker) resume(ctx context.Context, q *ledger.Request, approved bool) error {
 	id := q.RunID
 	if !approved {

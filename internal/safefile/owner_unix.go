@@ -24,8 +24,9 @@ func owner(info fs.FileInfo) (uid, gid int) {
 	return -1, -1
 }
 
-// checkTrusted returns why another user can have written the file at path, or can replace it: a user who may write a folder
-// may rename a file in it. It checks the folder of path and, if path is a symbolic link, the folder of the file.
+// checkTrusted returns why another user can have written the file at path, or can replace it: a
+// user who may write a folder may rename a file in it. It checks the folder of path and, if path is
+// a symbolic link, the folder of the file.
 func checkTrusted(path string, info fs.FileInfo) error {
 	uid, _ := owner(info)
 	if err := CheckOwner(info.Mode(), uid, os.Getuid()); err != nil {
@@ -48,7 +49,8 @@ func checkTrusted(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// privateGroup reports whether a group is the private one of a user: the user's own, of the same name. A umask of 002 is usual with such groups.
+// privateGroup reports whether a group is the private one of a user: the user's own, of the same
+// name. A umask of 002 is usual with such groups.
 func privateGroup(uid, gid int) bool {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil || u.Gid != strconv.Itoa(gid) {
@@ -58,7 +60,8 @@ func privateGroup(uid, gid int) bool {
 	return err == nil && g.Name == u.Username
 }
 
-// readOnly reports whether a folder is in a file system that is mounted read-only, such as a ConfigMap of Kubernetes, whose folder has the mode 0777.
+// readOnly reports whether a folder is in a file system that is mounted read-only, such as a
+// ConfigMap of Kubernetes, whose folder has the mode 0777.
 func readOnly(dir string) bool {
 	const write = 2 // W_OK
 	return errors.Is(syscall.Access(dir, write), syscall.EROFS)

@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 )
 
-// A Pending file is written beside a file, and takes its place in one step. Windows does not promise that a rename is whole after a crash.
+// A Pending file is written beside a file, and takes its place in one step. Windows does not
+// promise that a rename is whole after a crash.
 type Pending struct {
 	*os.File
 	path string
 }
 
-// NewPending returns a file that will take the place of path. An existing file keeps its mode; a new one gets the given mode, less the umask.
+// NewPending returns a file that will take the place of path. An existing file keeps its mode; a
+// new one gets the given mode, less the umask.
 func NewPending(path string, mode fs.FileMode) (*Pending, error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -47,7 +49,8 @@ func (p *Pending) Cleanup() error {
 	return nil
 }
 
-// Write writes a file in one step. An existing file keeps its mode; a new one gets the given mode, less the umask.
+// Write writes a file in one step. An existing file keeps its mode; a new one gets the given mode,
+// less the umask.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	p, err := NewPending(path, mode)
 	if err != nil {

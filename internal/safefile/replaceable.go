@@ -10,8 +10,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// CheckReplaceable returns why a result must not replace a file: the file is one of the inputs, or no regular file, or not a result. A result
-// begins with start, without its white space. The error continues a sentence that begins with the path.
+// CheckReplaceable returns why a result must not replace a file: the file is one of the inputs, or
+// no regular file, or not a result. A result begins with start, without its white space. The error
+// continues a sentence that begins with the path.
 func CheckReplaceable(path, start string, inputs ...string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -20,14 +21,17 @@ func CheckReplaceable(path, start string, inputs ...string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, input := range inputs {
 		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
 			return errors.New("is one of the files that are read")
 		}
 	}
+
 	if !info.Mode().IsRegular() {
 		return errors.New("is not a regular file")
 	}
+
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -37,10 +41,12 @@ func CheckReplaceable(path, start string, inputs ...string) error {
 	if err == nil && !strings.HasPrefix(strings.Join(strings.Fields(string(had)), ""), start) {
 		err = errors.New("is there and is no result of an evaluation")
 	}
+
 	return err
 }
 
-// IsCurrent reports whether path still leads to the locked file: its owner may have finished and removed it.
+// IsCurrent reports whether path still leads to the locked file: its owner may have finished and
+// removed it.
 func IsCurrent(lock *flock.Flock, path string) bool {
 	locked, err := lock.Stat()
 	if err != nil {

@@ -37,7 +37,8 @@ func Read(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// ReadTrusted reads a regular file that only this process's user and the superuser can have written, in a folder where only they can replace it.
+// ReadTrusted reads a regular file that only this process's user and the superuser can have
+// written, in a folder where only they can replace it.
 func ReadTrusted(path string) ([]byte, error) {
 	text, info, err := Read(path)
 	if err != nil {
@@ -52,25 +53,30 @@ func ReadTrusted(path string) ([]byte, error) {
 // writableByOthers are the permission bits of group and world to write.
 const writableByOthers fs.FileMode = 0o022
 
-// CheckOwner returns why a file is not to be trusted as a configuration: a user other than ours can have written it. Files of the
-// superuser (0) are trusted, because that user could replace this program too. ownerUID is -1 if the file has no owner, which is refused.
+// CheckOwner returns why a file is not to be trusted as a configuration: a user other than ours can
+// have written it. Files of the superuser (0) are trusted, because that user could replace this
+// program too. ownerUID is -1 if the file has no owner, which is refused.
 func CheckOwner(mode fs.FileMode, ownerUID, ourUID int) error {
 	switch {
 	case ownerUID < 0 || ownerUID != ourUID && ownerUID != 0:
-		return fmt.Errorf("it belongs to user %d, and we are user %d: take it over with chown, or copy it", ownerUID, ourUID)
+		return fmt.Errorf("it belongs to user %d, and we are user %d: take it over with chown, or copy it", ownerUID,
+			ourUID)
 	case mode&writableByOthers != 0:
 		return fmt.Errorf("others may write it (mode %04o): run chmod go-w on it", mode.Perm())
 	}
 	return nil
 }
 
-// CheckFolder returns why a folder is not to be trusted with a configuration: a user other than ours can replace files in it. The end of the text wants the
-// folder's name. In a folder with the sticky bit, only a file's owner can replace it. private says that the folder's group has no other member than its owner.
+// CheckFolder returns why a folder is not to be trusted with a configuration: a user other than
+// ours can replace files in it. The end of the text wants the folder's name. In a folder with the
+// sticky bit, only a file's owner can replace it. private says that the folder's group has no other
+// member than its owner.
 func CheckFolder(mode fs.FileMode, ownerUID, ourUID int, private bool) error {
 	sticky := mode&fs.ModeSticky != 0
 	switch {
 	case ownerUID < 0 || ownerUID != ourUID && ownerUID != 0:
-		return fmt.Errorf("belongs to user %d, who can replace the file, and we are user %d: run chown %d", ownerUID, ourUID, ourUID)
+		return fmt.Errorf("belongs to user %d, who can replace the file, and we are user %d: run chown %d", ownerUID,
+			ourUID, ourUID)
 	case mode&0o002 != 0 && !sticky:
 		return fmt.Errorf("lets every user replace the file (mode %04o): run chmod go-w", mode.Perm())
 	case mode&0o020 != 0 && !sticky && !private:
@@ -89,8 +95,9 @@ func Create(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Replace writes a file in one step, behind symbolic links, if its content is still was, which the caller read; nil means that there is no
-// file. A file keeps its mode; a new one gets the given mode.
+// Replace writes a file in one step, behind symbolic links, if its content is still was, which the
+// caller read; nil means that there is no file. A file keeps its mode; a new one gets the given
+// mode.
 func Replace(path string, was, text []byte, mode fs.FileMode) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -118,7 +125,8 @@ func replace(path string, was, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, pending.Cleanup()) // Cleanup does nothing after a replacement
 }
 
-// Unchanged returns an error if the content of a file is no longer was; nil means that there is no file.
+// Unchanged returns an error if the content of a file is no longer was; nil means that there is no
+// file.
 func Unchanged(path string, was []byte) error {
 	now, _, err := Read(path)
 	if errors.Is(err, fs.ErrNotExist) {

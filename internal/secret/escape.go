@@ -43,6 +43,7 @@ func readEscape(text []byte) escape {
 	if r := single[text[1]]; r != 0 {
 		return escape{char: r, size: 2}
 	}
+
 	switch text[1] {
 	case 'x':
 		if r, ok := hex(text, 2, 2); ok {
@@ -67,6 +68,7 @@ func readEscape(text []byte) escape {
 			return escape{char: r, size: 10}
 		}
 	}
+
 	return escape{}
 }
 
@@ -93,8 +95,9 @@ func toEscape(text []byte) int {
 	}
 }
 
-// unescape returns view with one layer of escapes decoded, in *buf, and whether there were any. If not, it
-// returns view. The view may be the result of an earlier call with the same buffer, because decoding never grows a text.
+// unescape returns view with one layer of escapes decoded, in *buf, and whether there were any. If
+// not, it returns view. The view may be the result of an earlier call with the same buffer, because
+// decoding never grows a text.
 func unescape(buf *[]byte, view []byte) ([]byte, bool) {
 	plain := toEscape(view)
 	if plain == len(view) {

@@ -8,13 +8,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// fit widens spans so that text, if it is one JSON value, still is one after they are replaced. A span
-// inside a string stays; any other becomes the smallest value around it. fit reports whether text is JSON. Duplicate names
-// and broken UTF-8 are accepted here; others judge them.
+// fit widens spans so that text, if it is one JSON value, still is one after they are replaced. A
+// span inside a string stays; any other becomes the smallest value around it. fit reports whether
+// text is JSON. Duplicate names and broken UTF-8 are accepted here; others judge them.
 func fit(text []byte, found []span) ([]span, bool) {
 	f := fitter{todo: found, done: make([]span, 0, len(found))}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	var open []int // the beginnings of the objects and arrays that are not closed
+
 	for {
 		switch kind := dec.PeekKind(); kind {
 		case '{', '[', '}', ']':
@@ -36,18 +38,21 @@ func fit(text []byte, found []span) ([]span, bool) {
 			end := int(dec.InputOffset())
 			f.close(end-len(raw), end, kind == '"')
 		}
+
 		if len(open) > 0 {
 			continue
 		}
 		if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 			return nil, false
 		}
+
 		f.close(0, len(text), false) // this includes the white space around the value
 		return f.done, true
 	}
 }
 
-// A fitter assigns spans to the values of a document, in the order in which the values end, inner ones first.
+// A fitter assigns spans to the values of a document, in the order in which the values end, inner
+// ones first.
 type fitter struct {
 	todo []span // spans that end later
 	wide []span // spans that have ended and are in no value yet

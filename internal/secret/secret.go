@@ -1,31 +1,32 @@
-// Package secret masks the operator's secrets in text from outside. A server or a model receives the secret that pgfsm
-// authenticates with, and may repeat it: in a result, in its own name, in an error. Such text passes a [Masker] before
-// it is displayed or recorded:
+// Package secret masks the operator's secrets in text from outside. A server or a model receives
+// the secret that pgfsm authenticates with, and may repeat it: in a result, in its own name, in an
+// error. Such text passes a [Masker] before it is displayed or recorded:
 //
 //	m := secret.New(values)
 //	clean := m.Bytes(raw) // text without a secret is returned itself, not a copy
 //	m.Put(owner, tokens)  // secrets that are known only at run time
 //
-// Mask the raw text first, then quote, then cut. Cutting first can leave a piece of a secret that is no longer found,
-// and quoting first escapes its characters.
+// Mask the raw text first, then quote, then cut. Cutting first can leave a piece of a secret that
+// is no longer found, and quoting first escapes its characters.
 //
 // # What is found
 //
-// Each secret is found as it is and behind backslash escapes, at most [MaxLevels] deep, because JSON occurs in strings of
-// JSON and error texts quote it once more. The escapes are those of JSON (RFC 8259, section 7) and of Go's
-// [strconv.Quote]: \uXXXX, a pair of them for what UTF-16 writes as a pair, \UXXXXXXXX, \xNN for a byte, and \" \' \\
-// \/ \a \b \f \n \r \t \v. They are looked for in any text, whether it is JSON or not, and a backslash before
-// anything else is itself.
+// Each secret is found as it is and behind backslash escapes, at most [MaxLevels] deep, because
+// JSON occurs in strings of JSON and error texts quote it once more. The escapes are those of JSON
+// (RFC 8259, section 7) and of Go's [strconv.Quote]: \uXXXX, a pair of them for what UTF-16 writes
+// as a pair, \UXXXXXXXX, \xNN for a byte, and \" \' \\ \/ \a \b \f \n \r \t \v. They are looked for
+// in any text, whether it is JSON or not, and a backslash before anything else is itself.
 //
-// A secret that is encoded in another way (base64, percent-encoding, another case), split or shortened is not found.
-// A hostile server can always do that. Masking protects from servers that repeat a secret by accident, and keeps it
-// from being readable at a glance.
+// A secret that is encoded in another way (base64, percent-encoding, another case), split or
+// shortened is not found. A hostile server can always do that. Masking protects from servers that
+// repeat a secret by accident, and keeps it from being readable at a glance.
 //
 // # What replaces it
 //
-// [Mask] replaces exactly the bytes that encode the secret, including an escape in which a secret begins or ends.
-// JSON stays JSON: if a secret is in a number, or reaches over the end of a string, the smallest value
-// around it becomes the string "[masked by pgfsm]". That holds for the document itself, not for documents in its strings.
+// [Mask] replaces exactly the bytes that encode the secret, including an escape in which a secret
+// begins or ends. JSON stays JSON: if a secret is in a number, or reaches over the end of a string,
+// the smallest value around it becomes the string "[masked by pgfsm]". That holds for the document
+// itself, not for documents in its strings.
 package secret
 
 import (
@@ -40,16 +41,19 @@ const Mask = "[masked by pgfsm]"
 
 const quotedMask = `"` + Mask + `"`
 
-// MinBytes is the length of the shortest secret. Masking "C" or "1" would damage every answer and hide nothing.
+// MinBytes is the length of the shortest secret. Masking "C" or "1" would damage every answer and
+// hide nothing.
 const MinBytes = 8
 
 // MaxLevels is the number of layers of escapes that are decoded.
 const MaxLevels = 8
 
-// maxRounds bounds how often a masked text is masked again. Only texts made for that purpose need a second round.
+// maxRounds bounds how often a masked text is masked again. Only texts made for that purpose need a
+// second round.
 const maxRounds = 4
 
-// A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe for concurrent use.
+// A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe
+// for concurrent use.
 type Masker struct {
 	words atomic.Pointer[words]
 
@@ -58,17 +62,18 @@ type Masker struct {
 	later  map[any][]string // the values of Put, by owner
 }
 
-// New returns a Masker for values and for what servers make of them: the value without the white space around
-// it, which HTTP does not transmit, and the credential behind a scheme's space, for servers that echo only the token
-// of "Bearer TOKEN". Secrets shorter than [MinBytes], and those that occur in [Mask], are left out.
+// New returns a Masker for values and for what servers make of them: the value without the white
+// space around it, which HTTP does not transmit, and the credential behind a scheme's space, for
+// servers that echo only the token of "Bearer TOKEN". Secrets shorter than [MinBytes], and those
+// that occur in [Mask], are left out.
 func New(values []string) *Masker {
 	m := &Masker{values: values}
 	m.compile()
 	return m
 }
 
-// Put replaces the values that an owner has put before; without values, it forgets the owner. They are secrets that are known only at run
-// time, such as access tokens.
+// Put replaces the values that an owner has put before; without values, it forgets the owner. They
+// are secrets that are known only at run time, such as access tokens.
 func (m *Masker) Put(owner any, values []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +119,8 @@ func Words(values []string) []string {
 	return slices.Compact(words)
 }
 
-// Bytes returns text with [Mask] for each secret. Text without a secret is returned itself, not a copy; text is not changed.
+// Bytes returns text with [Mask] for each secret. Text without a secret is returned itself, not a
+// copy; text is not changed.
 func (m *Masker) Bytes(text []byte) []byte {
 	if m == nil {
 		return text
@@ -141,9 +147,9 @@ func (m *Masker) Bytes(text []byte) []byte {
 // String is [Masker.Bytes] for a string.
 func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text))) }
 
-// depth returns the number of layers of escapes around the innermost secret in text, or -1 if text has no secret.
-// It searches the text as it is, then with its escapes decoded, then with the escapes of that decoded, and so on. One
-// buffer is enough, because only find needs positions.
+// depth returns the number of layers of escapes around the innermost secret in text, or -1 if text
+// has no secret. It searches the text as it is, then with its escapes decoded, then with the
+// escapes of that decoded, and so on. One buffer is enough, because only find needs positions.
 func (w *words) depth(text []byte) int {
 	deepest, view, buf := -1, text, []byte(nil)
 	for level := 0; ; level++ {
@@ -160,7 +166,8 @@ func (w *words) depth(text []byte) int {
 	}
 }
 
-// find returns the spans of text to be replaced, in order and without overlaps, and whether text is JSON.
+// find returns the spans of text to be replaced, in order and without overlaps, and whether text is
+// JSON.
 func (w *words) find(text []byte, deepest int) ([]span, bool) {
 	var found []span
 	var buf []byte

@@ -36,13 +36,14 @@ func locate(view []byte, found []span) {
 	project(view, found, func(meaning, _ int) int { return meaning })
 }
 
-// snap widens spans of view so that none begins or ends inside an escape: half an escape decodes to another character or to none.
+// snap widens spans of view so that none begins or ends inside an escape: half an escape decodes to
+// another character or to none.
 func snap(view []byte, found []span) {
 	project(view, found, func(_, size int) int { return size })
 }
 
-// project moves the spans in found, which are in order, from positions of another text to positions of view. In the
-// other text, each escape of view takes width bytes.
+// project moves the spans in found, which are in order, from positions of another text to positions
+// of view. In the other text, each escape of view takes width bytes.
 func project(view []byte, found []span, width func(meaning, size int) int) {
 	starts, ends := 0, 0 // the numbers of starts and ends that are moved
 	move := func(there, wide, here, size int, escape bool) {
@@ -61,6 +62,7 @@ func project(view []byte, found []span, width func(meaning, size int) int) {
 			found[ends].end = at
 		}
 	}
+
 	there, here := 0, 0
 	for here < len(view) && ends < len(found) {
 		plain := toEscape(view[here:])

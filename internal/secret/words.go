@@ -7,7 +7,8 @@ import (
 
 // words are the secrets to find.
 type words struct {
-	pairs  [1 << 16]bool       // the first two bytes of the secrets: most places of a text are passed over by them
+	// The first two bytes of the secrets: most places of a text are passed over by them.
+	pairs  [1 << 16]bool
 	prefix map[uint64][][]byte // the secrets by their first MinBytes bytes, the longest first
 }
 
@@ -20,7 +21,8 @@ func (w *words) add(word string) {
 	w.prefix[begin] = append(w.prefix[begin], []byte(word))
 }
 
-// next returns the first place from which text has a word, and where that ends; the longest word if there are several.
+// next returns the first place from which text has a word, and where that ends; the longest word if
+// there are several.
 func (w *words) next(text []byte, from int) (start, end int, found bool) {
 	for i := from; i+MinBytes <= len(text); i++ {
 		if !w.pairs[binary.BigEndian.Uint16(text[i:])] {

@@ -2,8 +2,9 @@ package telemetry
 
 import "go.opentelemetry.io/otel/attribute"
 
-// Attributes of OpenTelemetry's conventions for MCP and GenAI, which are in development and not in package semconv any more. mcp.session.id is missing on
-// purpose: a client that knows a session's id can use the session.
+// Attributes of OpenTelemetry's conventions for MCP and GenAI, which are in development and not in
+// package semconv any more. mcp.session.id is missing on purpose: a client that knows a session's
+// id can use the session.
 const (
 	attrMethod    = attribute.Key("mcp.method.name")
 	attrProtocol  = attribute.Key("mcp.protocol.version")

@@ -1,5 +1,6 @@
-// Package telemetry measures what a service does, with the names of OpenTelemetry's conventions for MCP and GenAI
-// (https://github.com/open-telemetry/semantic-conventions-genai, in development). No measurement has an argument, a result or a token.
+// Package telemetry measures what a service does, with the names of OpenTelemetry's conventions for
+// MCP and GenAI (https://github.com/open-telemetry/semantic-conventions-genai, in development). No
+// measurement has an argument, a result or a token.
 package telemetry
 
 import (
@@ -19,7 +20,8 @@ var (
 )
 
 // operationLabels are the labels of operations, in the order of [Operation.labels].
-var operationLabels = []string{"mcp_method_name", "gen_ai_operation_name", "pgfsm_server", "gen_ai_tool_name", "error_type"}
+var operationLabels = []string{"mcp_method_name", "gen_ai_operation_name", "pgfsm_server", "gen_ai_tool_name",
+	"error_type"}
 
 // Metrics are the measurements of one service. It is safe for concurrent use.
 type Metrics struct {
@@ -40,6 +42,7 @@ func New() *Metrics {
 	seconds := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}
 	}
+
 	return &Metrics{
 		registry: registry,
 		server: create.NewHistogramVec(seconds("mcp_server_operation_duration_seconds",
@@ -48,12 +51,15 @@ func New() *Metrics {
 			"How long servers took to answer calls.", operationBuckets), operationLabels),
 		calls: create.NewCounterVec(counter("pgfsm_calls_total",
 			"Calls of agents, by the decision and the gate that made it. A held call counts when it is held and when it ends."), []string{"decision", "gate"}),
-		indeterminate: create.NewCounter(counter("pgfsm_indeterminate_total", "Calls of which nobody knows whether they happened.")),
+		indeterminate: create.NewCounter(counter("pgfsm_indeterminate_total",
+			"Calls of which nobody knows whether they happened.")),
 		limited: create.NewCounterVec(counter("pgfsm_limited_total",
-			"Requests and calls of agents that were refused because a limit was used up, by the kind of limit."), []string{"by"}),
+			"Requests and calls of agents that were refused because a limit was used up, by the kind of limit."),
+			[]string{"by"}),
 		waits: create.NewHistogramVec(seconds("pgfsm_approval_wait_seconds",
 			"How long held calls waited for people to decide.", waitBuckets), []string{"decision"}),
-		commits: create.NewHistogram(seconds("pgfsm_ledger_commit_seconds", "How long the ledger took to commit.", commitBuckets)),
+		commits: create.NewHistogram(seconds("pgfsm_ledger_commit_seconds", "How long the ledger took to commit.",
+			commitBuckets)),
 	}
 }
 
@@ -115,14 +121,16 @@ func (m *Metrics) Pending(read func() (int, error)) {
 // ServerSessions makes pgfsm_server_sessions and pgfsm_server_sessions_limit what read returns.
 func (m *Metrics) ServerSessions(read func() (open, most int)) {
 	create := promauto.With(m.registry)
-	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgfsm_server_sessions", Help: "Processes of stdio servers."}, func() float64 {
-		open, _ := read()
-		return float64(open)
-	})
-	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgfsm_server_sessions_limit", Help: "limits.server_sessions."}, func() float64 {
-		_, most := read()
-		return float64(most)
-	})
+	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgfsm_server_sessions", Help: "Processes of stdio servers."},
+		func() float64 {
+			open, _ := read()
+			return float64(open)
+		})
+	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "pgfsm_server_sessions_limit", Help: "limits.server_sessions."},
+		func() float64 {
+			_, most := read()
+			return float64(most)
+		})
 }
 
 // Bundle names the active bundle, as active returns its digest.

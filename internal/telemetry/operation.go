@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// An Operation is a request and its answer. Server and Tool are only of tools/call; names that the allowlist does not have must be [Other].
+// An Operation is a request and its answer. Server and Tool are only of tools/call; names that the
+// allowlist does not have must be [Other].
 type Operation struct {
 	Method, Server, Tool string
 	ErrorType            string // empty: the request succeeded
@@ -44,24 +45,30 @@ const maxRequestID = 64
 func (o *Operation) spanAttributes() []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attrMethod.String(o.Method)}
 	if o.Tool != "" {
-		attributes = append(attributes, attrOperation.String(operationTool), attrServer.String(o.Server), attrTool.String(o.Tool))
+		attributes = append(attributes, attrOperation.String(operationTool), attrServer.String(o.Server),
+			attrTool.String(o.Tool))
 	}
+
 	add := func(key attribute.Key, value string) {
 		if value != "" {
 			attributes = append(attributes, key.String(value))
 		}
 	}
+
 	add(attrErrorType, o.ErrorType)
 	if len(o.RequestID) <= maxRequestID {
 		add(attrRequestID, o.RequestID)
 	}
+
 	if _, err := strconv.Atoi(o.ErrorType); err == nil { // a code of JSON-RPC
 		add(attrStatus, o.ErrorType)
 	}
+
 	add(attrProtocol, o.Protocol)
 	add(attrRun, o.Run)
 	add(attrRunDecision, o.Decision)
 	add(attrRunGate, o.Gate)
+
 	return attributes
 }
 
@@ -75,7 +82,8 @@ func (o *Operation) peer() []attribute.KeyValue {
 	if err != nil {
 		port = map[string]int{"http": 80, "https": 443}[u.Scheme]
 	}
-	return []attribute.KeyValue{attrTransport.String(transportTCP), attrAddress.String(u.Hostname()), attrPort.Int(port)}
+	return []attribute.KeyValue{attrTransport.String(transportTCP), attrAddress.String(u.Hostname()),
+		attrPort.Int(port)}
 }
 
 // name is the name of the operation's span.

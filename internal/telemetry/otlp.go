@@ -31,39 +31,64 @@ const (
 	maxErrorShown = 300
 )
 
-// NewTracer returns a Tracer for a collector, which it does not contact yet. The tracer calls report when the export begins to fail, and when it works
-// again. Such a line quotes the collector, in part, after mask has taken the secrets out. Every option is set, because the library would take it from
-// its environment variables otherwise.
+// NewTracer returns a Tracer for a collector, which it does not contact yet. The tracer calls
+// report when the export begins to fail, and when it works again. Such a line quotes the collector,
+// in part, after mask has taken the secrets out. Every option is set, because the library would
+// take it from its environment variables otherwise.
 func NewTracer(to OTLP, version string, mask func(string) string, report func(line string)) (*Tracer, error) {
 	client := &http.Client{
 		Timeout:       exportTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			MaxIdleConnsPerHost: 1,
+			IdleConnTimeout:     time.Minute,
+			ForceAttemptHTTP2:   true,
+		},
 	}
+
 	exporter, err := otlptracehttp.New(context.Background(),
-		otlptracehttp.WithEndpointURL(strings.TrimSuffix(to.Endpoint, "/")+"/v1/traces"), otlptracehttp.WithHeaders(to.Headers),
-		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf), otlptracehttp.WithCompression(otlptracehttp.NoCompression),
-		otlptracehttp.WithTLSClientConfig(nil), otlptracehttp.WithHTTPClient(client), otlptracehttp.WithTimeout(exportTime),
+		otlptracehttp.WithEndpointURL(strings.TrimSuffix(to.Endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithHeaders(to.Headers),
+		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
+		otlptracehttp.WithCompression(otlptracehttp.NoCompression),
+		otlptracehttp.WithTLSClientConfig(nil), otlptracehttp.WithHTTPClient(client),
+		otlptracehttp.WithTimeout(exportTime),
 		otlptracehttp.WithMaxResponseSize(maxAnswer),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: exportTime, MaxElapsedTime: exportTime}),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+			Enabled:         true,
+			InitialInterval: time.Second,
+			MaxInterval:     exportTime,
+			MaxElapsedTime:  exportTime,
+		}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("telemetry.otlp: %w", err)
 	}
+
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&reporting{SpanExporter: exporter, mask: mask, report: report}, sdktrace.WithMaxQueueSize(maxQueued),
-			sdktrace.WithMaxExportBatchSize(maxBatch), sdktrace.WithBatchTimeout(batchTime), sdktrace.WithExportTimeout(exportTime)),
+		sdktrace.WithBatcher(&reporting{SpanExporter: exporter, mask: mask, report: report},
+			sdktrace.WithMaxQueueSize(maxQueued),
+			sdktrace.WithMaxExportBatchSize(maxBatch), sdktrace.WithBatchTimeout(batchTime),
+			sdktrace.WithExportTimeout(exportTime)),
 		sdktrace.WithIDGenerator(drawn{}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "pgfsm"), attribute.String("service.version", version))),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "pgfsm"),
+			attribute.String("service.version", version))),
 		sdktrace.WithRawSpanLimits(sdktrace.SpanLimits{
-			AttributeValueLengthLimit: -1, AttributeCountLimit: sdktrace.DefaultAttributeCountLimit, EventCountLimit: 1, LinkCountLimit: 1,
-			AttributePerEventCountLimit: 1, AttributePerLinkCountLimit: 1,
+			AttributeValueLengthLimit:   -1,
+			AttributeCountLimit:         sdktrace.DefaultAttributeCountLimit,
+			EventCountLimit:             1,
+			LinkCountLimit:              1,
+			AttributePerEventCountLimit: 1,
+			AttributePerLinkCountLimit:  1,
 		}),
 	)
+
 	return &Tracer{provider: provider, tracer: provider.Tracer(instrumentation), sample: to.Sample}, nil
 }
 
-// reporting reports when an exporter begins to fail and when it works again. So a collector that is down does not flood the log.
+// reporting reports when an exporter begins to fail and when it works again. So a collector that is
+// down does not flood the log.
 type reporting struct {
 	sdktrace.SpanExporter
 	mask   func(string) string

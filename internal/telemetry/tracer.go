@@ -13,8 +13,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A Tracer exports spans: of each request of an agent, and of each call of a server. A nil one exports nothing and draws no ids. It is safe for concurrent
-// use, and none of its methods waits for the collector but [Tracer.Shutdown].
+// A Tracer exports spans: of each request of an agent, and of each call of a server. A nil one
+// exports nothing and draws no ids. It is safe for concurrent use, and none of its methods waits
+// for the collector but [Tracer.Shutdown].
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -42,8 +43,9 @@ const (
 	maxTraceState  = 512
 )
 
-// Begin draws the id of the span of an agent's request, and returns a context that has it. The request's own trace context is its parent, if it is valid:
-// the request is part of that trace then. Whether the spans are exported is decided here, whatever the agent's context says about it.
+// Begin draws the id of the span of an agent's request, and returns a context that has it. The
+// request's own trace context is its parent, if it is valid: the request is part of that trace
+// then. Whether the spans are exported is decided here, whatever the agent's context says about it.
 func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) context.Context {
 	if t == nil {
 		return ctx
@@ -56,7 +58,8 @@ func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) cont
 		carrier := propagation.MapCarrier{"traceparent": traceparent, "tracestate": tracestate}
 		p.parent = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 	}
-	config := trace.SpanContextConfig{TraceID: p.parent.TraceID(), SpanID: newSpanID(), TraceState: p.parent.TraceState()}
+	config := trace.SpanContextConfig{TraceID: p.parent.TraceID(), SpanID: newSpanID(),
+		TraceState: p.parent.TraceState()}
 	if !p.parent.IsValid() {
 		config.TraceID = newTraceID()
 	}
@@ -72,7 +75,8 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// CallOf draws the context of a call that belongs to the request of ctx. It returns nil if the request has none.
+// CallOf draws the context of a call that belongs to the request of ctx. It returns nil if the
+// request has none.
 func CallOf(ctx context.Context) *Context {
 	p, ok := ctx.Value(placeKey{}).(*place)
 	if !ok {
@@ -87,7 +91,8 @@ func (t *Tracer) NewCall() *Context {
 	if t == nil {
 		return nil
 	}
-	call := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: newSpanID()}).WithTraceFlags(t.flags())
+	call := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(),
+		SpanID: newSpanID()}).WithTraceFlags(t.flags())
 	return &Context{Parent: traceparent(call)}
 }
 
@@ -113,8 +118,9 @@ func (t *Tracer) Served(ctx context.Context, o Operation) {
 	t.export(p.own, p.parent, trace.SpanKindServer, &o, append(o.spanAttributes(), attrTransport.String(transport)))
 }
 
-// Called exports the span of a call of a server. If the call has a separate trace, the span links to the span of the agent's
-// request. of is the context that was drawn for that request; nil if there was none.
+// Called exports the span of a call of a server. If the call has a separate trace, the span links
+// to the span of the agent's request. of is the context that was drawn for that request; nil if
+// there was none.
 func (t *Tracer) Called(c, of *Context, o Operation) {
 	if t == nil || c == nil {
 		return
@@ -135,9 +141,11 @@ func (t *Tracer) Called(c, of *Context, o Operation) {
 }
 
 // export makes a span whose ids were drawn before, and ends it.
-func (t *Tracer) export(own, parent trace.SpanContext, kind trace.SpanKind, o *Operation, has []attribute.KeyValue, with ...trace.SpanStartOption) {
+func (t *Tracer) export(own, parent trace.SpanContext, kind trace.SpanKind, o *Operation, has []attribute.KeyValue,
+	with ...trace.SpanStartOption) {
 	ctx := trace.ContextWithSpanContext(context.WithValue(context.Background(), drawnKey{}, own), parent)
-	_, span := t.tracer.Start(ctx, o.name(), append(with, trace.WithSpanKind(kind), trace.WithTimestamp(o.Begun), trace.WithAttributes(has...))...)
+	_, span := t.tracer.Start(ctx, o.name(),
+		append(with, trace.WithSpanKind(kind), trace.WithTimestamp(o.Begun), trace.WithAttributes(has...))...)
 	if o.ErrorType != "" {
 		span.SetStatus(codes.Error, o.ErrorType)
 	}
@@ -147,7 +155,8 @@ func (t *Tracer) export(own, parent trace.SpanContext, kind trace.SpanKind, o *O
 // spanContext reads a context that was drawn here.
 func (c *Context) spanContext() trace.SpanContext {
 	carrier := propagation.MapCarrier{"traceparent": c.Parent, "tracestate": c.State}
-	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier)).WithRemote(false)
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(),
+		carrier)).WithRemote(false)
 }
 
 // spanID reads the id of a span; the zero value is not valid.

@@ -1,7 +1,7 @@
-// Package visible makes text from outside safe to display. Text from a model, a server or a request may contain control
-// characters that move a terminal's cursor, ANSI sequences that hide or colour words, bidirectional controls that change
-// their order, and invisible characters. An approver must see what a text contains, so all
-// of these are written as escapes.
+// Package visible makes text from outside safe to display. Text from a model, a server or a request
+// may contain control characters that move a terminal's cursor, ANSI sequences that hide or colour
+// words, bidirectional controls that change their order, and invisible characters. An approver must
+// see what a text contains, so all of these are written as escapes.
 package visible
 
 import (
@@ -12,15 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every character that is not visible written as \uXXXX, \UXXXXXXXX, or \xXX for a byte
-// that is not UTF-8. New lines and tabs are escaped too: the result is one line. Printable text is returned unchanged,
-// without an allocation.
+// Text returns s with every character that is not visible written as \uXXXX, \UXXXXXXXX, or \xXX
+// for a byte that is not UTF-8. New lines and tabs are escaped too: the result is one line.
+// Printable text is returned unchanged, without an allocation.
 func Text(s string) string { return escape(s, false) }
 
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
 func Lines(s string) string { return escape(s, true) }
 
-// Line is [Text] for messages of our own, which may have joined errors: its new lines are semicolons.
+// Line is [Text] for messages of our own, which may have joined errors: its new lines are
+// semicolons.
 func Line(s string) string { return Text(strings.ReplaceAll(s, "\n", "; ")) }
 
 // Error is [Line] of an error's text.
@@ -34,8 +35,9 @@ func Clip(s string, limit int) string {
 	return Text(Cut(s, limit, "")) + fmt.Sprintf("… (%d bytes)", len(s))
 }
 
-// Cut returns s. If s has more than limit bytes, Cut returns its first characters that fit into limit bytes, followed by
-// mark. It escapes nothing, so its result must pass [Text] or [Lines] before it is displayed.
+// Cut returns s. If s has more than limit bytes, Cut returns its first characters that fit into
+// limit bytes, followed by mark. It escapes nothing, so its result must pass [Text] or [Lines]
+// before it is displayed.
 func Cut(s string, limit int, mark string) string {
 	if len(s) <= limit {
 		return s
@@ -68,8 +70,9 @@ func escape(s string, block bool) string {
 	return b.String()
 }
 
-// JSON returns a JSON document in which every character that is not displayed as itself is a \u escape, except new lines. Outside of strings
-// a document has only ASCII, so its value stays the same.
+// JSON returns a JSON document in which every character that is not displayed as itself is a \u
+// escape, except new lines. Outside of strings a document has only ASCII, so its value stays the
+// same.
 func JSON(doc []byte) string {
 	var b strings.Builder
 	for _, r := range string(doc) {
@@ -91,24 +94,28 @@ func isBroken(s string) bool {
 	return size == 1
 }
 
-// Blank reports whether s has no visible character: only white space, controls and invisible characters.
+// Blank reports whether s has no visible character: only white space, controls and invisible
+// characters.
 func Blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' }) < 0
 }
 
-// PlainWord reports whether s needs no quotes in a shell or in a sentence: it is not empty and has only ASCII letters,
-// digits and _@%+=:,./-.
+// PlainWord reports whether s needs no quotes in a shell or in a sentence: it is not empty and has
+// only ASCII letters, digits and _@%+=:,./-.
 func PlainWord(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("_@%+=:,./-", r)
 	}) < 0
 }
 
-// blankSymbols are symbols and marks by category, but invisible: the Braille blank, the musical null notehead and the Khitan filler.
+// blankSymbols are symbols and marks by category, but invisible: the Braille blank, the musical
+// null notehead and the Khitan filler.
 const blankSymbols = "\u2800\U0001d159\U00016fe4"
 
-// plain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A
-// backslash is plain, so a text with a written escape looks like an escaped text; both are harmless.
+// plain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or
+// the ASCII space. A backslash is plain, so a text with a written escape looks like an escaped
+// text; both are harmless.
 func plain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f
@@ -119,7 +126,8 @@ func plain(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !hidden(r)
 }
 
-// hidden reports whether r is invisible although its category is graphic: fillers, blank symbols and variation selectors.
+// hidden reports whether r is invisible although its category is graphic: fillers, blank symbols
+// and variation selectors.
 func hidden(r rune) bool {
 	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r) ||
 		strings.ContainsRune(blankSymbols, r)

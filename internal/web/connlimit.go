@@ -11,19 +11,25 @@ import (
 	"sync"
 )
 
-// Shed lets server have at most so many connections, and returns the listener that it serves on, with TLS if on is one of
-// [TLS.Listen]. When all places are taken, a new connection takes the place of one that is idle or has not sent a request: first
-// of those whose last request did not authenticate, then of the others, the one that has waited longest. If every connection has a
+// Shed lets server have at most so many connections, and returns the listener that it serves on,
+// with TLS if on is one of [TLS.Listen]. When all places are taken, a new connection takes the
+// place of one that is idle or has not sent a request: first of those whose last request did not
+// authenticate, then of the others, the one that has waited longest. If every connection has a
 // request under way, the new one waits.
 //
-// A request whose body has not arrived keeps its connection, but each caller has at most an eighth of all connections for such requests;
-// callers without credentials have an eighth together. One more closes the one that has waited longest.
+// A request whose body has not arrived keeps its connection, but each caller has at most an eighth
+// of all connections for such requests; callers without credentials have an eighth together. One
+// more closes the one that has waited longest.
 //
-// It sets server.ConnState and server.ConnContext. The server's handler must be one of [Handler]. It calls [Authenticated].
+// It sets server.ConnState and server.ConnContext. The server's handler must be one of [Handler].
+// It calls [Authenticated].
 func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
 	l := &listener{
-		Listener: on, free: make(chan struct{}, connections), closed: make(chan struct{}),
-		maxReceiving: max(1, connections/8), receiving: make(map[string]*list.List),
+		Listener:     on,
+		free:         make(chan struct{}, connections),
+		closed:       make(chan struct{}),
+		maxReceiving: max(1, connections/8),
+		receiving:    make(map[string]*list.List),
 	}
 	server.ConnState = l.state
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -43,8 +49,8 @@ func accepted(c net.Conn) *Conn {
 	return c.(*Conn)
 }
 
-// Authenticated records the caller of a request. ctx is the request's. Call it before the body is read. On other listeners
-// it does nothing.
+// Authenticated records the caller of a request. ctx is the request's. Call it before the body is
+// read. On other listeners it does nothing.
 func Authenticated(ctx context.Context, caller string) {
 	if c := ConnOf(ctx); c != nil {
 		c.of.mu.Lock()
@@ -67,12 +73,14 @@ type listener struct {
 	once   sync.Once
 	closed chan struct{}
 
-	mu                             sync.Mutex
-	waiting                        bool      // Accept waits for a place
-	unauthenticated, authenticated list.List // each of *Conn, the longest wait first: by whether the last request was authenticated
+	mu      sync.Mutex
+	waiting bool // Accept waits for a place
+	// Each of *Conn, the longest wait first: by whether the last request was authenticated.
+	unauthenticated, authenticated list.List
 
 	maxReceiving int
-	receiving    map[string]*list.List // the *Conn whose bodies have not arrived, by caller, the longest wait first
+	// The *Conn whose bodies have not arrived, by caller, the longest wait first.
+	receiving map[string]*list.List
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -103,7 +111,8 @@ func (l *listener) setWaiting(so bool) {
 	l.mu.Unlock()
 }
 
-// Close also closes all connections without a request: [http.Server.Shutdown] would wait for those that never had one.
+// Close also closes all connections without a request: [http.Server.Shutdown] would wait for those
+// that never had one.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	err := l.Listener.Close()
@@ -131,7 +140,8 @@ func (l *listener) shed() bool {
 	return c != nil
 }
 
-// state is [http.Server.ConnState]. A connection is active once the header of a request has arrived.
+// state is [http.Server.ConnState]. A connection is active once the header of a request has
+// arrived.
 func (l *listener) state(n net.Conn, s http.ConnState) {
 	c := accepted(n)
 	if l.note(c, s) {
@@ -184,7 +194,8 @@ func (l *listener) received(c *Conn) {
 	l.mu.Unlock()
 }
 
-// A Conn is a connection of a listener of [Shed]. It gives its place back once, however often it is closed.
+// A Conn is a connection of a listener of [Shed]. It gives its place back once, however often it is
+// closed.
 type Conn struct {
 	net.Conn
 	of   *listener

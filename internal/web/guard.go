@@ -19,16 +19,18 @@ var (
 	ErrOrigin = errors.New("a web page of another origin sent the request")
 )
 
-// A RepeatedHeader is the error of a header that decides something and came more than once: programs differ in which of two values counts.
+// A RepeatedHeader is the error of a header that decides something and came more than once:
+// programs differ in which of two values counts.
 type RepeatedHeader string
 
 func (h RepeatedHeader) Error() string { return "the header " + string(h) + " came more than once" }
 
-// NewGuard returns a guard of a service with these hosts. Headers that decide something may come once only; single are those that other services
-// do not have.
+// NewGuard returns a guard of a service with these hosts. Headers that decide something may come
+// once only; single are those that other services do not have.
 func NewGuard(hosts []string, single ...string) *Guard {
 	g := &Guard{single: append(single,
-		"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Host", "Origin", "Sec-Fetch-Site",
+		"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Host", "Origin",
+		"Sec-Fetch-Site",
 	)}
 	for _, host := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(host))
@@ -36,7 +38,8 @@ func NewGuard(hosts []string, single ...string) *Guard {
 	return g
 }
 
-// CheckHost refuses repeated headers and foreign hosts. A page whose name was rebound to this machine (DNS rebinding) still sends its own name.
+// CheckHost refuses repeated headers and foreign hosts. A page whose name was rebound to this
+// machine (DNS rebinding) still sends its own name.
 func (g *Guard) CheckHost(r *http.Request) error {
 	for _, name := range g.single {
 		if len(r.Header[name]) > 1 {

@@ -25,8 +25,9 @@ func Handler(next http.Handler) http.Handler {
 	})
 }
 
-// A body notes whether it was read to its end. After the end net/http waits for the next request, and the read deadline is that request's.
-// The connection of a body that is being read counts for its caller: see [Shed].
+// A body notes whether it was read to its end. After the end net/http waits for the next request,
+// and the read deadline is that request's. The connection of a body that is being read counts for
+// its caller: see [Shed].
 type body struct {
 	io.ReadCloser
 	conn  *Conn // nil: the listener is not one of Shed
@@ -56,7 +57,8 @@ type answer struct {
 
 func (a *answer) WriteHeader(status int) {
 	if !a.begun && !a.body.over {
-		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now()) // buffered data is still read
+		// Buffered data is still read.
+		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now())
 	}
 	a.begun = true
 	a.ResponseWriter.WriteHeader(status)
@@ -76,5 +78,6 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // headerSlack is the number of bytes of a header that net/http reads beyond MaxHeaderBytes.
 const headerSlack = 4 << 10
 
-// MaxHeaderBytes returns the field of an [http.Server] that accepts request headers of at most n bytes, with the request line.
+// MaxHeaderBytes returns the field of an [http.Server] that accepts request headers of at most n
+// bytes, with the request line.
 func MaxHeaderBytes(n int) int { return n - headerSlack }

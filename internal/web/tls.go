@@ -19,8 +19,9 @@ type TLSFiles struct {
 	ClientCA  string // certificates of the CAs that sign clients' certificates; empty: clients need none
 }
 
-// TLS listens with TLS 1.2 or later. Each connection gets the files' content of that time: if a file has changed, all are read again,
-// and if they cannot be used, the content before stays. It is safe for concurrent use.
+// TLS listens with TLS 1.2 or later. Each connection gets the files' content of that time: if a
+// file has changed, all are read again, and if they cannot be used, the content before stays. It is
+// safe for concurrent use.
 type TLS struct {
 	files  TLSFiles
 	report func(error)
@@ -47,7 +48,8 @@ func (t *TLS) Listen(address string) (net.Listener, error) {
 	return &tlsListener{on, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: t.current}}, nil
 }
 
-// A tlsListener accepts connections without TLS; [Shed] adds it, so that a handshake counts as a connection without a request.
+// A tlsListener accepts connections without TLS; [Shed] adds it, so that a handshake counts as a
+// connection without a request.
 type tlsListener struct {
 	net.Listener
 	config *tls.Config
@@ -104,30 +106,40 @@ func (f *TLSFiles) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
 	}
+
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-		NextProtos:             []string{"http/1.1"}, // the bounds of connections and requests are those of HTTP/1.1
-		SessionTicketsDisabled: true,                 // a resumed session would skip the check of the client's certificate
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{pair},
+		// The bounds of connections and requests are those of HTTP/1.1.
+		NextProtos: []string{"http/1.1"},
+		// A resumed session would skip the check of the client's certificate.
+		SessionTicketsDisabled: true,
 	}
+
 	if f.ClientCA == "" {
 		return config, nil
 	}
+
 	authorities, err := readTrusted(f.ClientCA)
 	if err != nil {
 		return nil, err
 	}
+
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, fmt.Errorf("%s: %w", f.ClientCA, errNoCertificate)
 	}
+
 	return config, nil
 }
 
-// readTrusted reads a file that decides which peers the gateway trusts, or that proves the gateway's own identity.
+// readTrusted reads a file that decides which peers the gateway trusts, or that proves the
+// gateway's own identity.
 func readTrusted(name string) ([]byte, error) {
 	text, err := safefile.ReadTrusted(name)
 	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {

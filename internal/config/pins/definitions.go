@@ -32,32 +32,40 @@ type Definitions struct {
 	byDigest map[canonical.Digest]jsontext.Value // in canonical form
 }
 
-// ReadDefinitions reads the definitions beside an allowlist file. It omits definitions that do not match their digest: nobody approved them.
+// ReadDefinitions reads the definitions beside an allowlist file. It omits definitions that do not
+// match their digest: nobody approved them.
 func ReadDefinitions(allowlist string) (*Definitions, error) {
 	allowlist, err := filepath.EvalSymlinks(allowlist)
 	if err != nil {
 		return nil, err
 	}
-	d := &Definitions{Path: strings.TrimSuffix(allowlist, ".json") + ".pins.json", byDigest: make(map[canonical.Digest]jsontext.Value)}
+
+	d := &Definitions{Path: strings.TrimSuffix(allowlist, ".json") + ".pins.json",
+		byDigest: make(map[canonical.Digest]jsontext.Value)}
 	if d.was, err = safefile.ReadTrusted(d.Path); errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Path, err)
 	}
+
 	var members map[string]jsontext.Value
 	if err := canonical.Check(d.was, 0); err != nil {
 		d.Warning = fmt.Sprintf("%s is %s", d.Path, err)
 	} else if err := json.Unmarshal(d.was, &members); err != nil {
 		d.Warning = d.Path + " is not an object of definitions"
 	}
+
 	for name, v := range members {
 		if definition, err := canonical.JSON(v); err == nil && string(canonical.Sum(digestKind, definition)) == name {
 			d.byDigest[canonical.Digest(name)] = definition
 		}
 	}
+
 	if wrong := len(members) - len(d.byDigest); wrong > 0 {
-		d.Warning = fmt.Sprintf("%s: %d of %d definitions do not have the digests that they stand under", d.Path, wrong, len(members))
+		d.Warning = fmt.Sprintf("%s: %d of %d definitions do not have the digests that they stand under", d.Path,
+			wrong, len(members))
 	}
+
 	return d, nil
 }
 
@@ -83,7 +91,8 @@ func (d *Definitions) text(pins []policy.Pin) ([]byte, error) {
 	return text, nil
 }
 
-// Diff returns the changes from a tool's pinned definition to its live one; false if the pinned one is not stored.
+// Diff returns the changes from a tool's pinned definition to its live one; false if the pinned one
+// is not stored.
 func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
 	pinned := d.byDigest[t.Pin]
 	if pinned == nil {
@@ -111,8 +120,8 @@ func ReadAll(allowlists []string) (*Definitions, error) {
 	return all, err
 }
 
-// Stored returns the catalog of the definitions that are stored beside allowlist files; nil if there are none. warning describes a file's
-// fault.
+// Stored returns the catalog of the definitions that are stored beside allowlist files; nil if
+// there are none. warning describes a file's fault.
 func Stored(b *policy.Bundle, allowlists []string) (c *policy.Catalog, warning string, err error) {
 	if len(b.Content().Pins) == 0 {
 		return nil, "", nil
@@ -125,7 +134,8 @@ func Stored(b *policy.Bundle, allowlists []string) (c *policy.Catalog, warning s
 	return c, d.Warning, err
 }
 
-// Catalog returns a catalog of the pinned tools whose definitions are stored, as if their servers listed them; nil if there are none.
+// Catalog returns a catalog of the pinned tools whose definitions are stored, as if their servers
+// listed them; nil if there are none.
 func (d *Definitions) Catalog(b *policy.Bundle) (*policy.Catalog, error) {
 	if len(d.byDigest) == 0 {
 		return nil, nil
@@ -142,7 +152,8 @@ func (d *Definitions) Catalog(b *policy.Bundle) (*policy.Catalog, error) {
 		if err != nil {
 			return nil, err
 		}
-		listings = append(listings, policy.Listing{Server: s.Name, Status: policy.ServerUp, Pages: []canonical.Text{page}})
+		listings = append(listings, policy.Listing{Server: s.Name, Status: policy.ServerUp,
+			Pages: []canonical.Text{page}})
 	}
 	return b.Catalog(canonical.Sum("pinned catalog", b.Canonical()), listings), nil
 }

@@ -1,5 +1,6 @@
-// Package pins compares, approves and removes the pins of an allowlist file. A pin is the digest of a tool's definition that the operator
-// approved. A file beside the allowlist stores the definitions themselves, so pgfsm can show changes.
+// Package pins compares, approves and removes the pins of an allowlist file. A pin is the digest of
+// a tool's definition that the operator approved. A file beside the allowlist stores the
+// definitions themselves, so pgfsm can show changes.
 package pins
 
 import (
@@ -35,9 +36,11 @@ const (
 	NotConfigured Status = "not_configured" // the configuration does not have the tool's server
 	Ambiguous     Status = "ambiguous"      // the server lists the name more than once
 	Pinned        Status = "pinned"         // [File.Approve] pinned the tool
-	Refused       Status = "refused"        // not pinned: the tool's schema is refused, so no run could call it
-	Unexpected    Status = "unexpected"     // not pinned: the live definition is not the expected one
-	Conflict      Status = "conflict"       // not pinned: another allowlist file pins the tool to a different definition
+	// Not pinned: the tool's schema is refused, so no run could call it.
+	Refused    Status = "refused"
+	Unexpected Status = "unexpected" // not pinned: the live definition is not the expected one
+	// Not pinned: another allowlist file pins the tool to a different definition.
+	Conflict Status = "conflict"
 )
 
 // An Entry is a tool of the allowlist with the status of its pin.
@@ -101,7 +104,8 @@ type File struct {
 	mode      fs.FileMode
 	allowlist []policy.Allowance
 	pins      []policy.Pin
-	others    []policy.Pin // pins of the configuration's other allowlist files: a tool has one pin in all of them
+	// Pins of the configuration's other allowlist files: a tool has one pin in all of them.
+	others []policy.Pin
 }
 
 // Read reads an allowlist file. It refuses a file that other users can write.
@@ -123,7 +127,8 @@ func Read(path string) (*File, error) {
 	return f, err
 }
 
-// ReadOthers reads the pins of the configuration's other allowlist files. all has the paths of all allowlist files.
+// ReadOthers reads the pins of the configuration's other allowlist files. all has the paths of all
+// allowlist files.
 func (f *File) ReadOthers(all []string) error {
 	for _, path := range all {
 		other, err := Read(path)
@@ -137,7 +142,8 @@ func (f *File) ReadOthers(all []string) error {
 	return nil
 }
 
-// Add puts tools of a server on the allowlist, and returns them in the order of the file. [File.Approve] writes them.
+// Add puts tools of a server on the allowlist, and returns them in the order of the file.
+// [File.Approve] writes them.
 func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
 	f.allowlist = slices.Clone(f.allowlist) // a copy of f keeps its own
 	i := slices.IndexFunc(f.allowlist, func(a policy.Allowance) bool { return a.Server == server })
@@ -156,7 +162,8 @@ func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
 	return slices.DeleteFunc(all, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
 }
 
-// Select returns the tools that names choose. No name chooses all tools, one name a server's tools, two names a server and one tool.
+// Select returns the tools that names choose. No name chooses all tools, one name a server's tools,
+// two names a server and one tool.
 func (f *File) Select(names ...string) ([]Entry, error) {
 	var tools []Entry
 	found := len(names) == 0
@@ -178,8 +185,10 @@ func (f *File) Select(names ...string) ([]Entry, error) {
 	return tools, nil
 }
 
-// Compare sets the status of tools from their servers' listings, and returns the catalog. Pins and grants hide nothing in that catalog.
-func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, listed []policy.Listing) (*policy.Catalog, error) {
+// Compare sets the status of tools from their servers' listings, and returns the catalog. Pins and
+// grants hide nothing in that catalog.
+func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest,
+	listed []policy.Listing) (*policy.Catalog, error) {
 	content := *b.Content()
 	content.Allowlist, content.Pins, content.Grants = f.allowlist, nil, nil
 	all, err := policy.Compile(content)
@@ -194,11 +203,13 @@ func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, lis
 	return c, nil
 }
 
-// checkOthers notes a conflict if another file pins the tool to a different definition. Then the live definition cannot be pinned here,
-// because pgfsm refuses a configuration with both pins.
+// checkOthers notes a conflict if another file pins the tool to a different definition. Then the
+// live definition cannot be pinned here, because pgfsm refuses a configuration with both pins.
 func (f *File) checkOthers(t *Entry) {
-	if other := policy.PinOf(f.others, t.Server, t.Tool); t.Definition != "" && t.Status != Same && other != "" && other != t.Definition {
-		t.conflict = fmt.Sprintf("another allowlist file pins it to %s, and its server sends %s", other.Short(), t.Definition.Short())
+	if other := policy.PinOf(f.others, t.Server, t.Tool); t.Definition != "" && t.Status != Same && other != "" &&
+		other != t.Definition {
+		t.conflict = fmt.Sprintf("another allowlist file pins it to %s, and its server sends %s", other.Short(),
+			t.Definition.Short())
 	}
 }
 
@@ -212,6 +223,7 @@ func (t *Entry) compare(c *policy.Catalog) {
 		t.Status, t.Reason = ServerDown, fmt.Sprintf("[%s] %s", s.Code, s.Reason)
 		return
 	}
+
 	live, found := c.Find(t.Server, t.Tool)
 	switch {
 	case !found.Allows():
@@ -224,6 +236,7 @@ func (t *Entry) compare(c *policy.Catalog) {
 		t.Status = Ambiguous
 		return
 	}
+
 	t.live, t.Definition = live, live.Digest
 	switch t.Pin {
 	case t.Definition:
@@ -247,10 +260,12 @@ func (t *Entry) CheckAllowed() error {
 	if now.Status == Unpinned || now.Status == Same {
 		return nil
 	}
-	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool), visible.Text(now.Describe()))
+	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool),
+		visible.Text(now.Describe()))
 }
 
-// Arguments returns the names of the arguments in the tool's live schema, sorted. Optional ones end in a question mark.
+// Arguments returns the names of the arguments in the tool's live schema, sorted. Optional ones end
+// in a question mark.
 func (t *Entry) Arguments() (names []string) {
 	var s struct {
 		Properties map[string]jsontext.Value `json:"properties"`
@@ -277,7 +292,8 @@ func (t *Entry) unusable() bool { return t.live.Code != "" && t.live.Code != pol
 // Annotations returns the hints in the tool's live definition.
 func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
 
-// Answered reports whether at least one server of the tools answered, so there was something to compare.
+// Answered reports whether at least one server of the tools answered, so there was something to
+// compare.
 func Answered(c *policy.Catalog, tools []Entry) bool {
 	if !c.Up() {
 		return false
@@ -286,8 +302,9 @@ func Answered(c *policy.Catalog, tools []Entry) bool {
 	return len(tools) == 0 || slices.ContainsFunc(tools, unknown)
 }
 
-// Approve pins compared tools to their live definitions, and writes the file if that changes it. It replaces a different pin only if the
-// live definition is the expected one, or if changes are approved. Without an expected digest, it pins every unpinned tool.
+// Approve pins compared tools to their live definitions, and writes the file if that changes it. It
+// replaces a different pin only if the live definition is the expected one, or if changes are
+// approved. Without an expected digest, it pins every unpinned tool.
 func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d *Definitions) error {
 	pins := slices.Clone(f.pins)
 	for i := range tools {
@@ -329,37 +346,45 @@ func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
 	})
 }
 
-// write writes the pins. Before, it writes the definitions of the former and the new pins; a nil d leaves the definitions unchanged. The
-// lock is on the file that was read, which a write replaces: another process that gets the lock later finds a changed file.
+// write writes the pins. Before, it writes the definitions of the former and the new pins; a nil d
+// leaves the definitions unchanged. The lock is on the file that was read, which a write replaces:
+// another process that gets the lock later finds a changed file.
 func (f *File) write(pins []policy.Pin, d *Definitions) error {
 	text, err := config.WritePins(f.allowlist, pins)
 	if err != nil {
 		return err
 	}
+
 	var definitions []byte
 	if d != nil {
 		if definitions, err = d.text(slices.Concat(f.pins, pins)); err != nil {
 			return err
 		}
 	}
+
 	same := slices.Equal(pins, f.pins) && !f.added
 	if definitions == nil && same {
 		return nil
 	}
+
 	lock := flock.New(f.Path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil {
 		return err
 	} else if !locked {
 		return fmt.Errorf("%s is being written by another pgfsm; nothing was written: run the command again", f.Path)
 	}
+
 	if err = safefile.Unchanged(f.Path, f.text); err != nil {
 		err = fmt.Errorf("%s: %w", f.Path, err)
 	}
+
 	if err == nil && definitions != nil {
 		err = safefile.Replace(d.Path, d.was, definitions, f.mode)
 	}
+
 	if err == nil && !same {
 		err = safefile.Replace(f.Path, f.text, text, f.mode)
 	}
+
 	return errors.Join(err, lock.Unlock())
 }

@@ -1,4 +1,5 @@
-// Package login signs people in at an identity provider: at a terminal, to get an access token, and at a web site.
+// Package login signs people in at an identity provider: at a terminal, to get an access token, and
+// at a web site.
 //
 //	c := &login.Client{ID: "pgfsm-cli", Issuer: issuer, Providers: providers, Resource: "https://approvals.example.com"}
 //	token, err := c.Browser(ctx, show) // OAuth 2.0 for Native Apps (RFC 8252), with PKCE (RFC 7636)
@@ -46,11 +47,22 @@ type Client struct {
 var ErrNoDeviceFlow = errors.New("the identity provider does not offer the device flow")
 
 func (c *Client) config(at identity.Endpoints, redirect string) *oauth2.Config {
-	to := oauth2.Endpoint{AuthURL: at.Authorization, TokenURL: at.Token, DeviceAuthURL: at.DeviceAuthorization, AuthStyle: oauth2.AuthStyleInHeader}
+	to := oauth2.Endpoint{
+		AuthURL:       at.Authorization,
+		TokenURL:      at.Token,
+		DeviceAuthURL: at.DeviceAuthorization,
+		AuthStyle:     oauth2.AuthStyleInHeader,
+	}
 	if c.Secret == "" {
 		to.AuthStyle = oauth2.AuthStyleInParams
 	}
-	return &oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, Endpoint: to, RedirectURL: redirect, Scopes: c.Scopes}
+	return &oauth2.Config{
+		ClientID:     c.ID,
+		ClientSecret: c.Secret,
+		Endpoint:     to,
+		RedirectURL:  redirect,
+		Scopes:       c.Scopes,
+	}
 }
 
 // options adds the resource to the options of a request.
@@ -77,6 +89,7 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 	if err != nil {
 		return "", err
 	}
+
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	conf := c.config(endpoints, "http://"+on.Addr().String()+"/callback")
 	answers := make(chan answer, 1)
@@ -84,15 +97,18 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(on) }()
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // the browser reads the last page
+		// The browser reads the last page.
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if late := server.Shutdown(closing); late != nil {
 			_ = server.Close()
 		}
 	}()
+
 	if err := show(conf.AuthCodeURL(state, c.options(oauth2.S256ChallengeOption(verifier))...)); err != nil {
 		return "", err
 	}
+
 	select {
 	case a := <-answers:
 		if a.err != nil {
@@ -112,7 +128,8 @@ type answer struct {
 	err  error
 }
 
-// callback takes the first authorization response with the right state. Other programs on this machine can send requests, too.
+// callback takes the first authorization response with the right state. Other programs on this
+// machine can send requests, too.
 func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
@@ -151,32 +168,40 @@ func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
 	return q.Get("code"), nil
 }
 
-// Device lets the person sign in on another device. show tells the person the URL and the code to type there.
+// Device lets the person sign in on another device. show tells the person the URL and the code to
+// type there.
 func (c *Client) Device(ctx context.Context, show func(url, code string) error) (token string, err error) {
 	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
 	defer cancel()
 	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
+
 	switch {
 	case err != nil:
 		return "", err
 	case endpoints.DeviceAuthorization == "":
 		return "", ErrNoDeviceFlow
 	}
+
 	conf := c.config(endpoints, "")
 	d, err := conf.DeviceAuth(ctx, c.options()...)
+
 	switch {
 	case err != nil:
 		return accessToken(nil, err)
-	case d.Interval < 0 || d.Interval > int64(Timeout/time.Second): // it becomes a time.Duration, which could overflow
+	// It becomes a time.Duration, which could overflow.
+	case d.Interval < 0 || d.Interval > int64(Timeout/time.Second):
 		return "", fmt.Errorf("the identity provider wants a request every %d seconds", d.Interval)
 	}
+
 	if err := show(cmp.Or(d.VerificationURIComplete, d.VerificationURI), d.UserCode); err != nil {
 		return "", err
 	}
+
 	token, err = accessToken(conf.DeviceAccessToken(ctx, d, c.options()...))
 	if err != nil && ctx.Err() != nil {
 		err = ended(ctx)
 	}
+
 	return token, err
 }
 
@@ -190,8 +215,9 @@ func accessToken(t *oauth2.Token, err error) (string, error) {
 // errorForm has the error codes of RFC 6749 section 5.2 and of its extensions.
 var errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
-// problem is an error of a request to the provider. It repeats nothing of the answer but the error's code: the provider got the client's
-// secret and the code, and may repeat them in a description.
+// problem is an error of a request to the provider. It repeats nothing of the answer but the
+// error's code: the provider got the client's secret and the code, and may repeat them in a
+// description.
 func problem(err error) error {
 	var answer *oauth2.RetrieveError
 	switch {

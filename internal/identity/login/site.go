@@ -20,8 +20,8 @@ type SignIn struct {
 	MaxAge   time.Duration // the greatest age of the person's authentication at the provider; 0: any
 }
 
-// Values that an attempt sends to the provider. Each is derived from the secret, so that a browser keeps one value, and none of them tells
-// another one.
+// Values that an attempt sends to the provider. Each is derived from the secret, so that a browser
+// keeps one value, and none of them tells another one.
 func (s *SignIn) derived(of string) string {
 	mac := hmac.New(sha256.New, []byte(s.Secret))
 	mac.Write([]byte(of))
@@ -37,7 +37,8 @@ func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived("verifier")), oauth2.SetAuthURLParam("nonce", s.Nonce())}
+	o := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived("verifier")),
+		oauth2.SetAuthURLParam("nonce", s.Nonce())}
 	if s.MaxAge > 0 {
 		o = append(o, oauth2.SetAuthURLParam("max_age", strconv.FormatInt(int64(s.MaxAge/time.Second), 10)))
 	}
@@ -47,7 +48,8 @@ func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
 // ErrState means that an authorization response belongs to another attempt.
 var ErrState = errors.New("the authorization response belongs to another attempt to sign in")
 
-// SignIn returns the ID token for the query of an authorization response. The token is not verified.
+// SignIn returns the ID token for the query of an authorization response. The token is not
+// verified.
 func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken string, err error) {
 	if !hmac.Equal([]byte(q.Get("state")), []byte(s.derived("state"))) {
 		return "", ErrState
@@ -60,7 +62,8 @@ func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken s
 	if err != nil {
 		return "", err
 	}
-	t, err := c.config(endpoints, s.Redirect).Exchange(c.within(ctx), code, oauth2.VerifierOption(s.derived("verifier")))
+	t, err := c.config(endpoints, s.Redirect).Exchange(c.within(ctx), code,
+		oauth2.VerifierOption(s.derived("verifier")))
 	if err != nil {
 		return "", problem(err)
 	}

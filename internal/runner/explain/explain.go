@@ -1,4 +1,5 @@
-// Package explain reports what every gate would decide about a call that nobody makes, and judges policy tests by the same gates.
+// Package explain reports what every gate would decide about a call that nobody makes, and judges
+// policy tests by the same gates.
 package explain
 
 import (
@@ -49,7 +50,8 @@ type Call struct {
 	risk     *config.GivenRisk // replaces the risk rules
 }
 
-// An Explanation holds what every gate would decide about a call. The gates are in the order of a run.
+// An Explanation holds what every gate would decide about a call. The gates are in the order of a
+// run.
 type Explanation struct {
 	Decision  string                 `json:"decision"` // allow, deny, pending, unknown or failed
 	Code      policy.Code            `json:"code,omitzero"`
@@ -69,7 +71,8 @@ type Explanation struct {
 	Facts     Facts                  `json:"known"`
 }
 
-// deciding returns the gate that decides: the first that denies; else the first that failed; else the first that is unknown; else the last.
+// deciding returns the gate that decides: the first that denies; else the first that failed; else
+// the first that is unknown; else the last.
 func (x *Explanation) deciding() *Gate {
 	for _, verdict := range []string{rules.Deny, Failed, Unknown} {
 		if i := slices.IndexFunc(x.Gates, func(g Gate) bool { return g.Verdict == verdict }); i >= 0 {
@@ -87,8 +90,9 @@ type Explainer struct {
 	now     string
 }
 
-// New returns an Explainer. If live is true, the catalog has the servers' listings. Otherwise no server was asked, and the catalog has
-// the stored definitions of pins (nil: none). now is the time of all calls.
+// New returns an Explainer. If live is true, the catalog has the servers' listings. Otherwise no
+// server was asked, and the catalog has the stored definitions of pins (nil: none). now is the time
+// of all calls.
 func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer {
 	if c == nil {
 		c = new(policy.Catalog)
@@ -96,7 +100,8 @@ func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer 
 	return &Explainer{b, c, live, now}
 }
 
-// Explain asks every gate, also the gates after one that denies. A verdict that depends on unknown facts is unknown.
+// Explain asks every gate, also the gates after one that denies. A verdict that depends on unknown
+// facts is unknown.
 func (e *Explainer) Explain(c *Call) *Explanation {
 	x, plan := e.gates(c)
 	switch {
@@ -106,7 +111,8 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 	case len(e.missingHistory(c).Queries) > 0:
 		x.RiskMode = Unknown
 		why := e.askHistory(c)
-		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: why}, Gate{Gate: "policy", Verdict: Unknown, Reason: why})
+		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: why},
+			Gate{Gate: "policy", Verdict: Unknown, Reason: why})
 	default:
 		e.assess(c, plan.Args, x)
 		e.checkAnnotations(c, plan.Args, x)
@@ -117,7 +123,8 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 	return x
 }
 
-// gates asks the gates before risk rules and policies. The plan is nil if the gates input or plan deny the call.
+// gates asks the gates before risk rules and policies. The plan is nil if the gates input or plan
+// deny the call.
 func (e *Explainer) gates(c *Call) (*Explanation, *policy.Plan) {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
 	plan := e.plan(c, x)
@@ -136,10 +143,12 @@ func (e *Explainer) assess(c *Call, args []byte, x *Explanation) {
 	}
 
 	a, considered := b.Explain(in)
-	x.Policy, x.Condition, x.RiskMode, x.RiskScore, x.Risk, x.Shadow = a.Policy, a.Condition, a.Mode, a.Score, a.Risk, a.Shadow
+	x.Policy, x.Condition, x.RiskMode, x.RiskScore, x.Risk, x.Shadow = a.Policy, a.Condition, a.Mode, a.Score, a.Risk,
+		a.Shadow
 	x.Policies, x.Approvers, x.Quorum, x.Expires, x.Fresh = considered, a.Approvers, a.Quorum, a.Expires, a.Fresh
 	x.Gates = append(x.Gates,
-		Gate{Gate: "risk", Verdict: rules.Allow, Reason: fmt.Sprintf("Mode %s, score %d.", a.Mode, a.Score)}, gateOf("policy", a.Verdict))
+		Gate{Gate: "risk", Verdict: rules.Allow, Reason: fmt.Sprintf("Mode %s, score %d.", a.Mode, a.Score)},
+		gateOf("policy", a.Verdict))
 }
 
 // input returns the facts that conditions can read about a call.
@@ -168,23 +177,29 @@ func (e *Explainer) plan(c *Call, x *Explanation) *policy.Plan {
 func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	t, found := e.catalog.Find(p.Server, p.Tool)
 	server := gateOf("server", found)
+
 	switch configured := slices.Contains(e.bundle.Servers(), p.Server); {
 	case e.live || !configured:
 	case t == nil:
-		server = Gate{Gate: "server", Verdict: Unknown, Reason: "Whether the server lists this tool is not known; --live asks it."}
+		server = Gate{Gate: "server", Verdict: Unknown,
+			Reason: "Whether the server lists this tool is not known; --live asks it."}
 	default:
 		server.Verdict = Assumed
 		server.Reason = "The answer assumes that the server still lists the tool as it is pinned; --live asks it."
 	}
+
 	tool := t
 	if tool == nil {
 		tool = &policy.Tool{Server: p.Server, Name: p.Tool, Allowed: true} // the bundle's allowlist decides
 	}
+
 	listed := e.bundle.Listed(tool, c.Identity)
 	allowlist := gateOf("allowlist", listed)
 	if listed.Allows() || listed.Gate == policy.GateGrant {
-		allowlist = Gate{Gate: "allowlist", Verdict: rules.Allow, Reason: fmt.Sprintf("The allowlist names %s of %s.", p.Tool, p.Server)}
+		allowlist = Gate{Gate: "allowlist", Verdict: rules.Allow,
+			Reason: fmt.Sprintf("The allowlist names %s of %s.", p.Tool, p.Server)}
 	}
+
 	arguments := Gate{Gate: "schema", Verdict: Unknown}
 	switch {
 	case t == nil:
@@ -195,18 +210,23 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 		_, v := e.bundle.Validate(e.catalog, p, c.Identity)
 		arguments = gateOf("schema", v)
 	}
+
 	x.Gates = append(x.Gates, server, allowlist, arguments)
 	if len(e.bundle.Content().Grants) == 0 {
 		return
 	}
+
 	grant := gateOf("grant", e.bundle.Granted(tool, p.Args, c.Task))
 	if grant.Verdict == rules.Allow && c.Task != nil && c.Task.Ledger && e.bundle.Counts(p.Server, p.Tool) {
-		grant = Gate{Gate: "grant", Verdict: Unknown, Reason: "How often the task has called the tool is not known: --live reads it."}
+		grant = Gate{Gate: "grant", Verdict: Unknown,
+			Reason: "How often the task has called the tool is not known: --live reads it."}
 	}
+
 	x.Gates = append(x.Gates, grant)
 }
 
-// failServers reduces an explanation to what a run finds out before it lists tools: no server answered.
+// failServers reduces an explanation to what a run finds out before it lists tools: no server
+// answered.
 func (x *Explanation) failServers(c *policy.Catalog) {
 	if x.Gates[0].Verdict == rules.Deny {
 		return
@@ -230,13 +250,17 @@ func (e *Explainer) checkAnnotations(c *Call, args []byte, x *Explanation) {
 	if c.Facts.AnnotationsFrom != FromNowhere {
 		return
 	}
+
 	in := e.input(c, args)
 	first := e.bundle.Assess(in).Verdict
 	hints := []*bool{nil, new(true), new(false)}
 
 	for i := range 81 { // each of the four hints is missing, true or false
 		in.Annotations = condition.Annotations{
-			ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+			ReadOnly:    hints[i%3],
+			Destructive: hints[i/3%3],
+			Idempotent:  hints[i/9%3],
+			OpenWorld:   hints[i/27],
 		}
 		if v := e.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
 			x.Gates[len(x.Gates)-1] = Gate{
@@ -265,8 +289,8 @@ func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
 	return wanted
 }
 
-// ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from a ledger. A nil ledger has no calls.
-// ReadHistory records nothing.
+// ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from
+// a ledger. A nil ledger has no calls. ReadHistory records nothing.
 func (e *Explainer) ReadHistory(ctx context.Context, v ledger.Viewer, c *Call) error {
 	wanted := e.missingHistory(c)
 	request := &states.Request{Actor: c.Actor, At: e.now, Task: c.Task}

@@ -29,7 +29,8 @@ type Facts struct {
 
 // Facts returns what is known about a tool. The caller's values take precedence; nil gives none.
 func (e *Explainer) Facts(server, tool string, pinned *bool, annotations *policy.Annotations) Facts {
-	f := Facts{Pinned: policy.PinOf(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist, AnnotationsFrom: FromNowhere}
+	f := Facts{Pinned: policy.PinOf(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist,
+		AnnotationsFrom: FromNowhere}
 	if t, _ := e.catalog.Find(server, tool); t != nil {
 		f.Annotations, f.AnnotationsFrom = t.Annotations, FromStored
 		if e.live {
@@ -63,7 +64,8 @@ func (f Facts) String() string {
 			hints = append(hints, fmt.Sprintf("%s %t", h.name, *h.value))
 		}
 	}
-	return fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, f.PinnedFrom, cmp.Or(strings.Join(hints, ", "), "none"), f.AnnotationsFrom)
+	return fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, f.PinnedFrom,
+		cmp.Or(strings.Join(hints, ", "), "none"), f.AnnotationsFrom)
 }
 
 // ParseAnnotations reads a JSON object of MCP's hints.

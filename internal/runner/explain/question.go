@@ -20,10 +20,11 @@ type Question struct {
 	Args                string           // a JSON object
 	Task                string           // empty: none
 	Agent               bool             // an agent asks, not an operator
-	Live                bool             // ask the servers for their tools, and the ledger for the earlier calls
-	Pinned              *bool            // nil: from the allowlist
-	Annotations         *policy.Annotations
-	History             []string // each in the form QUERY=NUMBER
+	// Ask the servers for their tools, and the ledger for the earlier calls.
+	Live        bool
+	Pinned      *bool // nil: from the allowlist
+	Annotations *policy.Annotations
+	History     []string // each in the form QUERY=NUMBER
 }
 
 // A QuestionError reports a fault in a [Question].
@@ -35,20 +36,22 @@ func (e *QuestionError) Unwrap() error { return e.Err }
 // Sources provide the data for answers to questions.
 type Sources struct {
 	Bundle *policy.Bundle
-	// Catalog returns the servers' current listings if live is true; otherwise the stored definitions of pins, or nil without any.
+	// Catalog returns the servers' current listings if live is true; otherwise the stored
+	// definitions of pins, or nil without any.
 	Catalog func(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error)
 	// History adds the facts about earlier calls that a run would read.
 	History func(context.Context, *Explainer, *Call) error
 	Now     string
 }
 
-// Answer explains the call that a question asks about. It makes no call and records nothing. The error is a [*QuestionError] if the
-// question is at fault.
+// Answer explains the call that a question asks about. It makes no call and records nothing. The
+// error is a [*QuestionError] if the question is at fault.
 func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 	c, err := q.call()
 	if err != nil {
 		return nil, &QuestionError{err}
 	}
+
 	b := s.Bundle
 	if q.Env != "" {
 		content := *b.Content()
@@ -57,10 +60,12 @@ func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 			return nil, &QuestionError{err}
 		}
 	}
+
 	catalog, err := s.Catalog(ctx, b, q.Live)
 	if err != nil {
 		return nil, err
 	}
+
 	e := New(b, catalog, q.Live, s.Now)
 	c.Facts = e.Facts(q.Server, q.Tool, q.Pinned, q.Annotations)
 	if q.Live {
@@ -68,6 +73,7 @@ func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 			return nil, err
 		}
 	}
+
 	return e.Explain(c), nil
 }
 
@@ -89,8 +95,9 @@ func (q *Question) call() (c *Call, err error) {
 	return c, nil
 }
 
-// Plan returns the plan of a call that a person writes. Errors call the arguments by the name in named. The arguments keep their bytes.
-// Plan refuses arguments that are not exactly one JSON value, because they would change the plan around them; the gates judge the rest.
+// Plan returns the plan of a call that a person writes. Errors call the arguments by the name in
+// named. The arguments keep their bytes. Plan refuses arguments that are not exactly one JSON
+// value, because they would change the plan around them; the gates judge the rest.
 func Plan(server, tool, named, arguments string) ([]byte, error) {
 	if !utf8.ValidString(server + " " + tool) {
 		return nil, errors.New("SERVER and TOOL must be UTF-8")

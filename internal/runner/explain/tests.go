@@ -41,14 +41,17 @@ type Coverage struct {
 	Rules    []string `json:"risk_rules_without_a_test"`
 }
 
-// Test judges the calls of test files. A folder stands for the *tests.yaml and *_test.yaml files in its tree.
+// Test judges the calls of test files. A folder stands for the *tests.yaml and *_test.yaml files in
+// its tree.
 func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
 	files, err := testFiles(paths)
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Report{OK: true}
 	policies, riskRules := make(map[string]bool), make(map[string]bool)
+
 	for _, file := range files {
 		text, err := read(file)
 		if err != nil {
@@ -58,6 +61,7 @@ func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for i := range tests {
 			x, result := e.test(file, &tests[i])
 			r.Tests, r.OK = append(r.Tests, result), r.OK && result.OK
@@ -73,12 +77,15 @@ func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
 			}
 		}
 	}
+
 	if p := e.bundle.Content().Policy; p != nil {
 		r.Uncovered.Policies = uncovered(p.Policies, policies, func(p rules.Policy) string { return p.ID })
 	}
+
 	if p := e.bundle.Content().Risk; p != nil {
 		r.Uncovered.Rules = uncovered(p.Rules, riskRules, func(r risk.Rule) string { return r.ID })
 	}
+
 	return r, nil
 }
 
@@ -97,7 +104,8 @@ func testFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		found := len(files)
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() && (name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml")) {
+			if err == nil && !e.IsDir() &&
+				(name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml")) {
 				files = append(files, name)
 			}
 			return err
@@ -112,28 +120,48 @@ func testFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-// test judges one call. Besides the policy, only a gate that denies decides: a verdict that is unknown without the tool's server counts as
-// allow.
+// test judges one call. Besides the policy, only a gate that denies decides: a verdict that is
+// unknown without the tool's server counts as allow.
 func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
 	c := &Call{
-		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Identity: t.Identity, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
-		Facts: e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations), declared: t.Declared, risk: t.Risk,
+		Server:   t.Server,
+		Tool:     t.Tool,
+		Env:      t.Env,
+		Actor:    t.Actor,
+		Identity: t.Identity,
+		Plan:     policy.CallPlan(t.Server, t.Tool, t.Args),
+		History:  t.History,
+		Facts:    e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations),
+		declared: t.Declared,
+		risk:     t.Risk,
 	}
+
 	x, plan := e.gates(c)
 	if plan != nil {
 		e.assess(c, plan.Args, x)
 	}
+
 	gate := x.deciding()
 	if gate.Verdict != rules.Deny {
 		gate = &x.Gates[len(x.Gates)-1]
 	}
+
 	r := Result{
-		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: gate.Verdict, Want: t.Expect, Gate: gate.Gate,
-		WantPolicy: t.Policy, Reason: gate.Reason, Facts: x.Facts,
+		File:       filepath.ToSlash(file),
+		Line:       t.Line,
+		Name:       t.Name,
+		Got:        gate.Verdict,
+		Want:       t.Expect,
+		Gate:       gate.Gate,
+		WantPolicy: t.Policy,
+		Reason:     gate.Reason,
+		Facts:      x.Facts,
 	}
+
 	if gate.Gate == "policy" {
 		r.Policy = x.Policy
 	}
+
 	r.OK = r.Got == r.Want && (r.WantPolicy == "" || r.WantPolicy == r.Policy)
 	return x, r
 }

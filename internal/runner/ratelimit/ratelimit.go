@@ -1,12 +1,14 @@
-// Package ratelimit limits how often agents use the gateway, as limits.rate of the configuration says.
+// Package ratelimit limits how often agents use the gateway, as limits.rate of the configuration
+// says.
 //
 //	l := ratelimit.New(limits, time.Now)
 //	refused := l.Request(from, says)                     // before a request is read
 //	call, refused := l.Call(from, says, server, tool)    // before the run of a call begins
 //	call, err := l.Wait(ctx, server, tool)               // before an approved call is made
 //
-// Each caller has a token bucket of its own; each server and each tool has one for all callers. A bucket is in memory, so each replica of
-// the gateway has its own. No decision of the machine depends on a bucket: a call is limited before its run begins.
+// Each caller has a token bucket of its own; each server and each tool has one for all callers. A
+// bucket is in memory, so each replica of the gateway has its own. No decision of the machine
+// depends on a bucket: a call is limited before its run begins.
 package ratelimit
 
 import (
@@ -26,12 +28,14 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCallers bounds the callers that a [Limiter] tracks. Beyond it, the Limiter forgets the callers that have no call under way and their
-// whole burst again: a new caller begins with the same. While it can forget no caller, it refuses the requests of further callers. So a
-// flood of callers takes bounded memory, and gives nobody a second burst.
+// MaxCallers bounds the callers that a [Limiter] tracks. Beyond it, the Limiter forgets the callers
+// that have no call under way and their whole burst again: a new caller begins with the same. While
+// it can forget no caller, it refuses the requests of further callers. So a flood of callers takes
+// bounded memory, and gives nobody a second burst.
 const MaxCallers = 1 << 16
 
-// forgetEvery is the time between two searches for callers to forget, because each looks at all callers.
+// forgetEvery is the time between two searches for callers to forget, because each looks at all
+// callers.
 const forgetEvery = time.Second
 
 // Limits that can refuse a call or a request.
@@ -58,7 +62,8 @@ type Limiter struct {
 
 type toolName struct{ server, tool string }
 
-// A callerKey is a hash of the caller's names, which may be long. The seed is secret, so nobody can search for a colliding name.
+// A callerKey is a hash of the caller's names, which may be long. The seed is secret, so nobody can
+// search for a colliding name.
 type callerKey uint64
 
 // A caller tracks the use of one caller.
@@ -80,27 +85,45 @@ func New(limits *config.Rate, now func() time.Time) *Limiter {
 	if limits == nil {
 		return nil
 	}
+
 	l := &Limiter{
-		limits: *limits, strictest: limits.Identity, now: now, seed: maphash.MakeSeed(), callers: make(map[callerKey]*caller),
-		servers: make(map[string]*shared), tools: make(map[toolName]*shared),
+		limits:    *limits,
+		strictest: limits.Identity,
+		now:       now,
+		seed:      maphash.MakeSeed(),
+		callers:   make(map[callerKey]*caller),
+		servers:   make(map[string]*shared),
+		tools:     make(map[toolName]*shared),
 	}
+
 	for _, g := range limits.Groups {
 		s, group := &l.strictest, g.Value
-		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, group.PerMinute), min(s.Burst, group.Burst), min(s.AtOnce, group.AtOnce)
+		s.PerMinute, s.Burst, s.AtOnce = min(s.PerMinute, group.PerMinute), min(s.Burst, group.Burst),
+			min(s.AtOnce, group.AtOnce)
 	}
+
 	for _, s := range limits.Servers {
 		l.servers[s.Name] = newShared(s.Value, ByServer, "server "+s.Name)
 	}
+
 	for _, s := range limits.Tools {
 		for _, t := range s.Value {
-			l.tools[toolName{s.Name, t.Name}] = newShared(t.Value, ByTool, fmt.Sprintf("tool %s of server %s", t.Name, s.Name))
+			l.tools[toolName{s.Name, t.Name}] = newShared(t.Value, ByTool,
+				fmt.Sprintf("tool %s of server %s", t.Name, s.Name))
 		}
 	}
+
 	return l
 }
 
 func newShared(limit config.RateLimit, by, name string) *shared {
-	return &shared{limit: limit, by: by, name: name, rate: newRate(limit), slots: semaphore.NewWeighted(int64(limit.AtOnce))}
+	return &shared{
+		limit: limit,
+		by:    by,
+		name:  name,
+		rate:  newRate(limit),
+		slots: semaphore.NewWeighted(int64(limit.AtOnce)),
+	}
 }
 
 // newRate returns a full bucket. A bucket with [config.NoLimit] is never empty.
@@ -151,10 +174,12 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 	if refused != nil || c.rate.AllowN(now, 1) {
 		return refused
 	}
-	return &Refusal{By: by, After: waitTime(c.rate, 1, now), reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
+	return &Refusal{By: by, After: waitTime(c.rate, 1, now),
+		reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
 }
 
-// caller returns the tracked use of a caller. The limit may differ between requests, because the groups change with the token.
+// caller returns the tracked use of a caller. The limit may differ between requests, because the
+// groups change with the token.
 func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by string, now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit
 	key := callerKey(maphash.Comparable(l.seed, from))
@@ -199,11 +224,13 @@ type Call struct {
 	shared  []*shared // the tool's and the server's, if they are limited
 }
 
-// Call takes a call from the buckets of its server and its tool, and counts it as under way until [Call.End].
+// Call takes a call from the buckets of its server and its tool, and counts it as under way until
+// [Call.End].
 func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, tool string) (*Call, *Refusal) {
 	if l == nil {
 		return nil, nil
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -211,13 +238,15 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 	if limit, by := l.limitOf(says); limit.AtOnce != config.NoLimit {
 		who, refused := l.caller(from, limit, by, now)
 		if refused == nil && who.calls >= limit.AtOnce {
-			refused = &Refusal{By: by, reason: fmt.Sprintf("This caller may have %s under way.", many(limit.AtOnce, "call"))}
+			refused = &Refusal{By: by, reason: fmt.Sprintf("This caller may have %s under way.",
+				many(limit.AtOnce, "call"))}
 		}
 		if refused != nil {
 			return nil, refused
 		}
 		c.caller = who
 	}
+
 	if refused := c.takeSlots(); refused != nil {
 		return nil, refused
 	}
@@ -225,9 +254,11 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 		c.releaseSlots()
 		return nil, refused
 	}
+
 	if c.caller != nil {
 		c.caller.calls++
 	}
+
 	return c, nil
 }
 
@@ -249,7 +280,8 @@ func (c *Call) takeSlots() *Refusal {
 		}
 		c.shared = c.shared[:i]
 		c.releaseSlots()
-		return &Refusal{By: s.by, reason: fmt.Sprintf("The %s may have %s under way.", s.name, many(s.limit.AtOnce, "call"))}
+		return &Refusal{By: s.by, reason: fmt.Sprintf("The %s may have %s under way.", s.name,
+			many(s.limit.AtOnce, "call"))}
 	}
 	return nil
 }
@@ -261,7 +293,8 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 			continue
 		}
 		if after := waitTime(s.rate, 1, now); refused == nil || after > refused.After {
-			refused = &Refusal{By: s.by, After: after, reason: fmt.Sprintf("The %s may have %s a minute.", s.name, many(s.limit.PerMinute, "call"))}
+			refused = &Refusal{By: s.by, After: after,
+				reason: fmt.Sprintf("The %s may have %s a minute.", s.name, many(s.limit.PerMinute, "call"))}
 		}
 	}
 	if refused != nil {
@@ -273,8 +306,8 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 	return nil
 }
 
-// Wait waits for free slots at the server and the tool of an approved call, and takes them. [Limiter.Call] took the call's tokens when the
-// agent requested it.
+// Wait waits for free slots at the server and the tool of an approved call, and takes them.
+// [Limiter.Call] took the call's tokens when the agent requested it.
 func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) {
 	if l == nil {
 		return nil, nil
@@ -290,8 +323,8 @@ func (l *Limiter) Wait(ctx context.Context, server, tool string) (*Call, error) 
 	return c, nil
 }
 
-// Return gives back what [Limiter.Call] took from the buckets of the server and the tool. It is for calls that a gate blocked: a caller
-// that may not use a tool cannot use it up for others.
+// Return gives back what [Limiter.Call] took from the buckets of the server and the tool. It is for
+// calls that a gate blocked: a caller that may not use a tool cannot use it up for others.
 func (c *Call) Return() {
 	if c == nil {
 		return

@@ -13,28 +13,39 @@ import (
 	"pgfsm/internal/safefile"
 )
 
-// Identity returns the identity providers of a configuration; nil if there are none. It reads no secrets and connects to none of them.
+// Identity returns the identity providers of a configuration; nil if there are none. It reads no
+// secrets and connects to none of them.
 func Identity(loaded *config.Loaded, log *slog.Logger) *runner.Identity {
 	if len(loaded.Identity.Issuers) == 0 {
 		return nil
 	}
+
 	to := &runner.Identity{Scopes: loaded.Identity.Scopes, May: loaded.Identity.May}
 	options := identity.Options{Log: log}
+
 	for _, from := range loaded.Identity.Issuers {
 		issuer := identity.Issuer{
-			URL: from.URL, Audiences: identity.Audiences(from.Audiences), TokenTypes: from.TokenTypes, People: from.People, Groups: from.Groups,
-			Subject: from.Subject, Display: from.Display, MaxAge: time.Duration(from.MaxAge) * time.Millisecond,
+			URL:        from.URL,
+			Audiences:  identity.Audiences(from.Audiences),
+			TokenTypes: from.TokenTypes,
+			People:     from.People,
+			Groups:     from.Groups,
+			Subject:    from.Subject,
+			Display:    from.Display,
+			MaxAge:     time.Duration(from.MaxAge) * time.Millisecond,
 		}
 		for _, c := range from.Claims {
 			issuer.Claims = append(issuer.Claims, identity.ClaimPath{Name: c.Name, Path: c.Value})
 		}
 		options.Issuers, to.Issuers = append(options.Issuers, issuer), append(to.Issuers, from.URL)
 	}
+
 	to.Providers = identity.New(options)
 	return to
 }
 
-// ServedIdentity returns the same as [Identity], with the client secrets that signing in at a service's console needs.
+// ServedIdentity returns the same as [Identity], with the client secrets that signing in at a
+// service's console needs.
 func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner.Identity, error) {
 	to := Identity(loaded, log)
 	if to == nil {
@@ -46,13 +57,15 @@ func ServedIdentity(o Options, loaded *config.Loaded, log *slog.Logger) (*runner
 	}
 	for _, from := range issuers {
 		if id := from.Login.Console; id != "" {
-			to.SignIn = append(to.SignIn, runner.SignInClient{Client: loginClient(to, &from, id, from.Login.ConsoleSecret), Label: cmp.Or(from.Name, from.URL)})
+			to.SignIn = append(to.SignIn, runner.SignInClient{Client: loginClient(to, &from, id,
+				from.Login.ConsoleSecret), Label: cmp.Or(from.Name, from.URL)})
 		}
 	}
 	return to, nil
 }
 
-// Login returns the client with which people sign in at a terminal. The issuer may be empty if only one has such a client.
+// Login returns the client with which people sign in at a terminal. The issuer may be empty if only
+// one has such a client.
 func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
 	var all []config.Issuer
 	for _, i := range loaded.Identity.Issuers {
@@ -76,5 +89,11 @@ func Login(loaded *config.Loaded, issuer string) (*login.Client, error) {
 }
 
 func loginClient(of *runner.Identity, from *config.Issuer, id, secret string) login.Client {
-	return login.Client{ID: id, Secret: secret, Issuer: from.URL, Providers: of.Providers, Scopes: from.Login.Scopes}
+	return login.Client{
+		ID:        id,
+		Secret:    secret,
+		Issuer:    from.URL,
+		Providers: of.Providers,
+		Scopes:    from.Login.Scopes,
+	}
 }

@@ -17,7 +17,9 @@ const EmbeddedDemo = "the embedded demo"
 
 // Options name a configuration, and override parts of it.
 type Options struct {
-	Config  string   // the file; empty: PGFSM_CONFIG, then pgfsm.yaml in the working directory, then the embedded demo
+	// The file; empty: PGFSM_CONFIG, then pgfsm.yaml in the working directory, then the embedded
+	// demo.
+	Config  string
 	Demo    bool     // if Config is empty, the embedded demo; no file is searched
 	Planner string   // replaces planner.mode
 	Grants  []string // paths of additional grant files
@@ -25,7 +27,9 @@ type Options struct {
 	Getenv  func(name string) (value string, ok bool)
 	Version string // pgfsm's version, which it tells servers
 
-	ServerUser string // the name of the user that runs the commands of stdio servers; empty: the user of this process
+	// The name of the user that runs the commands of stdio servers; empty: the user of this
+	// process.
+	ServerUser string
 
 	read config.Open // nil: safefile.ReadTrusted
 }
@@ -43,13 +47,19 @@ func (o *Options) env(name string) string {
 	return value
 }
 
-// Load finds and reads a configuration and all files that it names. from is its file, or [EmbeddedDemo]. The environment overrides parts
-// of it: SAFE_ALLOWLIST_PATH, SAFE_TRACE_DIR, SAFE_SUMMARIZE and, if the file names no model, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY.
+// Load finds and reads a configuration and all files that it names. from is its file, or
+// [EmbeddedDemo]. The environment overrides parts of it: SAFE_ALLOWLIST_PATH, SAFE_TRACE_DIR,
+// SAFE_SUMMARIZE and, if the file names no model, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY.
 func Load(o Options) (loaded *config.Loaded, from string, err error) {
 	over := config.Overrides{
-		Allowlist: o.env("SAFE_ALLOWLIST_PATH"), TracesDir: o.env("SAFE_TRACE_DIR"), Planner: o.Planner, Grants: o.Grants, Closed: o.Closed,
-		LLM: &config.LLM{BaseURL: o.env("LLM_BASE_URL"), Model: o.env("LLM_MODEL"), APIKey: o.env("LLM_API_KEY")},
+		Allowlist: o.env("SAFE_ALLOWLIST_PATH"),
+		TracesDir: o.env("SAFE_TRACE_DIR"),
+		Planner:   o.Planner,
+		Grants:    o.Grants,
+		Closed:    o.Closed,
+		LLM:       &config.LLM{BaseURL: o.env("LLM_BASE_URL"), Model: o.env("LLM_MODEL"), APIKey: o.env("LLM_API_KEY")},
 	}
+
 	switch v := o.env("SAFE_SUMMARIZE"); v {
 	case "", "0":
 	case "1":
@@ -57,15 +67,18 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 	default:
 		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
+
 	from = o.Config
 	if from == "" && !o.Demo {
 		from = o.env("PGFSM_CONFIG")
 	}
+
 	if from == "" && !o.Demo {
 		if _, err := os.Lstat(config.FileName); err == nil {
 			from = config.FileName
 		}
 	}
+
 	name, read := from, o.open
 	if from == "" {
 		from, name = EmbeddedDemo, config.FileName
@@ -76,6 +89,7 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 			return config.Demo.ReadFile(filepath.ToSlash(name))
 		}
 	}
+
 	loaded, err = config.Load(name, read, over)
 	var faults config.Errors
 	if over.Allowlist != "" && errors.As(err, &faults) {
@@ -85,5 +99,6 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 			}
 		}
 	}
+
 	return loaded, from, err
 }

@@ -23,7 +23,8 @@ import (
 	"pgfsm/policy/lint"
 )
 
-// watchInterval is the interval at which [Reloader.Watch] reads the files. Watch reports a change if the next reading finds the same.
+// watchInterval is the interval at which [Reloader.Watch] reads the files. Watch reports a change
+// if the next reading finds the same.
 const watchInterval = 2 * time.Second
 
 // testsFile is the name of the policy tests that a reload runs, in the folder of the policy file.
@@ -40,7 +41,8 @@ type Reloader struct {
 	due    bool              // the configuration read last is not active yet
 }
 
-// NewReloader returns a Reloader for the configuration that a service started with. The embedded demo has no files. i may be nil.
+// NewReloader returns a Reloader for the configuration that a service started with. The embedded
+// demo has no files. i may be nil.
 func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	r := &Reloader{identity: i, started: s, active: s}
 	seen := newReading()
@@ -48,7 +50,8 @@ func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	o.Config, o.read = s.From, seen.read
 	to, err := r.judge(o, seen) // finds out which files the configuration has
 	r.files = seen.files
-	r.due = err == nil && len(differing(s, to.Setup, false)) > 0 // due: the files have changed since the start
+	// due: the files have changed since the start.
+	r.due = err == nil && len(differing(s, to.Setup, false)) > 0
 	return r
 }
 
@@ -79,7 +82,8 @@ func digestOf(text []byte, err error) digest {
 
 var errChanging = errors.New("it changed while the configuration was read; reload again when it is complete")
 
-// unchanged reads all files again and returns an error if one changed. A mix of old and new files is a configuration that no operator wrote.
+// unchanged reads all files again and returns an error if one changed. A mix of old and new files
+// is a configuration that no operator wrote.
 func (r *reading) unchanged() error {
 	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
@@ -143,8 +147,9 @@ func (r *Reloader) judge(o Options, seen *reading) (*judged, error) {
 	return to, to.test(catalog, seen)
 }
 
-// lint returns the errors that lint finds. Errors that the active configuration has, too, are warnings only: otherwise nobody could reload
-// a configuration that the service started with such an error.
+// lint returns the errors that lint finds. Errors that the active configuration has, too, are
+// warnings only: otherwise nobody could reload a configuration that the service started with such
+// an error.
 func (r *Reloader) lint(to *judged, catalog *policy.Catalog) error {
 	var failed []error
 	had, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
@@ -185,7 +190,8 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 	var failed []error
 	for _, t := range report.Tests {
 		if !t.OK {
-			failed = append(failed, fmt.Errorf("%s:%d: the test %q: %s at the gate %s, want %s: %s", t.File, t.Line, t.Name, t.Got, t.Gate, t.Want, t.Reason))
+			failed = append(failed, fmt.Errorf("%s:%d: the test %q: %s at the gate %s, want %s: %s", t.File, t.Line,
+				t.Name, t.Got, t.Gate, t.Want, t.Reason))
 		}
 	}
 	s.tests = len(report.Tests)
@@ -195,15 +201,30 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 // next returns the service's part of a configuration.
 func (r *Reloader) next(to *judged) *runner.Next {
 	from := r.active
-	if was, now := &from.Loaded.Identity, &to.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, now.Issuers) {
+	if was, now := &from.Loaded.Identity,
+		&to.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, now.Issuers) {
 		// The tokens of the former issuers are valid until a restart, so their requirements stay.
 		now.Scopes, now.Required = was.Scopes, was.Required || now.Required
 	}
-	n := &runner.Next{Warnings: to.warnings, Tests: to.tests, Changed: differing(from, to.Setup, false), Restart: differing(r.started, to.Setup, true)}
+
+	n := &runner.Next{
+		Warnings: to.warnings,
+		Tests:    to.tests,
+		Changed:  differing(from, to.Setup, false),
+		Restart:  differing(r.started, to.Setup, true),
+	}
+
 	i := r.identity
 	if i != nil {
-		i = &runner.Identity{Providers: i.Providers, Issuers: i.Issuers, SignIn: i.SignIn, Scopes: to.Loaded.Identity.Scopes, May: to.Loaded.Identity.May}
+		i = &runner.Identity{
+			Providers: i.Providers,
+			Issuers:   i.Issuers,
+			SignIn:    i.SignIn,
+			Scopes:    to.Loaded.Identity.Scopes,
+			May:       to.Loaded.Identity.May,
+		}
 	}
+
 	to.Loaded.Serve = keptServe(r.started.Loaded.Serve, to.Loaded.Serve)
 	n.Config = to.Served(i)
 	n.Activated = func() {
@@ -213,20 +234,24 @@ func (r *Reloader) next(to *judged) *runner.Next {
 		r.active = to.Setup
 		r.due = false
 	}
+
 	n.Retired = func() { to.Secrets.Put(from, nil) }
 	return n
 }
 
 // keptServe returns now with the values at the start for keys that need a restart.
 func keptServe(started, now config.Serve) config.Serve {
-	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL, started.AdminURL, started.TLS
-	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts, started.RemindBefore
+	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL,
+		started.AdminURL, started.TLS
+	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts,
+		started.RemindBefore
 	return now
 }
 
 // needRestart has the keys whose new values need a restart.
 var needRestart = []string{
-	"approvals.hooks", "approvals.remind_before", "checkpoints", "identity.issuers", "ledger", "serve.admin", "serve.admin_url", "serve.hosts",
+	"approvals.hooks", "approvals.remind_before", "checkpoints", "identity.issuers", "ledger", "serve.admin",
+	"serve.admin_url", "serve.hosts",
 	"serve.listen", "serve.public_url", "serve.record", "serve.sessions", "serve.tls", "telemetry.otlp", "traces.dir",
 }
 
@@ -270,13 +295,15 @@ func (s *Setup) keys() map[string]any {
 	}
 }
 
-// differing returns the keys, sorted, whose values differ: those that need a restart, or the others.
+// differing returns the keys, sorted, whose values differ: those that need a restart, or the
+// others.
 func differing(from, to *Setup, restart bool) (keys []string) {
 	was := from.keys()
 	for key, is := range to.keys() {
 		same := reflect.DeepEqual(was[key], is)
 		if key == "servers" {
-			same = same && slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal) // compares secrets, too
+			// Compares secrets, too.
+			same = same && slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal)
 		}
 		if !same && slices.Contains(needRestart, key) == restart {
 			keys = append(keys, key)
@@ -293,8 +320,8 @@ func (r *Reloader) Close() {
 	_ = r.active.Upstreams.Close() // Close always returns nil
 }
 
-// Watch calls reload when the files' contents changed since the last reading, until ctx ends. It follows symbolic links, so it sees changes
-// of a Kubernetes ConfigMap.
+// Watch calls reload when the files' contents changed since the last reading, until ctx ends. It
+// follows symbolic links, so it sees changes of a Kubernetes ConfigMap.
 func (r *Reloader) Watch(ctx context.Context, reload func()) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

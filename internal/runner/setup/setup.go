@@ -1,5 +1,5 @@
-// Package setup opens a configuration for a [runner.Runner]: it finds the file, reads it, compiles the bundle, and makes the planner, the
-// summarizer and the sessions with servers.
+// Package setup opens a configuration for a [runner.Runner]: it finds the file, reads it, compiles
+// the bundle, and makes the planner, the summarizer and the sessions with servers.
 package setup
 
 import (
@@ -69,25 +69,40 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 	if err != nil {
 		return err
 	}
+
 	s.secrets, s.llmKey = resolved.Secrets, resolved.LLMKey
 	s.OTLP = collector(resolved.OTLP)
-	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey, s.Secrets); err != nil {
+	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey,
+		s.Secrets); err != nil {
 		return err
 	}
+
 	var serverUser *user.User
 	if o.ServerUser != "" {
 		if serverUser, err = user.Lookup(o.ServerUser); err != nil {
 			return fmt.Errorf("--server-user: %w", err)
 		}
 	}
+
 	for _, r := range resolved.Servers {
 		s.Servers = append(s.Servers, upstream.Server{
-			Name: r.Name, Type: r.Type, URL: r.URL, Command: r.Command, Args: r.Args,
-			Headers: headers(r.Headers), Env: headers(r.Env), Auth: credentials(r.Auth), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
-			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
-			IdleTimeout: time.Duration(r.IdleTimeout) * time.Millisecond, Sessions: r.Sessions, User: serverUser,
+			Name:           r.Name,
+			Type:           r.Type,
+			URL:            r.URL,
+			Command:        r.Command,
+			Args:           r.Args,
+			Headers:        headers(r.Headers),
+			Env:            headers(r.Env),
+			Auth:           credentials(r.Auth),
+			ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
+			Timeout:        time.Duration(r.Timeout) * time.Millisecond,
+			TimeoutTotal:   time.Duration(r.TimeoutTotal) * time.Millisecond,
+			IdleTimeout:    time.Duration(r.IdleTimeout) * time.Millisecond,
+			Sessions:       r.Sessions,
+			User:           serverUser,
 		})
 	}
+
 	return nil
 }
 
@@ -106,7 +121,8 @@ func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err erro
 	return err
 }
 
-// Check opens a configuration even if references have no values here. missing lists the references without which the service cannot start.
+// Check opens a configuration even if references have no values here. missing lists the references
+// without which the service cannot start.
 func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing config.Errors, err error) {
 	if s, err = Open(o, loaded, from); errors.As(err, &missing) {
 		s = &Setup{}
@@ -128,8 +144,16 @@ func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
 		return nil
 	}
 	return &upstream.ClientCredentials{
-		TokenURL: from.TokenURL, ClientID: from.ClientID, ClientSecret: from.ClientSecret, Scopes: from.Scopes,
-		Key: from.Signer, Alg: from.Alg, KeyID: from.KeyID, Issuer: from.Issuer, Resource: from.Resource, Audience: from.Audience,
+		TokenURL:     from.TokenURL,
+		ClientID:     from.ClientID,
+		ClientSecret: from.ClientSecret,
+		Scopes:       from.Scopes,
+		Key:          from.Signer,
+		Alg:          from.Alg,
+		KeyID:        from.KeyID,
+		Issuer:       from.Issuer,
+		Resource:     from.Resource,
+		Audience:     from.Audience,
 	}
 }
 
@@ -137,7 +161,8 @@ func collector(from *config.OTLP) *telemetry.OTLP {
 	if from == nil {
 		return nil
 	}
-	to := &telemetry.OTLP{Endpoint: from.Endpoint, Headers: make(map[string]string), Sample: float64(from.SamplePercent) / config.MaxPercent}
+	to := &telemetry.OTLP{Endpoint: from.Endpoint, Headers: make(map[string]string),
+		Sample: float64(from.SamplePercent) / config.MaxPercent}
 	for _, p := range from.Headers {
 		to.Headers[p.Name] = p.Value
 	}
@@ -165,7 +190,8 @@ func (s *Setup) Copy() (*Setup, error) {
 	return &c, nil
 }
 
-// Start starts the servers of the embedded demo. Without it, Start does nothing: sessions are opened when they are needed.
+// Start starts the servers of the embedded demo. Without it, Start does nothing: sessions are
+// opened when they are needed.
 func (s *Setup) Start(ctx context.Context) (err error) {
 	if s.Upstreams != nil {
 		return nil
@@ -182,7 +208,8 @@ func (s *Setup) Start(ctx context.Context) (err error) {
 }
 
 func (s *Setup) connect() {
-	s.Upstreams = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
+	s.Upstreams = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version},
+		s.Secrets)
 }
 
 func (s *Setup) limits() upstream.Limits {
@@ -208,7 +235,12 @@ func (s *Setup) Runner() runner.Options {
 
 func (s *Setup) config() runner.Config {
 	return runner.Config{
-		Bundle: s.Bundle, Upstreams: s.Upstreams, Planner: s.Planner, Summarizer: s.Summarizer, Secrets: s.Secrets, Serve: s.Loaded.Serve,
+		Bundle:     s.Bundle,
+		Upstreams:  s.Upstreams,
+		Planner:    s.Planner,
+		Summarizer: s.Summarizer,
+		Secrets:    s.Secrets,
+		Serve:      s.Loaded.Serve,
 	}
 }
 
@@ -241,9 +273,11 @@ func Hooks(o Options, loaded *config.Loaded) (all []hooks.Hook, err error) {
 func (s *Setup) Doubts() (all []string) {
 	c := s.Bundle.Content()
 	allowed := make(map[string][]string)
+
 	for _, a := range c.Allowlist {
 		allowed[a.Server] = a.Tools
 	}
+
 	for _, server := range c.Servers {
 		if len(allowed[server.Name]) == 0 {
 			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", server.Name))
@@ -252,25 +286,32 @@ func (s *Setup) Doubts() (all []string) {
 			continue
 		}
 		if _, err := exec.LookPath(server.Command); err != nil {
-			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command, server.Name))
+			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command,
+				server.Name))
 		}
 	}
+
 	holds := func(p rules.Policy) bool { return p.Effect == rules.Pending || p.RequireApprovalIf != "" }
 	if s.Loaded.Ledger == "" && c.Policy != nil && slices.ContainsFunc(c.Policy.Policies, holds) {
 		all = append(all, `a policy can hold calls, but nobody can approve them without a ledger: add ledger: "sqlite:pgfsm.db"`)
 	}
+
 	for _, r := range c.Planner.Routes {
 		if !slices.Contains(allowed[r.Server], r.Tool) {
 			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
 		}
 	}
-	// A server that confines itself to the client's roots lets the client choose the sandbox. A configuration does not show which do.
+
+	// A server that confines itself to the client's roots lets the client choose the sandbox. A
+	// configuration does not show which do.
 	for _, e := range s.Loaded.Serve.Expose {
 		process := func(server policy.Server) bool { return server.Name == e.Server && server.Type == config.TypeStdio }
-		if e.Sessions == config.SessionsSession && slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
+		if e.Sessions == config.SessionsSession && slices.Contains(e.Words, "roots") &&
+			slices.ContainsFunc(c.Servers, process) {
 			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
 				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
 		}
 	}
+
 	return all
 }

@@ -1,4 +1,5 @@
-// Package loopback keeps services on this machine: it recognizes the machine's own names and listens only on them.
+// Package loopback keeps services on this machine: it recognizes the machine's own names and
+// listens only on them.
 package loopback
 
 import (
@@ -10,8 +11,9 @@ import (
 	"strings"
 )
 
-// Host reports whether a host is this machine: localhost, or a loopback address without a zone and a port. A resolver may map
-// localhost elsewhere, so both clients and servers check the connection with [Addr].
+// Host reports whether a host is this machine: localhost, or a loopback address without a zone and
+// a port. A resolver may map localhost elsewhere, so both clients and servers check the connection
+// with [Addr].
 func Host(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || err == nil && ip.IsLoopback() && ip.Zone() == ""
@@ -27,7 +29,8 @@ func Addr(addr net.Addr) bool {
 var ErrElsewhere = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; add serve.tls to the configuration, or listen on " +
 	"127.0.0.1 and put a reverse proxy with TLS before it (with the name that it is reached by in serve.hosts, or behind --host of approvals serve)")
 
-// Listen listens on an IP address or localhost, and a port. The error is [ErrElsewhere] if other machines could connect.
+// Listen listens on an IP address or localhost, and a port. The error is [ErrElsewhere] if other
+// machines could connect.
 func Listen(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
