@@ -21,8 +21,9 @@ const (
 	maxHTTPHeader = 64 << 10
 )
 
-// newTransport connects to one endpoint. It is used without an [http.Client], which would follow redirects. Each request has its own connection: on a
-// reused connection, net/http repeats a request without an answer.
+// newTransport connects to one endpoint. It is used without an [http.Client], which would follow
+// redirects. Each request has its own connection: on a reused connection, net/http repeats a
+// request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
 		Proxy: proxy,
@@ -40,8 +41,8 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 	}
 }
 
-// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
-// never go through a proxy.
+// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain
+// http and loopback never go through a proxy.
 func proxy(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
@@ -49,7 +50,8 @@ func proxy(req *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(req)
 }
 
-// request makes the one request of an exchange. Without GetBody, net/http cannot send the body a second time.
+// request makes the one request of an exchange. Without GetBody, net/http cannot send the body a
+// second time.
 func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.where, bytes.NewReader(body))
 	if err != nil {
@@ -57,7 +59,8 @@ func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error)
 	}
 	req.GetBody = nil
 	req.Header = http.Header{
-		"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
+		"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "Content-Type": {"application/json"},
+		"User-Agent": {"pgfsm"},
 	}
 	if m.key != "" {
 		req.Header.Set("Authorization", "Bearer "+m.key)
@@ -65,11 +68,13 @@ func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error)
 	return req, nil
 }
 
-// take reads the response. A part of a response that is too long is not kept: it might end in a part of a secret, which cannot be masked.
+// take reads the response. A part of a response that is too long is not kept: it might end in a
+// part of a secret, which cannot be masked.
 func (x *Exchange) take(resp *http.Response) error {
 	x.Status = resp.StatusCode
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return errors.New("it wants to speak another protocol") // and a read from it would end with the connection only
+		// And a read from it would end with the connection only.
+		return errors.New("it wants to speak another protocol")
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxCompletionBytes+1))
 	if len(body) > MaxCompletionBytes {

@@ -17,10 +17,12 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrTimeout means that the model's own time ran out. It is not [context.DeadlineExceeded], which is the caller's.
+// ErrTimeout means that the model's own time ran out. It is not [context.DeadlineExceeded], which
+// is the caller's.
 var ErrTimeout = errors.New("the model did not answer in its time")
 
-// An EndpointError means that the endpoint gave no completion: it was unreachable, closed the connection, refused, or answered with something else.
+// An EndpointError means that the endpoint gave no completion: it was unreachable, closed the
+// connection, refused, or answered with something else.
 type EndpointError struct {
 	Status int    // the status of the last response, 0 if there was none
 	Reason string // one line, printable and bounded; may contain text of the endpoint, never the API key
@@ -31,8 +33,8 @@ func (e *EndpointError) Error() string { return "the model gave nothing: " + e.R
 // maxReasonBytes bounds a reason, before escaping.
 const maxReasonBytes = 400
 
-// fault makes the error of a failed exchange. The endpoint knows the API key and may put it into its text: fault masks the whole text, and then truncates
-// it.
+// fault makes the error of a failed exchange. The endpoint knows the API key and may put it into
+// its text: fault masks the whole text, and then truncates it.
 func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if words == io.EOF.Error() {
 		words = "it closed the connection without a response"
@@ -46,11 +48,12 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if m.key == "" && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
 		words += " (no key was sent)"
 	}
-	return &EndpointError{Status: x.Status, Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
+	return &EndpointError{Status: x.Status,
+		Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
 }
 
-// retold returns the error of policy.ReadCompletion for body, without secrets. The decoder's error may quote a secret from the document, so retold masks
-// the document and reads it again.
+// retold returns the error of policy.ReadCompletion for body, without secrets. The decoder's error
+// may quote a secret from the document, so retold masks the document and reads it again.
 func (m *Model) retold(body []byte, err error) string {
 	if clean := m.secrets.Bytes(body); !bytes.Equal(clean, body) {
 		if _, _, err = policy.ReadCompletion(clean); err == nil {
@@ -60,7 +63,8 @@ func (m *Model) retold(body []byte, err error) string {
 	return err.Error()
 }
 
-// refusalWords is the text of an unsuccessful response: the message of OpenAI's error object, or else the body.
+// refusalWords is the text of an unsuccessful response: the message of OpenAI's error object, or
+// else the body.
 func refusalWords(body []byte) string {
 	var refusal struct {
 		Error struct {
@@ -73,7 +77,8 @@ func refusalWords(body []byte) string {
 	return cmp.Or(strings.TrimSpace(string(body)), "no reason given")
 }
 
-// stopped is the error of a completion whose time or whose caller's time was over; nil if neither was.
+// stopped is the error of a completion whose time or whose caller's time was over; nil if neither
+// was.
 func (m *Model) stopped(caller, own context.Context) error {
 	if err := ended(caller); err != nil {
 		return fmt.Errorf("the model was not waited for: %w", err)
@@ -84,7 +89,8 @@ func (m *Model) stopped(caller, own context.Context) error {
 	return nil
 }
 
-// ended is the context's error. A dialer with its own timer for the context's deadline can fail slightly before the context is done.
+// ended is the context's error. A dialer with its own timer for the context's deadline can fail
+// slightly before the context is done.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ctx.Err() == nil && ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded

@@ -16,7 +16,8 @@ import (
 	"pgfsm/policy"
 )
 
-// A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any number of runs may share it.
+// A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the
+// package comment. Any number of runs may share it.
 type Model struct {
 	name      string
 	key       string // empty: none is sent
@@ -27,8 +28,9 @@ type Model struct {
 	transport http.RoundTripper
 }
 
-// NewModel makes a model of what the configuration has checked; it does not connect. An API key needs https or a loopback address. Errors
-// do not quote the URL or the key, because either may hold a secret. No error of the model has one of the secrets, which include the key.
+// NewModel makes a model of what the configuration has checked; it does not connect. An API key
+// needs https or a loopback address. Errors do not quote the URL or the key, because either may
+// hold a secret. No error of the model has one of the secrets, which include the key.
 func NewModel(c *policy.LLM, key string, secrets *secret.Masker) (*Model, error) {
 	base, err := url.Parse(c.BaseURL)
 	switch {
@@ -66,18 +68,21 @@ func (m *Model) Summarize(ctx context.Context, request string, typed []byte) (Co
 	return m.complete(ctx, p)
 }
 
-// complete asks once, and once more without response_format if the endpoint may have refused because of it.
+// complete asks once, and once more without response_format if the endpoint may have refused
+// because of it.
 func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	var got Completion
 	if err := m.stopped(ctx, ctx); err != nil {
 		return got, err
 	}
+
 	limited, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	x, err := m.exchange(limited, &got, p, true)
 	if err == nil && (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) {
 		x, err = m.exchange(limited, &got, p, false)
 	}
+
 	if err != nil {
 		if stopped := m.stopped(ctx, limited); stopped != nil {
 			return got, stopped
@@ -87,15 +92,18 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	if x.Status != http.StatusOK {
 		return got, m.fault(x, refusalWords(x.Received))
 	}
+
 	content, refusal, err := policy.ReadCompletion(x.Received)
 	if err != nil {
 		return got, m.fault(x, m.retold(x.Received, err))
 	}
+
 	got.Content, got.Refusal = content, refusal
 	return got, nil
 }
 
-// exchange sends the prompt and adds the exchange to got, if the request was made. The error says why the response is incomplete.
+// exchange sends the prompt and adds the exchange to got, if the request was made. The error says
+// why the response is incomplete.
 func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
 	asked := map[string]any{
 		"model":       m.name,
@@ -107,12 +115,14 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 			map[string]string{"role": "user", "content": p.user},
 		},
 	}
+
 	if format {
 		asked["response_format"] = map[string]any{
 			"type":        "json_schema",
 			"json_schema": map[string]any{"name": p.format, "schema": jsontext.Value(p.schema)},
 		}
 	}
+
 	body, err := canonical.Marshal(asked)
 	if err != nil {
 		return Exchange{}, err
@@ -121,12 +131,14 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 	if err != nil {
 		return Exchange{}, err
 	}
+
 	x := Exchange{Sent: body}
 	resp, err := m.transport.RoundTrip(req)
 	if err == nil {
 		defer resp.Body.Close()
 		err = x.take(resp)
 	}
+
 	got.Exchanges = append(got.Exchanges, x)
 	return x, err
 }

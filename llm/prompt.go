@@ -23,13 +23,14 @@ var (
 	summaryRules string
 )
 
-// planSchema is the schema of docs/reference/agent-contract.md. It repeats the type of the root, because some endpoints require
-// it.
+// planSchema is the schema of docs/reference/agent-contract.md. It repeats the type of the root,
+// because some endpoints require it.
 //
 //go:embed plan.schema.json
 var planSchema []byte
 
-// PromptVersion names the wording of both prompts and their schemas. Every change of them needs a new version.
+// PromptVersion names the wording of both prompts and their schemas. Every change of them needs a
+// new version.
 const PromptVersion = "pgfsm.prompt/v1"
 
 // MaxPromptBytes bounds a prompt, both messages together.
@@ -38,7 +39,8 @@ const MaxPromptBytes = 256 << 10
 // ErrPrompt means that no prompt could be built from the inputs, so nothing was sent.
 var ErrPrompt = errors.New("nothing was sent to the model")
 
-// A prompt is the input of a model: a message with rules and data, a message with the request, and the schema of the answer.
+// A prompt is the input of a model: a message with rules and data, a message with the request, and
+// the schema of the answer.
 type prompt struct {
 	system, user string
 	format       string // the schema's name
@@ -64,8 +66,9 @@ func planPrompt(request string, allowed []Tool) (prompt, error) {
 	}, "shorten the request")
 }
 
-// fitting returns the lines that fit into room bytes, in their order. If not all lines fit, each server gets the same share of the room, and the lines
-// beyond a share are omitted: so a server with many tools does not displace other servers' tools.
+// fitting returns the lines that fit into room bytes, in their order. If not all lines fit, each
+// server gets the same share of the room, and the lines beyond a share are omitted: so a server
+// with many tools does not displace other servers' tools.
 func fitting(allowed []Tool, lines []string, room int) []string {
 	total := 0
 	used := make(map[string]int)
@@ -121,7 +124,8 @@ func summaryPrompt(request string, typed []byte) (prompt, error) {
 	}, "ask for no summary, or for less")
 }
 
-// newPrompt checks what both prompts have in common. remedy says what to do if the prompt is too large.
+// newPrompt checks what both prompts have in common. remedy says what to do if the prompt is too
+// large.
 func newPrompt(p prompt, remedy string) (prompt, error) {
 	if !utf8.ValidString(p.user) {
 		return prompt{}, fmt.Errorf("%w: the request is not UTF-8 text", ErrPrompt)
@@ -135,13 +139,15 @@ func newPrompt(p prompt, remedy string) (prompt, error) {
 	return p, err
 }
 
-// block puts lines of data between two lines that no data can contain: [dataLine] leaves no < in them.
+// block puts lines of data between two lines that no data can contain: [dataLine] leaves no < in
+// them.
 func block(name string, lines ...string) string {
 	return "<<<BEGIN " + name + ">>>\n" + strings.Join(lines, "") + "<<<END " + name + ">>>\n"
 }
 
-// dataLine returns a document of canonical JSON as one line, which looks the same to a reader and to a model. Invisible characters (controls, line ends,
-// bidi controls, default-ignorables, tag characters, unusual spaces) and <, > and & become JSON escapes. They can occur only in strings.
+// dataLine returns a document of canonical JSON as one line, which looks the same to a reader and
+// to a model. Invisible characters (controls, line ends, bidi controls, default-ignorables, tag
+// characters, unusual spaces) and <, > and & become JSON escapes. They can occur only in strings.
 func dataLine(doc []byte) string {
 	var b strings.Builder
 	b.Grow(len(doc) + 1)

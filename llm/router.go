@@ -18,9 +18,10 @@ import (
 	"pgfsm/policy"
 )
 
-// A Router plans by the operator's routes; see the package comment for how. A request that no route matches goes to the model, or
-// without one gets a question as its plan. A route that matches never reaches the model, not even when its plan will be refused. A
-// Router does not change, so that any number of runs may share it.
+// A Router plans by the operator's routes; see the package comment for how. A request that no route
+// matches goes to the model, or without one gets a question as its plan. A route that matches never
+// reaches the model, not even when its plan will be refused. A Router does not change, so that any
+// number of runs may share it.
 type Router struct {
 	routes []route
 	model  Planner // nil: there is none
@@ -79,12 +80,13 @@ func (rt *route) groupOf(name string) (int, error) {
 	return 0, fmt.Errorf("${%s}: the pattern has no such group", name)
 }
 
-// fill returns the args with the text of a group in the place of each ${name}, in canonical form. The text becomes part of a string:
-// it is never read as JSON.
+// fill returns the args with the text of a group in the place of each ${name}, in canonical form.
+// The text becomes part of a string: it is never read as JSON.
 func (rt *route) fill(textOf func(name string) (string, error)) ([]byte, error) {
 	var out bytes.Buffer
 	dec := jsontext.NewDecoder(bytes.NewReader(rt.args))
 	enc := jsontext.NewEncoder(&out)
+
 	for {
 		tok, err := dec.ReadToken()
 		if errors.Is(err, io.EOF) {
@@ -109,7 +111,8 @@ func (rt *route) fill(textOf func(name string) (string, error)) ([]byte, error) 
 	}
 }
 
-// isName reports whether the string just read was a member's name: in an object names are the odd ones.
+// isName reports whether the string just read was a member's name: in an object names are the odd
+// ones.
 func isName(dec *jsontext.Decoder) bool {
 	kind, length := dec.StackIndex(dec.StackDepth())
 	return kind == '{' && length%2 == 1
@@ -144,7 +147,8 @@ func expand(text string, textOf func(name string) (string, error)) (string, erro
 // errEmptyGroup means that a group took no part in a match, or matched nothing.
 var errEmptyGroup = errors.New("the group is empty")
 
-// Match returns the plan of the first route that matches, in canonical form. ok is false when none does.
+// Match returns the plan of the first route that matches, in canonical form. ok is false when none
+// does.
 func (r *Router) Match(request string) (plan []byte, ok bool) {
 	if !utf8.ValidString(request) {
 		return nil, false
@@ -169,8 +173,8 @@ func (r *Router) Match(request string) (plan []byte, ok bool) {
 	return nil, false
 }
 
-// Plan returns the call of the first route that matches, in canonical form, or else the model's plan. Without a model, it returns a
-// final_answer that says what is missing.
+// Plan returns the call of the first route that matches, in canonical form, or else the model's
+// plan. Without a model, it returns a final_answer that says what is missing.
 func (r *Router) Plan(ctx context.Context, request string, allowed []Tool) (Completion, error) {
 	if err := ctx.Err(); err != nil {
 		return Completion{}, err
@@ -188,7 +192,8 @@ func (r *Router) Plan(ctx context.Context, request string, allowed []Tool) (Comp
 	return Completion{Content: policy.QuestionPlan(question(missing, allowed))}, nil
 }
 
-// question says what is missing, and names the tools that can be called as far as the answer of a plan has room for them.
+// question says what is missing, and names the tools that can be called as far as the answer of a
+// plan has room for them.
 func question(missing string, allowed []Tool) string {
 	if len(allowed) == 0 {
 		return missing + " No tool can be called at present."
