@@ -19,8 +19,9 @@ import (
 // headerTimeout bounds the time that a client may take to send the header of a request.
 const headerTimeout = 10 * time.Second
 
-// sessionless is the beginning of the first protocol revision without sessions, as the header distinguishes revisions. One handler of the
-// SDK serves either those revisions or the older ones, so there are two behind one path.
+// sessionless is the beginning of the first protocol revision without sessions, as the header
+// distinguishes revisions. One handler of the SDK serves either those revisions or the older ones,
+// so there are two behind one path.
 const sessionless = "2026"
 
 var errNotLoopback = errors.New("it is not a loopback address, and nobody is authenticated here: " +
@@ -39,8 +40,9 @@ type berth struct {
 	served   chan struct{} // closed when Serve has returned
 }
 
-// Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal loopback address;
-// port 0 takes a free one. If one address cannot be used, no server is left listening, and the error names the address and the remedy.
+// Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is
+// HOST:PORT with a literal loopback address; port 0 takes a free one. If one address cannot be
+// used, no server is left listening, and the error names the address and the remedy.
 func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 	servers := Servers()
 	if len(addrs) != len(servers) {
@@ -65,6 +67,7 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 			_ = b.http.Serve(l) // it ends with Close
 		}()
 	}
+
 	return f, nil
 }
 
@@ -85,13 +88,15 @@ func bind(ctx context.Context, addr string) (net.Listener, error) {
 	return l, err
 }
 
-// handler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse, streamable HTTP at /mcp. The SDK refuses a Host
-// that does not name this machine, and net/http a page of another origin: a web page could reach the server otherwise, by having its own
-// name resolve to loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
+// handler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse, streamable
+// HTTP at /mcp. The SDK refuses a Host that does not name this machine, and net/http a page of
+// another origin: a web page could reach the server otherwise, by having its own name resolve to
+// loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
 func (s *Server) handler() http.Handler {
 	self := func(*http.Request) *sdk.Server { return s.mcp }
 	withSessions := sdk.NewStreamableHTTPHandler(self, nil)
-	without := sdk.NewStreamableHTTPHandler(self, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	without := sdk.NewStreamableHTTPHandler(self,
+		&sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 
 	mux := http.NewServeMux()
 	mux.Handle("/sse", sdk.NewSSEHandler(self, nil))
@@ -114,8 +119,8 @@ func (f *Fleet) Servers() []*Server {
 	return servers
 }
 
-// URL returns where the named server listens for a transport, "sse" or "mcp" (streamable HTTP). It is empty if there
-// is no such server.
+// URL returns where the named server listens for a transport, "sse" or "mcp" (streamable HTTP). It
+// is empty if there is no such server.
 func (f *Fleet) URL(name, transport string) string {
 	i := slices.IndexFunc(f.berths, func(b *berth) bool { return b.server.name == name })
 	if i < 0 {
@@ -124,7 +129,8 @@ func (f *Fleet) URL(name, transport string) string {
 	return fmt.Sprintf("http://%s/%s", f.berths[i].listener.Addr(), transport)
 }
 
-// Close stops listening, ends every session and returns when all have ended. Calls under way get no answer. Close may be called again.
+// Close stops listening, ends every session and returns when all have ended. Calls under way get no
+// answer. Close may be called again.
 func (f *Fleet) Close() error {
 	var errs []error
 	for _, b := range f.berths {

@@ -24,7 +24,8 @@ const (
 
 const (
 	version = "1.0.0"
-	// pageSize is small so that a client that reads only the first page of tools/list misses a tool.
+	// pageSize is small so that a client that reads only the first page of tools/list misses a
+	// tool.
 	pageSize = 2
 )
 
@@ -34,7 +35,8 @@ type Call struct {
 	Arguments jsontext.Value // the bytes as sent; nil if there were none
 }
 
-// A Server is one of the three demo servers, with content of its own that its tools may change. Get one from [Servers].
+// A Server is one of the three demo servers, with content of its own that its tools may change. Get
+// one from [Servers].
 type Server struct {
 	name string
 	mcp  *sdk.Server
@@ -104,6 +106,7 @@ func newServer(spec spec) *Server {
 	for _, t := range spec.Tools {
 		t.addTo(s.mcp, entries)
 	}
+
 	s.mcp.AddResource(&spec.Resource, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: entries.index()}}}, nil
 	})
@@ -115,14 +118,16 @@ func newServer(spec spec) *Server {
 		}
 		return &sdk.GetPromptResult{
 			Description: spec.Prompt.Description,
-			Messages:    []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprintf(spec.PromptText, id)}}},
+			Messages: []*sdk.PromptMessage{{Role: "user",
+				Content: &sdk.TextContent{Text: fmt.Sprintf(spec.PromptText, id)}}},
 		}, nil
 	})
+
 	return s
 }
 
-// addTo adds the tool to a server. The SDK checks the arguments and writes the result twice: as structured content, and
-// as text for older clients.
+// addTo adds the tool to a server. The SDK checks the arguments and writes the result twice: as
+// structured content, and as text for older clients.
 func (t tool) addTo(server *sdk.Server, entries *shelf) {
 	if t.Output != "" {
 		mustDecode(mustRead(config.Demo.ReadFile("schemas/"+t.Output)), &t.Declared.OutputSchema)
@@ -146,7 +151,8 @@ func (s *Server) Calls() []Call {
 	return slices.Clone(s.calls)
 }
 
-// record records a call before it is checked, so that calls to unknown tools and with bad arguments are seen too.
+// record records a call before it is checked, so that calls to unknown tools and with bad arguments
+// are seen too.
 func (s *Server) record(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if call, ok := req.(*sdk.CallToolRequest); ok && call.Params != nil {

@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// A record is an entry with the words that find it. The text of an entry is kept as sentences, so that a search can show a whole sentence.
+// A record is an entry with the words that find it. The text of an entry is kept as sentences, so
+// that a search can show a whole sentence.
 type record struct {
 	id, title string
 	tags      []string
@@ -62,6 +63,7 @@ func (s *shelf) run(does string, args map[string]string) map[string]any {
 
 	id := args[s.spec.ID]
 	i := slices.IndexFunc(s.records, func(r record) bool { return r.id == id })
+
 	switch {
 	case does == "fetch" && i < 0:
 		return map[string]any{"status": "NOT_FOUND", s.spec.Member: nil}
@@ -79,6 +81,7 @@ func (s *shelf) run(does string, args map[string]string) map[string]any {
 	if resolution := args["resolution"]; resolution != "" {
 		entry["resolution"] = resolution
 	}
+
 	return map[string]any{"status": "CLOSED", s.spec.ID: id}
 }
 
@@ -103,8 +106,9 @@ const (
 	weightSentence = 1
 )
 
-// search returns the records in which every word of the query begins a word of the title, a tag or the text, in any
-// case: the highest score first, equal scores by id. A query without words finds nothing. The caller has the lock.
+// search returns the records in which every word of the query begins a word of the title, a tag or
+// the text, in any case: the highest score first, equal scores by id. A query without words finds
+// nothing. The caller has the lock.
 func (s *shelf) search(query string) []hit {
 	wanted, hits := words(query), []hit{}
 	if len(wanted) == 0 {
@@ -152,5 +156,6 @@ func hasWordWithPrefix(text, prefix string) bool {
 
 // words returns the sequences of letters and digits in s, in lower case.
 func words(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -12,15 +12,17 @@ import (
 	"pgfsm/policy"
 )
 
-// Calls judges each tools/call and makes the permitted calls. pgfsm implements it with runner.ConfiguredRunner, one for each generation of
-// the gateway: a call keeps the configuration with which it was dispatched.
+// Calls judges each tools/call and makes the permitted calls. pgfsm implements it with
+// runner.ConfiguredRunner, one for each generation of the gateway: a call keeps the configuration
+// with which it was dispatched.
 type Calls interface {
 	// Tools returns the tools of a listing that a client may see, in the server's order.
 	Tools(*upstream.CachedListing, *policy.Identity) []Tool
 	// Call takes one call through all gates and returns its answer.
 	Call(context.Context, *ToolCall) Answer
-	// Task returns the state of a task that Call answered with. CancelTask requests the end of the task. If the error object is not nil,
-	// it is the answer in place of the result. That includes a task of another client.
+	// Task returns the state of a task that Call answered with. CancelTask requests the end of the
+	// task. If the error object is not nil, it is the answer in place of the result. That includes
+	// a task of another client.
 	Task(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 	CancelTask(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 }
@@ -30,11 +32,13 @@ type Tool struct {
 	Name string
 	Raw  jsontext.Value // the tool object, byte for byte as the server sent it, but for the operator's schema
 
-	// SDKFaults says why the SDK in a client of a revision before 2026-07-28 rejects a list that holds the tool. Empty: the SDK accepts it.
+	// SDKFaults says why the SDK in a client of a revision before 2026-07-28 rejects a list that
+	// holds the tool. Empty: the SDK accepts it.
 	SDKFaults string
 }
 
-// A Link is the session with the server of a call. This package's *link implements it, with the methods of its *upstream.Link.
+// A Link is the session with the server of a call. This package's *link implements it, with the
+// methods of its *upstream.Link.
 type Link interface {
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
 	Changed(number uint64) bool
@@ -46,27 +50,32 @@ type Link interface {
 type Answer struct {
 	Result jsontext.Value
 	Error  jsontext.Value
-	// Native says that Result is the server's own, byte for byte. Otherwise the gateway made the result, and it fits the client's
-	// revision except for "resultType", which the gateway adds where a revision requires it.
+	// Native says that Result is the server's own, byte for byte. Otherwise the gateway made the
+	// result, and it fits the client's revision except for "resultType", which the gateway adds
+	// where a revision requires it.
 	Native bool
 	Judged // the run is named if the client does not get a native result
 }
 
-// A ToolCall is one tools/call of a client, with the names of the server and of the tool as the server knows them.
+// A ToolCall is one tools/call of a client, with the names of the server and of the tool as the
+// server knows them.
 type ToolCall struct {
-	From      Identity
-	Identity  *policy.Identity // the identity provider's claims about the client of this request; nil for other clients
+	From Identity
+	// The identity provider's claims about the client of this request; nil for other clients.
+	Identity  *policy.Identity
 	Server    string
 	Tool      string
 	Arguments jsontext.Value // raw, as received; "{}" if absent
-	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if both are absent
-	Meta      jsontext.Value // _meta object for the server; the link adds the members of its hop
+	// inputResponses and requestState of the params as one raw object; nil if both are absent.
+	Extra jsontext.Value
+	Meta  jsontext.Value // _meta object for the server; the link adds the members of its hop
 
 	Tasks  bool // the client accepts a task as the answer
 	Elicit bool // the client can show a URL (elicitation, mode url)
 	Repeat bool // ShowURL's URL replaces the answer, and the client repeats its call
 
-	// Connect returns the link with the call's server, and connects if there is none. The call uses the link until it is answered.
+	// Connect returns the link with the call's server, and connects if there is none. The call uses
+	// the link until it is answered.
 	Connect func(context.Context) (Link, error)
 
 	request *request // the client's request; nil in tests of Calls
@@ -84,7 +93,8 @@ func (c *ToolCall) OnMessage(ctx context.Context, m wire.Message) {
 	}
 }
 
-// SendProgress sends progress of the gateway's own under the client's token, if the client wants progress.
+// SendProgress sends progress of the gateway's own under the client's token, if the client wants
+// progress.
 func (c *ToolCall) SendProgress(done, total float64, message string) {
 	if c.token == nil {
 		return
@@ -98,11 +108,12 @@ func (c *ToolCall) SendProgress(done, total float64, message string) {
 	if message != "" {
 		b.Add("message", wire.Quote(message))
 	}
-	_ = c.request.Out.Send(wire.Call(nil, nil, noteProgress, b.Value())) // the front notices a client that is gone
+	// The front notices a client that is gone.
+	_ = c.request.Out.Send(wire.Call(nil, nil, noteProgress, b.Value()))
 }
 
-// ShowURL sends the client a URL at which a user can approve the call. The client of a session gets it at once, a stateless client in
-// place of the answer. ShowURL does not wait for the user.
+// ShowURL sends the client a URL at which a user can approve the call. The client of a session gets
+// it at once, a stateless client in place of the answer. ShowURL does not wait for the user.
 func (c *ToolCall) ShowURL(url, message, id string) {
 	if !c.Elicit {
 		return
@@ -134,8 +145,9 @@ func (e *urlElicitation) params(withID bool) jsontext.Value {
 	return b.Value()
 }
 
-// heldState begins the request state of a held call. It is not sealed, so that every gateway on the ledger accepts it. That is safe: the
-// call is judged as one without a state, whether or not the user opened the URL. No sealed state begins with it.
+// heldState begins the request state of a held call. It is not sealed, so that every gateway on the
+// ledger accepts it. That is safe: the call is judged as one without a state, whether or not the
+// user opened the URL. No sealed state begins with it.
 const heldState = "held."
 
 // result asks a stateless client to show the URL and to repeat its call.

@@ -17,7 +17,8 @@ type clientCapabilities struct {
 	tasks                                    bool
 }
 
-// readCapabilities reads the capabilities of a client. It drops unknown ones, whose messages would not pass.
+// readCapabilities reads the capabilities of a client. It drops unknown ones, whose messages would
+// not pass.
 func readCapabilities(doc jsontext.Value) (c clientCapabilities) {
 	wire.ForEachMember(doc, func(p wire.Piece) {
 		if p.Value.Kind() != '{' {
@@ -41,7 +42,8 @@ func readCapabilities(doc jsontext.Value) (c clientCapabilities) {
 	return c
 }
 
-// forServer returns the capabilities for a server: those that the operator exposes, in one spelling.
+// forServer returns the capabilities for a server: those that the operator exposes, in one
+// spelling.
 func (c clientCapabilities) forServer(server *server) string {
 	var b wire.Object
 	if c.sampling && server.Expose.Includes(ExposeSampling) {

@@ -71,8 +71,9 @@ func (s *clientSession) receive(m wire.Message) {
 	}
 }
 
-// join makes a link, which other clients may share, notify the session's client of changes. A link without a process stays open as long
-// as the session. The session leaves its former link with the server.
+// join makes a link, which other clients may share, notify the session's client of changes. A link
+// without a process stays open as long as the session. The session leaves its former link with the
+// server.
 func (s *clientSession) join(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
@@ -85,9 +86,11 @@ func (s *clientSession) join(l *link) {
 	if l.session == nil {
 		l.addSubscriber(s)
 	}
+
 	if !l.Process() {
 		l.keep()
 	}
+
 	if former == nil {
 		return
 	}
@@ -95,6 +98,7 @@ func (s *clientSession) join(l *link) {
 	if former.server != l.server || former.Idle() {
 		return
 	}
+
 	for _, list := range listNotifications { // notifications may have been missed
 		if l.server.Expose.Includes(list.needs) {
 			s.notify(list.method)
@@ -134,7 +138,8 @@ func (s *clientSession) watched(server string) (uris []string) {
 	return uris
 }
 
-// setWatch records whether the client is subscribed to a resource. It reports false if there are too many.
+// setWatch records whether the client is subscribed to a resource. It reports false if there are
+// too many.
 func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

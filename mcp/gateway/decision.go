@@ -7,13 +7,14 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A Decision tells a client about a call whose result it does not get. The call was rejected, waits for approval or failed, or its result
-// is withheld. The fields are in the order of their names.
+// A Decision tells a client about a call whose result it does not get. The call was rejected, waits
+// for approval or failed, or its result is withheld. The fields are in the order of their names.
 type Decision struct {
 	Code   string `json:"code"`             // one of docs/reference/errors.md
 	Decide string `json:"decide,omitempty"` // URL where approvers decide
-	Effect string `json:"effect"`           // upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone
-	Policy string `json:"policy"`           // name of the deciding policy; empty if none decided
+	// upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone.
+	Effect string `json:"effect"`
+	Policy string `json:"policy"` // name of the deciding policy; empty if none decided
 	Reason string `json:"reason"`
 	Retry  string `json:"retry"`                  // advice to the agent
 	After  int    `json:"retry_after_s,omitzero"` // seconds
@@ -38,7 +39,8 @@ func (d Decision) Result(isError bool) jsontext.Value {
 	}{meta{d}, []text{{d.certainty() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
 }
 
-// certainty says whether the call has run, may have run, or has not. It comes first, because several clients show a model only the text.
+// certainty says whether the call has run, may have run, or has not. It comes first, because
+// several clients show a model only the text.
 func (d Decision) certainty() string {
 	switch d.Effect {
 	case upstream.EffectNotSent:
@@ -52,5 +54,11 @@ func (d Decision) certainty() string {
 
 // withheld returns the result for a call that was made but whose result the client does not get.
 func withheld(code, why, run string) jsontext.Value {
-	return Decision{Code: code, Effect: upstream.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
+	return Decision{
+		Code:   code,
+		Effect: upstream.EffectDone,
+		Reason: why,
+		Retry:  "no",
+		RunID:  run,
+	}.Result(true)
 }

@@ -26,8 +26,8 @@ type request struct {
 	observed     Operation
 }
 
-// newRequest finds the session of a message, or reads a stateless client's declaration. ended reports that the session is over. The
-// caller releases the request.
+// newRequest finds the session of a message, or reads a stateless client's declaration. ended
+// reports that the session is over. The caller releases the request.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	q = &request{Request: r, gateway: g}
 	q.use(g.active.Acquire())
@@ -72,8 +72,8 @@ func (q *request) readMeta() {
 	})
 }
 
-// Dispatch handles one message of a client. It returns the whole message that answers it, and nil for notifications and responses. For a
-// subscription it returns when that ends.
+// Dispatch handles one message of a client. It returns the whole message that answers it, and nil
+// for notifications and responses. For a subscription it returns when that ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
 	defer func() { q.release() }() // in a closure: a subscription changes what it uses
@@ -95,12 +95,14 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	if m != nil && m.notification {
 		m = nil // MCP has no request of this name
 	}
+
 	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
 	if q.Large && m.handler != byToolsCall {
 		return q.fail(invalid(wire.InvalidRequest, wire.ErrLarge.Error()))
 	}
+
 	return g.handle(ctx, q, m)
 }
 
@@ -132,14 +134,16 @@ func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
 	}
 }
 
-// checkMethod returns the error object for a method that may not be used here, or nil. The code is the same for an unknown method, a
-// method of another revision and one that is not exposed; the message distinguishes them.
+// checkMethod returns the error object for a method that may not be used here, or nil. The code is
+// the same for an unknown method, a method of another revision and one that is not exposed; the
+// message distinguishes them.
 func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
 		return invalid(wire.MethodNotFound, "this method is not known here")
 	case q.Protocol == "" && m.handler != byInitialize && m.handler != byPing:
-		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+session.Stateless)
+		return invalid(wire.InvalidRequest,
+			"the session has not begun: send initialize first, or the _meta of "+session.Stateless)
 	case q.Protocol != "" && !m.existsIn(q.Protocol):
 		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
 	case m.handler == byTasks && !g.options.Tasks:
@@ -164,7 +168,8 @@ func (q *request) refuse(code int64, format string, args ...any) []byte {
 	return q.fail(invalid(code, fmt.Sprintf(format, args...)))
 }
 
-// result answers with a result that the gateway made, and adds the members that every stateless result has.
+// result answers with a result that the gateway made, and adds the members that every stateless
+// result has.
 func (q *request) result(result jsontext.Value) []byte {
 	if q.stateless() {
 		result = q.gateway.withResultType(result)
@@ -202,7 +207,8 @@ func failure(server string, err error) jsontext.Value {
 var errNotRecorded = errors.New("it could not be recorded, so it was not passed on")
 
 // record records a message before it passes. The error is errNotRecorded.
-func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string, params jsontext.Value) error {
+func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string,
+	params jsontext.Value) error {
 	if g.options.Passed == nil {
 		return nil
 	}
@@ -214,7 +220,8 @@ func (g *Gateway) record(ctx context.Context, client Identity, server, direction
 		Params:    params,
 	})
 	if err != nil {
-		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server, "method", method, "error", err.Error())
+		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server, "method",
+			method, "error", err.Error())
 		return errNotRecorded
 	}
 	return nil

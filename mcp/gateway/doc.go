@@ -1,4 +1,5 @@
-// Package gateway lets MCP clients use MCP servers as far as the operator allows: all servers at one endpoint, and each at its own.
+// Package gateway lets MCP clients use MCP servers as far as the operator allows: all servers at
+// one endpoint, and each at its own.
 //
 //	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Front: …})
 //	err = g.Serve(ctx, on)                               // or g.Handler() in another server
@@ -14,8 +15,10 @@
 //	links.go, link_table.go                   find the link with the server that the client uses, or connect
 //	upstream                                  sends it
 //
-// A link passes the server's messages to server_messages.go, by a callback. From there they go to the client's request or session.
+// A link passes the server's messages to server_messages.go, by a callback. From there they go to
+// the client's request or session.
 //
-// Clients and servers speak a revision with sessions (up to 2025-11-25) or the stateless one (2026-07-28). The gateway translates requests and
-// results between the two. Questions of servers, and subscriptions to resources, pass only if both sides speak the same kind.
+// Clients and servers speak a revision with sessions (up to 2025-11-25) or the stateless one
+// (2026-07-28). The gateway translates requests and results between the two. Questions of servers,
+// and subscriptions to resources, pass only if both sides speak the same kind.
 package gateway

@@ -32,13 +32,15 @@ const exposeAll = "all"
 
 // exposeWords lists the operator's words, in the order of the bits.
 var exposeWords = []string{
-	"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation", "roots", "input_required",
+	"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation",
+	"roots", "input_required",
 }
 
 // ExposeWords returns the words that [ParseExpose] accepts.
 func ExposeWords() []string { return append(slices.Clone(exposeWords), exposeAll) }
 
-// ParseExpose reads the operator's list. An empty list exposes nothing. An unknown or repeated word is an error.
+// ParseExpose reads the operator's list. An empty list exposes nothing. An unknown or repeated word
+// is an error.
 func ParseExpose(words []string) (Expose, error) {
 	var e Expose
 	for i, w := range words {

@@ -39,7 +39,8 @@ type Config struct {
 type Options struct {
 	Config
 	Hooks front.Hooks
-	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
+	// Passed records a message beside tools/call before it passes. If it returns an error, the
+	// message does not pass.
 	Passed func(context.Context, Passed) error
 	// Mask removes the operator's secrets from the messages of servers.
 	Mask   func([]byte) []byte
@@ -48,8 +49,8 @@ type Options struct {
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
 
-	// Begin is called for each request before it is answered, with the client's traceparent and tracestate. It returns the context of the
-	// request. It must not block. Nil: the context stays.
+	// Begin is called for each request before it is answered, with the client's traceparent and
+	// tracestate. It returns the context of the request. It must not block. Nil: the context stays.
 	Begin func(ctx context.Context, traceparent, tracestate string) context.Context
 }
 
@@ -77,7 +78,8 @@ const (
 	ToClient = "to_client"
 )
 
-// A Gateway lets clients of any revision of MCP use servers of any revision. Its methods may be called concurrently.
+// A Gateway lets clients of any revision of MCP use servers of any revision. Its methods may be
+// called concurrently.
 type Gateway struct {
 	options       Options
 	front         *front.Front
@@ -97,12 +99,15 @@ func New(o Options) (*Gateway, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+
 	if o.Mask == nil {
 		o.Mask = func(b []byte) []byte { return b }
 	}
+
 	if o.Upstreams != nil {
 		o.Upstreams.LogTo(o.Log)
 	}
+
 	first, err := newGeneration(&o.Config, nil)
 	if err != nil {
 		return nil, err
@@ -115,6 +120,7 @@ func New(o Options) (*Gateway, error) {
 		requestStates: newRequestStates(),
 		sessions:      make(map[*session.Session]*clientSession),
 	}
+
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.links = newLinkTable(g)
 	g.openUpstream = func(ctx context.Context, s *server, p upstream.Peer) (upstreamLink, error) {
@@ -124,14 +130,17 @@ func New(o Options) (*Gateway, error) {
 		}
 		return l, nil
 	}
+
 	g.front = front.New(first.front(), o.Hooks, g.table, g)
 	return g, nil
 }
 
-// Handler serves HTTP clients: /mcp and /sse for all servers, /servers/{name}/mcp and /servers/{name}/sse for one.
+// Handler serves HTTP clients: /mcp and /sse for all servers, /servers/{name}/mcp and
+// /servers/{name}/sse for one.
 func (g *Gateway) Handler() http.Handler { return g.front }
 
-// Serve answers HTTP clients until ctx is done, and then drains the gateway. It closes the listener.
+// Serve answers HTTP clients until ctx is done, and then drains the gateway. It closes the
+// listener.
 func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
 	return g.front.Serve(ctx, on, g.Drain)
 }
@@ -141,8 +150,8 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 	return g.front.ServeStdio(ctx, in, out, client)
 }
 
-// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all sessions and closes all links. An
-// error means that requests were cut off.
+// Drain accepts no more requests and waits for those under way until ctx is done. Then it ends all
+// sessions and closes all links. An error means that requests were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
 	g.links.close()

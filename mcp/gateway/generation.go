@@ -11,7 +11,8 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A generation is an immutable [Config], indexed for requests. A request uses one generation to its end.
+// A generation is an immutable [Config], indexed for requests. A request uses one generation to its
+// end.
 type generation struct {
 	*Config
 	endpoints map[string]*endpoint // by server; all servers under the empty name
@@ -33,9 +34,11 @@ type serverState struct {
 	known     bool // offers and stateless were set by the last link
 	offers    offers
 	stateless bool
-	down      bool   // the server could not be reached
-	unlisted  bool   // the server's last list of tools failed
-	leftOut   uint64 // number of the last listing of which some tools were logged as missing in the list of all servers
+	down      bool // the server could not be reached
+	unlisted  bool // the server's last list of tools failed
+	// Number of the last listing of which some tools were logged as missing in the list of all
+	// servers.
+	leftOut uint64
 }
 
 func (s *server) currentState() serverState {
@@ -53,11 +56,13 @@ func (s *server) changeState(change func(*serverState)) (before serverState) {
 	return before
 }
 
-// separate reports whether each client's session has its own sessions with the server. Only then may the server send requests to clients,
-// and notify them of resources: on a shared link a message does not say which client it is for.
+// separate reports whether each client's session has its own sessions with the server. Only then
+// may the server send requests to clients, and notify them of resources: on a shared link a message
+// does not say which client it is for.
 func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
 
-// An endpoint is a path at which clients connect: to one server, or to all servers under joined names.
+// An endpoint is a path at which clients connect: to one server, or to all servers under joined
+// names.
 type endpoint struct {
 	server  *server // nil for the endpoint of all servers
 	servers []*server
@@ -76,7 +81,8 @@ func (e *endpoint) exposing(needs Expose) (servers []*server) {
 	return servers
 }
 
-// newGeneration returns the generation of a configuration. It shares the unchanged servers with the former generation.
+// newGeneration returns the generation of a configuration. It shares the unchanged servers with the
+// former generation.
 func newGeneration(c *Config, former *generation) (*generation, error) {
 	allServers := &endpoint{}
 	n := &generation{Config: c, endpoints: map[string]*endpoint{"": allServers}, replaced: make(chan struct{})}
@@ -97,7 +103,8 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 	return n, nil
 }
 
-// sharedServer returns the generation's server if it is the same as s; nil if the generation has none of this name, or another.
+// sharedServer returns the generation's server if it is the same as s; nil if the generation has
+// none of this name, or another.
 func (n *generation) sharedServer(s *server) *server {
 	if n == nil || n.endpoints[s.Name] == nil {
 		return nil
@@ -127,13 +134,16 @@ func (g *Gateway) Prepare(c Config) (r Replacement, err error) {
 	return r, err
 }
 
-// Replace makes requests use another configuration from now on. Requests under way keep theirs; idle is closed when all of those have
-// ended. The sessions of clients stay, and so do the links with unchanged servers. The links with the others are closed when their requests
-// have ended. Clients are notified that their lists may have changed. No other call of Replace may come between Prepare and Replace.
+// Replace makes requests use another configuration from now on. Requests under way keep theirs;
+// idle is closed when all of those have ended. The sessions of clients stay, and so do the links
+// with unchanged servers. The links with the others are closed when their requests have ended.
+// Clients are notified that their lists may have changed. No other call of Replace may come between
+// Prepare and Replace.
 func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	former, next := g.active.Load(), r.next
 	_, idle = g.active.Replace(next)
 	g.front.Replace(next.front())
+
 	for _, s := range former.endpoints[""].servers {
 		if e := next.endpoints[s.Name]; e == nil || e.server != s {
 			s.retired.Store(true)
@@ -154,6 +164,7 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 			}
 		}
 	}
+
 	return idle
 }
 

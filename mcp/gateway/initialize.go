@@ -13,8 +13,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// connectWait bounds how long a client of all servers waits for servers with unknown capabilities. Clients can later use the offers of a
-// server that missed it, although they were not told of them.
+// connectWait bounds how long a client of all servers waits for servers with unknown capabilities.
+// Clients can later use the offers of a server that missed it, although they were not told of them.
 const connectWait = 2 * time.Second
 
 // codeBusy is the error code if too many sessions are open.
@@ -29,21 +29,25 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if offered == "" {
 		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
 	}
+
 	revision := session.StatefulRevisions[0]
 	if slices.Contains(session.StatefulRevisions, offered) {
 		revision = offered
 	}
+
 	q.capabilities = readCapabilities(wire.Member(q.Params, "capabilities"))
 	s, err := g.openSession(q, revision, q.capabilities)
 	if err != nil {
 		return q.refuse(codeBusy, "%v", err)
 	}
+
 	q.session, q.Session, q.Protocol = s, s.Session, revision
 
 	var b wire.Object
 	b.Add("protocolVersion", wire.Quote(revision))
 	b.Add("capabilities", g.serverCapabilities(ctx, q))
 	b.Add("serverInfo", infoOf(g.options.Info))
+
 	return q.rawResult(b.Value())
 }
 
@@ -65,8 +69,9 @@ func infoOf(info upstream.Info) jsontext.Value {
 	return b.Value()
 }
 
-// serverCapabilities returns the capabilities that the client of an endpoint is told. A single server is connected now. For several
-// servers, known offers are used, and the others get connectWait to connect.
+// serverCapabilities returns the capabilities that the client of an endpoint is told. A single
+// server is connected now. For several servers, known offers are used, and the others get
+// connectWait to connect.
 func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.Value {
 	single := q.endpoint.server != nil
 	if !single {
@@ -82,8 +87,9 @@ func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.V
 	return together.object(tools, tools && g.options.Tasks)
 }
 
-// offersOf returns the offers of several servers to the client of a request, one for each. It connects to servers with unknown offers, or
-// to all if connect is set. A server that cannot be reached keeps its previous offers.
+// offersOf returns the offers of several servers to the client of a request, one for each. It
+// connects to servers with unknown offers, or to all if connect is set. A server that cannot be
+// reached keeps its previous offers.
 func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, connect bool) []offers {
 	found, _ := askServers(servers, func(s *server) (offers, error) {
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
@@ -126,7 +132,8 @@ func (s serverState) offersTo(server *server, protocol string) offers {
 	return s.offers.exposed(server, s.stateless, protocol)
 }
 
-// exposed returns those of a server's offers that the operator exposes and the gateway can pass to a client of a revision.
+// exposed returns those of a server's offers that the operator exposes and the gateway can pass to
+// a client of a revision.
 func (o offers) exposed(server *server, stateless bool, protocol string) offers {
 	for _, part := range []struct {
 		needs  Expose

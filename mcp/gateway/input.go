@@ -15,8 +15,9 @@ const (
 	CodeResultRefused = "result_refused" // the server answered with an unsolicited type of result
 )
 
-// checkResult says why the client does not get a server's result; code is empty if it does. A result that asks for input passes to a
-// stateless client if the operator exposes input_required and the kinds of input, and the client declares the capability.
+// checkResult says why the client does not get a server's result; code is empty if it does. A
+// result that asks for input passes to a stateless client if the operator exposes input_required
+// and the kinds of input, and the client declares the capability.
 func (q *request) checkResult(server *server, f *resultInfo) (code, why string) {
 	switch {
 	case f.kind != "complete" && f.kind != "input_required":
@@ -26,7 +27,8 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 	case !server.Expose.Includes(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
 	case !q.stateless():
-		return CodeInputRefused, "it asks for input in its result, which no client of revision " + q.Protocol + " can give"
+		return CodeInputRefused, "it asks for input in its result, which no client of revision " + q.Protocol +
+			" can give"
 	}
 
 	for _, questions := range f.questions {
@@ -45,9 +47,11 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 			return CodeInputRefused, "it asks for input in a way that cannot be read"
 		}
 	}
+
 	if code == "" && f.ambiguous {
 		return CodeInputRefused, "it asks for input in a way that can be read as something else"
 	}
+
 	return code, why
 }
 
@@ -104,7 +108,8 @@ func (in clientInput) ofHeldCall() bool {
 	return in.state != nil && err == nil && strings.HasPrefix(text, heldState)
 }
 
-// codeShowsURL is the error code with which a server asks a client to show URLs and repeat its request (MCP 2025-11-25, elicitation).
+// codeShowsURL is the error code with which a server asks a client to show URLs and repeat its
+// request (MCP 2025-11-25, elicitation).
 const codeShowsURL = -32042
 
 // relayError answers with the error of a server, unless that is an elicitation that may not pass.
@@ -124,7 +129,8 @@ func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 const foreignState = "unknown requestState: another gateway issued it, or this one before a restart. Send it to the gateway that issued it, " +
 	"or start again without it. First check whether the earlier call took effect."
 
-// openState returns the server's own request state. The error object says why the server does not get the client's input.
+// openState returns the server's own request state. The error object says why the server does not
+// get the client's input.
 func (q *request) openState(server *server, target string, in clientInput) (state, failed jsontext.Value) {
 	switch {
 	case in.responses == nil && in.state == nil:

@@ -7,8 +7,8 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A linkTable opens each link when it is first needed, and again after it has ended or could not be opened.
-// Package upstream bounds the links, and closes unused ones.
+// A linkTable opens each link when it is first needed, and again after it has ended or could not be
+// opened. Package upstream bounds the links, and closes unused ones.
 type linkTable struct {
 	gateway *Gateway
 	ctx     context.Context // its end stops all connecting
@@ -65,10 +65,17 @@ func (t *linkTable) use(key linkKey) (*link, error) {
 		if t.closed || key.session != nil && key.session.linksClosed {
 			return nil, errLinksClosed
 		}
-		l = &link{ready: make(chan struct{}), gateway: t.gateway, key: key, server: key.server, session: key.session}
+		l = &link{
+			ready:   make(chan struct{}),
+			gateway: t.gateway,
+			key:     key,
+			server:  key.server,
+			session: key.session,
+		}
 		t.links[key] = l
 		go t.openLink(l)
 	}
+
 	l.uses++
 	return l, nil
 }
@@ -80,6 +87,7 @@ func (t *linkTable) openLink(l *link) {
 	if l.session != nil {
 		defer context.AfterFunc(l.session.Context, cancel)()
 	}
+
 	opened, err := l.open(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,6 +97,7 @@ func (t *linkTable) openLink(l *link) {
 		go opened.Close()
 		err = errLinksClosed
 	}
+
 	if err != nil {
 		l.err = err
 		t.drop(l)
@@ -99,6 +108,7 @@ func (t *linkTable) openLink(l *link) {
 	if l.uses == 0 {
 		l.Release()
 	}
+
 	l.restoreSession()
 	close(t.opened)
 	t.opened = make(chan struct{})
@@ -123,7 +133,8 @@ func (t *linkTable) drop(l *link) {
 	}
 }
 
-// retire closes the unused links with a replaced server. The others are closed when they are released.
+// retire closes the unused links with a replaced server. The others are closed when they are
+// released.
 func (t *linkTable) retire(server *server) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,8 +145,9 @@ func (t *linkTable) retire(server *server) {
 	}
 }
 
-// closeSession closes the links that belong to a client session, and opens no others for it. A link that a request uses, which tells its
-// server meanwhile that it was cancelled, is closed when it is released.
+// closeSession closes the links that belong to a client session, and opens no others for it. A link
+// that a request uses, which tells its server meanwhile that it was cancelled, is closed when it is
+// released.
 func (t *linkTable) closeSession(s *clientSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

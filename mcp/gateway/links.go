@@ -12,7 +12,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// An upstreamLink is the part of an [upstream.Link] that the gateway uses. Tests implement it without a transport.
+// An upstreamLink is the part of an [upstream.Link] that the gateway uses. Tests implement it
+// without a transport.
 type upstreamLink interface {
 	Link
 	ServerInfo() upstream.ServerInfo
@@ -37,7 +38,8 @@ type linkKey struct {
 	capabilities string         // capabilities of the clients, as the server knows them
 }
 
-// A link is a session with a server, and what the gateway keeps beside it. The caller of linkTo calls release.
+// A link is a session with a server, and what the gateway keeps beside it. The caller of linkTo
+// calls release.
 //
 //	linkTable      holds each link by its key, and connects it in a goroutine of its own
 //	link           counts its users, and keeps lists, log level and subscribers
@@ -73,8 +75,9 @@ func (l *link) ended() bool {
 	}
 }
 
-// linkTo returns the client's link with a server. By default the clients of one identity share it. If the operator wants a separate session
-// for each client, the link belongs to the client's session, or stateless requests of the same identity and capabilities share it.
+// linkTo returns the client's link with a server. By default the clients of one identity share it.
+// If the operator wants a separate session for each client, the link belongs to the client's
+// session, or stateless requests of the same identity and capabilities share it.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
 	key := linkKey{server: server, client: q.From, protocol: session.Stateless, capabilities: `{}`}
 	if q.session != nil {
@@ -94,8 +97,9 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	return l, err
 }
 
-// useLink calls use with the client's link with a server. If repeat is set, and the link is retired meanwhile because the server has lost
-// the session, it calls use once more with the next link. A list is safe to repeat.
+// useLink calls use with the client's link with a server. If repeat is set, and the link is retired
+// meanwhile because the server has lost the session, it calls use once more with the next link. A
+// list is safe to repeat.
 func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repeat bool, use func(*link) error) error {
 	for {
 		l, err := g.linkTo(ctx, q, server)
@@ -145,6 +149,7 @@ func (l *link) open(ctx context.Context) (upstreamLink, error) {
 			leftOut:   s.leftOut,
 		}
 	})
+
 	return opened, nil
 }
 
@@ -154,12 +159,14 @@ func tooManyLinks(err error) bool {
 	return errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
-// restoreSession sends the client's log level and subscribed resources to a server with sessions, over the new link of a client session.
+// restoreSession sends the client's log level and subscribed resources to a server with sessions,
+// over the new link of a client session.
 func (l *link) restoreSession() {
 	s := l.session
 	if s == nil || l.Modern() {
 		return
 	}
+
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
@@ -167,9 +174,11 @@ func (l *link) restoreSession() {
 	if !offers.include(offersLogging) {
 		level = 0
 	}
+
 	if !offers.include(offersSubscriptions) { // the operator may have stopped exposing them
 		uris = nil
 	}
+
 	if level == 0 && len(uris) == 0 {
 		return
 	}
@@ -178,15 +187,18 @@ func (l *link) restoreSession() {
 		ctx, cancel := context.WithTimeout(s.Context, answerTimeout)
 		defer cancel()
 		if level > 0 {
-			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the server chooses the level
+			// If it fails, the server chooses the level.
+			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil)
 		}
 		for _, uri := range uris {
-			_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil) // if it fails, there are no notifications
+			// If it fails, there are no notifications.
+			_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil)
 		}
 	}()
 }
 
-// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client, or a [clientSession].
+// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client,
+// or a [clientSession].
 type subscriber interface {
 	receive(wire.Message) // must not block
 }

@@ -18,14 +18,16 @@ const (
 	maxListBytes = 8 << 20
 )
 
-// listKinds describes the relayed lists: the member with the elements, the key of an element, and the notification of a change.
+// listKinds describes the relayed lists: the member with the elements, the key of an element, and
+// the notification of a change.
 var listKinds = map[string]struct{ member, key, note string }{
 	"resources/list":           {"resources", "uri", noteResources},
 	"resources/templates/list": {"resourceTemplates", "uriTemplate", noteResources},
 	"prompts/list":             {"prompts", "name", notePrompts},
 }
 
-// list answers with a page of one server's list, or with the joined lists of all servers. It leaves out the lists of failing servers.
+// list answers with a page of one server's list, or with the joined lists of all servers. It leaves
+// out the lists of failing servers.
 func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	if q.endpoint.server != nil {
 		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
@@ -33,12 +35,14 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 	if failed := refuseCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
+
 	servers := q.endpoint.exposing(m.needs)
 	for _, s := range servers {
 		if g.record(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
 			return q.fail(notRecorded)
 		}
 	}
+
 	lists, failed := g.serverLists(ctx, q, servers, m.name, 0)
 	if failed != nil {
 		return q.fail(failed)
@@ -46,6 +50,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 
 	kind := listKinds[m.name]
 	var items []jsontext.Value
+
 	for i, l := range lists {
 		for _, item := range l.items {
 			if m.name != "prompts/list" {
@@ -64,6 +69,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 		b.Add("ttlMs", []byte("0"))
 		b.Add("cacheScope", []byte(`"private"`))
 	}
+
 	return q.result(b.Value())
 }
 
@@ -83,7 +89,8 @@ func (l *serverList) contains(matches func(key string) bool) bool {
 	return slices.ContainsFunc(l.items, func(i listItem) bool { return matches(i.key) })
 }
 
-// serverLists requests a list from several servers, unless a list younger than maxAge is cached. The list of a failing server is empty.
+// serverLists requests a list from several servers, unless a list younger than maxAge is cached.
+// The list of a failing server is empty.
 func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server, method string,
 	maxAge time.Duration) ([]*serverList, jsontext.Value) {
 	return askServers(servers, func(s *server) (list *serverList, err error) {
@@ -101,11 +108,13 @@ func (g *Gateway) serverLists(ctx context.Context, q *request, servers []*server
 	})
 }
 
-// fetchList requests all pages of a list from a server. A server without the method has an empty list.
+// fetchList requests all pages of a list from a server. A server without the method has an empty
+// list.
 func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
 	list := &serverList{at: time.Now()}
 	var params jsontext.Value
 	size := 0
+
 	for range maxListPages {
 		reply, err := l.Request(ctx, method, params, nil)
 		if err != nil {
@@ -129,6 +138,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 		}
 		params = wire.Single("cursor", next)
 	}
+
 	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
 }
 
@@ -140,11 +150,13 @@ func (l *link) addPage(list *serverList, method string, page jsontext.Value) (ne
 		switch {
 		case p.Name == kind.member:
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
-				if key := wire.TextMember(raw, kind.key); key != "" { // clients reject a whole list for a malformed entry
+				// Clients reject a whole list for a malformed entry.
+				if key := wire.TextMember(raw, kind.key); key != "" {
 					list.items = append(list.items, listItem{key, raw})
 				}
 			})
-		case p.Name == "nextCursor" && p.Value[0] == '"' && (l.Modern() || string(p.Value) != `""`): // see [upstream.Link.Listing]
+		// See [upstream.Link.Listing].
+		case p.Name == "nextCursor" && p.Value[0] == '"' && (l.Modern() || string(p.Value) != `""`):
 			next = p.Value
 		}
 	})

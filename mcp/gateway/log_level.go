@@ -26,8 +26,9 @@ func (s severity) includes(params jsontext.Value) bool {
 	return severityOf(word) >= s
 }
 
-// setLevel sets the log level of a session, and of the connected servers that the session does not share. A server that refuses it keeps
-// its level. Other servers get the level when they are connected, or with the next request.
+// setLevel sets the log level of a session, and of the connected servers that the session does not
+// share. A server that refuses it keeps its level. Other servers get the level when they are
+// connected, or with the next request.
 func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
@@ -46,7 +47,8 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 		if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
 			return q.fail(notRecorded)
 		}
-		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // an error does not keep the level from the other servers
+		// An error does not keep the level from the other servers.
+		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil)
 	}
 	return q.result(jsontext.Value(`{}`))
 }
@@ -61,7 +63,8 @@ func (q *request) wantedLogLevel() severity {
 	return q.logLevel
 }
 
-// setSharedLevel gives a shared server with sessions the most detailed level that one of its clients wants.
+// setSharedLevel gives a shared server with sessions the most detailed level that one of its
+// clients wants.
 func (l *link) setSharedLevel(ctx context.Context, level severity) {
 	if l.session != nil || l.Modern() {
 		return
@@ -81,7 +84,8 @@ func levelParams(level severity) jsontext.Value {
 	return wire.Single("level", wire.Quote(level.word()))
 }
 
-// withLevel adds the log level to the params of a request. The link removes it where the server does not accept it there.
+// withLevel adds the log level to the params of a request. The link removes it where the server
+// does not accept it there.
 func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	if level == 0 {
 		return params

@@ -44,18 +44,21 @@ const (
 type handler uint8
 
 const (
-	byInitialize   handler = iota + 1 // Gateway.initialize
-	byDiscover                        // Gateway.discover
-	byPing                            // an empty result
-	byListen                          // Gateway.listen
-	byToolsList                       // Gateway.listTools
-	byToolsCall                       // Gateway.callTool
-	byTasks                           // Gateway.serveTask, for calls that wait
-	byLists                           // Gateway.list: one server's list is relayed, those of all servers are joined
-	byRelay                           // Gateway.relay, or for messages of servers the functions of server_messages.go
-	bySubscription                    // Gateway.subscribe
-	byLogLevel                        // Gateway.setLevel
-	byFront                           // the front, or the link with the server: the other side never sees the message
+	byInitialize handler = iota + 1 // Gateway.initialize
+	byDiscover                      // Gateway.discover
+	byPing                          // an empty result
+	byListen                        // Gateway.listen
+	byToolsList                     // Gateway.listTools
+	byToolsCall                     // Gateway.callTool
+	byTasks                         // Gateway.serveTask, for calls that wait
+	// Gateway.list: one server's list is relayed, those of all servers are joined.
+	byLists
+	// Gateway.relay, or for messages of servers the functions of server_messages.go.
+	byRelay
+	bySubscription // Gateway.subscribe
+	byLogLevel     // Gateway.setLevel
+	// The front, or the link with the server: the other side never sees the message.
+	byFront
 )
 
 // A method is one row of the table of methods.
@@ -73,41 +76,58 @@ const both = stateful | stateless
 
 // methods lists all methods that the gateway knows. It refuses others, in both directions.
 var methods = []method{
-	{methodInitialize, fromClient, false, 0, stateful, byInitialize, "opens a session, and declares the exposed capabilities of the servers"},
+	{methodInitialize, fromClient, false, 0, stateful, byInitialize,
+		"opens a session, and declares the exposed capabilities of the servers"},
 	{"notifications/initialized", fromClient, true, 0, stateful, byFront, "accepts it"},
 	{"ping", fromClient, false, 0, stateful, byPing, "answers it"},
-	{"server/discover", fromClient, false, 0, stateless, byDiscover, "answers with its revisions and capabilities, and without the instructions of servers"},
-	{methodListen, fromClient, false, 0, stateless, byListen, "opens a stream of the notifications that the client asks for and the operator exposes"},
+	{"server/discover", fromClient, false, 0, stateless, byDiscover,
+		"answers with its revisions and capabilities, and without the instructions of servers"},
+	{methodListen, fromClient, false, 0, stateless, byListen,
+		"opens a stream of the notifications that the client asks for and the operator exposes"},
 	{noteCancelled, fromClient, true, 0, both, byFront, "cancels the request, if the server's `cancellation` is exposed"},
 
 	{"tools/list", fromClient, false, ExposeTools, both, byToolsList, "lists the allowed tools on one page"},
 	{MethodCall, fromClient, false, ExposeTools, both, byToolsCall, "makes the call if every gate allows it"},
-	{"tasks/get", fromClient, false, ExposeTools, both, byTasks, "returns the state of a call that waits, if tasks are on"},
+	{"tasks/get", fromClient, false, ExposeTools, both, byTasks,
+		"returns the state of a call that waits, if tasks are on"},
 	{"tasks/update", fromClient, false, ExposeTools, both, byTasks, "acknowledges it; no task waits for input"},
-	{"tasks/cancel", fromClient, false, ExposeTools, both, byTasks, "withdraws the call if it still waits for approvers"},
+	{"tasks/cancel", fromClient, false, ExposeTools, both, byTasks,
+		"withdraws the call if it still waits for approvers"},
 
 	{"resources/list", fromClient, false, ExposeResources, both, byLists, "relays it"},
 	{"resources/templates/list", fromClient, false, ExposeResources, both, byLists, "relays it"},
 	{"resources/read", fromClient, false, ExposeResources, both, byRelay, "relays it"},
-	{methodSubscribe, fromClient, false, ExposeResources, stateful, bySubscription, "relays it to a server with sessions"},
-	{methodUnsubscribe, fromClient, false, ExposeResources, stateful, bySubscription, "relays it to a server with sessions"},
+	{methodSubscribe, fromClient, false, ExposeResources, stateful, bySubscription,
+		"relays it to a server with sessions"},
+	{methodUnsubscribe, fromClient, false, ExposeResources, stateful, bySubscription,
+		"relays it to a server with sessions"},
 	{"prompts/list", fromClient, false, ExposePrompts, both, byLists, "relays it"},
 	{"prompts/get", fromClient, false, ExposePrompts, both, byRelay, "relays it"},
 	{"completion/complete", fromClient, false, ExposeCompletion, both, byRelay, "relays it"},
 	{methodSetLevel, fromClient, false, ExposeLogging, stateful, byLogLevel, "relays it"},
-	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "relays it to servers with sessions"},
+	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay,
+		"relays it to servers with sessions"},
 
 	{"ping", fromServer, false, 0, stateful, byFront, "answers it"},
-	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "relays it if the client has a session and supports it"},
-	{methodElicit, fromServer, false, ExposeElicitation, stateful, byRelay, "relays it if the client has a session and supports it"},
-	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client has a session and supports it"},
-	{noteCancelled, fromServer, true, ExposeCancellation, stateful, byRelay, "relays it if the gateway relayed the cancelled request"},
-	{noteProgress, fromServer, true, ExposeProgress, both, byRelay, "relays it during a request, under the client's progress token"},
-	{noteMessage, fromServer, true, ExposeLogging, both, byRelay, "relays it; to stateless clients during a request with a log level"},
+	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay,
+		"relays it if the client has a session and supports it"},
+	{methodElicit, fromServer, false, ExposeElicitation, stateful, byRelay,
+		"relays it if the client has a session and supports it"},
+	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay,
+		"relays it if the client has a session and supports it"},
+	{noteCancelled, fromServer, true, ExposeCancellation, stateful, byRelay,
+		"relays it if the gateway relayed the cancelled request"},
+	{noteProgress, fromServer, true, ExposeProgress, both, byRelay,
+		"relays it during a request, under the client's progress token"},
+	{noteMessage, fromServer, true, ExposeLogging, both, byRelay,
+		"relays it; to stateless clients during a request with a log level"},
 	{noteTools, fromServer, true, ExposeTools, both, byRelay, "sends one itself when its tool listing is out of date"},
-	{notePrompts, fromServer, true, ExposePrompts, both, byRelay, "relays it, except from a stateless server to a session"},
-	{noteResources, fromServer, true, ExposeResources, both, byRelay, "relays it, except from a stateless server to a session"},
-	{noteUpdated, fromServer, true, ExposeResources, both, byRelay, "relays it if client and server speak the same kind of revision"},
+	{notePrompts, fromServer, true, ExposePrompts, both, byRelay,
+		"relays it, except from a stateless server to a session"},
+	{noteResources, fromServer, true, ExposeResources, both, byRelay,
+		"relays it, except from a stateless server to a session"},
+	{noteUpdated, fromServer, true, ExposeResources, both, byRelay,
+		"relays it if client and server speak the same kind of revision"},
 	{"notifications/elicitation/complete", fromServer, true, ExposeElicitation, stateful, byRelay, "relays it"},
 	{noteSubscribed, fromServer, true, 0, stateless, byFront, "sends its own acknowledgement"},
 }

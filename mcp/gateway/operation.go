@@ -15,13 +15,14 @@ import (
 type Operation struct {
 	Method       string // empty if MCP has no request of this name
 	Server, Tool string // set for a tools/call whose server is known
-	ErrorType    string // a code that JSON-RPC defines, [ToolError] or [OtherError]; empty: the request succeeded
-	Begun        time.Time
-	Took         time.Duration
-	ID           string // the request's id
-	Protocol     string // the revision in force; empty before initialize
-	Stdio        bool   // the client is connected over standard input
-	Judged              // set for a tools/call
+	// A code that JSON-RPC defines, [ToolError] or [OtherError]; empty: the request succeeded.
+	ErrorType string
+	Begun     time.Time
+	Took      time.Duration
+	ID        string // the request's id
+	Protocol  string // the revision in force; empty before initialize
+	Stdio     bool   // the client is connected over standard input
+	Judged           // set for a tools/call
 }
 
 // Judged is the outcome of a call at the gates; empty where no run began.
@@ -37,13 +38,15 @@ const (
 	OtherError = "_OTHER"     // an error with a code that a server chose
 )
 
-// The members of _meta, and the headers, that carry the context of a trace (W3C Trace Context, SEP-414).
+// The members of _meta, and the headers, that carry the context of a trace (W3C Trace Context,
+// SEP-414).
 const (
 	metaTraceParent = "traceparent"
 	metaTraceState  = "tracestate"
 )
 
-// begin calls Begin for a request. The trace context is from _meta, or else from the HTTP request. It returns the request's context.
+// begin calls Begin for a request. The trace context is from _meta, or else from the HTTP request.
+// It returns the request's context.
 func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	if g.options.Begin == nil || !q.Request.Request() {
 		return ctx
@@ -51,7 +54,8 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	meta := wire.Member(q.Params, "_meta")
 	parent, err := wire.Text(wire.Member(meta, metaTraceParent))
 	if err != nil {
-		if values := q.HTTP.Values(metaTraceParent); len(values) == 1 { // of two values, programs would use different ones
+		// Of two values, programs would use different ones.
+		if values := q.HTTP.Values(metaTraceParent); len(values) == 1 {
 			parent = values[0]
 		}
 		return g.options.Begin(ctx, parent, strings.Join(q.HTTP.Values(metaTraceState), ","))

@@ -46,9 +46,11 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 // bindings returns the bindings of a tool, in the order of its schema. If one is
 // invalid, it returns none, because then no client may use the tool over HTTP.
 func bindings(tool []byte) (all []binding) {
-	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) { // nearly all tools
+	// Nearly all tools.
+	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) {
 		return nil
 	}
+
 	names := make(map[string]bool)
 	wrong := false
 	var search func(schema []byte, path []string)
@@ -62,7 +64,8 @@ func bindings(tool []byte) (all []binding) {
 				name, err := wire.Text(mark)
 				kind := wire.TextMember(property.Value, "type")
 				plain := kind == "string" || kind == "integer" || kind == "boolean"
-				wrong = wrong || err != nil || !plain || !upstream.IsToken(name) || names[strings.ToLower(name)] || len(all) == maxParams
+				wrong = wrong || err != nil || !plain || !upstream.IsToken(name) || names[strings.ToLower(name)] ||
+					len(all) == maxParams
 				names[strings.ToLower(name)] = true
 				all = append(all, binding{sub, name})
 			}
@@ -74,6 +77,7 @@ func bindings(tool []byte) (all []binding) {
 	if wrong {
 		return nil
 	}
+
 	return all
 }
 
@@ -105,8 +109,8 @@ func encodeHeader(s string) string {
 	return base64Begins + base64.StdEncoding.EncodeToString([]byte(s)) + base64Ends
 }
 
-// ParamHeader returns the headers for a server over HTTP. It makes them from the arguments that are sent and ignores the client's
-// headers. tool is the object that the server listed.
+// ParamHeader returns the headers for a server over HTTP. It makes them from the arguments that are
+// sent and ignores the client's headers. tool is the object that the server listed.
 func ParamHeader(tool, arguments []byte) map[string]string {
 	var header map[string]string
 	for _, b := range bindings(tool) {
@@ -124,13 +128,16 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 	return header
 }
 
-// checkParamHeaders compares the client's headers with the arguments. If the server's tools are unknown, Calls rejects the call.
+// checkParamHeaders compares the client's headers with the arguments. If the server's tools are
+// unknown, Calls rejects the call.
 func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	listing, err := c.listing(ctx)
 
-	if err != nil && c.link != nil && c.link.Retired() { // the server has lost the session: try the next link, as Calls would
+	// The server has lost the session: try the next link, as Calls would.
+	if err != nil && c.link != nil && c.link.Retired() {
 		listing, err = c.listing(ctx)
 	}
+
 	if err != nil {
 		return nil
 	}
@@ -141,7 +148,8 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		return nil // reveals nothing about a hidden tool: Calls rejects the call
 	}
 
-	for _, b := range bindings(tools[i].Raw) { // the tool as the client saw it, with the operator's schema if there is one
+	// The tool as the client saw it, with the operator's schema if there is one.
+	for _, b := range bindings(tools[i].Raw) {
 		name := paramPrefix + b.header
 		sent := c.request.Header.Values(name)
 		value := b.value(c.Arguments)
@@ -161,6 +169,7 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 			return front.HeaderMismatch("the header " + name + " does not say what the argument says")
 		}
 	}
+
 	return nil
 }
 
@@ -173,7 +182,8 @@ func (c *ToolCall) listing(ctx context.Context) (*upstream.CachedListing, error)
 	return l.Listing(ctx, c.request.config().MaxAge)
 }
 
-// sameArgument reports whether a header has the value of an argument. Two spellings of a number are the same.
+// sameArgument reports whether a header has the value of an argument. Two spellings of a number are
+// the same.
 func sameArgument(header, want string, value jsontext.Value) bool {
 	if header == want || value.Kind() != '0' {
 		return header == want

@@ -29,7 +29,8 @@ type openQuestions struct {
 	last uint64               // number of the newest question
 }
 
-// add registers a question and returns its id for the client. It reports false if too many of the same server are open.
+// add registers a question and returns its id for the client. It reports false if too many of the
+// same server are open.
 func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,11 +38,13 @@ func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
 	if q.link == nil {
 		limit = maxOwnQuestions
 	}
+
 	for _, other := range o.byID { // in any order: they are counted
 		if other.link == q.link {
 			open++
 		}
 	}
+
 	if open >= limit {
 		return nil, false
 	}
@@ -49,9 +52,11 @@ func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
 	if o.byID == nil {
 		o.byID = make(map[string]*question)
 	}
+
 	o.last++
 	name := "pgfsm-" + strconv.FormatUint(o.last, 10)
 	o.byID[name] = q
+
 	return wire.Quote(name), true
 }
 
@@ -65,7 +70,8 @@ func (o *openQuestions) remove(id jsontext.Value) *question {
 	return q
 }
 
-// cancel removes the question that a server asked with this id, and returns the gateway's id; nil if it is not open.
+// cancel removes the question that a server asked with this id, and returns the gateway's id; nil
+// if it is not open.
 func (o *openQuestions) cancel(l *link, id jsontext.Value) jsontext.Value {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -41,21 +41,26 @@ func (g *Gateway) answer(q *request, server *server, reply upstream.Reply, faile
 	return message
 }
 
-// ask sends a request to one server and waits for its reply. The error object says why there is none.
-func (g *Gateway) ask(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply, failed jsontext.Value) {
+// ask sends a request to one server and waits for its reply. The error object says why there is
+// none.
+func (g *Gateway) ask(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply,
+	failed jsontext.Value) {
 	state, failed := q.openState(server, q.Method, readInput(params))
 	if failed != nil {
 		return reply, failed
 	}
+
 	if state != nil {
 		var err error
 		if params, err = wire.Set(params, "requestState", state); err != nil {
 			return reply, unreadableParams
 		}
 	}
+
 	if params = wire.StripMeta(params); !server.Expose.Includes(ExposeProgress) {
 		params = wire.StripProgressToken(params)
 	}
+
 	level := severity(0)
 	if server.Expose.Includes(ExposeLogging) && q.Method != methodSetLevel {
 		level = q.wantedLogLevel()
@@ -76,12 +81,14 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 	if err != nil {
 		return reply, failure(server.Name, err)
 	}
+
 	return reply, nil
 }
 
 var unreadableParams = invalid(wire.InvalidParams, "the params cannot be read")
 
-// cacheable reports whether, in the stateless revisions, a method's result says how long it may be cached.
+// cacheable reports whether, in the stateless revisions, a method's result says how long it may be
+// cached.
 func cacheable(method string) bool {
 	_, isList := listKinds[method]
 	return isList || method == "resources/read"
@@ -110,10 +117,12 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	_ = asked.link.Answer(ctx, asked.id, result, failed) // on an error the server has lost its link
 }
 
-// relayClientNotification relays a notification of a session's client to the servers that may get it: roots/list_changed.
+// relayClientNotification relays a notification of a session's client to the servers that may get
+// it: roots/list_changed.
 func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 	s, m := q.session, methodOf(fromClient, q.Method)
-	if s == nil || m == nil || !m.notification || m.handler != byRelay || g.checkMethod(q, m) != nil || !s.capabilities.roots {
+	if s == nil || m == nil || !m.notification || m.handler != byRelay || g.checkMethod(q, m) != nil ||
+		!s.capabilities.roots {
 		return
 	}
 	params := wire.StripMeta(q.Params)
@@ -148,7 +157,8 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, js
 	}
 }
 
-// routePrompt finds the server of a prompt by the joined name, and replaces that by the server's own name.
+// routePrompt finds the server of a prompt by the joined name, and replaces that by the server's
+// own name.
 func routePrompt(e *endpoint, needs Expose, params jsontext.Value) (*server, jsontext.Value, jsontext.Value) {
 	name, err := wire.Text(wire.Member(params, "name"))
 	if err != nil {
@@ -156,7 +166,8 @@ func routePrompt(e *endpoint, needs Expose, params jsontext.Value) (*server, jso
 	}
 	server, prompt := e.splitName(name, needs)
 	if server == nil {
-		return nil, nil, invalid(wire.InvalidParams, "there is no prompt of this name; prompts/list says which there are")
+		return nil, nil, invalid(wire.InvalidParams,
+			"there is no prompt of this name; prompts/list says which there are")
 	}
 	native, err := wire.Set(params, "name", wire.Quote(prompt))
 	if err != nil {
@@ -166,9 +177,11 @@ func routePrompt(e *endpoint, needs Expose, params jsontext.Value) (*server, jso
 }
 
 // routeCompletion finds the server of a completion by the prompt or the template.
-func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*server, jsontext.Value, jsontext.Value) {
+func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*server, jsontext.Value,
+	jsontext.Value) {
 	ref := wire.Member(q.Params, "ref")
 	kind, _ := wire.Text(wire.Member(ref, "type"))
+
 	switch kind {
 	case "ref/prompt":
 		server, native, failed := routePrompt(q.endpoint, needs, ref)
@@ -188,11 +201,12 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 		server, failed := g.routeResource(ctx, q, needs, uri)
 		return server, q.Params, failed
 	}
+
 	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
 }
 
-// routeResource finds the one server that lists a resource, or else a matching template. At the endpoint of a single server, the server
-// itself says whether it has the resource.
+// routeResource finds the one server that lists a resource, or else a matching template. At the
+// endpoint of a single server, the server itself says whether it has the resource.
 func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, uri string) (*server, jsontext.Value) {
 	servers := q.endpoint.exposing(needs)
 	if len(servers) == 1 {
@@ -231,11 +245,14 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, u
 		}
 		return nil, wire.ErrorObject(code, "no server has this resource", uriParams(uri))
 	}
+
 	var names []string
 	for _, s := range found {
 		names = append(names, s.Name)
 	}
-	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+strings.Join(names, ", ")+"; read it at /servers/NAME/mcp")
+
+	return nil, invalid(wire.InvalidParams,
+		"more than one server has this resource: "+strings.Join(names, ", ")+"; read it at /servers/NAME/mcp")
 }
 
 // matchesTemplate reports whether a URI equals a template, or begins with the

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// requestStates binds each requestState of a server to a client, server and target, so that no client can continue the request of another.
-// The key lives as long as the process. So other processes, and this gateway after a restart, reject the states.
+// requestStates binds each requestState of a server to a client, server and target, so that no
+// client can continue the request of another. The key lives as long as the process. So other
+// processes, and this gateway after a restart, reject the states.
 type requestStates struct{ key [32]byte }
 
 func newRequestStates() *requestStates {
@@ -24,7 +25,8 @@ const macBytes = 16
 
 func (s *requestStates) mac(native string, client Identity, server, target string) string {
 	mac := hmac.New(sha256.New, s.key[:])
-	fmt.Fprintf(mac, "%q", []string{client.Name, client.Token, client.Client, client.OnBehalfOf, server, target, native})
+	fmt.Fprintf(mac, "%q", []string{client.Name, client.Token, client.Client, client.OnBehalfOf, server, target,
+		native})
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:macBytes])
 }
 
@@ -33,7 +35,8 @@ func (s *requestStates) seal(native string, client Identity, server, target stri
 	return s.mac(native, client, server, target) + "." + native
 }
 
-// open returns the server's state from a sealed one. It reports false if seal did not make it for this client, server and target.
+// open returns the server's state from a sealed one. It reports false if seal did not make it for
+// this client, server and target.
 func (s *requestStates) open(sealed string, client Identity, server, target string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
 	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(native, client, server, target)))

@@ -21,7 +21,8 @@ var typeComplete = []byte(`"resultType":"complete"`)
 // Members of a stateless list if its server, of another revision, gave no hints for caches.
 var ttlZero, scopePrivate = []byte(`"ttlMs":0`), []byte(`"cacheScope":"private"`)
 
-// withResultType adds to a result of the gateway the members of every stateless result: a type, unless it has one, and the gateway's name.
+// withResultType adds to a result of the gateway the members of every stateless result: a type,
+// unless it has one, and the gateway's name.
 func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 	f := readResult(result)
 	if !f.isObject {
@@ -67,18 +68,22 @@ func readResult(result []byte) (f resultInfo) {
 			f.hasScope = true
 		}
 	})
+
 	if f.asks() {
 		_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
 		f.ambiguous = err != nil
 	}
+
 	return f
 }
 
 // asks reports whether the result asks for input. Clients look at either of the two signs.
 func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
-// relayResult answers with a server's result. If code is not empty, the client does not get the result, and why says the reason.
-func (q *request) relayResult(server *server, target string, result jsontext.Value, cacheable bool) (message []byte, code, why string) {
+// relayResult answers with a server's result. If code is not empty, the client does not get the
+// result, and why says the reason.
+func (q *request) relayResult(server *server, target string, result jsontext.Value, cacheable bool) (message []byte,
+	code, why string) {
 	result = wire.StripOwn(result)
 	info := readResult(result)
 	if !info.isObject {
@@ -95,20 +100,23 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 	return q.rawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
 }
 
-// rewrite returns the result for the client without reserved members. If the gateway's name is given, it adds the members of every
-// stateless result. Every other byte stays.
+// rewrite returns the result for the client without reserved members. If the gateway's name is
+// given, it adds the members of every stateless result. Every other byte stays.
 func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, more ...wire.Edit) jsontext.Value {
 	var front [][]byte
 	var edits []wire.Edit
 	if named != nil && !f.hasType {
 		front = append(front, typeComplete)
 	}
+
 	if named != nil && cached && !f.hasTTL {
 		front = append(front, ttlZero)
 	}
+
 	if named != nil && cached && !f.hasScope {
 		front = append(front, scopePrivate)
 	}
+
 	if named != nil && len(f.metas) == 0 {
 		front = append(front, append(append([]byte(`"_meta":{`), named...), '}'))
 	}
@@ -125,5 +133,6 @@ func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, m
 
 	edits = append(edits, more...)
 	slices.SortFunc(edits, func(a, b wire.Edit) int { return a.At - b.At })
+
 	return wire.Splice(result, front, edits)
 }

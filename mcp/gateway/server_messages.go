@@ -36,10 +36,11 @@ func (l *link) relayDuring(ctx context.Context, q *request, level severity, m wi
 	if row == nil || !row.notification || !row.existsIn(q.Protocol) || !l.server.Expose.Includes(row.needs) {
 		return
 	}
+
 	switch m.Method {
 	case noteMessage:
-		// A stateless client without a level gets no messages. On a link of its own, a session's client gets those of the level that the
-		// server has from it.
+		// A stateless client without a level gets no messages. On a link of its own, a session's
+		// client gets those of the level that the server has from it.
 		if l.session == nil && (level == 0 && q.stateless() || !level.includes(m.Params)) {
 			return
 		}
@@ -48,6 +49,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, level severity, m wi
 		l.relayNotification(m)
 		return
 	}
+
 	_ = q.Out.Send(l.gateway.forClient(m)) // the front notices a client that is gone
 }
 
@@ -68,12 +70,14 @@ func (l *link) receive(m wire.Message) {
 	}()
 }
 
-// relayNotification relays a notification that belongs to no request to the link's session, or to the subscribers of a shared link.
+// relayNotification relays a notification that belongs to no request to the link's session, or to
+// the subscribers of a shared link.
 func (l *link) relayNotification(m wire.Message) {
 	row := methodOf(fromServer, m.Method)
 	if row == nil || !row.notification || !l.server.Expose.Includes(row.needs) {
 		return
 	}
+
 	switch m.Method {
 	case noteProgress:
 		return // the request is over
@@ -92,8 +96,10 @@ func (l *link) relayNotification(m wire.Message) {
 		}
 		return
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for n := range l.subscribers { // in any order: each gets it
 		n.receive(m)
 	}
@@ -108,8 +114,9 @@ func (g *Gateway) forClient(m wire.Message) []byte {
 	return wire.Call(nil, nil, m.Method, params)
 }
 
-// relayRequest relays a server's request to the client of the link's session, if the operator exposes its method and the client declares
-// the capability. Otherwise the server gets the error that there is no such method.
+// relayRequest relays a server's request to the client of the link's session, if the operator
+// exposes its method and the client declares the capability. Otherwise the server gets the error
+// that there is no such method.
 func (l *link) relayRequest(ctx context.Context, m wire.Message, out session.Sender) {
 	if failed := l.askClient(ctx, m, out); failed != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
@@ -124,7 +131,8 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	if s == nil || row == nil || row.notification || row.handler != byRelay || !l.server.Expose.Includes(row.needs) {
 		return notOffered
 	}
-	if l.Modern() || s.capabilities.lacks(m.Method, m.Params) != "" { // a stateless server was told of no capabilities
+	// A stateless server was told of no capabilities.
+	if l.Modern() || s.capabilities.lacks(m.Method, m.Params) != "" {
 		return notOffered
 	}
 
@@ -138,6 +146,7 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 			s.questions.remove(id)
 		}
 	}()
+
 	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
 		return notRecorded
 	}
@@ -145,9 +154,11 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	if params != nil {
 		params = l.gateway.options.Mask(params)
 	}
+
 	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.questions.remove(id) != nil {
 		return invalid(wire.InternalError, "the client is gone")
 	}
+
 	return nil
 }
 

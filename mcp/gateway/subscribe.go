@@ -36,6 +36,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 	if err != nil || uri == "" {
 		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
 	}
+
 	ctx = upstreamContext(ctx, server)
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
@@ -43,23 +44,28 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
 	}
 	defer l.release()
 	if l.Modern() {
-		return q.refuse(wire.MethodNotFound, "server %s speaks revision %s, in which clients with sessions cannot subscribe to resources",
+		return q.refuse(wire.MethodNotFound,
+			"server %s speaks revision %s, in which clients with sessions cannot subscribe to resources",
 			server.Name, session.Stateless)
 	}
 
 	subscribing := q.Method == methodSubscribe
 	if !q.session.setWatch(server.Name, uri, subscribing) {
-		return q.refuse(wire.InvalidParams, "too many resources are subscribed to, or their names are too long together")
+		return q.refuse(wire.InvalidParams,
+			"too many resources are subscribed to, or their names are too long together")
 	}
+
 	reply, failed := g.ask(ctx, q, server, params)
 	if subscribing && (failed != nil || reply.Error != nil) {
 		q.session.setWatch(server.Name, uri, false)
 	}
+
 	l.keepWatched() // the next link subscribes again
 	return g.answer(q, server, reply, failed)
 }
 
-// keepWatched keeps a process open while its client is subscribed to resources. The caller has the link in use.
+// keepWatched keeps a process open while its client is subscribed to resources. The caller has the
+// link in use.
 func (l *link) keepWatched() {
 	s := l.session
 	s.mu.Lock()
@@ -75,13 +81,14 @@ func (l *link) keepWatched() {
 	}
 }
 
-// listen answers subscriptions/listen. It sends the agreed filter and then notifications, until the client cancels. When the
-// configuration is replaced, it follows the servers of the next one.
+// listen answers subscriptions/listen. It sends the agreed filter and then notifications, until the
+// client cancels. When the configuration is replaced, it follows the servers of the next one.
 func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	want, failed := readFilter(q.Params)
 	if failed != nil {
 		return q.fail(failed)
 	}
+
 	agreed, parts := g.splitFilter(ctx, q, want)
 	for _, part := range parts {
 		if g.recordFilter(ctx, q, part) != nil {
@@ -92,6 +99,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	n := &subscription{id: q.ID, filter: agreed, wake: make(chan struct{}, 1)}
 	stop := g.follow(ctx, q, n, parts)
 	open := q.Out.Send(n.format(noteSubscribed, "notifications", agreed.object())) == nil && !agreed.empty()
+
 	for open && n.deliver(ctx, q.Out, q.using.Value.replaced) {
 		stop()
 		q.release()
@@ -104,6 +112,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		stop = g.follow(ctx, q, n, parts)
 		n.noteMissed()
 	}
+
 	stop()
 	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
@@ -130,8 +139,8 @@ func (g *Gateway) follow(ctx context.Context, q *request, n *subscription, parts
 	}
 }
 
-// followServer sends a server's notifications to a subscription until ctx ends, over as many links as necessary. It calls opened when the
-// server listens, or fails to listen.
+// followServer sends a server's notifications to a subscription until ctx ends, over as many links
+// as necessary. It calls opened when the server listens, or fails to listen.
 func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription, part serverFilter, opened func()) {
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
 		l, err := g.linkTo(ctx, q, part.server)
@@ -151,16 +160,19 @@ func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription,
 	}
 }
 
-// followFor sends the notifications of one link to a subscription until either ends, and releases the link. It reports whether the server
-// listened. A subscription does not keep a shared process open.
+// followFor sends the notifications of one link to a subscription until either ends, and releases
+// the link. It reports whether the server listened. A subscription does not keep a shared process
+// open.
 func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
 	if l.Process() && !l.server.separate() {
 		l.release()
 	} else {
 		defer l.release()
 	}
+
 	if l.Modern() {
-		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason for its end does not matter
+		// The reason for its end does not matter.
+		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) {
 			if m.Method == noteSubscribed {
 				listened = true
 				opened()
@@ -179,15 +191,18 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	if f.lists[noteTools] {
 		_, _ = l.Listing(ctx, l.gateway.active.Load().MaxAge) // the listing opens the stream for changes
 	}
+
 	opened()
 	select {
 	case <-ctx.Done():
 	case <-l.Done():
 	}
+
 	return true
 }
 
-// recordFilter records that a client subscribes to prompts or resources of a server. Changes of tools are announced by the gateway itself.
+// recordFilter records that a client subscribes to prompts or resources of a server. Changes of
+// tools are announced by the gateway itself.
 func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilter) error {
 	if !part.filter.lists[notePrompts] && !part.filter.lists[noteResources] && len(part.filter.uris) == 0 {
 		return nil
@@ -201,13 +216,15 @@ type serverFilter struct {
 	filter filter
 }
 
-// splitFilter returns the part of a filter that the servers can serve, together and for each server.
+// splitFilter returns the part of a filter that the servers can serve, together and for each
+// server.
 func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, parts []serverFilter) {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	servers := q.endpoint.servers
 	offered := g.offersOf(ctx, q, servers, true)
 	homes := make(map[string]*server)
+
 	for _, uri := range want.uris {
 		if s, failed := g.routeResource(ctx, q, ExposeResources, uri); failed == nil {
 			homes[uri] = s
@@ -218,7 +235,8 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	for i, s := range servers {
 		f := filter{lists: make(map[string]bool)}
 		for _, list := range listNotifications {
-			if want.lists[list.method] && s.Expose.Includes(list.needs) && (list.offers == 0 || offered[i].include(list.offers)) {
+			if want.lists[list.method] && s.Expose.Includes(list.needs) &&
+				(list.offers == 0 || offered[i].include(list.offers)) {
 				f.lists[list.method], agreed.lists[list.method] = true, true
 			}
 		}
@@ -232,6 +250,7 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 			agreed.uris = append(agreed.uris, f.uris...)
 		}
 	}
+
 	return agreed, parts
 }
 
@@ -271,6 +290,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	if want.Kind() != '{' {
 		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
 	}
+
 	f.lists = make(map[string]bool)
 	for _, list := range listNotifications {
 		if wire.Member(want, list.member).Kind() == 't' {
@@ -287,12 +307,15 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 			f.uris = append(f.uris, uri)
 		}
 	})
+
 	switch {
 	case uris != nil && !isArray:
 		failed = noURIs
 	case len(f.uris) > maxSubscribed:
-		failed = invalid(wire.InvalidParams, "more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
+		failed = invalid(wire.InvalidParams,
+			"more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
 	}
+
 	return f, failed
 }
 
@@ -301,7 +324,8 @@ var noURIs = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an arra
 // A change is one about which servers notify: of a list, or of a resource with a URI.
 type change struct{ method, uri string }
 
-// A subscription queues the changes that a stateless client waits for, each once. So the filter bounds the queue.
+// A subscription queues the changes that a stateless client waits for, each once. So the filter
+// bounds the queue.
 type subscription struct {
 	id     jsontext.Value // id of the client's request
 	filter filter
@@ -346,7 +370,8 @@ func (n *subscription) take() (messages [][]byte) {
 	return messages
 }
 
-// format encodes a notification with the id of the subscription, and with another member of the params if that has a name.
+// format encodes a notification with the id of the subscription, and with another member of the
+// params if that has a name.
 func (n *subscription) format(method, member string, value jsontext.Value) []byte {
 	var params wire.Object
 	params.Add("_meta", wire.Single(metaSubscription, n.id))
@@ -363,7 +388,8 @@ func (n *subscription) noteMissed() {
 	}
 }
 
-// deliver sends the waiting notifications until the client is gone or the configuration is replaced. again reports that it was replaced.
+// deliver sends the waiting notifications until the client is gone or the configuration is
+// replaced. again reports that it was replaced.
 func (n *subscription) deliver(ctx context.Context, out session.Sender, replaced <-chan struct{}) (again bool) {
 	for {
 		select {

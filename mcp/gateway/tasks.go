@@ -40,6 +40,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	if failed != nil {
 		return q.fail(failed)
 	}
+
 	return q.rawResult(g.withResultType(result))
 }
 
@@ -56,8 +57,9 @@ func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	return wire.Splice(task, nil, edits)
 }
 
-// Delivered returns the result of a call to a client that was not connected when the result arrived. It withholds results that ask for
-// input, whatever is exposed: an answer would make the call again.
+// Delivered returns the result of a call to a client that was not connected when the result
+// arrived. It withholds results that ask for input, whatever is exposed: an answer would make the
+// call again.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
 	f := readResult(result)
 	switch {

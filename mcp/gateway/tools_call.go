@@ -26,7 +26,8 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	return call.respond(q.config().Calls.Call(ctx, call))
 }
 
-// newToolCall reads the params of a tools/call and finds its server. The error object says why there is no call.
+// newToolCall reads the params of a tools/call and finds its server. The error object says why
+// there is no call.
 func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	p, failed := readCall(q.Params)
 	if failed != nil {
@@ -35,20 +36,24 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	if q.Large && !policy.TooManyValues(p.arguments) {
 		return nil, invalid(wire.InvalidRequest, wire.ErrLarge.Error())
 	}
+
 	server, tool := q.endpoint.server, p.name
 	if server == nil {
 		if server, tool = q.endpoint.splitName(p.name, ExposeTools); server == nil {
 			return nil, invalid(wire.InvalidParams, "there is no tool of this name; tools/list says which there are")
 		}
 	}
+
 	q.observed.Server, q.observed.Tool = server.Name, tool
 
 	if q.session == nil && p.input.ofHeldCall() {
 		p.input = clientInput{} // the call is judged the same whether the user opened the URL or not
 	}
+
 	if p.input.state, failed = q.openState(server, tool, p.input); failed != nil {
 		return nil, failed
 	}
+
 	c := &ToolCall{
 		From:      q.From,
 		Identity:  q.Identity,
@@ -63,19 +68,22 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		request: q,
 		server:  server,
 	}
+
 	c.Connect = c.connect
 	if server.Expose.Includes(ExposeProgress) {
 		c.token = wire.ProgressToken(p.meta)
 	}
+
 	if server.Expose.Includes(ExposeLogging) {
 		c.level = q.wantedLogLevel()
 	}
+
 	c.Meta = c.callMeta(p.meta)
 	return c, nil
 }
 
-// prepare runs before the call is judged. It compares the client's headers with the arguments, and sets the log level of a shared server.
-// If the server cannot be reached, Calls reports it.
+// prepare runs before the call is judged. It compares the client's headers with the arguments, and
+// sets the log level of a shared server. If the server cannot be reached, Calls reports it.
 func (c *ToolCall) prepare(ctx context.Context) (failed jsontext.Value) {
 	q := c.request
 	if q.stateless() && q.Header != nil {
@@ -114,7 +122,8 @@ func (c *ToolCall) respond(a Answer) []byte {
 	return message
 }
 
-// connect returns the link with the call's server. It replaces a link whose session the server has lost.
+// connect returns the link with the call's server. It replaces a link whose session the server has
+// lost.
 func (c *ToolCall) connect(ctx context.Context) (Link, error) {
 	if c.link != nil && !c.link.Retired() {
 		return c.link, nil
@@ -147,7 +156,8 @@ type callParams struct {
 // maxToolName bounds the name of a tool in a call, in bytes: the record holds the whole name.
 const maxToolName = 4 << 10
 
-// readCall reads the params of a tools/call. It refuses members that the protocol does not define, because no gate would see them.
+// readCall reads the params of a tools/call. It refuses members that the protocol does not define,
+// because no gate would see them.
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named, given := false, false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
@@ -156,12 +166,15 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			wrong(m.Name, "is not an object")
 		}
 	}
+
 	wire.ForEachMember(params, func(m wire.Piece) {
 		name, value := m.Name, m.Value
-		if name == "name" && named || name == "arguments" && given { // possible only in a large message: see wire.Message
+		// Possible only in a large message: see wire.Message.
+		if name == "name" && named || name == "arguments" && given {
 			wrong(name, "comes twice")
 			return
 		}
+
 		switch name {
 		case "name":
 			text, err := wire.Text(value)
@@ -191,12 +204,15 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			}
 		}
 	})
+
 	if failed == nil && !named {
 		wrong("name", "is missing")
 	}
+
 	if p.arguments == nil {
 		p.arguments = jsontext.Value(`{}`)
 	}
+
 	return p, failed
 }
 
@@ -204,9 +220,10 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 // with their bounds in bytes from W3C Trace Context and Baggage.
 var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "baggage": 8192}
 
-// callMeta returns the _meta of the call for the server: the progress token, the context of a trace, and the log level, which the link
-// removes where the server does not accept it there. No gate judges _meta, no approval binds it and no record holds it. So nothing else
-// passes that could change what a server does.
+// callMeta returns the _meta of the call for the server: the progress token, the context of a
+// trace, and the log level, which the link removes where the server does not accept it there. No
+// gate judges _meta, no approval binds it and no record holds it. So nothing else passes that could
+// change what a server does.
 func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
 	var b wire.Object
 	wire.ForEachMember(sent, func(p wire.Piece) {

@@ -24,6 +24,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := refuseCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
+
 	servers := q.endpoint.exposing(ExposeTools)
 	listings, failed := g.toolListings(ctx, q, servers)
 	if failed != nil {
@@ -32,6 +33,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 
 	var tools []jsontext.Value
 	age := time.Duration(0)
+
 	for i, listing := range listings {
 		if listing == nil {
 			continue
@@ -53,11 +55,13 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		b.Add("ttlMs", strconv.AppendInt(nil, max(0, q.config().MaxAge-age).Milliseconds(), 10))
 		b.Add("cacheScope", []byte(`"private"`))
 	}
+
 	return q.result(b.Value())
 }
 
 // toolListings requests the tools of servers. The listing of a failing server is nil.
-func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing, jsontext.Value) {
+func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing,
+	jsontext.Value) {
 	return askServers(servers, func(s *server) (listing *upstream.CachedListing, err error) {
 		within := upstreamContext(ctx, s)
 		err = g.useLink(within, q, s, true, func(l *link) (err error) {
@@ -73,9 +77,9 @@ func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*serve
 	})
 }
 
-// askServers calls ask for each server, concurrently, and returns the answers in the order of the servers. The error object says that the
-// limit of sessions left no room for a server. Without it, clients would cache for long a list that is short only because others were
-// using the gateway.
+// askServers calls ask for each server, concurrently, and returns the answers in the order of the
+// servers. The error object says that the limit of sessions left no room for a server. Without it,
+// clients would cache for long a list that is short only because others were using the gateway.
 func askServers[T any](servers []*server, ask func(*server) (T, error)) (answers []T, noRoom jsontext.Value) {
 	answers, errs := make([]T, len(servers)), make([]error, len(servers))
 	var wg sync.WaitGroup
@@ -91,7 +95,8 @@ func askServers[T any](servers []*server, ask func(*server) (T, error)) (answers
 	return answers, nil
 }
 
-// logUnlisted logs that a list lacks a server's tools. The first time it logs a warning, until the tools are listed again.
+// logUnlisted logs that a list lacks a server's tools. The first time it logs a warning, until the
+// tools are listed again.
 func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil { // otherwise the client is gone
@@ -105,7 +110,8 @@ func (g *Gateway) logUnlisted(ctx context.Context, server *server, err error) {
 
 // joinedTools returns the tools of one server for the list of all servers,
 // under their joined names. Omitted tools are logged once for each listing.
-func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.CachedListing, shown []Tool) (tools []jsontext.Value) {
+func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.CachedListing,
+	shown []Tool) (tools []jsontext.Value) {
 	var leftOut []string
 	for _, t := range shown {
 		name := policy.JoinedName(server.Name, t.Name)
@@ -126,16 +132,20 @@ func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Cach
 	if n == 0 {
 		return tools
 	}
+
 	former := server.changeState(func(s *serverState) { s.leftOut = max(s.leftOut, listing.Number) })
 	if listing.Number > former.leftOut {
-		g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them", "server", server.Name,
+		g.options.Log.Warn("tools were left out of the list of all servers; the list of their server has them",
+			"server", server.Name,
 			"count", n, "tools", strings.Join(leftOut[:min(n, maxLeftOut)], "; "))
 	}
+
 	return tools
 }
 
-// splitName returns the server in a joined name, and the server's own name of the tool or prompt. No server's name contains the
-// separator, so the first one ends it. The server is nil if the endpoint has none of this name that exposes all of needs.
+// splitName returns the server in a joined name, and the server's own name of the tool or prompt.
+// No server's name contains the separator, so the first one ends it. The server is nil if the
+// endpoint has none of this name that exposes all of needs.
 func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 	name, native, found := strings.Cut(joined, policy.JoinedName("", ""))
 	if !found || native == "" || len(joined) > policy.MaxJoinedName {

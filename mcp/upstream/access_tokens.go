@@ -21,8 +21,9 @@ import (
 	"pgfsm/internal/secret"
 )
 
-// ClientCredentials describe how to get access tokens for a server (RFC 6749, section 4.4). The client authenticates with its secret in
-// the Authorization header (client_secret_basic), or with an assertion that its key signs (private_key_jwt, RFC 7523).
+// ClientCredentials describe how to get access tokens for a server (RFC 6749, section 4.4). The
+// client authenticates with its secret in the Authorization header (client_secret_basic), or with
+// an assertion that its key signs (private_key_jwt, RFC 7523).
 type ClientCredentials struct {
 	TokenURL     string // https, or http on this machine; without user, password or fragment
 	ClientID     string
@@ -39,26 +40,30 @@ type ClientCredentials struct {
 const (
 	// maxToken bounds an access token in bytes. Every request carries it in a header.
 	maxToken = 16 << 10
-	// refusedWait is the time during which a token that the server has never accepted stays in use in spite of a 401. Without it, a
-	// server that accepts no token would cause a token request for each of our requests.
+	// refusedWait is the time during which a token that the server has never accepted stays in use
+	// in spite of a 401. Without it, a server that accepts no token would cause a token request for
+	// each of our requests.
 	refusedWait = 10 * time.Second
-	// maxRecent bounds the masked tokens, and the masked assertions, of a server. Older ones stay masked because a server may repeat them.
+	// maxRecent bounds the masked tokens, and the masked assertions, of a server. Older ones stay
+	// masked because a server may repeat them.
 	maxRecent = 8
 )
 
 var (
 	// tokenForm is the b64token of RFC 6750, section 2.1.
 	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// errorForm matches the error codes of RFC 6749, section 5.2, and of its extensions. Other texts of a token endpoint are not repeated.
+	// errorForm matches the error codes of RFC 6749, section 5.2, and of its extensions. Other
+	// texts of a token endpoint are not repeated.
 	errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
 
-// accessTokens gets the tokens for one server and shares them among its links. It uses each token until it expires or the server refuses
-// it. Nil: the server needs none.
+// accessTokens gets the tokens for one server and shares them among its links. It uses each token
+// until it expires or the server refuses it. Nil: the server needs none.
 type accessTokens struct {
-	ctx     context.Context // ends with the Upstreams
-	timeout time.Duration   // limit of a token request: below that of connecting, so that an error names the step
-	host    string          // the token URL's host
+	ctx context.Context // ends with the Upstreams
+	// Limit of a token request: below that of connecting, so that an error names the step.
+	timeout time.Duration
+	host    string // the token URL's host
 	secrets *secret.Masker
 	from    ClientCredentials
 	client  *http.Client
@@ -92,7 +97,11 @@ func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *acc
 	origin, _ := url.Parse(s.Auth.TokenURL) // package config has parsed it before
 	target := &httpTarget{origin: origin, headers: true, timeout: s.ConnectTimeout}
 	return &accessTokens{
-		ctx: ctx, timeout: s.ConnectTimeout / 2, host: origin.Host, secrets: secrets, from: *s.Auth,
+		ctx:     ctx,
+		timeout: s.ConnectTimeout / 2,
+		host:    origin.Host,
+		secrets: secrets,
+		from:    *s.Auth,
 		client: &http.Client{
 			Transport:     target.transport(),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -100,7 +109,8 @@ func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *acc
 	}
 }
 
-// get returns a token that is valid for some seconds, and requests one if there is none. Concurrent callers share one request.
+// get returns a token that is valid for some seconds, and requests one if there is none. Concurrent
+// callers share one request.
 func (a *accessTokens) get(ctx context.Context) (string, *fault) {
 	if a == nil {
 		return "", nil
@@ -127,7 +137,8 @@ func (a *accessTokens) valid() string {
 	return a.token.AccessToken
 }
 
-// fetch makes the token request. It has its own time limit, because several callers may wait for it.
+// fetch makes the token request. It has its own time limit, because several callers may wait for
+// it.
 func (a *accessTokens) fetch() (any, error) {
 	if token := a.valid(); token != "" { // another caller has fetched it meanwhile
 		return token, nil
@@ -152,18 +163,26 @@ func (a *accessTokens) fetch() (any, error) {
 	return token.AccessToken, nil
 }
 
-// config returns the configuration of the token request. With a key, it signs a new assertion that is valid from now.
+// config returns the configuration of the token request. With a key, it signs a new assertion that
+// is valid from now.
 func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) {
 	c := &clientcredentials.Config{
-		ClientID: a.from.ClientID, ClientSecret: a.from.ClientSecret, TokenURL: a.from.TokenURL, Scopes: a.from.Scopes,
-		EndpointParams: make(url.Values), AuthStyle: oauth2.AuthStyleInHeader,
+		ClientID:       a.from.ClientID,
+		ClientSecret:   a.from.ClientSecret,
+		TokenURL:       a.from.TokenURL,
+		Scopes:         a.from.Scopes,
+		EndpointParams: make(url.Values),
+		AuthStyle:      oauth2.AuthStyleInHeader,
 	}
+
 	if a.from.Resource != "" {
 		c.EndpointParams.Set("resource", a.from.Resource)
 	}
+
 	if a.from.Audience != "" {
 		c.EndpointParams.Set("audience", a.from.Audience)
 	}
+
 	if a.from.Key == nil {
 		return c, nil
 	}
@@ -171,12 +190,14 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.signed.mask(assertion, a.secrets) // masked before the endpoint learns the assertion
 	c.EndpointParams.Set("client_assertion_type", assertionType)
 	c.EndpointParams.Set("client_assertion", assertion)
 	c.AuthStyle = oauth2.AuthStyleInParams
+
 	return c, nil
 }
 
@@ -186,7 +207,8 @@ func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	case t.Type() != "Bearer":
 		return a.fault(CodeProtocol, "its token is not of type Bearer")
 	case n < secret.MinBytes:
-		return a.fault(CodeProtocol, fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked", secret.MinBytes))
+		return a.fault(CodeProtocol, fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked",
+			secret.MinBytes))
 	case n > maxToken:
 		return a.fault(CodeProtocol, fmt.Sprintf("its token has more than %d bytes", maxToken))
 	case !tokenForm.MatchString(t.AccessToken):
@@ -195,13 +217,15 @@ func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	return nil
 }
 
-// requestFault returns the fault for a failed token request. It repeats nothing of the response but the status and the error code.
+// requestFault returns the fault for a failed token request. It repeats nothing of the response but
+// the status and the error code.
 func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	var refused *oauth2.RetrieveError
 	var ownFault *fault
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError
 	var transport *url.Error
+
 	switch {
 	case a.ctx.Err() != nil:
 		return &fault{code: CodeClosed, reason: errClosed.Error()}
@@ -224,14 +248,17 @@ func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	case errors.As(err, &transport): // the error's text may quote the response
 		return a.fault(CodeUnreachable, "it did not answer in HTTP")
 	}
+
 	return a.fault(CodeProtocol, "it answered with something else than an access token (RFC 6749, section 5.1)")
 }
 
 func (a *accessTokens) fault(code, reason string) *fault {
-	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason), a.secrets)}
+	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason),
+		a.secrets)}
 }
 
-// noteStatus records the status of a response to a request with a token. again reports whether another token may help.
+// noteStatus records the status of a response to a request with a token. again reports whether
+// another token may help.
 func (a *accessTokens) noteStatus(token string, status int) (again bool) {
 	if a == nil {
 		return false

@@ -19,16 +19,18 @@ type Call struct {
 	RunID     string // the run that makes the call; a run calls at most once
 	Listing   uint64 // Number of the listing by which the call was judged. With 0 nothing is sent
 
-	// Extra is a JSON object in canonical form with the members inputResponses and requestState, either or both. They become
-	// members of the params. Nil: none.
+	// Extra is a JSON object in canonical form with the members inputResponses and requestState,
+	// either or both. They become members of the params. Nil: none.
 	Extra jsontext.Value
-	// Meta is a JSON object, the _meta of the call. A progressToken in it is the caller's. Members that begin with
-	// io.modelcontextprotocol/ are refused, but for those that the link replaces by its own, and the logLevel, which is not sent to a
-	// server of an older revision. Nil: none.
+	// Meta is a JSON object, the _meta of the call. A progressToken in it is the caller's. Members
+	// that begin with io.modelcontextprotocol/ are refused, but for those that the link replaces by
+	// its own, and the logLevel, which is not sent to a server of an older revision. Nil: none.
 	Meta jsontext.Value
-	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over HTTP. Others ignore them.
+	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over
+	// HTTP. Others ignore them.
 	Header map[string]string
-	// Memory holds what the answer takes of the budget, until the caller releases it. Nil: the memory is given back when Call returns.
+	// Memory holds what the answer takes of the budget, until the caller releases it. Nil: the
+	// memory is given back when Call returns.
 	Memory *Memory
 }
 
@@ -43,7 +45,8 @@ type Returned struct {
 	Protocol string    // the MCP revision in force with the server
 }
 
-// An RPCError is a JSON-RPC 2.0 error object as the server sent it. Message and Data are the server's words.
+// An RPCError is a JSON-RPC 2.0 error object as the server sent it. Message and Data are the
+// server's words.
 type RPCError struct {
 	Code    int64
 	Message string
@@ -80,8 +83,8 @@ func notSent(code, reason string) Returned {
 // maxRunID is the length of a run id in bytes; a UUID has 36.
 const maxRunID = 128
 
-// rememberedRuns bounds the runs that are remembered as having called. The machine allows a run one call, also across crashes; this is a
-// second check within the process.
+// rememberedRuns bounds the runs that are remembered as having called. The machine allows a run one
+// call, also across crashes; this is a second check within the process.
 const rememberedRuns = 1 << 16
 
 // runs is the set of the latest runs that have called. The zero value is empty.

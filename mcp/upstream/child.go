@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// stepGrace is the time that a child gets to end after its input was closed, and again after SIGTERM. Twice that is less than closeGrace.
+// stepGrace is the time that a child gets to end after its input was closed, and again after
+// SIGTERM. Twice that is less than closeGrace.
 const stepGrace = time.Second
 
 // inherited names the only variables of our environment that a child gets.
@@ -54,6 +55,7 @@ func startChild(s Server) (*child, error) {
 		stdout.Close()
 		return nil, err
 	}
+
 	go c.reap()
 	return c, nil
 }
@@ -82,7 +84,8 @@ func (c *child) reap() {
 	close(c.exited)
 }
 
-// end asks the child to end, as MCP's stdio shutdown says: its input ends, then SIGTERM. The caller kills it next.
+// end asks the child to end, as MCP's stdio shutdown says: its input ends, then SIGTERM. The caller
+// kills it next.
 func (c *child) end() {
 	c.stdin.Close()
 	if !waitFor(c.exited, c.grace) {

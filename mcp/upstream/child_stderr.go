@@ -29,8 +29,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine returns the last line that is not blank. Secrets are masked before the line is cut out, because they may have several lines.
-// It returns "" if the beginning of the line was dropped.
+// lastLine returns the last line that is not blank. Secrets are masked before the line is cut out,
+// because they may have several lines. It returns "" if the beginning of the line was dropped.
 func (t *tail) lastLine(secrets *secret.Masker) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

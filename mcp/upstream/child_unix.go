@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the child the leader of its own session and process group. The child and its descendants can then be signalled together.
-// A terminal's Ctrl-C reaches only us, and the child has no terminal where it could overwrite our output or read our input.
+// ownGroup makes the child the leader of its own session and process group. The child and its
+// descendants can then be signalled together. A terminal's Ctrl-C reaches only us, and the child
+// has no terminal where it could overwrite our output or read our input.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // runAs makes the child run as a user, with the groups of this user.

@@ -14,8 +14,9 @@ const (
 	assertionLife = 2 * time.Minute
 )
 
-// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only audience is the issuer: a provider
-// could use an assertion with more audiences at another provider.
+// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only
+// audience is the issuer: a provider could use an assertion with more audiences at another
+// provider.
 func (c *ClientCredentials) assertion(now time.Time) (string, error) {
 	s, err := jose.NewSigner(jose.SigningKey{
 		Algorithm: jose.SignatureAlgorithm(c.Alg), Key: jose.JSONWebKey{Key: c.Key, KeyID: c.KeyID},
@@ -23,6 +24,7 @@ func (c *ClientCredentials) assertion(now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	claims, err := json.Marshal(struct {
 		Issuer   string `json:"iss"`
 		Subject  string `json:"sub"`
@@ -34,9 +36,11 @@ func (c *ClientCredentials) assertion(now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	signed, err := s.Sign(claims)
 	if err != nil {
 		return "", err
 	}
+
 	return signed.CompactSerialize()
 }

@@ -7,14 +7,16 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// inboxSize bounds the messages of the server that wait for the goroutine of one request. If the inbox is full, the reader waits, and so
-// does the server. A message of more than largeMessage bytes waits alone, which bounds the waiting messages in bytes too.
+// inboxSize bounds the messages of the server that wait for the goroutine of one request. If the
+// inbox is full, the reader waits, and so does the server. A message of more than largeMessage
+// bytes waits alone, which bounds the waiting messages in bytes too.
 const (
 	inboxSize    = 64
 	largeMessage = 64 << 10
 )
 
-// A duplex is the common part of stdio and SSE: all messages of the server arrive on one stream, which one goroutine reads.
+// A duplex is the common part of stdio and SSE: all messages of the server arrive on one stream,
+// which one goroutine reads.
 type duplex struct {
 	l *Link
 	// send sends a message, with the permit if it is a tools/call.
@@ -39,9 +41,11 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 		d.mu.Unlock()
 		close(q.gone)
 	}()
+
 	if f := d.send(ctx, q.frame, q.permit); f != nil {
 		return failedWith(f)
 	}
+
 	for {
 		select {
 		case h := <-q.inbox:
@@ -62,7 +66,8 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 	}
 }
 
-// lastAnswer returns the outcome of a request after the link has ended: its answer may have arrived right before.
+// lastAnswer returns the outcome of a request after the link has ended: its answer may have arrived
+// right before.
 func (d *duplex) lastAnswer(q *query) outcome {
 	for {
 		select {
@@ -87,8 +92,10 @@ func (d *duplex) receive(doc []byte) *fault {
 	if h.Method == "" {
 		return d.answer(h)
 	}
+
 	q := d.owner(h.Message)
 	m, pass, f := d.l.filterMessage(h, q)
+
 	switch {
 	case f != nil || !pass:
 	case q != nil && len(doc) > largeMessage:
@@ -104,10 +111,12 @@ func (d *duplex) receive(doc []byte) *fault {
 	default:
 		d.l.deliver(m, nil)
 	}
+
 	return f
 }
 
-// answer handles a response. A response to no request, or to a cancelled one, is dropped and counts as unsolicited.
+// answer handles a response. A response to no request, or to a cancelled one, is dropped and counts
+// as unsolicited.
 func (d *duplex) answer(h incoming) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
@@ -140,8 +149,8 @@ func (d *duplex) deliver(q *query, h incoming) {
 	}
 }
 
-// owner returns our request to which a message belongs: the one that it names, or else the only one under way. Subscriptions, and
-// requests of the link itself, get only messages that name them.
+// owner returns our request to which a message belongs: the one that it names, or else the only one
+// under way. Subscriptions, and requests of the link itself, get only messages that name them.
 func (d *duplex) owner(m wire.Message) *query {
 	id := owner(m)
 	d.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// An eventReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
+// An eventReader reads server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
 type eventReader struct {
 	src   *bufio.Reader
 	limit int // largest event in bytes
@@ -34,13 +35,16 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 		if err != nil {
 			return "", nil, err // an incomplete event does not count
 		}
+
 		size += len(line)
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) == 0 {
 			return name, data, r.hold(complete)
 		}
+
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
+
 		switch string(field) {
 		case "event":
 			name = string(value)
@@ -65,7 +69,8 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 // maxEventID bounds the event id that is sent back, in bytes.
 const maxEventID = 1024
 
-// readLine reads a line with its line feed, and reserves memory for it. If the line exceeds the limit, the error is bufio.ErrTooLong.
+// readLine reads a line with its line feed, and reserves memory for it. If the line exceeds the
+// limit, the error is bufio.ErrTooLong.
 func readLine(in *bufio.Reader, limit int, hold holder) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -11,9 +11,11 @@ import (
 
 // Bounds of streams.
 const (
-	// drainTime is the time that a stream gets to end after its answer. Then the connection is closed. Most servers end the stream at once.
+	// drainTime is the time that a stream gets to end after its answer. Then the connection is
+	// closed. Most servers end the stream at once.
 	drainTime = time.Second
-	// maxResumes bounds the resumptions of one stream. Some servers close a stream every few seconds and expect that.
+	// maxResumes bounds the resumptions of one stream. Some servers close a stream every few
+	// seconds and expect that.
 	maxResumes = 100
 	// Time before a stream is resumed: the default, and the bounds of the server's choice.
 	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
@@ -27,8 +29,10 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 		hold = h.l.holder(span.ctx, q.memory, pauseNone)
 		defer func() { _ = hold(0) }()
 	}
+
 	events := newEventReader(body, h.l.frame, hold)
 	o, cut := h.events(ctx, events, q)
+
 	for n := 0; cut && n < maxResumes; n++ {
 		resumed := h.resume(span.ctx, events)
 		if resumed == nil {
@@ -39,6 +43,7 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 		events.src.Reset(body)
 		o, cut = h.events(ctx, events, q)
 	}
+
 	closeStream := func() {
 		body.Close()
 		span.release()
@@ -47,10 +52,12 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 		closeStream()
 		return o
 	}
+
 	span.detach() // the caller's context ends with the answer
 	if !h.l.tasks.run(func() { h.drain(events, span.cut, closeStream) }) {
 		closeStream()
 	}
+
 	return o
 }
 
@@ -66,7 +73,8 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events reads up to the answer. cut reports that the stream ended before the answer, and may be resumed.
+// events reads up to the answer. cut reports that the stream ended before the answer, and may be
+// resumed.
 func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
 		a, f, err := h.event(events)
@@ -88,23 +96,27 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 	}
 }
 
-// resume requests the rest of a stream if its events have ids (MCP 2025-11-25, transports). It sends a GET, never the request itself. It
-// returns nil if there is no rest.
+// resume requests the rest of a stream if its events have ids (MCP 2025-11-25, transports). It
+// sends a GET, never the request itself. It returns nil if there is no rest.
 func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Response {
 	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
 		return nil
 	}
+
 	wait := resumeWait
 	if events.retry > 0 {
 		wait = min(max(events.retry, leastResumeWait), mostResumeWait)
 	}
+
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 		return nil
 	}
+
 	header := h.streamHeader()
 	header.Set("Last-Event-Id", events.id)
 	resp, f := h.exchange(ctx, ctx, http.MethodGet, h.target.origin, header, nil, nil)
@@ -115,6 +127,7 @@ func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Respon
 		resp.Body.Close()
 		return nil
 	}
+
 	return resp
 }
 
@@ -135,7 +148,8 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 	}
 }
 
-// drain reads the events after the answer to the stream's end, so that the connection can be used again.
+// drain reads the events after the answer to the stream's end, so that the connection can be used
+// again.
 func (h *httpConn) drain(events *eventReader, cut, closeStream func()) {
 	defer closeStream()
 	memory := h.l.u.Memory(h.l.peer.Owner)
@@ -158,8 +172,9 @@ func (h *httpConn) drain(events *eventReader, cut, closeStream func()) {
 	}
 }
 
-// openStream opens the standalone stream and reads it to its end. The next request opens it again. If the stream was open, a timer does
-// so too, because a client that only waits for notifications makes no request.
+// openStream opens the standalone stream and reads it to its end. The next request opens it again.
+// If the stream was open, a timer does so too, because a client that only waits for notifications
+// makes no request.
 func (h *httpConn) openStream() {
 	begun := time.Now()
 	again := h.follow()
@@ -174,8 +189,9 @@ func (h *httpConn) openStream() {
 	h.reopen = min(2*h.reopen, mostResumeWait)
 }
 
-// follow opens the standalone stream of a revision with sessions and reads it to its end. again reports whether to try again later: a
-// server that answers with anything but a stream has none. If the session had a stream before, 404 says that the session is lost.
+// follow opens the standalone stream of a revision with sessions and reads it to its end. again
+// reports whether to try again later: a server that answers with anything but a stream has none. If
+// the session had a stream before, 404 says that the session is lost.
 func (h *httpConn) follow() (again bool) {
 	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
 	h.l.setOpened()
@@ -189,11 +205,13 @@ func (h *httpConn) follow() (again bool) {
 		}
 		return false
 	}
+
 	h.reopen = max(h.reopen, resumeWait)
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
 	events := newEventReader(resp.Body, h.l.frame, h.l.holder(h.l.ctx, memory, pauseNone))
 	defer func() { _ = events.hold(0) }()
+
 	for {
 		a, f, err := h.event(events)
 		switch {

@@ -13,23 +13,27 @@ import (
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
 const (
-	CodeUnreachable = "server_unreachable"      // no connection, no session, or an HTTP status other than success
-	CodeTimeout     = "server_timeout"          // no answer within the time allowed
-	CodeProtocol    = "server_protocol"         // the server sent something that is not MCP, or has more than one reading
-	CodeDied        = "server_died"             // the child process ended or closed its output
-	CodeCatalog     = "catalog_too_large"       // too many pages, tools or bytes in tools/list
-	CodeRedirect    = "redirect_refused"        // an HTTP redirect
-	CodeOrigin      = "origin_refused"          // a request, or an SSE endpoint, outside the configured origin
-	CodeCancelled   = "cancelled"               // the caller's context ended
-	CodeClosed      = "closed"                  // Close was called
-	CodeUnknown     = "server_unknown"          // no server of this name is configured
-	CodeResult      = "result_too_large"        // the result exceeds Limits.ResultBytes
-	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
-	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
-	CodeChanged     = "tool_definition_changed" // the server has announced other tools since they were listed
-	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.ServerSessions is reached
-	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes
-	codeFrame       = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
+	// No connection, no session, or an HTTP status other than success.
+	CodeUnreachable = "server_unreachable"
+	CodeTimeout     = "server_timeout" // no answer within the time allowed
+	// The server sent something that is not MCP, or has more than one reading.
+	CodeProtocol = "server_protocol"
+	CodeDied     = "server_died"       // the child process ended or closed its output
+	CodeCatalog  = "catalog_too_large" // too many pages, tools or bytes in tools/list
+	CodeRedirect = "redirect_refused"  // an HTTP redirect
+	// A request, or an SSE endpoint, outside the configured origin.
+	CodeOrigin    = "origin_refused"
+	CodeCancelled = "cancelled"        // the caller's context ended
+	CodeClosed    = "closed"           // Close was called
+	CodeUnknown   = "server_unknown"   // no server of this name is configured
+	CodeResult    = "result_too_large" // the result exceeds Limits.ResultBytes
+	CodeRPC       = "rpc_error"        // the server answered the call with a JSON-RPC error
+	// The call cannot be sent: no run id, no tool, arguments not canonical.
+	CodeInvalid = "call_invalid"
+	CodeChanged = "tool_definition_changed" // the server has announced other tools since they were listed
+	CodeLinks   = "too_many_sessions"       // Limits.Links or Limits.ServerSessions is reached
+	CodePermit  = "permit_refused"          // the guarded connection found no permit for the bytes
+	codeFrame   = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
 )
 
 // Effects of a call, see [Returned].
@@ -42,8 +46,8 @@ const (
 // maxReason is the length of a reason in bytes; servers choose part of the text.
 const maxReason = 400
 
-// A fault is the reason for which a link has ended or a request has failed. A link keeps its first fault. A later one replaces it only if
-// the first was a lost connection, which says less.
+// A fault is the reason for which a link has ended or a request has failed. A link keeps its first
+// fault. A later one replaces it only if the first was a lost connection, which says less.
 type fault struct {
 	code, reason string
 	lost         bool
@@ -58,9 +62,15 @@ func (l *Link) fail(code, format string, args ...any) *fault {
 	return l.endWith(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// endWith ends the link as fail does, with f as the fault. It does not change f, which may be the fault that ended the link.
+// endWith ends the link as fail does, with f as the fault. It does not change f, which may be the
+// fault that ended the link.
 func (l *Link) endWith(f *fault) *fault {
-	cause := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
+	cause := &fault{
+		code:   f.code,
+		reason: presentable(f.reason, l.secrets),
+		lost:   f.lost,
+		calls:  int(l.calls.Load()),
+	}
 	l.faultMu.Lock()
 	if l.first == nil || l.first.lost && !f.lost {
 		l.first = cause
@@ -93,7 +103,8 @@ func (l *Link) fault() *fault {
 	return l.first
 }
 
-// countUnasked counts an unsolicited message. A server that sends more than limit of them loses its session.
+// countUnasked counts an unsolicited message. A server that sends more than limit of them loses its
+// session.
 func (l *Link) countUnasked(limit int) error {
 	if l.allowance.take(time.Now(), limit) {
 		return nil
@@ -101,9 +112,9 @@ func (l *Link) countUnasked(limit int) error {
 	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
 }
 
-// presentable makes text that contains a server's words safe to print and to keep. It masks secrets,
-// escapes every character that is not printable (control, ANSI, bidi), and bounds the length, in this
-// order. The words must be whole, because the masker does not find half a secret.
+// presentable makes text that contains a server's words safe to print and to keep. It masks
+// secrets, escapes every character that is not printable (control, ANSI, bidi), and bounds the
+// length, in this order. The words must be whole, because the masker does not find half a secret.
 func presentable(text string, secrets *secret.Masker) string {
 	return visible.Text(visible.Cut(strings.TrimSpace(secrets.String(text)), maxReason, "…"))
 }

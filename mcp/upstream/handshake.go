@@ -28,7 +28,8 @@ type greeting struct {
 
 var greeted = greeting{}
 
-// handshake makes the handshake for the peer's kind of revision. If the server refuses it, the link tries the other one.
+// handshake makes the handshake for the peer's kind of revision. If the server refuses it, the link
+// tries the other one.
 func (l *Link) handshake(ctx context.Context) *fault {
 	if l.up.server.Type == TypeSSE { // a transport of MCP 2024-11-05
 		return l.initialize(ctx).fault
@@ -39,6 +40,7 @@ func (l *Link) handshake(ctx context.Context) *fault {
 	if modernFirst {
 		first, second = second, first
 	}
+
 	refusal := first(ctx)
 	if !refusal.refused {
 		return refusal.fault
@@ -52,6 +54,7 @@ func (l *Link) handshake(ctx context.Context) *fault {
 	if modernFirst {
 		return l.endWith(other.fault)
 	}
+
 	return l.endWith(refusal.fault)
 }
 
@@ -87,6 +90,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	if version >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), version) {
 		version = newestLegacy
 	}
+
 	var params wire.Object
 	params.Add("protocolVersion", wire.Quote(version))
 	params.Add("capabilities", l.declaredCapabilities(version))
@@ -95,17 +99,22 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	if g.fault != nil {
 		return g
 	}
+
 	s, err := readWelcome(result)
-	if err == nil && (s.protocol >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
+	if err == nil && (s.protocol >= statelessProtocol ||
+		!slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
 		err = fmt.Errorf("it speaks revision %.40q, which is unknown here", l.secrets.String(s.protocol))
 	}
+
 	if err != nil {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
 	}
+
 	l.settle(s, false)
 	if f := l.conn.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
 		return greeting{fault: l.endWith(f)}
 	}
+
 	return greeted
 }
 
@@ -126,15 +135,16 @@ func (l *Link) discover(ctx context.Context) greeting {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
 	}
 	if !slices.Contains(s.versions, statelessProtocol) {
-		return greeting{refused: true, fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
+		return greeting{refused: true,
+			fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
 	}
 	s.protocol = statelessProtocol
 	l.settle(s, true)
 	return greeted
 }
 
-// speaksStateless reports whether an error refuses a revision but lists ours as supported (MCP 2026-07-28,
-// UnsupportedProtocolVersionError).
+// speaksStateless reports whether an error refuses a revision but lists ours as supported (MCP
+// 2026-07-28, UnsupportedProtocolVersionError).
 func speaksStateless(failed *RPCError) bool {
 	if failed.Code != wire.UnsupportedVersion {
 		return false
@@ -152,7 +162,8 @@ type serverHello struct {
 	info         jsontext.Value
 }
 
-// readWelcome reads the result of initialize or of server/discover. It drops instructions and all other members.
+// readWelcome reads the result of initialize or of server/discover. It drops instructions and all
+// other members.
 func readWelcome(result []byte) (s serverHello, err error) {
 	var version, versions, meta jsontext.Value
 	err = readMembers(result, map[string]*jsontext.Value{
@@ -165,21 +176,26 @@ func readWelcome(result []byte) (s serverHello, err error) {
 	if err == nil && version != nil {
 		s.protocol, err = wire.Text(version)
 	}
+
 	if err == nil && versions != nil && json.Unmarshal(versions, &s.versions) != nil {
 		err = errors.New("the supported versions are not a list of texts")
 	}
+
 	if len(s.capabilities) > maxCapabilities {
 		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
 	}
+
 	if err == nil && s.capabilities != nil {
 		s.capabilities = s.capabilities.Clone() // the link keeps it
 		if wire.CheckObject(s.capabilities) != nil {
 			err = errors.New("the capabilities are not one strict JSON object")
 		}
 	}
+
 	if s.info == nil {
 		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)
 	}
+
 	return s, err
 }
 

@@ -30,8 +30,10 @@ type httpConn struct {
 
 	base    http.Header                 // sent with every request
 	settled atomic.Pointer[http.Header] // sent with every request after the handshake
-	session string                      // the server's session id; empty: no session, or the handshake is not over
-	reopen  time.Duration               // wait before a broken standalone stream is opened again; 0: there was none
+	// The server's session id; empty: no session, or the handshake is not over.
+	session string
+	// Wait before a broken standalone stream is opened again; 0: there was none.
+	reopen time.Duration
 }
 
 func newHTTPConn(l *Link) *httpConn {
@@ -45,7 +47,8 @@ func newHTTPConn(l *Link) *httpConn {
 	return h
 }
 
-// settle builds the header that every request after the handshake has: it names the revision and the session.
+// settle builds the header that every request after the handshake has: it names the revision and
+// the session.
 func (h *httpConn) settle() {
 	header := h.base.Clone()
 	header.Set(protocolHeader, h.l.hello.Protocol)
@@ -55,7 +58,8 @@ func (h *httpConn) settle() {
 	h.settled.Store(&header)
 }
 
-// header returns the header of a request. Without a query it returns the shared header, which must not be changed.
+// header returns the header of a request. Without a query it returns the shared header, which must
+// not be changed.
 func (h *httpConn) header(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
@@ -108,10 +112,12 @@ func (b *bound) release() {
 	b.cut()
 }
 
-// exchange sends one HTTP request, with an access token if the server needs one. frame is nil or a message, which is authorized right
-// before it is sent. After a 401 the request is sent once more with another token, unless it is a tools/call. If the request fails, the
-// caller's context explains the error.
-func (h *httpConn) exchange(caller, ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) (
+// exchange sends one HTTP request, with an access token if the server needs one. frame is nil or a
+// message, which is authorized right before it is sent. After a 401 the request is sent once more
+// with another token, unless it is a tools/call. If the request fails, the caller's context
+// explains the error.
+func (h *httpConn) exchange(caller, ctx context.Context, method string, target *url.URL, header http.Header,
+	frame []byte, p *permit) (
 	*http.Response, *fault) {
 	for first := true; ; first = false {
 		token, f := h.l.up.tokens.get(ctx)
@@ -144,12 +150,15 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 		span.release()
 		return failedWith(f)
 	}
+
 	if q.method == methodInitialize {
 		h.session = resp.Header.Get(sessionHeader)
 	}
+
 	content := resp.Header.Get("Content-Type")
 	switch media := mediaType(content); {
-	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing, so the link lives on
+	// Only the stream is missing, so the link lives on.
+	case redirect(resp.StatusCode) && q.method == methodListen:
 		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
 	case redirect(resp.StatusCode):
 		f = h.l.redirected(resp)
@@ -164,13 +173,16 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 		defer resp.Body.Close()
 		return h.readWhole(ctx, span.ctx, resp, q)
 	case resp.StatusCode != http.StatusOK:
-		f = &fault{code: CodeProtocol, reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
+		f = &fault{code: CodeProtocol,
+			reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
 	default:
 		f = &fault{code: CodeUnreachable, reason: presentable(fmt.Sprintf(
 			"it answered with the content type %q, neither JSON nor an event stream", content), h.l.secrets)}
 	}
+
 	resp.Body.Close()
 	span.release()
+
 	return outcome{fault: f, status: resp.StatusCode}
 }
 
@@ -180,8 +192,8 @@ func mediaType(content string) string {
 	return media
 }
 
-// refused returns the outcome of a response with an error status: a lost session, or the JSON-RPC error in the body if it answers this
-// request, or else the status.
+// refused returns the outcome of a response with an error status: a lost session, or the JSON-RPC
+// error in the body if it answers this request, or else the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
@@ -248,7 +260,8 @@ func (h *httpConn) checkAnswer(a incoming, q *query) *fault {
 }
 
 func (h *httpConn) tooLarge() outcome {
-	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
+	return outcome{large: true, fault: &fault{code: codeFrame,
+		reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
 }
 
 // tell sends a message that has no answer: the server only accepts it.
@@ -269,8 +282,8 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	return h.accepted(resp)
 }
 
-// accepted reads the response to a message that has no answer to its end, so that the connection can be used again. It returns a fault if
-// the server did not accept the message.
+// accepted reads the response to a message that has no answer to its end, so that the connection
+// can be used again. It returns a fault if the server did not accept the message.
 func (h *httpConn) accepted(resp *http.Response) *fault {
 	defer resp.Body.Close()
 	io.CopyN(io.Discard, resp.Body, maxHTTPError)

@@ -7,12 +7,19 @@ import (
 	"net/url"
 )
 
-// newRequest makes one request. The header may be shared and is never changed. A nil frame means no body. Without GetBody, net/http
-// cannot send a body a second time, whatever happens to the request.
-func newRequest(ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) *http.Request {
+// newRequest makes one request. The header may be shared and is never changed. A nil frame means no
+// body. Without GetBody, net/http cannot send a body a second time, whatever happens to the
+// request.
+func newRequest(ctx context.Context, method string, target *url.URL, header http.Header, frame []byte,
+	p *permit) *http.Request {
 	req := &http.Request{
-		Method: method, URL: target, Host: target.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method:     method,
+		URL:        target,
+		Host:       target.Host,
+		Header:     header,
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
 	}
 	if frame != nil {
 		req.Body, req.ContentLength = newBody(frame, p), int64(len(frame))

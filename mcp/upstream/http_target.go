@@ -23,7 +23,8 @@ const (
 	idleTimeout = 4 * time.Second
 )
 
-// An httpTarget restricts HTTP to the configured origin of a server, and credentials to safe connections.
+// An httpTarget restricts HTTP to the configured origin of a server, and credentials to safe
+// connections.
 type httpTarget struct {
 	origin  *url.URL
 	headers bool          // requests carry credentials
@@ -38,8 +39,8 @@ func newHTTPTarget(s Server) httpTarget {
 // A transport is an [http.Transport] that never hands out a connection for another protocol.
 type transport struct{ *http.Transport }
 
-// RoundTrip sends one request and returns the response. It turns status 101 into an error: net/http would hand out the connection, and no
-// context could end a read from it.
+// RoundTrip sends one request and returns the response. It turns status 101 into an error: net/http
+// would hand out the connection, and no context could end a read from it.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -74,7 +75,8 @@ func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(req)
 }
 
-// dial connects. If headers would travel in clear text, it checks that "localhost" was resolved to this machine.
+// dial connects. If headers would travel in clear text, it checks that "localhost" was resolved to
+// this machine.
 func (r *httpTarget) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil || r.origin.Scheme != "http" || !r.headers {
@@ -116,7 +118,8 @@ func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *f
 	if clean := secrets.String(target.Host); clean != target.Host {
 		where = clean // the origin is in lower case, in which the masker would not find the secret
 	}
-	return nil, &fault{code: CodeOrigin, reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
+	return nil, &fault{code: CodeOrigin,
+		reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
 }
 
 // origin returns the origin of a URL (RFC 6454) as text, always with a port.

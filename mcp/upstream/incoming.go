@@ -46,18 +46,20 @@ type outcome struct {
 
 func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 
-// filterMessage reads a request or notification of the server that arrived with q, or with no request. pass reports whether the query or
-// the peer gets it. A fault has ended the link.
+// filterMessage reads a request or notification of the server that arrived with q, or with no
+// request. pass reports whether the query or the peer gets it. A fault has ended the link.
 func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.countUnasked(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
 	}
+
 	switch {
 	case h.Method == noteToolsChanged:
 		l.invalidateListings()
 	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
 		l.requests.withdraw(wire.Member(h.Params, "requestId"))
 	}
+
 	switch {
 	case h.ID == nil && (h.unfit || h.Method == noteProgress && !restoreToken(&h.Message, q)):
 		return m, false, nil
@@ -68,6 +70,7 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 	case h.unfit:
 		return m, false, nil
 	}
+
 	switch {
 	case h.Method == methodPing:
 		f = l.enqueue(wire.Response(nil, h.ID, []byte("{}")))
@@ -78,10 +81,12 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 	default:
 		return h.Message, true, nil
 	}
+
 	return m, false, f
 }
 
-// deliver delivers a message to the query, in the query's goroutine, or to the peer if there is no query.
+// deliver delivers a message to the query, in the query's goroutine, or to the peer if there is no
+// query.
 func (l *Link) deliver(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
@@ -94,7 +99,8 @@ func (l *Link) deliver(m wire.Message, q *query) {
 	}
 }
 
-// handleMessage filters a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
+// handleMessage filters a message and delivers it, unless ctx has ended: many messages may wait
+// then, and the receiver may block.
 func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
 	m, pass, f := l.filterMessage(h, q)
 	if pass && ctx.Err() == nil {
@@ -121,7 +127,8 @@ func restoreToken(m *wire.Message, q *query) bool {
 	return err == nil
 }
 
-// owner returns the id of our request that a notification names, by its progress token or its subscription; 0 if it names none.
+// owner returns the id of our request that a notification names, by its progress token or its
+// subscription; 0 if it names none.
 func owner(m wire.Message) int64 {
 	if m.ID != nil {
 		return 0
@@ -137,7 +144,8 @@ func owner(m wire.Message) int64 {
 	return id
 }
 
-// enqueue queues a message to the server, so that the reading goroutine never blocks on writing. Messages leave in order.
+// enqueue queues a message to the server, so that the reading goroutine never blocks on writing.
+// Messages leave in order.
 func (l *Link) enqueue(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
@@ -184,7 +192,8 @@ func (l *Link) sendQueued() {
 		o.frames = o.frames[1:]
 		o.mu.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
-		_ = l.conn.tell(ctx, frame) // a fault that ends the link is remembered there; others concern only this message
+		// A fault that ends the link is remembered there; others concern only this message.
+		_ = l.conn.tell(ctx, frame)
 		cancel()
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// readMembers reads the wanted members of the one JSON object in doc. A wanted member that comes twice is an error. Duplicate names
-// and broken UTF-8 inside the values are left to the gates that judge the payload. The error quotes nothing of doc, because a quote may
-// cut a secret.
+// readMembers reads the wanted members of the one JSON object in doc. A wanted member that comes
+// twice is an error. Duplicate names and broken UTF-8 inside the values are left to the gates that
+// judge the payload. The error quotes nothing of doc, because a quote may cut a secret.
 func readMembers(doc []byte, wanted map[string]*jsontext.Value) error {
 	err := wire.Members(doc, func(name string, value jsontext.Value) error {
 		switch to := wanted[name]; {
@@ -39,7 +39,8 @@ func sentMethod(doc []byte) (string, error) {
 	return wire.Text(method)
 }
 
-// plainID reads an id as we issue them: a positive integer without sign, fraction, exponent or leading zero.
+// plainID reads an id as we issue them: a positive integer without sign, fraction, exponent or
+// leading zero.
 func plainID(id jsontext.Value) (int64, error) {
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != string(id) {

@@ -27,11 +27,14 @@ const envelopeSlack = 64 << 10
 
 // Limits that nobody needs to set.
 const (
-	// unaskedWindow is the period of Limits.Unasked. A session may live for months with a few pings a minute.
+	// unaskedWindow is the period of Limits.Unasked. A session may live for months with a few pings
+	// a minute.
 	unaskedWindow = time.Minute
-	// maxJunk bounds, per unaskedWindow, the lines on a child's standard output that do not begin like a message.
+	// maxJunk bounds, per unaskedWindow, the lines on a child's standard output that do not begin
+	// like a message.
 	maxJunk = 1000
-	// maxOwed bounds the server's requests that wait for our answer, and the answers that the server has not read.
+	// maxOwed bounds the server's requests that wait for our answer, and the answers that the
+	// server has not read.
 	maxOwed = 1000
 	// maxTheirID bounds the id of a server's request, in bytes.
 	maxTheirID = 256
@@ -39,7 +42,8 @@ const (
 	maxListings = 3
 )
 
-// Limits bound the memory and the time that a server can take. Zero means the default, never "unlimited".
+// Limits bound the memory and the time that a server can take. Zero means the default, never
+// "unlimited".
 type Limits struct {
 	ResultBytes  int // bytes of one tools/call result, exactly as received
 	CatalogBytes int // bytes of all tools/list results of one server together
@@ -48,7 +52,8 @@ type Limits struct {
 	Unasked      int // requests and notifications that a server may send in one minute of a session
 	Links        int // links with one server, open at once
 
-	// ServerSessions bounds the links with all stdio servers together, each of which has a child process.
+	// ServerSessions bounds the links with all stdio servers together, each of which has a child
+	// process.
 	ServerSessions int
 }
 

@@ -14,14 +14,17 @@ import (
 
 // A Peer is the client that a link speaks for.
 type Peer struct {
-	// Owner is the client's identity. One owner may have half of the links under a limit. Links without an owner are bounded only together.
+	// Owner is the client's identity. One owner may have half of the links under a limit. Links
+	// without an owner are bounded only together.
 	Owner    string
 	Protocol string // the client's revision; the link uses it if the server can, else the server's newest
-	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none. A server of a revision with
-	// sessions does not learn the capabilities of a stateless client, nor the reverse: it would ask in a way that the client does not know.
+	// Capabilities are the client capabilities that the link declares to the server, a JSON object.
+	// Nil: none. A server of a revision with sessions does not learn the capabilities of a
+	// stateless client, nor the reverse: it would ask in a way that the client does not know.
 	Capabilities jsontext.Value
-	// OnMessage gets the server's messages that belong to no request under way, in order: notifications, and requests, which need a
-	// [Link.Answer]. It must not block. Nil: notifications are dropped, requests refused.
+	// OnMessage gets the server's messages that belong to no request under way, in order:
+	// notifications, and requests, which need a [Link.Answer]. It must not block. Nil:
+	// notifications are dropped, requests refused.
 	OnMessage func(wire.Message)
 }
 
@@ -51,7 +54,8 @@ type CachedListing struct {
 // viewed holds the view of a listing that one reader computed.
 type viewed struct{ reader, view any }
 
-// View returns the result of read for the listing. It is computed once for a reader; only the last reader's view is kept.
+// View returns the result of read for the listing. It is computed once for a reader; only the last
+// reader's view is kept.
 func (k *CachedListing) View(reader any, read func(Listing) any) any {
 	if v := k.view.Load(); v != nil && v.reader == reader {
 		return v.view
@@ -84,9 +88,10 @@ func (f *fault) linkError() *LinkError {
 	return &LinkError{Code: code, Reason: f.reason}
 }
 
-// A Link is one session with one server. It does not use the SDK, because the bytes of messages must pass unchanged. [Upstreams.Link]
-// opens it. It ends with its first fault, with Close, or when nobody has used it for the server's IdleTimeout, and is never repaired. All
-// methods may be called concurrently.
+// A Link is one session with one server. It does not use the SDK, because the bytes of messages
+// must pass unchanged. [Upstreams.Link] opens it. It ends with its first fault, with Close, or when
+// nobody has used it for the server's IdleTimeout, and is never repaired. All methods may be called
+// concurrently.
 type Link struct {
 	u          *Upstreams
 	up         *upstream
@@ -106,15 +111,17 @@ type Link struct {
 
 	since atomic.Uint64 // listings up to this moment are out of date
 
-	conn      conn
-	hello     ServerInfo
-	modern    bool
-	ownMeta   wire.Object   // set on a modern link: see requestMeta
-	listens   bool          // the server declares that it announces changes of its tools
-	speaks    bool          // the server may send messages between requests that we handle
-	stream    atomic.Bool   // the standalone stream is open, or never will be
-	asks      bool          // the server may send requests to the peer on that stream, also during a call
-	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
+	conn    conn
+	hello   ServerInfo
+	modern  bool
+	ownMeta wire.Object // set on a modern link: see requestMeta
+	listens bool        // the server declares that it announces changes of its tools
+	speaks  bool        // the server may send messages between requests that we handle
+	stream  atomic.Bool // the standalone stream is open, or never will be
+	asks    bool        // the server may send requests to the peer on that stream, also during a call
+	// Closed by setOpened: the server has answered the request for that stream, with whatever
+	// status.
+	opened    chan struct{}
 	setOpened func()
 	kept      atomic.Pointer[CachedListing]
 	listing   chan struct{} // held while the tools are listed
@@ -127,21 +134,25 @@ type Link struct {
 	finished chan struct{} // closed when everything is released
 }
 
-// closeGrace is the time that a link gets to end its HTTP session or its child process. Then its connections are cut.
+// closeGrace is the time that a link gets to end its HTTP session or its child process. Then its
+// connections are cut.
 const closeGrace = 3 * time.Second
 
 // A conn sends and receives messages over one transport.
 type conn interface {
-	// ask sends a request and returns its outcome. Meanwhile it passes the server's messages to the query, in the caller's goroutine.
+	// ask sends a request and returns its outcome. Meanwhile it passes the server's messages to the
+	// query, in the caller's goroutine.
 	ask(ctx context.Context, q *query) outcome
 	// tell sends a notification, or an answer to a request of the server.
 	tell(ctx context.Context, frame []byte) *fault
-	// close releases all resources. If polite, it first ends the session at the server, within closeGrace.
+	// close releases all resources. If polite, it first ends the session at the server, within
+	// closeGrace.
 	close(polite bool)
 }
 
-// Link connects to a server, makes the handshake, and returns the link. ctx and the server's ConnectTimeout bound the connecting, not the
-// link. The caller uses the link until [Link.Release]. The error is a [*LinkError].
+// Link connects to a server, makes the handshake, and returns the link. ctx and the server's
+// ConnectTimeout bound the connecting, not the link. The caller uses the link until [Link.Release].
+// The error is a [*LinkError].
 func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, error) {
 	up := u.byName[server]
 	if up == nil {
@@ -173,6 +184,7 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 	if f == nil {
 		f = l.fault()
 	}
+
 	if f != nil {
 		l.endWith(f)
 		l.finish()
@@ -181,6 +193,7 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 		}
 		return nil, f.linkError()
 	}
+
 	context.AfterFunc(l.ctx, l.finish)
 	return l, nil
 }
@@ -190,8 +203,15 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 		p.Capabilities = jsontext.Value("{}")
 	}
 	l := &Link{
-		u: u, up: up, peer: p, secrets: u.secrets, frame: u.limits.frame(), listing: make(chan struct{}, 1), opened: make(chan struct{}),
-		finished: make(chan struct{}), usage: usage{users: 1},
+		u:        u,
+		up:       up,
+		peer:     p,
+		secrets:  u.secrets,
+		frame:    u.limits.frame(),
+		listing:  make(chan struct{}, 1),
+		opened:   make(chan struct{}),
+		finished: make(chan struct{}),
+		usage:    usage{users: 1},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
@@ -232,8 +252,9 @@ func (l *Link) Err() error {
 	return nil
 }
 
-// Close ends the link and returns when all resources are released. Requests under way end with [CodeClosed]. Queued notifications, such
-// as cancellations, are still sent, within closeGrace. Close may be called again.
+// Close ends the link and returns when all resources are released. Requests under way end with
+// [CodeClosed]. Queued notifications, such as cancellations, are still sent, within closeGrace.
+// Close may be called again.
 func (l *Link) Close() {
 	l.polite.Store(true)
 	l.flush() // otherwise a server may never learn that a request was cancelled
@@ -257,7 +278,8 @@ func (l *Link) finish() {
 
 // admit registers a link that is about to be opened, if the limits allow it.
 func (u *Upstreams) admit(ctx context.Context, l *Link) *fault {
-	if f := l.up.links.admit(ctx, l, u.limits.Links, max(1, u.limits.Links/2)); f != nil || l.up.server.Type != TypeStdio {
+	if f := l.up.links.admit(ctx, l, u.limits.Links, max(1, u.limits.Links/2)); f != nil ||
+		l.up.server.Type != TypeStdio {
 		return f
 	}
 	// One client may use every server, however few processes are allowed.

@@ -15,17 +15,20 @@ const noteAcknowledged = "notifications/subscriptions/acknowledged"
 // getStream is the first revision in which a client may GET a stream.
 const getStream = "2025-03-26"
 
-// Listing returns the server's tools. It returns the last listing if that is younger than maxAge and the server has announced no change
-// since, else a new one, within the server's ConnectTimeout. Concurrent callers get the same listing. If the tools change during the
-// listing, it starts again, at most three times. A failure ends the link only if the server refuses a request of its session with an HTTP
-// status. The error is a [*LinkError].
+// Listing returns the server's tools. It returns the last listing if that is younger than maxAge
+// and the server has announced no change since, else a new one, within the server's ConnectTimeout.
+// Concurrent callers get the same listing. If the tools change during the listing, it starts again,
+// at most three times. A failure ends the link only if the server refuses a request of its session
+// with an HTTP status. The error is a [*LinkError].
 func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListing, error) {
 	if k := l.usableListing(maxAge, noMoment); k != nil {
 		return k, nil
 	}
+
 	asked := l.u.moments.Load()
 	ctx, cancel := l.up.server.connectContext(ctx)
 	defer cancel()
+
 	select {
 	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
@@ -33,6 +36,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	case <-l.ctx.Done():
 	}
+
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
@@ -42,6 +46,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	if k := l.usableListing(maxAge, asked); k != nil {
 		return k, nil
 	}
+
 	l.openStream()
 	for n := 1; ; n++ {
 		begun := l.u.moments.Add(1)
@@ -53,8 +58,13 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 			continue
 		}
 		k := &CachedListing{At: time.Now(), Listing: Listing{
-			Server: l.up.server.Name, Status: StatusUp, Protocol: l.hello.Protocol, Pages: pages, Number: begun,
-			ServerName: l.hello.Server.Name, ServerVersion: l.hello.Server.Version,
+			Server:        l.up.server.Name,
+			Status:        StatusUp,
+			Protocol:      l.hello.Protocol,
+			Pages:         pages,
+			Number:        begun,
+			ServerName:    l.hello.Server.Name,
+			ServerVersion: l.hello.Server.Version,
 		}}
 		l.kept.Store(k)
 		return k, nil
@@ -64,16 +74,19 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 // noMoment lies after every moment.
 const noMoment = 1<<64 - 1
 
-// usableListing returns the last listing if it is good and either younger than maxAge or begun after a moment; else nil.
+// usableListing returns the last listing if it is good and either younger than maxAge or begun
+// after a moment; else nil.
 func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing {
 	k := l.kept.Load()
-	if k == nil || !l.listingCurrent(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
+	if k == nil || !l.listingCurrent(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil ||
+		k.Number <= after && k.Age(time.Now()) >= maxAge {
 		return nil
 	}
 	return k
 }
 
-// Changed reports whether the server has announced changed tools since this listing began. A listing of an older link counts as changed.
+// Changed reports whether the server has announced changed tools since this listing began. A
+// listing of an older link counts as changed.
 func (l *Link) Changed(number uint64) bool { return !l.listingCurrent(number) }
 
 // list requests all pages. A failure does not end the link.
@@ -84,11 +97,13 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	limits, size, tools := l.u.limits, 0, 0
 	var params []byte
 	var cursors []string
+
 	for {
 		q, err := l.query(methodList, params, nil)
 		if err != nil {
 			return fail(CodeProtocol, "%v", err)
 		}
+
 		o := l.ask(ctx, q)
 		switch {
 		case o.fault != nil && o.fault.code == codeFrame:
@@ -100,10 +115,12 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		case o.failed != nil:
 			return fail(CodeProtocol, "it answered tools/list with error %d %q", o.failed.Code, o.failed.Message)
 		}
+
 		next, n, err := readPage(o.Result)
 		if err != nil {
 			return fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
+
 		pages, size, tools = append(pages, o.Result), size+len(o.Result), tools+n
 		switch {
 		case size > limits.CatalogBytes:
@@ -117,6 +134,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		case slices.Contains(cursors, *next):
 			return fail(CodeProtocol, "its list of tools runs in a circle")
 		}
+
 		cursors = append(cursors, *next)
 		var b wire.Object
 		b.Add("cursor", wire.Quote(*next))
@@ -124,7 +142,8 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	}
 }
 
-// readAnnouncements reads from the capabilities which messages the server may send between requests.
+// readAnnouncements reads from the capabilities which messages the server may send between
+// requests.
 func (l *Link) readAnnouncements() {
 	says := func(capability, member string) bool {
 		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
@@ -132,11 +151,13 @@ func (l *Link) readAnnouncements() {
 	l.listens = says("tools", "listChanged")
 	l.asks = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.hello.Protocol)) > len("{}")
 	l.speaks = l.listens || l.asks || l.peer.OnMessage != nil && (says("prompts", "listChanged") ||
-		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
+		says("resources", "listChanged") || says("resources", "subscribe") ||
+		wire.Member(l.hello.Capabilities, "logging") != nil)
 }
 
-// openStream opens the stream for the server's messages between requests, unless it is open or the server has none. Over stdio and SSE up to
-// 2025-11-25 a server can send at any time. Over streamable HTTP the client keeps a GET open; from 2026-07-28 on it sends subscriptions/listen,
+// openStream opens the stream for the server's messages between requests, unless it is open or the
+// server has none. Over stdio and SSE up to 2025-11-25 a server can send at any time. Over
+// streamable HTTP the client keeps a GET open; from 2026-07-28 on it sends subscriptions/listen,
 // over every transport. Nothing waits for the stream, and without it only notifications are lost.
 func (l *Link) openStream() {
 	overHTTP := l.up.server.Type == TypeHTTP

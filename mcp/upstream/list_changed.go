@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// A listing is good from the moment in which its first request is sent until the server announces changed tools
-// (notifications/tools/list_changed, MCP 2025-11-25, server/tools) or the session ends. A change that is announced during a listing counts,
-// because nobody knows whether the server answered before it. Moments are numbered over all sessions of Upstreams. So each of several runs that
-// share a session is held to its own listing: a later listing of another run does not make an old one good.
+// A listing is good from the moment in which its first request is sent until the server announces
+// changed tools (notifications/tools/list_changed, MCP 2025-11-25, server/tools) or the session
+// ends. A change that is announced during a listing counts, because nobody knows whether the server
+// answered before it. Moments are numbered over all sessions of Upstreams. So each of several runs
+// that share a session is held to its own listing: a later listing of another run does not make an
+// old one good.
 //
 // Messages after the answer on its HTTP stream may be lost with the stream.
 
-// Forget drops the cached listings of a server up to the one with this number, over all links; 0: all. The next caller of each link has the
-// tools listed again. Calls under way keep the listing that they were judged by.
+// Forget drops the cached listings of a server up to the one with this number, over all links; 0:
+// all. The next caller of each link has the tools listed again. Calls under way keep the listing
+// that they were judged by.
 func (u *Upstreams) Forget(server string, listing uint64) {
 	if up := u.byName[server]; up != nil {
 		listing = cmp.Or(listing, u.moments.Load())
@@ -23,7 +26,8 @@ func (u *Upstreams) Forget(server string, listing uint64) {
 	}
 }
 
-// listingCurrent reports whether a listing is from this session, and the server has announced no change since.
+// listingCurrent reports whether a listing is from this session, and the server has announced no
+// change since.
 func (l *Link) listingCurrent(listing uint64) bool { return listing > l.since.Load() }
 
 // invalidateListings marks every listing so far as out of date.
@@ -36,7 +40,8 @@ type allowance struct {
 	used  int
 }
 
-// take counts one more message and reports whether it is within limit. A window begins with its first message.
+// take counts one more message and reports whether it is within limit. A window begins with its
+// first message.
 func (a *allowance) take(now time.Time, limit int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,8 +26,9 @@ type Listing struct {
 	ServerName    string // the server's own claim
 	ServerVersion string
 
-	// Pages are the results of tools/list, byte for byte as received. Each is a JSON object with an array "tools", whose elements are not
-	// checked: even names may repeat. Nil if the server is down.
+	// Pages are the results of tools/list, byte for byte as received. Each is a JSON object with an
+	// array "tools", whose elements are not checked: even names may repeat. Nil if the server is
+	// down.
 	Pages [][]byte
 
 	Number uint64 // identifies the listing in [Call] and [Client.Changed]; 0 if the server is down

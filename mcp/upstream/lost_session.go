@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A restarted server has forgotten its sessions. By MCP 2025-11-25 (transports, session management) it answers their requests with 404,
-// and the client begins a new session. Some servers answer with another status, which may have other causes.
+// A restarted server has forgotten its sessions. By MCP 2025-11-25 (transports, session management)
+// it answers their requests with 404, and the client begins a new session. Some servers answer with
+// another status, which may have other causes.
 
 // hasSession reports whether the server keeps a session for the link over HTTP.
 func (l *Link) hasSession() bool {

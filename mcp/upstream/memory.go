@@ -11,10 +11,12 @@ import (
 // maxMemory bounds the memory of large messages of servers.
 const maxMemory = 512 << 20
 
-// memoryPerByte is the memory that one byte of a result takes until it is recorded. TestMemoryOfLargeMessages in e2e/bench measures it.
+// memoryPerByte is the memory that one byte of a result takes until it is recorded.
+// TestMemoryOfLargeMessages in e2e/bench measures it.
 const memoryPerByte = 8
 
-// memoryStep is the unit, in bytes of a message, in which memory is reserved. Messages of up to one step reserve nothing.
+// memoryStep is the unit, in bytes of a message, in which memory is reserved. Messages of up to one
+// step reserve nothing.
 const memoryStep = 64 << 10
 
 // A memoryBudget bounds the memory of large messages of servers: of all together, and for one owner
@@ -30,7 +32,12 @@ type memoryBudget struct {
 }
 
 func newMemoryBudget(all int) *memoryBudget {
-	return &memoryBudget{all: all, each: (all + 1) / 2, byOwner: make(map[string]int), freed: make(chan struct{})}
+	return &memoryBudget{
+		all:     all,
+		each:    (all + 1) / 2,
+		byOwner: make(map[string]int),
+		freed:   make(chan struct{}),
+	}
 }
 
 // Memory holds what the messages for one request take from the budget. Nil reserves nothing.
@@ -96,12 +103,14 @@ func (m *Memory) reserve(size int) bool {
 	return true
 }
 
-// hold reserves the memory for a message of which size bytes have arrived, in place of the previous reservation. It waits until there is
-// room or ctx ends. While it waits, pause stops the clocks of the requests that wait for the message.
+// hold reserves the memory for a message of which size bytes have arrived, in place of the previous
+// reservation. It waits until there is room or ctx ends. While it waits, pause stops the clocks of
+// the requests that wait for the message.
 func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func())) error {
 	if m == nil {
 		return nil
 	}
+
 	b, need := m.budget, memoryPerByte*((size-1)/memoryStep)*memoryStep
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,6 +118,7 @@ func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func()
 		m.give(m.size)
 		return nil
 	}
+
 	for paused := false; need > m.size && !m.reserve(need-m.size); {
 		freed := b.freed
 		b.mu.Unlock()
@@ -125,6 +135,7 @@ func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func()
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -150,8 +161,8 @@ func (m *Memory) adopt(other *Memory) {
 	}
 }
 
-// A holder reserves the memory for a message of which size bytes have arrived. 0 begins a new message. complete says that the message is
-// whole, and keeps its memory.
+// A holder reserves the memory for a message of which size bytes have arrived. 0 begins a new
+// message. complete says that the message is whole, and keeps its memory.
 type holder func(size int) error
 
 const complete = -1
@@ -218,7 +229,8 @@ func (d *duplex) holder() holder {
 	return d.l.holder(d.l.ctx, d.memory, d.pauseAll)
 }
 
-// pauseAll pauses the clocks of all requests that wait for an answer, until the caller calls resume.
+// pauseAll pauses the clocks of all requests that wait for an answer, until the caller calls
+// resume.
 func (d *duplex) pauseAll() (resume func()) {
 	var clocks []*deadline.Clock
 	d.mu.Lock()

@@ -10,15 +10,18 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member of JSON-RPC twice, and in
-// a response an id that is one of ours. There are no batches, which MCP dropped in 2025-06-18. The values are
-// slices of the message. The inside of a result or an error is not checked, except that it is UTF-8.
+// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member of
+// JSON-RPC twice, and in a response an id that is one of ours. There are no batches, which MCP
+// dropped in 2025-06-18. The values are slices of the message. The inside of a result or an error
+// is not checked, except that it is UTF-8.
 type incoming struct {
 	wire.Message
-	id     int64         // id of a response
-	failed *RPCError     // the error in a response; nil for a result
-	unfit  bool          // a request or notification that is dropped: it has more than one reading, or JSON-RPC does not know it
-	taken  chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
+	id     int64     // id of a response
+	failed *RPCError // the error in a response; nil for a result
+	// A request or notification that is dropped: it has more than one reading, or JSON-RPC does not
+	// know it.
+	unfit bool
+	taken chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
 }
 
 // readIncoming reads one message.
@@ -32,7 +35,8 @@ func readIncoming(doc []byte) (h incoming, err error) {
 		"result":  &h.Result,
 		"error":   &h.Error,
 	})
-	if err == nil && method == nil && !utf8.Valid(doc) { // judge checks the UTF-8 of requests and notifications
+	// Judge checks the UTF-8 of requests and notifications.
+	if err == nil && method == nil && !utf8.Valid(doc) {
 		err = errors.New("it is not UTF-8")
 	}
 	if err != nil {
@@ -56,7 +60,8 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 		if len(h.ID) > maxTheirID {
 			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
 		}
-		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' { // wire reads null as absent params, as clients mean it
+		// Wire reads null as absent params, as clients mean it.
+		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' {
 			h.unfit = true
 		}
 		return nil
@@ -64,14 +69,17 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 	if (h.Result == nil) == (h.Error == nil) {
 		return errors.New("it is neither a request nor a response: one of method, result and error must be there")
 	}
+
 	if h.Error != nil {
 		if h.failed, err = readError(h.Error); err != nil {
 			return fmt.Errorf(`"error": %w`, err)
 		}
 	}
+
 	if h.id, err = plainID(h.ID); err != nil && h.failed != nil {
 		err = fmt.Errorf("%w; its error is %d %q", err, h.failed.Code, h.failed.Message)
 	}
+
 	return err
 }
 

@@ -24,7 +24,8 @@ const (
 // noteToolsChanged announces that a server's tools have changed.
 const noteToolsChanged = "notifications/tools/list_changed"
 
-// A permit is the single-use right to send one tools/call. It is consumed when the bytes leave the process. The zero value permits nothing.
+// A permit is the single-use right to send one tools/call. It is consumed when the bytes leave the
+// process. The zero value permits nothing.
 type permit struct {
 	frame   []byte      // the message that may leave: a copy that nothing else refers to
 	listing uint64      // number of the listing by which the call was judged
@@ -43,7 +44,8 @@ func newPermit(frame []byte, listing uint64) *permit {
 
 var errNoPermit = errors.New("no permit is armed for it")
 
-// consume consumes the permit for a whole message, right before its bytes leave the process. A nil permit refuses everything.
+// consume consumes the permit for a whole message, right before its bytes leave the process. A nil
+// permit refuses everything.
 func (p *permit) consume(frame []byte) error {
 	switch {
 	case p == nil:

@@ -22,14 +22,16 @@ const (
 	metaLogLevel = "io.modelcontextprotocol/logLevel"
 )
 
-// Request sends any request but tools/call and those of the handshake. It waits for the answer until ctx ends or, except for
-// subscriptions/listen, until the server's Timeout or TimeoutTotal is over. The Timeout of prompts/get and resources/read pauses as that
-// of [Link.Call] does. Progress is requested only if the caller wants it. Nil params are left out where the revision allows it.
+// Request sends any request but tools/call and those of the handshake. It waits for the answer
+// until ctx ends or, except for subscriptions/listen, until the server's Timeout or TimeoutTotal is
+// over. The Timeout of prompts/get and resources/read pauses as that of [Link.Call] does. Progress
+// is requested only if the caller wants it. Nil params are left out where the revision allows it.
 //
-// The server's messages that belong to the request go to on, in order, in this goroutine. Over streamable HTTP these are all messages in
-// the response. Over stdio and SSE they are progress, and all others if no other request is under way. on must not wait for another
-// answer of the server, because over stdio and SSE the reader waits for on. If on is nil, the messages go to the peer. A JSON-RPC error
-// is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
+// The server's messages that belong to the request go to on, in order, in this goroutine. Over
+// streamable HTTP these are all messages in the response. Over stdio and SSE they are progress, and
+// all others if no other request is under way. on must not wait for another answer of the server,
+// because over stdio and SSE the reader waits for on. If on is nil, the messages go to the peer. A
+// JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -66,18 +68,22 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 			return nil
 		})
 	}
+
 	if err == nil && (l.modern || meta != nil) {
 		meta, q.token, err = l.meta(meta, q.id, false)
 		if q.asked = q.token != nil; err == nil {
 			params, err = wire.Set(params, "_meta", meta)
 		}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("the params of %s: %w", method, err)
 	}
+
 	if l.modern {
 		q.name = nameHeaderOf(method, params)
 	}
+
 	q.frame = wire.Call(nil, strconv.AppendInt(nil, q.id, 10), method, params)
 	return q, nil
 }
@@ -85,7 +91,8 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 // nameHeaderOf returns the value of the header Mcp-Name for a request; "" if it has none.
 func nameHeaderOf(method string, params []byte) string {
 	member := map[string]string{
-		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId",
+		"tasks/cancel": "taskId",
 	}[method]
 	if member == "" {
 		return ""
@@ -97,8 +104,8 @@ func nameHeaderOf(method string, params []byte) string {
 	return name
 }
 
-// meta returns the _meta of the request with this id, and the caller's progress token in wanted. The request's id becomes its progress
-// token if the caller wants progress, or always.
+// meta returns the _meta of the request with this id, and the caller's progress token in wanted.
+// The request's id becomes its progress token if the caller wants progress, or always.
 func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
 	var callerMembers wire.Object
 	visit := func(name string, value jsontext.Value) error {
@@ -118,17 +125,21 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 		}
 		return nil
 	}
+
 	if len(wanted) > 0 {
 		if err := wire.Members(wanted, visit); err != nil {
 			return nil, nil, fmt.Errorf("_meta: %w", err)
 		}
 	}
+
 	var b wire.Object
 	if always || token != nil {
 		b.Add(tokenMember, strconv.AppendInt(nil, id, 10))
 	}
+
 	b.Append(l.ownMeta)
 	b.Append(callerMembers)
+
 	return b.Value(), token, nil
 }
 
@@ -162,8 +173,9 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.sendOneWay(ctx, wire.Call(nil, nil, method, params))
 }
 
-// Answer answers a request of the server with a result or with an error object. The id is the server's. If the server no longer waits,
-// because the request was answered or our request that it belongs to has ended, Answer sends nothing and returns no error.
+// Answer answers a request of the server with a result or with an error object. The id is the
+// server's. If the server no longer waits, because the request was answered or our request that it
+// belongs to has ended, Answer sends nothing and returns no error.
 func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	if (result == nil) == (failed == nil) {
 		return errors.New("an answer is a result or an error")
@@ -193,8 +205,8 @@ func (l *Link) sendOneWay(ctx context.Context, frame []byte) error {
 	return nil
 }
 
-// ask sends a request and waits for its answer. If ctx ends first, the server gets a cancellation. Over HTTP from 2026-07-28 on, the end
-// of the connection cancels the request.
+// ask sends a request and waits for its answer. If ctx ends first, the server gets a cancellation.
+// Over HTTP from 2026-07-28 on, the end of the connection cancels the request.
 func (l *Link) ask(ctx context.Context, q *query) outcome {
 	switch f := l.fault(); {
 	case f != nil:
@@ -202,20 +214,25 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	case l.polite.Load(): // the link is about to be closed
 		return failedWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	}
+
 	if q.method != methodListen { // a subscription never ends by itself
 		l.calls.Add(1)
 		defer l.release()
 	}
+
 	if q.memory == nil {
 		q.memory = l.u.Memory(l.peer.Owner)
 		defer q.memory.Release()
 	}
+
 	o := l.conn.ask(ctx, q)
 	l.checkSession(q, o)
 	l.requests.drop(q)
-	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize && q.method != methodDiscover &&
+	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize &&
+		q.method != methodDiscover &&
 		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
 		l.enqueue(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
 	}
+
 	return o
 }

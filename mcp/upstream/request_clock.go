@@ -6,9 +6,10 @@ import (
 	"pgfsm/internal/deadline"
 )
 
-// pauses reports whether the timeout of a method pauses while the server waits for an answer of the client. It pauses for the methods in
-// whose results servers of the stateless revisions can ask. A list does not pause, because the lists of all servers are awaited together.
-// In the stateless revisions no request pauses.
+// pauses reports whether the timeout of a method pauses while the server waits for an answer of the
+// client. It pauses for the methods in whose results servers of the stateless revisions can ask. A
+// list does not pause, because the lists of all servers are awaited together. In the stateless
+// revisions no request pauses.
 func (l *Link) pauses(method string) bool {
 	return !l.modern && (method == methodCall || method == "prompts/get" || method == "resources/read")
 }

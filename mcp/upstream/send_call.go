@@ -17,15 +17,16 @@ const paramHeader = "Mcp-Param-"
 // maxHeaders bounds [Call.Header].
 const maxHeaders = 100
 
-// authorizeSend checks a message right before its bytes leave the process: a tools/call needs its permit, and no other message may have one. A
-// message that may not leave ends the link.
+// authorizeSend checks a message right before its bytes leave the process: a tools/call needs its
+// permit, and no other message may have one. A message that may not leave ends the link.
 func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 	if p != nil {
 		if err := p.consume(frame); err != nil {
 			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
 		}
 		if !l.listingCurrent(p.listing) { // the link has read a notification of changed tools
-			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
+			return &fault{code: CodeChanged,
+				reason: "the server says that its tools have changed since they were listed"}
 		}
 		return nil
 	}
@@ -39,15 +40,18 @@ func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
 	return nil
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over. It
-// always asks the server for progress; each report restarts the Timeout. The server's messages that belong to the call go to on, in order,
-// in this goroutine; progress only if the caller wants it. While a request of the server waits for [Link.Answer], the Timeout pauses,
-// unless the link is [Link.Modern]; TimeoutTotal and ctx do not. Call never repeats a call and never follows a redirect. It sends nothing
-// if the server has announced changed tools since c.Listing. A second Call of a run is refused over any link, even if the first failed.
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the
+// server's Timeout or TimeoutTotal is over. It always asks the server for progress; each report
+// restarts the Timeout. The server's messages that belong to the call go to on, in order, in this
+// goroutine; progress only if the caller wants it. While a request of the server waits for
+// [Link.Answer], the Timeout pauses, unless the link is [Link.Modern]; TimeoutTotal and ctx do not.
+// Call never repeats a call and never follows a redirect. It sends nothing if the server has
+// announced changed tools since c.Listing. A second Call of a run is refused over any link, even if
+// the first failed.
 //
-// A call is checked in this order: states.Run hands out the permit of the run once, the run is marked as called (markCalled), and right
-// before the bytes leave, authorizeSend compares them with the permit of the frame and consumes it. From then on its effect is unknown until
-// the answer.
+// A call is checked in this order: states.Run hands out the permit of the run once, the run is
+// marked as called (markCalled), and right before the bytes leave, authorizeSend compares them with
+// the permit of the frame and consumes it. From then on its effect is unknown until the answer.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
@@ -55,6 +59,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if c.Server != l.up.server.Name {
 		return notSent(CodeInvalid, "the call is for another server")
 	}
+
 	id := l.up.ids.Add(1)
 	frame, token, err := l.encode(c, id)
 	if err != nil {
@@ -63,24 +68,39 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if !l.u.done.markCalled(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
+
 	ctx, clock := l.startClock(ctx, methodCall)
 	defer l.stopClock(clock)
 	if ctx.Err() != nil {
 		return notSent(contextCode(ctx), "there was no time to send it")
 	}
+
 	p := newPermit(frame, c.Listing)
 	q := &query{
-		id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock, memory: c.Memory,
+		id:     id,
+		method: methodCall,
+		name:   c.Tool,
+		frame:  frame,
+		permit: p,
+		header: c.Header,
+		token:  token,
+		asked:  true,
+		on:     on,
+		clock:  clock,
+		memory: c.Memory,
 	}
+
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // from here on nothing may be sent for the call
 	returned := l.returned(p, o)
 	returned.ID, returned.Protocol = id, l.ServerInfo().Protocol
+
 	return returned
 }
 
-// encode checks and encodes the call. The message asks for progress with the call's id as the token; token is the caller's own, or nil.
+// encode checks and encodes the call. The message asks for progress with the call's id as the
+// token; token is the caller's own, or nil.
 func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
@@ -133,22 +153,31 @@ func (l *Link) returned(p *permit, o outcome) Returned {
 	switch {
 	case o.fault == nil && o.failed != nil:
 		reason := fmt.Sprintf("it answered with error %d %q", o.failed.Code, o.failed.Message)
-		return Returned{RPCError: o.failed, Code: CodeRPC, Effect: EffectUnknown, Reason: presentable(reason, l.secrets)}
+		return Returned{
+			RPCError: o.failed,
+			Code:     CodeRPC,
+			Effect:   EffectUnknown,
+			Reason:   presentable(reason, l.secrets),
+		}
 	case o.fault == nil && len(o.Result) <= limit:
 		return Returned{Result: o.Result, Effect: EffectDone}
 	case o.fault == nil:
 		return Returned{Code: CodeResult, Effect: EffectDone,
 			Reason: fmt.Sprintf("the result has %d bytes; %d are allowed", len(o.Result), limit)}
 	}
+
 	r := Returned{Effect: EffectNotSent, Code: o.fault.code, Reason: o.fault.reason}
 	if p.touched.Load() {
 		r.Effect = EffectUnknown
 	}
+
 	if o.fault.code == codeFrame {
 		r.Code = CodeResult
-		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // the message can only be the answer to this call
+		// The message can only be the answer to this call.
+		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) {
 			r.Effect = EffectDone
 		}
 	}
+
 	return r
 }

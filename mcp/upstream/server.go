@@ -20,12 +20,14 @@ const (
 	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
 )
 
-// A Header is an HTTP header or an environment variable. Its value may be a secret: it goes to the server or into the child's
-// environment, and into no text of ours. [New] learns the secrets to mask in texts of servers.
+// A Header is an HTTP header or an environment variable. Its value may be a secret: it goes to the
+// server or into the child's environment, and into no text of ours. [New] learns the secrets to
+// mask in texts of servers.
 type Header struct{ Name, Value string }
 
-// A Server describes how to reach one upstream server. References to secrets are already resolved, and package config has checked the rest:
-// headers and credentials go over https or to this machine, and no header belongs to the transport.
+// A Server describes how to reach one upstream server. References to secrets are already resolved,
+// and package config has checked the rest: headers and credentials go over https or to this
+// machine, and no header belongs to the transport.
 type Server struct {
 	Name string // unique; not empty, without "__", which joins server and tool for agents
 	Type string // TypeStdio, TypeSSE or TypeHTTP
@@ -33,7 +35,9 @@ type Server struct {
 	URL     string   // sse and http: absolute, http or https, without user, password or fragment
 	Headers []Header // sse and http: sent with every request to the URL's origin and to no other
 
-	Auth *ClientCredentials // sse and http: get the token of the Authorization header, which Headers must not have. Nil: none
+	// Sse and http: get the token of the Authorization header, which Headers must not have. Nil:
+	// none.
+	Auth *ClientCredentials
 
 	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
 	Args    []string // stdio
@@ -62,7 +66,8 @@ func (s *Server) connectContext(ctx context.Context) (context.Context, context.C
 
 var errConnectTimeout = errors.New("the connect_timeout is over")
 
-// Equal reports whether two servers are reached in the same way. Private keys cache values when they are used, so they are compared as keys.
+// Equal reports whether two servers are reached in the same way. Private keys cache values when
+// they are used, so they are compared as keys.
 func (s Server) Equal(other Server) bool {
 	if s.Auth != nil && other.Auth != nil && s.Auth.Key != nil && other.Auth.Key != nil {
 		key, ok := s.Auth.Key.(interface{ Equal(crypto.PrivateKey) bool })

@@ -10,9 +10,10 @@ import (
 
 // serverRequests holds the requests of the server that wait for our answer.
 type serverRequests struct {
-	mu     sync.Mutex
-	open   map[string]*serverRequest    // key: the request's id
-	clocks map[*deadline.Clock]struct{} // clocks of our requests under way that pause for the server's requests
+	mu   sync.Mutex
+	open map[string]*serverRequest // key: the request's id
+	// Clocks of our requests under way that pause for the server's requests.
+	clocks map[*deadline.Clock]struct{}
 }
 
 // A serverRequest is a request of the server that waits for our answer.
@@ -44,8 +45,9 @@ func (a *serverRequests) note(id jsontext.Value, q *query) bool {
 	return true
 }
 
-// hold pauses the clock of the query with which a request arrived, until the request is answered, withdrawn or dropped. If it arrived with
-// no query, it may belong to any, so all clocks pause. hold is called after the request was delivered: a refused request pauses nothing.
+// hold pauses the clock of the query with which a request arrived, until the request is answered,
+// withdrawn or dropped. If it arrived with no query, it may belong to any, so all clocks pause.
+// hold is called after the request was delivered: a refused request pauses nothing.
 func (a *serverRequests) hold(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

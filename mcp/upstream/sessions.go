@@ -26,7 +26,8 @@ type usage struct {
 	timer *time.Timer // closes the link
 }
 
-// Use keeps the link open until [Link.Release]. It returns false if the link has ended, or is closed because nobody used it.
+// Use keeps the link open until [Link.Release]. It returns false if the link has ended, or is
+// closed because nobody used it.
 func (l *Link) Use() bool {
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
@@ -77,22 +78,24 @@ func (l *Link) Idle() bool {
 // Process reports whether the link has a process of its own.
 func (l *Link) Process() bool { return l.up.server.Type == TypeStdio }
 
-// idleSince returns the time at which the last user left. idle is false while the link is used, or if it is closed already.
+// idleSince returns the time at which the last user left. idle is false while the link is used, or
+// if it is closed already.
 func (l *Link) idleSince() (since time.Time, idle bool) {
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
 	return l.usage.since, l.usage.users == 0 && !l.usage.over
 }
 
-// linkSet holds the links that share a limit: those with one server, or those with all stdio servers.
+// linkSet holds the links that share a limit: those with one server, or those with all stdio
+// servers.
 type linkSet struct {
 	mu     sync.Mutex
 	links  map[*Link]struct{} // open, or being opened
 	closed bool               // no link is admitted any more
 }
 
-// admit adds a link that is about to be opened. One owner may have up to share links. If there is no place, admit closes the link that
-// was unused for longest, and waits until it has ended.
+// admit adds a link that is about to be opened. One owner may have up to share links. If there is
+// no place, admit closes the link that was unused for longest, and waits until it has ended.
 func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
 	for {
 		victim, f := s.place(l, most, share)
@@ -114,10 +117,12 @@ func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 	if s.closed {
 		return nil, &fault{code: CodeClosed, reason: errClosed.Error()}
 	}
+
 	full, whose := len(s.links) >= most, ""
 	if own := l.peer.Owner; own != "" && s.ownedBy(own) >= share {
 		full, whose = true, own
 	}
+
 	if !full {
 		if s.links == nil {
 			s.links = make(map[*Link]struct{})
@@ -129,9 +134,12 @@ func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 		return victim, nil
 	}
 	if whose != "" {
-		return nil, &fault{code: CodeLinks, reason: fmt.Sprintf("one client uses %d sessions at the same time, as many as are allowed", share)}
+		return nil, &fault{code: CodeLinks,
+			reason: fmt.Sprintf("one client uses %d sessions at the same time, as many as are allowed", share)}
 	}
-	return nil, &fault{code: CodeLinks, reason: fmt.Sprintf("%d sessions are in use at the same time, as many as are allowed", most)}
+
+	return nil, &fault{code: CodeLinks,
+		reason: fmt.Sprintf("%d sessions are in use at the same time, as many as are allowed", most)}
 }
 
 // replaceable closes and returns the link that was unused for longest. If one
@@ -175,14 +183,16 @@ func (s *linkSet) remove(l *Link) {
 	delete(s.links, l)
 }
 
-// Processes returns the number of sessions with stdio servers, each with a process, and their limit.
+// Processes returns the number of sessions with stdio servers, each with a process, and their
+// limit.
 func (u *Upstreams) Processes() (open, most int) {
 	u.processes.mu.Lock()
 	defer u.processes.mu.Unlock()
 	return len(u.processes.links), u.limits.ServerSessions
 }
 
-// A Client uses servers for one run, in sessions that belong to one identity. The sessions stay open for the next run of the identity.
+// A Client uses servers for one run, in sessions that belong to one identity. The sessions stay
+// open for the next run of the identity.
 type Client struct {
 	u     *Upstreams
 	owner string
@@ -191,8 +201,9 @@ type Client struct {
 	held map[string]*Link // by server: link of the last List, in use until Close
 }
 
-// Client returns a client for an identity. Two callers that must not share a session need different identities. Runs of the operator have
-// an identity, too, which may be empty. The caller closes the client.
+// Client returns a client for an identity. Two callers that must not share a session need different
+// identities. Runs of the operator have an identity, too, which may be empty. The caller closes the
+// client.
 func (u *Upstreams) Client(owner string) *Client {
 	return &Client{u: u, owner: owner, held: make(map[string]*Link)}
 }
@@ -207,7 +218,8 @@ func (c *Client) Close() {
 	}
 }
 
-// hold stores a link, which is in use already, in place of the server's previous link, and releases that.
+// hold stores a link, which is in use already, in place of the server's previous link, and releases
+// that.
 func (c *Client) hold(server string, l *Link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,10 +236,11 @@ func (c *Client) link(server string) *Link {
 	return c.held[server]
 }
 
-// List asks servers for their tools concurrently, each within its ConnectTimeout, and returns their listings in the order of New. Without
-// names it lists all servers; it leaves unknown ones out. List connects where there is no working link and never uses an old listing. A
-// failing server removes only its own tools. A server whose tools change during the listing is asked again. If the changes do not end,
-// the server is up and Changed reports the change.
+// List asks servers for their tools concurrently, each within its ConnectTimeout, and returns their
+// listings in the order of New. Without names it lists all servers; it leaves unknown ones out.
+// List connects where there is no working link and never uses an old listing. A failing server
+// removes only its own tools. A server whose tools change during the listing is asked again. If the
+// changes do not end, the server is up and Changed reports the change.
 func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -249,13 +262,18 @@ func (c *Client) list(ctx context.Context, up *upstream) Listing {
 	if err != nil {
 		why := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
 		errors.As(err, &why)
-		return Listing{Server: up.server.Name, Status: StatusDown, Code: why.Code, Reason: why.Reason}
+		return Listing{
+			Server: up.server.Name,
+			Status: StatusDown,
+			Code:   why.Code,
+			Reason: why.Reason,
+		}
 	}
 	return kept.Listing
 }
 
-// listSession lists the tools in the owner's session. If that fails, it tries once more in another one: the session may be stale, because
-// the server was restarted.
+// listSession lists the tools in the owner's session. If that fails, it tries once more in another
+// one: the session may be stale, because the server was restarted.
 func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing, error) {
 	for again := true; ; again = false {
 		if c.u.ctx.Err() != nil {
@@ -279,14 +297,16 @@ func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing,
 	}
 }
 
-// Changed reports whether the server has announced changed tools since this listing began, or has another session now. Calls by that
-// listing are refused with CodeChanged. For a server that the client has not listed it reports false.
+// Changed reports whether the server has announced changed tools since this listing began, or has
+// another session now. Calls by that listing are refused with CodeChanged. For a server that the
+// client has not listed it reports false.
 func (c *Client) Changed(server string, listing uint64) bool {
 	l := c.link(server)
 	return l != nil && l.fault() == nil && l.Changed(listing)
 }
 
-// Call makes a call over the link of the last List, as [Link.Call] does. It never connects: without a working link nothing is sent.
+// Call makes a call over the link of the last List, as [Link.Call] does. It never connects: without
+// a working link nothing is sent.
 func (c *Client) Call(ctx context.Context, call Call) Returned {
 	if c.u.ctx.Err() != nil {
 		return notSent(CodeClosed, errClosed.Error())
@@ -301,17 +321,19 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 	return l.Call(ctx, call, nil)
 }
 
-// session returns the session of the client's owner with a server, in use, and opens it if there is none. Concurrent callers get the same
-// one, which is opened also if one of them gives up.
+// session returns the session of the client's owner with a server, in use, and opens it if there is
+// none. Concurrent callers get the same one, which is opened also if one of them gives up.
 func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
 	owner := c.owner
 	if up.server.Sessions == SessionsOne {
 		owner = ""
 	}
+
 	for {
 		if l := up.links.clientSession(owner); l != nil {
 			return l, nil
 		}
+
 		opened := up.opening.DoChan(owner, func() (any, error) {
 			ctx, cancel := up.server.connectContext(c.u.ctx)
 			defer cancel()
@@ -322,6 +344,7 @@ func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
 			}
 			return nil, err
 		})
+
 		var r singleflight.Result
 		select {
 		case r = <-opened:
@@ -331,13 +354,15 @@ func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
 			}
 			r = <-opened // it has the same time, and says what it waited for
 		}
+
 		if r.Err != nil {
 			return nil, r.Err
 		}
 	}
 }
 
-// clientSession returns the session of an owner that is open for [Client]s, in use; nil if there is none.
+// clientSession returns the session of an owner that is open for [Client]s, in use; nil if there is
+// none.
 func (s *linkSet) clientSession(owner string) *Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"net/url"
 )
 
-// An sseConn speaks the HTTP+SSE transport of MCP 2024-11-05: all messages of the server arrive on one stream, and it only accepts POSTs.
+// An sseConn speaks the HTTP+SSE transport of MCP 2024-11-05: all messages of the server arrive on
+// one stream, and it only accepts POSTs.
 type sseConn struct {
 	duplex
 	http   *httpConn
@@ -31,6 +32,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	if f != nil {
 		return l.endWith(f)
 	}
+
 	content := resp.Header.Get("Content-Type")
 	switch {
 	case redirect(resp.StatusCode):
@@ -40,10 +42,12 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	case mediaType(content) != "text/event-stream":
 		f = l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", content)
 	}
+
 	if f != nil {
 		resp.Body.Close()
 		return f
 	}
+
 	l.tasks.run(func() {
 		defer resp.Body.Close()
 		c.follow(resp.Body)
@@ -60,12 +64,14 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 func (c *sseConn) follow(body io.Reader) {
 	events := newEventReader(body, c.l.frame, c.holder())
 	defer c.memory.Release()
+
 	for {
 		name, data, err := events.next()
 		if err != nil {
 			c.l.endWith(c.http.cut(err))
 			return
 		}
+
 		var f *fault
 		switch empty := len(bytes.TrimSpace(data)) == 0; {
 		case name == "endpoint" && !empty && c.target != nil: // a second endpoint changes nothing
@@ -80,6 +86,7 @@ func (c *sseConn) follow(body io.Reader) {
 		default:
 			f = c.receive(data)
 		}
+
 		if f != nil {
 			return
 		}

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// streamWait bounds how long the first call waits for the standalone stream. Some servers answer the GET only with their first message.
+// streamWait bounds how long the first call waits for the standalone stream. Some servers answer
+// the GET only with their first message.
 const streamWait = 2 * time.Second
 
-// awaitStream waits for the standalone stream before a call during which the server may send requests to the peer. A request that the
-// server sends before the stream is open would be lost, and the call would wait for its answer.
+// awaitStream waits for the standalone stream before a call during which the server may send
+// requests to the peer. A request that the server sends before the stream is open would be lost,
+// and the call would wait for its answer.
 func (l *Link) awaitStream(ctx context.Context) {
 	if !l.asks || l.modern || !l.stream.Load() {
 		return

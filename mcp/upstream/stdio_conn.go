@@ -30,7 +30,8 @@ func (l *Link) openPipe() *fault {
 	return nil
 }
 
-// watchExit ends the link when the process has ended. A descendant that left the process group may still hold the pipe open.
+// watchExit ends the link when the process has ended. A descendant that left the process group may
+// still hold the pipe open.
 func (c *stdioConn) watchExit() {
 	select {
 	case <-c.child.exited:
@@ -46,13 +47,16 @@ func (c *stdioConn) watchExit() {
 func (c *stdioConn) follow() {
 	stdout, hold := bufio.NewReader(c.child.stdout), c.holder()
 	defer c.memory.Release()
+
 	for {
 		if hold(0) != nil {
 			return
 		}
+
 		line, err := readLine(stdout, c.l.frame, hold) // a line without an end is not a message
 		_ = hold(complete)
 		begin := bytes.TrimSpace(line)
+
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
 			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
@@ -73,6 +77,7 @@ func (c *stdioConn) follow() {
 			}
 			continue
 		}
+
 		if c.receive(line) != nil {
 			return
 		}
@@ -103,6 +108,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	case <-ctx.Done():
 	case <-c.l.ctx.Done():
 	}
+
 	if f := c.l.fault(); f != nil {
 		return f
 	}
@@ -112,14 +118,17 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := c.l.authorizeSend(frame, p); f != nil {
 		return f
 	}
+
 	if p != nil {
 		p.touched.Store(true)
 	}
+
 	// In one write, so that the child never sees half of a line.
 	n, err := c.child.write(ctx, append(oneLine(frame), '\n'))
 	if n == 0 && err != nil && p != nil {
 		p.touched.Store(false)
 	}
+
 	switch {
 	case err == nil:
 		return nil
@@ -142,9 +151,10 @@ func (c *stdioConn) close(polite bool) {
 	waitFor(c.child.exited, c.child.grace)
 }
 
-// oneLine puts a message on one line, in place. A message contains the client's bytes, and JSON allows line breaks between tokens. A
-// child would read the text after a line break as another message, such as a tools/call that no gate has seen. Some children also end a
-// line at a carriage return. JSON strings contain neither.
+// oneLine puts a message on one line, in place. A message contains the client's bytes, and JSON
+// allows line breaks between tokens. A child would read the text after a line break as another
+// message, such as a tools/call that no gate has seen. Some children also end a line at a carriage
+// return. JSON strings contain neither.
 func oneLine(frame []byte) []byte {
 	for i, c := range frame {
 		if c == '\n' || c == '\r' {

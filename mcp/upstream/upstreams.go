@@ -21,7 +21,8 @@ var errClosed = errors.New("the upstreams are closed")
 // Info is the name and the version of an MCP client or server.
 type Info struct{ Name, Version string }
 
-// Upstreams are the configured servers and the sessions with them. All methods may be called concurrently.
+// Upstreams are the configured servers and the sessions with them. All methods may be called
+// concurrently.
 type Upstreams struct {
 	*common
 	limits Limits
@@ -55,9 +56,10 @@ type upstream struct {
 
 	tokens *accessTokens
 
-	// target and transport are set for HTTP. All links share the connections, so that a call needs no TLS handshake. If the server
-	// closes such a connection while a call is being sent, the call is reported as unknown and never sent again. That is rare,
-	// because a connection is kept for at most idleTimeout after the last answer.
+	// target and transport are set for HTTP. All links share the connections, so that a call needs
+	// no TLS handshake. If the server closes such a connection while a call is being sent, the call
+	// is reported as unknown and never sent again. That is rare, because a connection is kept for
+	// at most idleTimeout after the last answer.
 	target    httpTarget
 	transport *transport
 
@@ -69,7 +71,8 @@ type upstream struct {
 }
 
 // New returns servers as Upstreams. It connects to no server and starts none. The names are unique.
-// Secrets are masked in names, versions and reasons; the caller masks them in results and error objects.
+// Secrets are masked in names, versions and reasons; the caller masks them in results and error
+// objects.
 func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) *Upstreams {
 	c := &common{info: Info{cmp.Or(info.Name, "pgfsm"), cmp.Or(info.Version, "0")}, secrets: secrets}
 	if c.secrets == nil {
@@ -83,8 +86,9 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) *Up
 // LogTo sets the log for errors of servers that fail no request.
 func (u *Upstreams) LogTo(log *slog.Logger) { u.common.log.Store(log) }
 
-// Replace returns Upstreams for other servers. An unchanged server under unchanged limits is shared: it keeps its sessions. The caller
-// closes the other servers of u with [Upstreams.CloseReplaced]. A run makes at most one call over both Upstreams together.
+// Replace returns Upstreams for other servers. An unchanged server under unchanged limits is
+// shared: it keeps its sessions. The caller closes the other servers of u with
+// [Upstreams.CloseReplaced]. A run makes at most one call over both Upstreams together.
 func (u *Upstreams) Replace(servers []Server, limits Limits) *Upstreams {
 	return u.common.open(servers, limits, u)
 }
@@ -120,13 +124,16 @@ func (u *Upstreams) Shares(other *Upstreams, server string) bool {
 	return u == other || u != nil && other != nil && u.byName[server] != nil && u.byName[server] == other.byName[server]
 }
 
-// CloseReplaced ends all links with those servers of u that next does not share, and returns when they have ended.
+// CloseReplaced ends all links with those servers of u that next does not share, and returns when
+// they have ended.
 func (u *Upstreams) CloseReplaced(next *Upstreams) {
-	closeAll(slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return next.byName[up.server.Name] == up }))
+	closeAll(slices.DeleteFunc(slices.Clone(u.all),
+		func(up *upstream) bool { return next.byName[up.server.Name] == up }))
 }
 
-// Close ends all links and child processes and returns when they have ended. Listings and calls under way end with CodeClosed. Afterwards
-// List reports every server down and Call sends nothing. Close may be called again.
+// Close ends all links and child processes and returns when they have ended. Listings and calls
+// under way end with CodeClosed. Afterwards List reports every server down and Call sends nothing.
+// Close may be called again.
 func (u *Upstreams) Close() error {
 	u.close(errClosed)
 	closeAll(u.all)
@@ -146,7 +153,8 @@ func (u *Upstreams) serversNamed(names []string) []*upstream {
 	if len(names) == 0 {
 		return u.all
 	}
-	return slices.DeleteFunc(slices.Clone(u.all), func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
+	return slices.DeleteFunc(slices.Clone(u.all),
+		func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
 }
 
 // contextCode returns the code for a context that has ended: a deadline, a cancellation, or Close.

@@ -6,8 +6,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An IDFinder finds the id of a request that cannot be read strictly, or is too large to keep, so that the client learns which of its
-// requests failed. Write the request's bytes to it, in pieces of any size.
+// An IDFinder finds the id of a request that cannot be read strictly, or is too large to keep, so
+// that the client learns which of its requests failed. Write the request's bytes to it, in pieces
+// of any size.
 type IDFinder struct {
 	depth   int // nesting depth; the members of the message are at depth 1
 	quoted  bool
@@ -22,10 +23,12 @@ type IDFinder struct {
 	answer  bool // the message has a result or an error
 }
 
-// maxPart is one byte more than the longest id. The names of an envelope are shorter in every spelling.
+// maxPart is one byte more than the longest id. The names of an envelope are shorter in every
+// spelling.
 const maxPart = MaxID + 1
 
-// ID returns the id. It is nil if there is none, or more than one. It is nil for a response, too: the client did not choose that id.
+// ID returns the id. It is nil if there is none, or more than one. It is nil for a response, too:
+// the client did not choose that id.
 func (f *IDFinder) ID() jsontext.Value {
 	if f.ids != 1 || f.answer && !f.request || !f.id.IsValid() || checkID(f.id) != nil {
 		return nil

@@ -8,9 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Duplicate names at any
-// depth and broken UTF-8 are errors, unless the options allow them; other values and text after the object are always errors. The members
-// before an error were visited.
+// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc
+// as the value. Duplicate names at any depth and broken UTF-8 are errors, unless the options allow
+// them; other values and text after the object are always errors. The members before an error were
+// visited.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), options...)
 	if dec.PeekKind() != '{' {
@@ -60,9 +61,9 @@ func CheckObject(doc []byte) error {
 	return Members(doc, func(string, jsontext.Value) error { return nil })
 }
 
-// Member returns the value of a member of the object in doc; nil if there is none, or doc is not one JSON object. If a name comes twice,
-// the last value counts: only [Read] pays the memory to look for repeated names. UTF-8 may be broken, because results of servers pass
-// unchanged.
+// Member returns the value of a member of the object in doc; nil if there is none, or doc is not
+// one JSON object. If a name comes twice, the last value counts: only [Read] pays the memory to
+// look for repeated names. UTF-8 may be broken, because results of servers pass unchanged.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
@@ -102,9 +103,10 @@ type Piece struct {
 	Whole []byte         // name and value as in the document
 }
 
-// ForEachMember calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may
-// repeat and UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; visit was
-// then called for the members before the fault.
+// ForEachMember calls visit for each member of the object in doc, in order. It is for documents
+// that are known to be JSON: names may repeat and UTF-8 may be broken, because results of servers
+// pass unchanged. It reports false if doc is not such an object; visit was then called for the
+// members before the fault.
 func ForEachMember(doc []byte, visit func(Piece)) bool {
 	return walk(lenient(doc), doc, func(p Piece) error {
 		visit(p)
@@ -129,7 +131,8 @@ func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
 }
 
 func lenient(doc []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 }
 
 // nextValue reads a value and returns it as a slice of doc.

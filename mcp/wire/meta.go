@@ -17,13 +17,16 @@ const (
 // maxMetaDepth bounds the depth to which [StripOwn] looks. The objects of the protocol nest less.
 const maxMetaDepth = 16
 
-// StripOwn removes the members under [OwnPrefix], which no client and no server may forge, from the _meta of a message's object and of its
-// parts, such as the entries of a list. Arguments, structured content and schemas are data, in which _meta has no meaning: they stay as
-// they are, and so does every other byte.
+// StripOwn removes the members under [OwnPrefix], which no client and no server may forge, from the
+// _meta of a message's object and of its parts, such as the entries of a list. Arguments,
+// structured content and schemas are data, in which _meta has no meaning: they stay as they are,
+// and so does every other byte.
 func StripOwn(doc jsontext.Value) jsontext.Value {
-	if !bytes.Contains(doc, []byte(OwnPrefix[:len(OwnPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly all documents; names may be escaped
+	// Nearly all documents; names may be escaped.
+	if !bytes.Contains(doc, []byte(OwnPrefix[:len(OwnPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) {
 		return doc
 	}
+
 	var edits []Edit
 	var look func(doc []byte, at, depth int)
 	look = func(doc []byte, at, depth int) {
@@ -45,9 +48,11 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 			})
 		}
 	}
+
 	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 {
 		look(trimmed, len(doc)-len(trimmed), 0)
 	}
+
 	return Splice(doc, nil, edits)
 }
 
@@ -66,8 +71,8 @@ func StripMeta(params jsontext.Value) jsontext.Value {
 	return Splice(params, nil, edits)
 }
 
-// ReplaceReserved removes the members under [ReservedPrefix] from a _meta object, and adds a member in front if one is given. changed is
-// false if meta is returned as it is.
+// ReplaceReserved removes the members under [ReservedPrefix] from a _meta object, and adds a member
+// in front if one is given. changed is false if meta is returned as it is.
 func ReplaceReserved(meta, member []byte) (_ []byte, changed bool) {
 	return removeMembers(meta, ReservedPrefix, member)
 }

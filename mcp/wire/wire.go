@@ -1,13 +1,14 @@
-// Package wire reads and writes the JSON-RPC messages of MCP as they travel: strictly, once, and without decoding what they carry.
+// Package wire reads and writes the JSON-RPC messages of MCP as they travel: strictly, once, and
+// without decoding what they carry.
 //
 //	m, err := wire.Read(body)                  // one message, or a *Fault that can be answered with
 //	tool := wire.Member(m.Params, "name")      // raw
 //	out := wire.Response(nil, m.ID, result)    // spliced: the result's bytes are not touched
 //
-// A message has one reading. Names that come twice at any depth, broken UTF-8, text behind the message, an envelope
-// member that JSON-RPC 2.0 does not know, an id that is neither a string nor an integer, and batches (which MCP had in
-// one revision only) are faults. Ids, params, results and errors stay as they came, byte for byte: they are slices of
-// the message that was read.
+// A message has one reading. Names that come twice at any depth, broken UTF-8, text behind the
+// message, an envelope member that JSON-RPC 2.0 does not know, an id that is neither a string nor
+// an integer, and batches (which MCP had in one revision only) are faults. Ids, params, results and
+// errors stay as they came, byte for byte: they are slices of the message that was read.
 package wire
 
 import (
@@ -30,7 +31,8 @@ const (
 	MaxID     = 256 // bytes of an id
 	MaxMethod = 128 // bytes of a method's name
 
-	// MaxValues bounds the values of a message: members and elements at every depth. The strict reader needs memory for each name.
+	// MaxValues bounds the values of a message: members and elements at every depth. The strict
+	// reader needs memory for each name.
 	MaxValues = 50_000
 )
 
@@ -46,7 +48,8 @@ const (
 	UnsupportedVersion = -32022 // MCP 2026-07-28
 )
 
-// A Message is one request, notification or response. All values are slices of the bytes that were read.
+// A Message is one request, notification or response. All values are slices of the bytes that were
+// read.
 type Message struct {
 	ID     jsontext.Value // a string or an integer; nil in a notification
 	Method string         // empty in a response
@@ -54,8 +57,9 @@ type Message struct {
 	Result jsontext.Value // a response's result, any value; or nil
 	Error  jsontext.Value // a response's error object, or nil
 
-	// Large says that the message is a request with more than MaxValues values. Only its envelope was read strictly: names inside of Params may
-	// repeat. It must be refused. A refused call of a tool is recorded; other such messages are faults.
+	// Large says that the message is a request with more than MaxValues values. Only its envelope
+	// was read strictly: names inside of Params may repeat. It must be refused. A refused call of a
+	// tool is recorded; other such messages are faults.
 	Large bool
 }
 
@@ -86,7 +90,8 @@ func Read(doc []byte) (Message, error) {
 	}
 	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
 	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
+	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, errDepth) {
 		f.Code, f.Reason = ParseError, "it is not one JSON value: "+Reason(doc, err)
 	}
 	var id IDFinder
@@ -113,7 +118,8 @@ func Reason(doc []byte, err error) string {
 	return fmt.Sprintf("at byte %d", syntax.ByteOffset) + problem
 }
 
-// halfPair matches an escaped surrogate. A syntax error is at one only if the other half of the pair is missing.
+// halfPair matches an escaped surrogate. A syntax error is at one only if the other half of the
+// pair is missing.
 var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
 func read(doc []byte) (m Message, err error) {
@@ -121,6 +127,7 @@ func read(doc []byte) (m Message, err error) {
 	if depth > MaxDepth { // readers recurse, so depth is bounded
 		return m, errDepth
 	}
+
 	var version jsontext.Value
 	var seen []string // names in the envelope of a large message
 	m.Large = values > MaxValues
@@ -136,6 +143,7 @@ func read(doc []byte) (m Message, err error) {
 	if err != nil {
 		return m, err
 	}
+
 	switch {
 	case m.Large && !m.Request():
 		return m, ErrLarge
@@ -150,6 +158,7 @@ func read(doc []byte) (m Message, err error) {
 	case m.Method == "" && (m.Result == nil) == (m.Error == nil):
 		return m, errors.New("it is neither a request nor a response: one of method, result and error must be there")
 	}
+
 	return m, nil
 }
 

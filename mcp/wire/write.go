@@ -17,12 +17,14 @@ func AppendQuote(b []byte, s string) []byte {
 	return b
 }
 
-// Set returns the object in doc with a member replaced or, if it is new, added in front; a nil value removes it. All other values keep
-// their bytes. An empty doc is an empty object. An error means that [Members] does not read doc.
+// Set returns the object in doc with a member replaced or, if it is new, added in front; a nil
+// value removes it. All other values keep their bytes. An empty doc is an empty object. An error
+// means that [Members] does not read doc.
 func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	if len(doc) == 0 {
 		doc = []byte("{}")
 	}
+
 	object, others := Object(nil), Object(make([]byte, 0, len(doc)+len(name)+len(value)+4))
 	found := false
 	err := Members(doc, func(n string, v jsontext.Value) error {
@@ -37,9 +39,11 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if !found && value != nil {
 		object.Add(name, value)
 	}
+
 	object.Append(others)
 	return object.Value(), nil
 }
@@ -96,33 +100,40 @@ type Edit struct {
 	With       []byte
 }
 
-// Splice returns the object in doc with members added after its opening brace and values replaced. The edits are sorted by position.
-// Every other byte stays.
+// Splice returns the object in doc with members added after its opening brace and values replaced.
+// The edits are sorted by position. Every other byte stays.
 func Splice(doc []byte, front [][]byte, edits []Edit) jsontext.Value {
 	if len(front) == 0 && len(edits) == 0 {
 		return doc
 	}
+
 	brace := bytes.IndexByte(doc, '{') + 1
 	size := len(doc)
+
 	for _, f := range front {
 		size += len(f) + 1
 	}
+
 	for _, e := range edits {
 		size += len(e.With) - e.Length
 	}
+
 	out := append(make([]byte, 0, size), doc[:brace]...)
 	empty := bytes.HasPrefix(bytes.TrimLeft(doc[brace:], " \t\r\n"), []byte("}"))
+
 	for i, f := range front {
 		out = append(out, f...)
 		if !empty || i < len(front)-1 {
 			out = append(out, ',')
 		}
 	}
+
 	copied := brace
 	for _, e := range edits {
 		out = append(append(out, doc[copied:e.At]...), e.With...)
 		copied = e.At + e.Length
 	}
+
 	return append(out, doc[copied:]...)
 }
 

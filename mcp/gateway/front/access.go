@@ -11,7 +11,8 @@ import (
 	"pgfsm/policy"
 )
 
-// checkOrigin refuses repeated headers, foreign hosts, and requests from web pages of other origins.
+// checkOrigin refuses repeated headers, foreign hosts, and requests from web pages of other
+// origins.
 func (f *settings) checkOrigin(r *http.Request) *refusal {
 	err := f.guard.Check(r)
 	switch {
@@ -31,8 +32,9 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	return nil
 }
 
-// identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
-// Authorization header can be anonymous: invalid credentials never count as absent.
+// identify returns the client of a request. Each request is authenticated; its credentials go
+// nowhere else. Only a request without an Authorization header can be anonymous: invalid
+// credentials never count as absent.
 func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	noClient := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
@@ -63,8 +65,10 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		if x.front.hooks.RefusedScope != nil {
 			x.front.hooks.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
 		}
-		return noClient, nil, refuse(http.StatusForbidden, refusedScope, "the token lacks a scope that this endpoint needs")
-	case err != nil || client.Name == "" || client.Name == session.Anonymous || client.Token == "" && !policy.HasSubject(client.Name):
+		return noClient, nil, refuse(http.StatusForbidden, refusedScope,
+			"the token lacks a scope that this endpoint needs")
+	case err != nil || client.Name == "" || client.Name == session.Anonymous ||
+		client.Token == "" && !policy.HasSubject(client.Name):
 		return noClient, nil, unauthorized("the token is not valid")
 	}
 
@@ -72,6 +76,7 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 	if i := client.Identity; i != nil {
 		identity.Client, identity.OnBehalfOf = i.Client, i.OnBehalfOf
 	}
+
 	return identity, client.Identity, nil
 }
 
@@ -84,7 +89,8 @@ func checkContentType(r *http.Request) *refusal {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refuse(http.StatusUnsupportedMediaType, refusedType, "the Content-Type must be application/json, in UTF-8")
+		return refuse(http.StatusUnsupportedMediaType, refusedType,
+			"the Content-Type must be application/json, in UTF-8")
 	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return refuse(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
@@ -92,7 +98,8 @@ func checkContentType(r *http.Request) *refusal {
 	return nil
 }
 
-// accepts reports whether the client accepts JSON and event streams. Without an Accept header it accepts both.
+// accepts reports whether the client accepts JSON and event streams. Without an Accept header it
+// accepts both.
 func accepts(r *http.Request) (json, stream bool) {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
@@ -111,8 +118,8 @@ func accepts(r *http.Request) (json, stream bool) {
 	return json, stream
 }
 
-// prefersStream reports whether the Accept header names event streams first, as the conformance suite does. The clients of the SDKs name
-// JSON first.
+// prefersStream reports whether the Accept header names event streams first, as the conformance
+// suite does. The clients of the SDKs name JSON first.
 func prefersStream(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
 	return strings.TrimSpace(kind) == "text/event-stream"

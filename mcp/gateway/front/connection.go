@@ -73,17 +73,20 @@ func (s *requestSender) end() {
 }
 
 // accept handles one message. A request is answered later, but initialize, notifications and
-// responses are done when accept returns. accept calls done when nothing needs the message any more.
+// responses are done when accept returns. accept calls done when nothing needs the message any
+// more.
 func (c *connection) accept(q *session.Request, done func()) *refusal {
 	q.From, q.Endpoint = c.from, c.endpoint
 	if refused := c.applyRevision(q); refused != nil {
 		done()
 		return refused
 	}
+
 	requests := &c.requests
 	if q.Session != nil {
 		requests = &q.Session.Requests
 	}
+
 	if !q.Request() {
 		defer done()
 		cancelRequest(q, requests)
@@ -96,16 +99,19 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 		done()
 		return refused
 	}
+
 	serve := func() {
 		defer done()
 		defer finish()
 		c.answer(ctx, q)
 	}
+
 	if q.Method == methodInitialize { // the messages behind it belong to the new session
 		serve()
 	} else {
 		go serve()
 	}
+
 	return nil
 }
 
@@ -149,7 +155,8 @@ func (c *connection) attach(s *session.Session) {
 	}()
 }
 
-// applyRevision finds the revision in force for a message and applies its rules. It sets the request's session.
+// applyRevision finds the revision in force for a message and applies its rules. It sets the
+// request's session.
 func (c *connection) applyRevision(q *session.Request) *refusal {
 	if c.stateless {
 		if d := readDeclaration(&q.Message); d.version >= session.Stateless {

@@ -4,14 +4,16 @@
 //	err := f.Serve(ctx, on, drain)          // or http.Handler(f) in another server
 //	err = f.ServeStdio(ctx, in, out, client) // for a client that starts the gateway
 //
-// Streamable HTTP is at /mcp and /servers/{name}/mcp. It serves the stateless revision 2026-07-28 and those before it, which have sessions.
-// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does. The HTTP+SSE transport of revision
-// 2024-11-05 is at /sse and /servers/{name}/sse.
+// Streamable HTTP is at /mcp and /servers/{name}/mcp. It serves the stateless revision 2026-07-28
+// and those before it, which have sessions. A request is stateless if its header
+// MCP-Protocol-Version says so or, without a session, its _meta does. The HTTP+SSE transport of
+// revision 2024-11-05 is at /sse and /servers/{name}/sse.
 //
-// The front checks the origin and the token of a request, reads its body once and strictly, applies the rules
-// of its revision, and gives it to the [Dispatcher]. It answers a refused request with a JSON-RPC error whose
-// data has a stable code. A lost connection cancels a stateless request, but not a request of a session: its
-// client may continue the stream with Last-Event-ID. A client that stalls is disconnected.
+// The front checks the origin and the token of a request, reads its body once and strictly, applies
+// the rules of its revision, and gives it to the [Dispatcher]. It answers a refused request with a
+// JSON-RPC error whose data has a stable code. A lost connection cancels a stateless request, but
+// not a request of a session: its client may continue the stream with Last-Event-ID. A client that
+// stalls is disconnected.
 package front
 
 import (
@@ -29,12 +31,14 @@ import (
 	"pgfsm/policy"
 )
 
-// A Dispatcher answers messages. Dispatch returns the whole message that answers a request, and nil for notifications and responses.
+// A Dispatcher answers messages. Dispatch returns the whole message that answers a request, and nil
+// for notifications and responses.
 type Dispatcher interface {
 	Dispatch(context.Context, *session.Request) []byte
 }
 
-// Settings are the part of a front that can be replaced while it serves. A request keeps the same settings to its end.
+// Settings are the part of a front that can be replaced while it serves. A request keeps the same
+// settings to its end.
 type Settings struct {
 	Servers []string // servers that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
@@ -46,12 +50,15 @@ type Settings struct {
 
 // Hooks are functions that a front calls. Each may be nil.
 type Hooks struct {
-	// RefusedScope is called for each request that is refused because its token lacks scopes. The endpoint is a path.
+	// RefusedScope is called for each request that is refused because its token lacks scopes. The
+	// endpoint is a path.
 	RefusedScope func(ctx context.Context, endpoint string, lacking *web.ScopeError)
-	// Limit returns the seconds after which the client may send another request, and the reason; zero: it may send one now. It is called
-	// once for each request, before the request is read. Nil: requests are not limited.
+	// Limit returns the seconds after which the client may send another request, and the reason;
+	// zero: it may send one now. It is called once for each request, before the request is read.
+	// Nil: requests are not limited.
 	Limit func(client session.Identity, says *policy.Identity) (seconds int, why string)
-	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
+	// Status returns the state of a run of the client as JSON; nil if the client has no such run.
+	// Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
 }
 
@@ -131,7 +138,8 @@ const (
 	pathStatus  = "/status/"  // followed by the id of a run
 )
 
-// endpoints returns the paths at which clients connect, with the server of each. All servers have the empty name.
+// endpoints returns the paths at which clients connect, with the server of each. All servers have
+// the empty name.
 func endpoints(servers []string) map[string]string {
 	all := map[string]string{pathMCP: "", pathSSE: ""}
 	for _, name := range servers {
@@ -154,6 +162,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
 		return nil, refused
 	}
+
 	if x.from.Name != session.Anonymous {
 		web.Authenticated(x.r.Context(), x.from.Name)
 	}
@@ -163,14 +172,17 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 			return nil, refused
 		}
 	}
+
 	if strings.HasPrefix(path, pathStatus) && x.front.hooks.Status != nil {
 		return x.serveStatus, nil
 	}
 
 	endpoint, known := x.settings.endpoints[endpointPath(path)]
 	if !known {
-		return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
+		return nil, refuse(http.StatusNotFound, refusedPath,
+			"unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
+
 	x.endpoint = endpoint
 	switch method := x.r.Method; {
 	case strings.HasSuffix(path, pathMessages):
@@ -203,7 +215,8 @@ func (x *exchange) serveStatus() *refusal {
 	}
 
 	defer x.front.table.Requests.Leave(x.from)
-	switch doc, err := x.front.hooks.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
+	switch doc, err := x.front.hooks.Status(x.r.Context(), x.from,
+		strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
 	case doc == nil:
@@ -243,7 +256,8 @@ func (x *exchange) sessionOf(id, version string) (*session.Session, *refusal) {
 		return nil, f
 	}
 	if version != "" && version != s.Protocol {
-		return nil, refuse(http.StatusBadRequest, refusedVersion, "the session has another revision than the header MCP-Protocol-Version")
+		return nil, refuse(http.StatusBadRequest, refusedVersion,
+			"the session has another revision than the header MCP-Protocol-Version")
 	}
 	return s, nil
 }
@@ -300,11 +314,12 @@ func (x *exchange) setStreamHeader() {
 
 // extendWriteDeadline gives the client time to read the next write.
 func (x *exchange) extendWriteDeadline() {
-	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.front.timeouts.write)) // without a connection there is no deadline
+	// Without a connection there is no deadline.
+	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.front.timeouts.write))
 }
 
-// reserveWrite reserves the memory of messages that are about to be written together, until done is called. Small messages take nothing,
-// and neither do those of a connection that cannot be closed.
+// reserveWrite reserves the memory of messages that are about to be written together, until done is
+// called. Small messages take nothing, and neither do those of a connection that cannot be closed.
 func (x *exchange) reserveWrite(messages ...[]byte) (done func()) {
 	size := 0
 	for _, m := range messages {

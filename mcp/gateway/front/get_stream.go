@@ -7,10 +7,12 @@ import (
 	"pgfsm/mcp/gateway/session"
 )
 
-// serveGet opens the stream of a session for messages that belong to none of its requests, or continues a stream after Last-Event-ID.
+// serveGet opens the stream of a session for messages that belong to none of its requests, or
+// continues a stream after Last-Event-ID.
 func (x *exchange) serveGet() *refusal {
 	if _, stream := accepts(x.r); !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept, "a stream is text/event-stream, which the Accept header excludes")
+		return refuse(http.StatusNotAcceptable, refusedAccept,
+			"a stream is text/event-stream, which the Accept header excludes")
 	}
 	s, refused := x.findSession()
 	if refused != nil {
@@ -20,18 +22,21 @@ func (x *exchange) serveGet() *refusal {
 	if x.front.table.Requests.Stopped() && s.Requests.Count() == 0 {
 		return refusalOf(session.ErrStopping)
 	}
+
 	var reader *session.Reader
 	if event := x.r.Header.Get(headerLastEvent); event == "" {
 		if reader = s.Listen(); reader == nil {
 			return refuse(http.StatusConflict, refusedStream, "another connection has this stream of the session")
 		}
 	} else if reader = s.Resume(event); reader == nil {
-		return refuse(http.StatusBadRequest, refusedEvent, "the gateway does not keep the events after Last-Event-ID any more")
+		return refuse(http.StatusBadRequest, refusedEvent,
+			"the gateway does not keep the events after Last-Event-ID any more")
 	}
 
 	defer s.Touch()
 	defer reader.Close()
 	x.writeStream(s, reader)
+
 	return nil
 }
 
@@ -45,6 +50,7 @@ func (x *exchange) writeStream(s *session.Session, reader *session.Reader) {
 	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
 	stopping := x.front.table.Requests.Stopping()
+
 	for {
 		select {
 		case <-x.r.Context().Done():
@@ -55,7 +61,8 @@ func (x *exchange) writeStream(s *session.Session, reader *session.Reader) {
 			if s.Requests.Count() == 0 {
 				return
 			}
-			stopping = nil // answers of requests under way may need this stream; the end of the session ends it
+			// Answers of requests under way may need this stream; the end of the session ends it.
+			stopping = nil
 		case <-reader.Replaced:
 			return
 		case <-reader.Wake:

@@ -29,7 +29,8 @@ func endpointPath(path string) string {
 	return path
 }
 
-// findStream returns the connection of the stream with an id if this client opened it at this endpoint; else nil.
+// findStream returns the connection of the stream with an id if this client opened it at this
+// endpoint; else nil.
 func (x *exchange) findStream(id string) *connection {
 	value, _ := x.front.streams.Load(id)
 	c, _ := value.(*connection)
@@ -45,7 +46,8 @@ func (x *exchange) openStream() *refusal {
 		return notAllowed(http.MethodGet)
 	}
 	if _, stream := accepts(x.r); !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept, "a stream is text/event-stream, which the Accept header excludes")
+		return refuse(http.StatusNotAcceptable, refusedAccept,
+			"a stream is text/event-stream, which the Accept header excludes")
 	}
 	if x.front.table.Requests.Stopped() {
 		return refusalOf(session.ErrStopping)
@@ -60,6 +62,7 @@ func (x *exchange) openStream() *refusal {
 		_, err := x.w.Write(appendEvent(nil, session.Event{Name: session.EventMessage, Data: message}))
 		return errors.Join(err, x.ctl.Flush())
 	})
+
 	c.endpoint, c.exchange = x.endpoint, x
 	defer c.end()
 	id := rand.Text()
@@ -71,9 +74,11 @@ func (x *exchange) openStream() *refusal {
 	if !c.writeFrame(appendEvent(nil, session.Event{Name: eventEndpoint, Data: []byte(path)})) {
 		return nil
 	}
+
 	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
 	stopping := x.front.table.Requests.Stopping()
+
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -117,7 +122,8 @@ func (x *exchange) postToStream() *refusal {
 	}
 	c := x.findStream(x.r.URL.Query().Get("session"))
 	if c == nil {
-		refused := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; open a stream at "+pathSSE)
+		refused := refuse(http.StatusNotFound, refusedNoSession,
+			"this session is unknown or has ended; open a stream at "+pathSSE)
 		refused.code = codeNoSession
 		return refused
 	}
@@ -130,6 +136,7 @@ func (x *exchange) postToStream() *refusal {
 		x.refuse(refused, q.ID)
 		return nil
 	}
+
 	x.writeStatus(http.StatusAccepted)
 	return nil
 }

@@ -19,8 +19,9 @@ type Metadata struct {
 // pathMetadata is the prefix of metadata paths. The path of an endpoint follows it.
 const pathMetadata = "/.well-known/oauth-protected-resource"
 
-// Resources returns a function that names the resources for which the token of a request may be issued: the URL of the endpoint. At a
-// path that is no endpoint, such as that of a run's status, these are the URLs of all endpoints.
+// Resources returns a function that names the resources for which the token of a request may be
+// issued: the URL of the endpoint. At a path that is no endpoint, such as that of a run's status,
+// these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
 	known := endpoints(servers)
 	var urls []string
@@ -36,7 +37,8 @@ func Resources(publicURL string, servers []string) func(*http.Request) []string 
 	}
 }
 
-// endpointPath returns the path of a request at an endpoint. For other requests it returns the endpoint of all servers.
+// endpointPath returns the path of a request at an endpoint. For other requests it returns the
+// endpoint of all servers.
 func (f *settings) endpointPath(r *http.Request) string {
 	path := endpointPath(r.URL.EscapedPath())
 	if _, known := f.endpoints[path]; known {

@@ -19,13 +19,20 @@ func (x *exchange) servePost() *refusal {
 		return refused
 	}
 	if json, stream := accepts(x.r); !json || !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
+		return refuse(http.StatusNotAcceptable, refusedAccept,
+			"answers are application/json or text/event-stream; Accept must have both")
 	}
 
-	q := &session.Request{From: x.from, Identity: x.identity, Endpoint: x.endpoint, HTTP: x.r.Header}
+	q := &session.Request{
+		From:     x.from,
+		Identity: x.identity,
+		Endpoint: x.endpoint,
+		HTTP:     x.r.Header,
+	}
 	if !x.readMessage(&q.Message) {
 		return nil
 	}
+
 	ctx, finish, refused := x.admit(q)
 	if refused != nil {
 		x.refuse(refused, q.ID)
@@ -43,13 +50,16 @@ func (x *exchange) servePost() *refusal {
 	a.startTimer()
 	defer a.stop()
 	a.finish(x.front.dispatcher.Dispatch(ctx, q))
+
 	return nil
 }
 
-// admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is the
-// session's, if there is one: a lost connection cancels none of its requests.
+// admit applies the rules of the message's revision and registers a request as under way, until
+// finish is called. The context is the session's, if there is one: a lost connection cancels none
+// of its requests.
 func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
-	if q.Request() && x.front.table.Requests.Stopped() { // answers to servers are still accepted: a request under way may wait for one
+	// Answers to servers are still accepted: a request under way may wait for one.
+	if q.Request() && x.front.table.Requests.Stopped() {
 		return nil, nil, refusalOf(session.ErrStopping)
 	}
 	if refused = x.applyRevision(q); refused != nil {
@@ -68,8 +78,10 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 		cancelRequest(q, &s.Requests)
 		return ctx, func() {}, nil
 	}
+
 	s.Touch()
 	ctx, end, refused := x.front.begin(s.Context, q, &s.Requests, x.stillAuthenticated)
+
 	return ctx, func() { s.Touch(); end() }, refused
 }
 
@@ -81,6 +93,7 @@ func (f *Front) begin(ctx context.Context, q *session.Request, requests *session
 	if err := f.table.Requests.Enter(q.From); err != nil {
 		return nil, nil, refusalOf(err)
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	id := session.IDOf(q.ID)
 	if requests != nil {
@@ -90,9 +103,11 @@ func (f *Front) begin(ctx context.Context, q *session.Request, requests *session
 			return nil, nil, refusalOf(err)
 		}
 	}
+
 	if q.Method == methodListen {
 		go f.watchSubscription(ctx, cancel, valid)
 	}
+
 	return ctx, func() {
 		cancel()
 		if requests != nil {
@@ -155,7 +170,8 @@ func parseMessage(text []byte) (wire.Message, *refusal) {
 
 var errTooLarge = errors.New("larger than allowed")
 
-// readBody reads the body of a POST. A body that may need much memory takes it from the budget until the exchange ends.
+// readBody reads the body of a POST. A body that may need much memory takes it from the budget
+// until the exchange ends.
 func (x *exchange) readBody() ([]byte, *refusal) {
 	limit := x.front.table.Limits.BodyBytes
 	if x.r.ContentLength > int64(limit) {
@@ -163,7 +179,8 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 	}
 
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.front.timeouts.body)) // net/http resets it after the body
-	body, err := readAll(x.r.Body, x.r.ContentLength, limit, func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
+	body, err := readAll(x.r.Body, x.r.ContentLength, limit,
+		func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
 	if err == nil {
 		if values := session.MemoryOfValues(body); x.reserved > 0 || values > session.Small {
 			err = x.reserveBody(values)
@@ -177,10 +194,12 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 		x.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, refusalOf(err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, refuse(http.StatusRequestTimeout, refusedSlow, "the message did not come within "+x.front.timeouts.body.String())
+		return nil, refuse(http.StatusRequestTimeout, refusedSlow,
+			"the message did not come within "+x.front.timeouts.body.String())
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
+
 	return body, nil
 }
 
@@ -188,7 +207,8 @@ func tooLarge(limit int) *refusal {
 	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
-// readAll reads a body of this size, which is negative if unknown. It reserves memory before it reads more than [session.SmallBody] bytes.
+// readAll reads a body of this size, which is negative if unknown. It reserves memory before it
+// reads more than [session.SmallBody] bytes.
 func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byte, error) {
 	if size >= 0 {
 		if size > session.SmallBody {
@@ -210,9 +230,11 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 		rest, err = io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
 		body = append(body, rest...)
 	}
+
 	if err == nil && len(body) > limit {
 		err = errTooLarge
 	}
+
 	return body, err
 }
 

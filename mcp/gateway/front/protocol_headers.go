@@ -38,7 +38,8 @@ const (
 // resumable is the first revision whose clients accept an event that has only an id and no message.
 const resumable = "2025-11-25"
 
-// A declaration holds the statements of a message's params about the message. Missing members are nil or empty.
+// A declaration holds the statements of a message's params about the message. Missing members are
+// nil or empty.
 type declaration struct {
 	version      string         // from _meta
 	capabilities jsontext.Value // from _meta
@@ -46,7 +47,8 @@ type declaration struct {
 	name         jsontext.Value // value of the member that the Mcp-Name header repeats
 }
 
-// nameMember returns the name of the member of the params that the Mcp-Name header repeats, by method.
+// nameMember returns the name of the member of the params that the Mcp-Name header repeats, by
+// method.
 func nameMember(method string) string {
 	switch method {
 	case "tools/call", "prompts/get":
@@ -82,7 +84,8 @@ func readDeclaration(m *wire.Message) (d declaration) {
 	return d
 }
 
-// applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets the request's session.
+// applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets
+// the request's session.
 func (x *exchange) applyRevision(q *session.Request) *refusal {
 	h := x.r.Header
 	version, id := h.Get(headerVersion), h.Get(headerSession)
@@ -101,7 +104,8 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 		if q.Method == methodInitialize {
 			return nil
 		}
-		f := refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing; send initialize, or the _meta of "+session.Stateless)
+		f := refuse(http.StatusBadRequest, refusedSessionless,
+			"the header Mcp-Session-Id is missing; send initialize, or the _meta of "+session.Stateless)
 		f.code = wire.InvalidRequest
 		return f
 	}
@@ -110,16 +114,19 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 	if refused != nil {
 		return refused
 	}
+
 	q.Session, q.Protocol = s, s.Protocol
 	if h[headerMethod] != nil || h[headerName] != nil {
 		d := readDeclaration(&q.Message)
 		return checkRepeatedMembers(h, &q.Message, &d, false)
 	}
+
 	return nil
 }
 
-// checkStateless refuses a stateless message that lacks a required declaration. Over HTTP, h holds the headers, which must repeat parts
-// of the body for proxies that do not read bodies; over other transports h is nil.
+// checkStateless refuses a stateless message that lacks a required declaration. Over HTTP, h holds
+// the headers, which must repeat parts of the body for proxies that do not read bodies; over other
+// transports h is nil.
 func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	version := d.version
 	if h != nil {
@@ -128,6 +135,7 @@ func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 			return mismatch("the header MCP-Protocol-Version is missing; it repeats " + metaVersion + " of _meta")
 		}
 	}
+
 	if m.Request() && d.version != "" && d.version != version {
 		return mismatch("the header MCP-Protocol-Version and " + metaVersion + " of _meta differ")
 	}
@@ -148,14 +156,17 @@ func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	if d.client != nil && (d.client.Kind() != '{' || wire.Member(d.client, "name").Kind() != '"') {
 		return invalidMessage(wire.InvalidParams, metaClient+" of _meta is not an object with a name")
 	}
+
 	return nil
 }
 
-// checkRepeatedMembers compares the headers that repeat members of the body with the body. If required is set, the headers must be present.
+// checkRepeatedMembers compares the headers that repeat members of the body with the body. If
+// required is set, the headers must be present.
 func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, required bool) *refusal {
 	if h == nil || m.Response() {
 		return nil
 	}
+
 	switch values := h[headerMethod]; {
 	case len(values) == 0 && required:
 		return mismatch("the header Mcp-Method is missing; it repeats the method")
@@ -177,6 +188,7 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 	if name, err := wire.Text(d.name); !ok || err != nil || name != header {
 		return mismatch("the header Mcp-Name differs from the body")
 	}
+
 	return nil
 }
 

@@ -13,7 +13,8 @@ import (
 	"pgfsm/policy"
 )
 
-// JSON-RPC error codes of refusals, in the range for servers. The error's data has a more precise code.
+// JSON-RPC error codes of refusals, in the range for servers. The error's data has a more precise
+// code.
 const (
 	codeRefused   = -32000
 	codeNoSession = -32001
@@ -87,7 +88,8 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 		return nil
 	}
 
-	refused := refuse(http.StatusTooManyRequests, refusedLimited, fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
+	refused := refuse(http.StatusTooManyRequests, refusedLimited,
+		fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
 	refused.retryAfter = seconds
 	var data wire.Object
 	data.Add("code", wire.Quote(refusedLimited))
@@ -119,12 +121,22 @@ func notAllowed(allowed string) *refusal {
 
 // invalidMessage refuses a body with a JSON-RPC code.
 func invalidMessage(code int64, message string) *refusal {
-	return &refusal{status: http.StatusBadRequest, code: code, reason: refusedMessage, message: message}
+	return &refusal{
+		status:  http.StatusBadRequest,
+		code:    code,
+		reason:  refusedMessage,
+		message: message,
+	}
 }
 
 // mismatch refuses a message whose headers and body differ.
 func mismatch(message string) *refusal {
-	return &refusal{status: http.StatusBadRequest, code: wire.HeaderMismatch, reason: refusedMismatch, message: message}
+	return &refusal{
+		status:  http.StatusBadRequest,
+		code:    wire.HeaderMismatch,
+		reason:  refusedMismatch,
+		message: message,
+	}
 }
 
 // HeaderMismatch returns the error object for a message whose headers and body differ.
@@ -136,6 +148,9 @@ func unsupported(version string) *refusal {
 	data.Add("supported", wire.Texts(session.Revisions()))
 	data.Add("requested", wire.Quote(version))
 	return &refusal{
-		status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data.Value(),
+		status:  http.StatusBadRequest,
+		code:    wire.UnsupportedVersion,
+		message: "the gateway does not speak this revision of MCP",
+		data:    data.Value(),
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A response answers a POST with a request. It is one JSON text. If the gateway sends messages before the answer, or the answer takes
-// long, it becomes an event stream that ends with the answer.
+// A response answers a POST with a request. It is one JSON text. If the gateway sends messages
+// before the answer, or the answer takes long, it becomes an event stream that ends with the
+// answer.
 type response struct {
 	exchange *exchange
 	request  *session.Request
@@ -25,8 +26,9 @@ type response struct {
 	timer    *time.Timer
 }
 
-// startTimer begins the event stream of a slow answer early. Then the client of a session has an event id, with which it can ask for the
-// rest if the connection is lost, and every client sees signs of life.
+// startTimer begins the event stream of a slow answer early. Then the client of a session has an
+// event id, with which it can ask for the rest if the connection is lost, and every client sees
+// signs of life.
 func (a *response) startTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +57,8 @@ func (a *response) startTimer() {
 	})
 }
 
-// Send sends a message before the answer. The client of a session does not count as gone while it can still resume.
+// Send sends a message before the answer. The client of a session does not count as gone while it
+// can still resume.
 func (a *response) Send(message []byte) error {
 	defer a.exchange.reserveWrite(message)()
 	a.mu.Lock()
@@ -148,18 +151,22 @@ func (a *response) finish(message []byte) {
 	if message == nil {
 		message = noAnswer(q.ID)
 	}
+
 	if q.Method == methodInitialize && q.Session != nil {
 		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
 
 	status := a.status(message)
-	if !a.streams && status == http.StatusOK && prefersStream(a.exchange.r) { // a stream always has status 200
+	// A stream always has status 200.
+	if !a.streams && status == http.StatusOK && prefersStream(a.exchange.r) {
 		a.begin()
 	}
+
 	if !a.streams {
 		a.exchange.writeJSON(status, message)
 		return
 	}
+
 	a.sendEvent(message, true)
 	if a.reader != nil {
 		a.reader.Close()
@@ -171,7 +178,8 @@ func noAnswer(id []byte) []byte {
 	return wire.Failure(nil, id, wire.ErrorObject(wire.InternalError, "there is no answer", nil))
 }
 
-// status returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC errors a status of their own.
+// status returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC
+// errors a status of their own.
 func (a *response) status(message []byte) int {
 	failure := wire.Failure(nil, a.request.ID, nil)
 	if a.request.Protocol < session.Stateless || !bytes.HasPrefix(message, failure[:len(failure)-1]) {

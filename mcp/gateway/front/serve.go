@@ -13,7 +13,8 @@ import (
 	"pgfsm/internal/web"
 )
 
-// timeouts bound how long the gateway waits for clients, and set the interval of keep-alives on silent streams.
+// timeouts bound how long the gateway waits for clients, and set the interval of keep-alives on
+// silent streams.
 type timeouts struct {
 	header     time.Duration // reading the header of a request
 	body       time.Duration // reading the body of a request
@@ -25,15 +26,20 @@ type timeouts struct {
 }
 
 var defaultTimeouts = timeouts{
-	header: 5 * time.Second, body: 15 * time.Second, write: 30 * time.Second, idle: time.Minute,
-	keepAlive: 15 * time.Second, firstEvent: 50 * time.Millisecond, shutdown: 30 * time.Second,
+	header:     5 * time.Second,
+	body:       15 * time.Second,
+	write:      30 * time.Second,
+	idle:       time.Minute,
+	keepAlive:  15 * time.Second,
+	firstEvent: 50 * time.Millisecond,
+	shutdown:   30 * time.Second,
 }
 
 // maxHeaderBytes bounds the header of a request.
 const maxHeaderBytes = 32 << 10
 
-// Drain accepts no more requests, ends the streams without a request under way, and waits for the requests until ctx is done. Then it
-// ends all sessions. An error means that requests were cut off.
+// Drain accepts no more requests, ends the streams without a request under way, and waits for the
+// requests until ctx is done. Then it ends all sessions. An error means that requests were cut off.
 func (f *Front) Drain(ctx context.Context) error {
 	var err error
 	select {
@@ -45,14 +51,19 @@ func (f *Front) Drain(ctx context.Context) error {
 	return err
 }
 
-// Serve answers HTTP requests until ctx is done. Then it calls drain, which must call [Front.Drain],
-// and closes the listener.
+// Serve answers HTTP requests until ctx is done. Then it calls drain, which must call
+// [Front.Drain], and closes the listener.
 func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.Context) error) error {
 	server := &http.Server{
-		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and each write has its own deadline.
-		Handler: web.Handler(f), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
-		MaxHeaderBytes: web.MaxHeaderBytes(maxHeaderBytes), DisableGeneralOptionsHandler: true,
-		ErrorLog: log.New(io.Discard, "", 0), // discarded, because it would log texts of clients
+		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and
+		// each write has its own deadline.
+		Handler:                      web.Handler(f),
+		ReadHeaderTimeout:            f.timeouts.header,
+		IdleTimeout:                  f.timeouts.idle,
+		MaxHeaderBytes:               web.MaxHeaderBytes(maxHeaderBytes),
+		DisableGeneralOptionsHandler: true,
+		// Discarded, because it would log texts of clients.
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 
 	stopped := make(chan error, 1)
@@ -60,7 +71,8 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
 		defer cancel()
 		err := drain(within)
-		closeCtx, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // time for the last answers
+		// Time for the last answers.
+		closeCtx, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header)
 		defer end()
 		if server.Shutdown(closeCtx) != nil {
 			err = errors.Join(err, server.Close())
@@ -72,5 +84,6 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 	if stop() { // the server failed before ctx ended
 		return errors.Join(err, server.Close())
 	}
+
 	return <-stopped
 }

@@ -12,9 +12,10 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// ServeStdio serves one client with all servers. It reads the client's messages from in, one a line, and writes answers to out. It returns
-// when in ends or ctx is done, after the requests under way were answered or their time was over. Then the front serves no one any more. The
-// error is any other cause of the end.
+// ServeStdio serves one client with all servers. It reads the client's messages from in, one a
+// line, and writes answers to out. It returns when in ends or ctx is done, after the requests under
+// way were answered or their time was over. Then the front serves no one any more. The error is any
+// other cause of the end.
 func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, client session.Identity) error {
 	c := newConnection(context.WithoutCancel(ctx), f, client, func(message []byte) error {
 		_, err := out.Write(appendLine(nil, message))
@@ -25,6 +26,7 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 
 	lines := make(chan inputLine)
 	go readLines(in, f.table.Limits.BodyBytes, lines, c.ctx.Done())
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,7 +46,8 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 	}
 }
 
-// shutdown drains the front, and then waits for the requests that were cut off. It does not wait for a client that does not read its answers.
+// shutdown drains the front, and then waits for the requests that were cut off. It does not wait
+// for a client that does not read its answers.
 func (c *connection) shutdown() {
 	within, cancel := context.WithTimeout(c.ctx, c.front.timeouts.shutdown)
 	defer cancel()

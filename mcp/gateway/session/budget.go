@@ -9,12 +9,14 @@ import (
 	"pgfsm/policy"
 )
 
-// Small is the largest message, in bytes, that takes nothing from a [Budget]. Nearly all messages are smaller.
+// Small is the largest message, in bytes, that takes nothing from a [Budget]. Nearly all messages
+// are smaller.
 const Small = 64 << 10
 
-// A Budget bounds the memory of large messages: of all together, and of one client half of that. It counts
-// requests that are not answered yet, answers that are being written, events kept for Last-Event-ID and messages that belong to no request.
-// Clients may send large messages slowly, and read slowly or not at all; without a budget a few of them fill the memory.
+// A Budget bounds the memory of large messages: of all together, and of one client half of that. It
+// counts requests that are not answered yet, answers that are being written, events kept for
+// Last-Event-ID and messages that belong to no request. Clients may send large messages slowly, and
+// read slowly or not at all; without a budget a few of them fill the memory.
 type Budget struct {
 	mu     sync.Mutex
 	bytes  quota
@@ -62,9 +64,10 @@ type Write struct {
 // A Connection can be closed while it writes.
 type Connection interface{ Cut() }
 
-// StartWrite reserves the bytes of a message that is about to be written, until End is called. The message is never refused: its call was
-// made and recorded. If there is no room, StartWrite closes connections, as those of any client that does not read. It takes the slowest
-// connection of the same client if that client has more than half, else of the client that has most.
+// StartWrite reserves the bytes of a message that is about to be written, until End is called. The
+// message is never refused: its call was made and recorded. If there is no room, StartWrite closes
+// connections, as those of any client that does not read. It takes the slowest connection of the
+// same client if that client has more than half, else of the client that has most.
 func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	w := &Write{budget: b, client: client, size: size, conn: conn}
 	b.mu.Lock()
@@ -79,7 +82,8 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 	return w
 }
 
-// slowest returns the write that must make room for another; nil if there is room, or no other write is under way.
+// slowest returns the write that must make room for another; nil if there is room, or no other
+// write is under way.
 func (b *Budget) slowest(w *Write) (found *Write) {
 	overOwn := b.bytes.byClient[w.client] > b.bytes.each
 	if !overOwn && b.bytes.taken <= b.bytes.all {
@@ -115,7 +119,8 @@ func (b *Budget) remove(ended func(*Write) bool) {
 	})
 }
 
-// The memory that a message takes while the gates read it, as TestMemoryOfLargeMessages in package bench measures it.
+// The memory that a message takes while the gates read it, as TestMemoryOfLargeMessages in package
+// bench measures it.
 const (
 	perByte      = 24   // for each of the first maxArguments bytes
 	perByteMore  = 4    // for each further byte: no gate reads larger arguments
@@ -129,7 +134,8 @@ func MemoryOf(size int) int {
 	return perByte*min(size, maxArguments) + perByteMore*max(0, size-maxArguments)
 }
 
-// MemoryOfValues returns the memory that the values of a message may take. A message with more than [wire.MaxValues] is only refused.
+// MemoryOfValues returns the memory that the values of a message may take. A message with more than
+// [wire.MaxValues] is only refused.
 func MemoryOfValues(message []byte) int {
 	values, _ := canonical.Outline(message)
 	if values > wire.MaxValues {

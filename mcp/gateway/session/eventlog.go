@@ -26,7 +26,8 @@ type Event struct {
 	Data []byte
 }
 
-// A stream is one event stream of a session: the answer to one request, or the messages that belong to no request.
+// A stream is one event stream of a session: the answer to one request, or the messages that belong
+// to no request.
 type stream struct {
 	number int
 	next   int  // index of the next event
@@ -42,9 +43,10 @@ type loggedEvent struct {
 	event  Event
 }
 
-// An EventLog keeps the last events of streams, so that a client that lost a connection can resume with
-// Last-Event-ID. A session has one log for the answers to its requests, and one for the messages that
-// belong to no request. The stream of those messages has the number 0 and never closes.
+// An EventLog keeps the last events of streams, so that a client that lost a connection can resume
+// with Last-Event-ID. A session has one log for the answers to its requests, and one for the
+// messages that belong to no request. The stream of those messages has the number 0 and never
+// closes.
 type EventLog struct {
 	mu      sync.Mutex
 	last    int // number of the newest stream
@@ -72,8 +74,9 @@ func (l *EventLog) Begin() *Reader {
 	return l.attach(on, 0)
 }
 
-// Add logs an event of the answer that r reads, and returns it with its id. ours reports whether r still reads the stream and must write
-// the event; if another connection reads it, Add wakes that. last says that no event follows.
+// Add logs an event of the answer that r reads, and returns it with its id. ours reports whether r
+// still reads the stream and must write the event; if another connection reads it, Add wakes that.
+// last says that no event follows.
 func (l *EventLog) Add(r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +89,8 @@ func (l *EventLog) Add(r *Reader, name string, data []byte, last bool) (e Event,
 	return e, on.reader == r
 }
 
-// put logs a message that belongs to no request. Without a reader it drops the oldest messages to make room. It reports false if there is
-// a reader that does not read.
+// put logs a message that belongs to no request. Without a reader it drops the oldest messages to
+// make room. It reports false if there is a reader that does not read.
 func (l *EventLog) put(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +116,8 @@ func (l *EventLog) append(on *stream, name string, data []byte) Event {
 	return e
 }
 
-// fitBudget makes the log hold as much of the budget as its events need. It reports false if the budget has too little left.
+// fitBudget makes the log hold as much of the budget as its events need. It reports false if the
+// budget has too little left.
 func (l *EventLog) fitBudget() bool {
 	if l.closed {
 		return len(l.events) == 0
@@ -129,7 +133,8 @@ func (l *EventLog) fitBudget() bool {
 	return true
 }
 
-// dropOldest drops the oldest event. It also drops the event's stream if that is closed and has no other event.
+// dropOldest drops the oldest event. It also drops the event's stream if that is closed and has no
+// other event.
 func (l *EventLog) dropOldest() {
 	e := l.events[0]
 	l.events[0] = loggedEvent{}
@@ -179,12 +184,19 @@ func (l *EventLog) attach(on *stream, next int) *Reader {
 	if on.reader != nil {
 		close(on.reader.Replaced)
 	}
-	on.reader = &Reader{Wake: make(chan struct{}, 1), Replaced: make(chan struct{}), log: l, stream: on, next: next}
+	on.reader = &Reader{
+		Wake:     make(chan struct{}, 1),
+		Replaced: make(chan struct{}),
+		log:      l,
+		stream:   on,
+		next:     next,
+	}
 	on.reader.wake()
 	return on.reader
 }
 
-// Read returns the events that the reader has not read. more is false at the end of an answer, and if the log has dropped events of it.
+// Read returns the events that the reader has not read. more is false at the end of an answer, and
+// if the log has dropped events of it.
 func (r *Reader) Read() (events []Event, more bool) {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
@@ -229,8 +241,8 @@ func (s *Session) listening() bool {
 	return s.outgoing.streams[0].reader != nil
 }
 
-// Resume returns a reader of the events after the one with this id, in place of the stream's former reader. It returns nil if there is no
-// such event, or the log has dropped an event after it.
+// Resume returns a reader of the events after the one with this id, in place of the stream's former
+// reader. It returns nil if there is no such event, or the log has dropped an event after it.
 func (s *Session) Resume(id string) *Reader {
 	a, b, ok := strings.Cut(id, "_")
 	number, err := strconv.ParseUint(a, 10, 31)

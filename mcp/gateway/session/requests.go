@@ -22,18 +22,20 @@ var (
 // A Request is one message of a client with all data that decides about it. One goroutine owns it.
 type Request struct {
 	wire.Message
-	From     Identity
-	Identity *policy.Identity // the identity provider's claims about the client of this message; nil for other clients
-	Endpoint string           // the server's name; empty: all servers
-	Session  *Session         // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
-	Protocol string           // the revision in force for this message; empty before initialize
-	HTTP     http.Header      // header of the HTTP request with the message; nil over stdio
-	Header   http.Header      // the same header for a stateless request; nil for others
-	Out      Sender           // sender of messages before the answer; nil for notifications and responses
+	From Identity
+	// The identity provider's claims about the client of this message; nil for other clients.
+	Identity *policy.Identity
+	Endpoint string // the server's name; empty: all servers
+	// nil: the client speaks a stateless revision, or has not initialized. initialize sets it.
+	Session  *Session
+	Protocol string      // the revision in force for this message; empty before initialize
+	HTTP     http.Header // header of the HTTP request with the message; nil over stdio
+	Header   http.Header // the same header for a stateless request; nil for others
+	Out      Sender      // sender of messages before the answer; nil for notifications and responses
 }
 
-// A Sender takes messages for a client while its request is under way, in order. An error means that the client is gone, or that the request
-// was answered.
+// A Sender takes messages for a client while its request is under way, in order. An error means
+// that the client is gone, or that the request was answered.
 type Sender interface {
 	Send(message []byte) error
 }
@@ -98,7 +100,8 @@ func (f *InFlight) Count() int {
 	return len(f.cancels)
 }
 
-// An Admission counts the requests, or the streams, of clients, up to a limit for all and one for each client, until it is stopped.
+// An Admission counts the requests, or the streams, of clients, up to a limit for all and one for
+// each client, until it is stopped.
 type Admission struct {
 	mu       sync.Mutex
 	requests quota

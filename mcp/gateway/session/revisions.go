@@ -1,6 +1,7 @@
 package session
 
-// Stateless is the first revision of MCP without sessions. Its requests declare everything in their _meta.
+// Stateless is the first revision of MCP without sessions. Its requests declare everything in their
+// _meta.
 const Stateless = "2026-07-28"
 
 // StatefulRevisions are the revisions with sessions that the gateway speaks, the newest first.

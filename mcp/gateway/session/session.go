@@ -1,14 +1,16 @@
-// Package session holds what MCP clients have open at the gateway: their sessions, the requests under way, the messages they have not read
-// yet, and the memory that these may take.
+// Package session holds what MCP clients have open at the gateway: their sessions, the requests
+// under way, the messages they have not read yet, and the memory that these may take.
 //
 //	t := session.NewTable(session.Limits{})
 //	s, err := t.Open(client, endpoint, "2025-11-25") // initialize
 //	s = t.Find(id, client, endpoint)                 // Mcp-Session-Id
 //
-// A session belongs to the identity and the endpoint that opened it; to all others its id is unknown. It ends when its client or the
-// client's only connection ends it, when nobody has used it for [Limits].SessionIdle, or when the client does not read its stream.
+// A session belongs to the identity and the endpoint that opened it; to all others its id is
+// unknown. It ends when its client or the client's only connection ends it, when nobody has used it
+// for [Limits].SessionIdle, or when the client does not read its stream.
 //
-// The package knows no transport and no method of MCP. Package front reads requests from connections and writes what is queued here.
+// The package knows no transport and no method of MCP. Package front reads requests from
+// connections and writes what is queued here.
 package session
 
 import (
@@ -18,14 +20,16 @@ import (
 	"time"
 )
 
-// evictAfter is the time that a session must have been unused before a new session of the same client may replace it.
+// evictAfter is the time that a session must have been unused before a new session of the same
+// client may replace it.
 const evictAfter = time.Minute
 
 // Anonymous is the name of a client without credentials.
 const Anonymous = "anonymous"
 
-// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to the whole identity. It
-// holds no token of an identity provider, because clients replace those every few minutes.
+// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states
+// are bound to the whole identity. It holds no token of an identity provider, because clients
+// replace those every few minutes.
 type Identity struct {
 	Name       string // name in the ledger's token or the provider's subject; or [Anonymous]
 	Token      string // id of the ledger's token; empty without one
@@ -33,8 +37,9 @@ type Identity struct {
 	OnBehalfOf string // the person for whom the client acts, as the identity provider says
 }
 
-// Owner returns a name of the identity, for sessions with servers that no other identity may use. It does not depend on the token,
-// because the token may be replaced before an approved call is made. The zero identity, which stands for all, has no name.
+// Owner returns a name of the identity, for sessions with servers that no other identity may use.
+// It does not depend on the token, because the token may be replaced before an approved call is
+// made. The zero identity, which stands for all, has no name.
 func (i Identity) Owner() string {
 	if i == (Identity{}) {
 		return ""
@@ -84,8 +89,9 @@ func (s *Session) expire() {
 	s.End()
 }
 
-// Send queues a message for the client that belongs to none of its requests. It does not block. Without a reader it drops the oldest
-// messages. A client that has a reader and does not read loses its session.
+// Send queues a message for the client that belongs to none of its requests. It does not block.
+// Without a reader it drops the oldest messages. A client that has a reader and does not read loses
+// its session.
 func (s *Session) Send(message []byte) error {
 	if s.Context.Err() == nil && !s.outgoing.put(message) {
 		s.End()

@@ -19,8 +19,9 @@ type Limits struct {
 	Requests            int           // under way at once
 	RequestsPerIdentity int           // requests of one client
 	RequestsPerSession  int           // requests of one session
-	MemoryBytes         int           // bytes of memory for large messages, see [Budget]; one client gets half
-	Connections         int           // connections to the HTTP listener
+	// Bytes of memory for large messages, see [Budget]; one client gets half.
+	MemoryBytes int
+	Connections int // connections to the HTTP listener
 }
 
 // withDefaults returns the limits with a default in place of each zero.
@@ -68,6 +69,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	if t.Requests.Stopped() {
 		return nil, ErrStopping
 	}
+
 	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
 
 	s.Context, s.cancel = context.WithCancel(context.Background())
@@ -79,6 +81,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	if replaced != nil {
 		replaced.End()
 	}
+
 	if err != nil {
 		s.cancel()
 		return nil, err
@@ -88,6 +91,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 		s.End()
 		return nil, ErrStopping
 	}
+
 	return s, nil
 }
 
@@ -109,7 +113,8 @@ func (t *Table) add(s *Session) (replaced *Session, err error) {
 	return replaced, nil
 }
 
-// longestUnused returns the client's session that was unused for longest, and at least for evictAfter; nil if there is none.
+// longestUnused returns the client's session that was unused for longest, and at least for
+// evictAfter; nil if there is none.
 func (t *Table) longestUnused(client Identity) (found *Session) {
 	longest := evictAfter
 	for _, s := range t.byID { // in any order: of two sessions left at the same moment either may go
