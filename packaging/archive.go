@@ -29,6 +29,7 @@ type entry struct {
 func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	to := tar.NewWriter(w)
+
 	for _, e := range entries {
 		if e.source != "" {
 			var err error
@@ -38,21 +39,32 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 		}
 
 		h := &tar.Header{
-			Name: e.path, Mode: int64(e.mode.Perm()), Uid: e.uid, Gid: e.gid, Size: int64(len(e.content)), ModTime: committed,
-			Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+			Name:     e.path,
+			Mode:     int64(e.mode.Perm()),
+			Uid:      e.uid,
+			Gid:      e.gid,
+			Size:     int64(len(e.content)),
+			ModTime:  committed,
+			Typeflag: tar.TypeReg,
+			Format:   tar.FormatPAX,
 		}
+
 		if !e.modified.IsZero() && e.modified.Before(committed) {
 			h.ModTime = e.modified.Truncate(time.Second)
 		}
+
 		if e.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}
+
 		if e.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, e.path+"/"
 		}
+
 		if e.link != "" {
 			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
 		}
+
 		if err := to.WriteHeader(h); err != nil {
 			return err
 		}
@@ -60,6 +72,7 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 			return err
 		}
 	}
+
 	return to.Close()
 }
 
@@ -75,7 +88,8 @@ func archive(out string, b *binary) error {
 		files = append(files, "packaging/debian/pgfsm.service")
 	}
 	for _, file := range files {
-		entries = append(entries, entry{path: path.Join(folder, path.Base(file)), mode: 0o644, source: filepath.Join(b.src, file)})
+		entries = append(entries, entry{path: path.Join(folder, path.Base(file)), mode: 0o644,
+			source: filepath.Join(b.src, file)})
 	}
 	return create(filepath.Join(out, folder+".tar.gz"), func(w io.Writer) error {
 		compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)

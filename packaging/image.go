@@ -23,7 +23,8 @@ import (
 // user is the user of the images. No package of Debian has it.
 const user = 65532
 
-// program returns what both images have: the binary, a configuration that denies everything, and a folder for the ledger.
+// program returns what both images have: the binary, a configuration that denies everything, and a
+// folder for the ledger.
 func program(b *binary) []entry {
 	entries := []entry{
 		{path: "var/lib/pgfsm", mode: fs.ModeDir | 0o700, uid: user, gid: user},
@@ -34,7 +35,8 @@ func program(b *binary) []entry {
 		{path: "usr/share/doc/pgfsm/LICENSE", mode: 0o644, source: filepath.Join(b.src, "LICENSE")},
 	}
 	for _, file := range []string{"pgfsm.yaml", "allowlist.json"} {
-		entries = append(entries, entry{path: "etc/pgfsm/" + file, mode: 0o644, source: filepath.Join(b.src, "packaging", "debian", file)})
+		entries = append(entries, entry{path: "etc/pgfsm/" + file, mode: 0o644,
+			source: filepath.Join(b.src, "packaging", "debian", file)})
 	}
 	return entries
 }
@@ -47,7 +49,8 @@ func scratchImage(out string, b *binary) error {
 		entry{path: "etc/group", mode: 0o644, content: []byte("root:x:0:\npgfsm:x:65532:\n")},
 		entry{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
 	)
-	for _, dir := range []string{"etc", "etc/ssl", "etc/ssl/certs", "usr", "usr/bin", "usr/share", "usr/share/doc", "var", "var/lib"} {
+	for _, dir := range []string{"etc", "etc/ssl", "etc/ssl/certs", "usr", "usr/bin", "usr/share", "usr/share/doc",
+		"var", "var/lib"} {
 		entries = append(entries, entry{path: dir, mode: fs.ModeDir | 0o755})
 	}
 	return writeImage(out, "pgfsm", b, entries)
@@ -77,8 +80,17 @@ func nodeImage(out string, b *binary, root string) error {
 		if err != nil {
 			return err
 		}
+
 		owner := info.Sys().(*syscall.Stat_t)
-		file := entry{path: name, mode: info.Mode(), uid: int(owner.Uid), gid: int(owner.Gid), source: path, modified: info.ModTime()}
+		file := entry{
+			path:     name,
+			mode:     info.Mode(),
+			uid:      int(owner.Uid),
+			gid:      int(owner.Gid),
+			source:   path,
+			modified: info.ModTime(),
+		}
+
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
 			if file.link, err = os.Readlink(path); err != nil {
@@ -87,15 +99,18 @@ func nodeImage(out string, b *binary, root string) error {
 		case !info.Mode().IsRegular() && !info.IsDir():
 			return nil // devices
 		}
+
 		entries = append(entries, file) // without the bits that give a program another user's rights
 		if info.IsDir() && strings.Contains(" dev proc run sys tmp ", " "+name+" ") {
 			return filepath.SkipDir
 		}
+
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	return writeImage(out, "pgfsm-node", b, entries)
 }
 
@@ -106,40 +121,53 @@ func writeImage(out, product string, b *binary, entries []entry) error {
 	if err := create(files, func(w io.Writer) error { return writeTar(w, entries, b.committed) }); err != nil {
 		return err
 	}
-	layer, err := tarball.LayerFromFile(files, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(6), tarball.WithCompressedCaching)
+	layer, err := tarball.LayerFromFile(files, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(6),
+		tarball.WithCompressedCaching)
 	if err != nil {
 		return err
 	}
-	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON),
+
+	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+		types.OCIConfigJSON),
 		mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make dist", Created: v1.Time{Time: b.committed}}})
 	if err != nil {
 		return err
 	}
+
 	config, err := image.ConfigFile()
 	if err != nil {
 		return err
 	}
+
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = b.goos, b.goarch, v1.Time{Time: b.committed}
 	config.Config = v1.Config{
-		User: "65532:65532", WorkingDir: "/var/lib/pgfsm", Entrypoint: []string{"/usr/bin/pgfsm"}, Cmd: []string{"serve", "-c", "/etc/pgfsm/pgfsm.yaml"},
-		Env:     []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/var/lib/pgfsm"},
-		Volumes: map[string]struct{}{"/var/lib/pgfsm": {}},
-		Labels: map[string]string{"org.opencontainers.image.title": product, "org.opencontainers.image.version": b.version,
+		User:       "65532:65532",
+		WorkingDir: "/var/lib/pgfsm",
+		Entrypoint: []string{"/usr/bin/pgfsm"},
+		Cmd:        []string{"serve", "-c", "/etc/pgfsm/pgfsm.yaml"},
+		Env:        []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/var/lib/pgfsm"},
+		Volumes:    map[string]struct{}{"/var/lib/pgfsm": {}},
+		Labels: map[string]string{"org.opencontainers.image.title": product,
+			"org.opencontainers.image.version":  b.version,
 			"org.opencontainers.image.revision": b.revision, "org.opencontainers.image.licenses": "Apache-2.0"},
 	}
+
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
 	}
+
 	folder := filepath.Join(work, product+".oci")
 	written, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err == nil {
 		err = written.AppendImage(image, layout.WithPlatform(v1.Platform{OS: b.goos, Architecture: b.goarch}),
 			layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": product + ":" + b.version}))
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return ociArchive(filepath.Join(out, b.name(product)+".oci.tar"), folder, b)
 }
 

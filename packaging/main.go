@@ -1,5 +1,6 @@
-// Command packaging builds the packages of a release: archives, Debian packages, container images, SBOMs and checksums. It is a module of
-// its own, so that the gateway's module does not require what only packages need.
+// Command packaging builds the packages of a release: archives, Debian packages, container images,
+// SBOMs and checksums. It is a module of its own, so that the gateway's module does not require
+// what only packages need.
 //
 //	go run . -out ../dist [-targets linux/amd64,...] [-debian ROOT] [-a]
 //
@@ -28,7 +29,8 @@ const (
 
 const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
-// goFlags take the place of the GOFLAGS of the machine: all builds have the same flags. The version comes from the checkout.
+// goFlags take the place of the GOFLAGS of the machine: all builds have the same flags. The version
+// comes from the checkout.
 const goFlags = "GOFLAGS=-trimpath -buildvcs=true -mod=readonly"
 
 func main() {
@@ -67,11 +69,13 @@ func release(out string, targets []string, debian string, all bool) error {
 	if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o755)); err != nil {
 		return err
 	}
+
 	// A clone has no uncommitted changes, and go build finds no revision in a worktree.
 	src := filepath.Join(work, "src")
 	if _, err := run(".", nil, "git", "clone", "--quiet", "..", src); err != nil {
 		return err
 	}
+
 	for _, target := range targets {
 		goos, goarch, _ := strings.Cut(target, "/")
 		b, err := build(src, filepath.Join(work, goos+"_"+goarch), goos, goarch, all)
@@ -82,6 +86,7 @@ func release(out string, targets []string, debian string, all bool) error {
 			return fmt.Errorf("%s: %w", target, err)
 		}
 	}
+
 	return checksums(out)
 }
 
@@ -114,13 +119,16 @@ func build(src, work, goos, goarch string, all bool) (*binary, error) {
 	if goos == "windows" {
 		b.path += ".exe"
 	}
-	if _, err := run(b.src, b.environment(), "go", "build", "-a="+strconv.FormatBool(all), "-ldflags=-s -w", "-o", b.path, "./cmd/pgfsm"); err != nil {
+
+	if _, err := run(b.src, b.environment(), "go", "build", "-a="+strconv.FormatBool(all), "-ldflags=-s -w", "-o",
+		b.path, "./cmd/pgfsm"); err != nil {
 		return nil, err
 	}
 	info, err := buildinfo.ReadFile(b.path)
 	if err != nil {
 		return nil, err
 	}
+
 	b.version = strings.TrimPrefix(info.Main.Version, "v")
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -132,16 +140,20 @@ func build(src, work, goos, goarch string, all bool) (*binary, error) {
 			}
 		}
 	}
+
 	if b.revision == "" || b.committed.IsZero() {
 		return nil, errors.New("the binary has no revision")
 	}
+
 	b.notices, err = notices(b)
 	return b, err
 }
 
-// environment says what to build for. CGO_ENABLED, GOAMD64 and GOARM64 are set so that the machine's values do not count.
+// environment says what to build for. CGO_ENABLED, GOAMD64 and GOARM64 are set so that the
+// machine's values do not count.
 func (b *binary) environment() []string {
-	return []string{goFlags, "GOOS=" + b.goos, "GOARCH=" + b.goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}
+	return []string{goFlags, "GOOS=" + b.goos, "GOARCH=" + b.goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
+		"GOEXPERIMENT="}
 }
 
 // name is the name of a package without its ending.
@@ -162,7 +174,8 @@ func run(dir string, env []string, name string, args ...string) ([]byte, error) 
 
 // sbom lists the modules of a binary, which its build information names.
 func sbom(out string, b *binary) error {
-	_, err := run(b.src, nil, "go", "run", cyclonedx, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", "v"+b.version,
+	_, err := run(b.src, nil, "go", "run", cyclonedx, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version",
+		"v"+b.version,
 		"-output", filepath.Join(out, b.name("pgfsm")+".cdx.json"), b.path)
 	return err
 }
@@ -173,9 +186,11 @@ func deb(out string, b *binary) error {
 	if err := os.WriteFile(text, b.notices, 0o644); err != nil {
 		return err
 	}
-	_, err := run(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version, "PGFSM_BINARY=" + b.path, "PGFSM_NOTICES=" + text,
+	_, err := run(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version, "PGFSM_BINARY=" + b.path,
+		"PGFSM_NOTICES=" + text,
 		fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.committed.Unix())},
-		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target", filepath.Join(out, b.name("pgfsm")+".deb"))
+		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target",
+		filepath.Join(out, b.name("pgfsm")+".deb"))
 	return err
 }
 

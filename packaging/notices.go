@@ -11,17 +11,20 @@ import (
 	"strings"
 )
 
-// licenceFile matches the files that the licences of Go modules ask to keep: their text, and notices.
+// licenceFile matches the files that the licences of Go modules ask to keep: their text, and
+// notices.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-.].*)?$|(?i)-licen[cs]e(\.\w+)?$`)
 
-// notices returns the licences of Go and of each module that is linked. It looks beside every linked package and in the folders above, up
-// to the module's own. A module without any is an error.
+// notices returns the licences of Go and of each module that is linked. It looks beside every
+// linked package and in the folders above, up to the module's own. A module without any is an
+// error.
 func notices(b *binary) ([]byte, error) {
 	const format = `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}`
 	listed, err := run(b.src, b.environment(), "go", "list", "-deps", "-f", format, "./cmd/pgfsm")
 	if err != nil {
 		return nil, err
 	}
+
 	files := make(map[string][]string) // by module
 	for line := range strings.Lines(string(listed)) {
 		parts := strings.Split(strings.TrimSpace(line), "\t")
@@ -37,13 +40,16 @@ func notices(b *binary) ([]byte, error) {
 			files[module] = append(files[module], found...)
 		}
 	}
+
 	goroot, err := run(b.src, b.environment(), "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
-	if files["Go, its run time and its standard library"], err = licences(strings.TrimSpace(string(goroot))); err != nil {
+	if files["Go, its run time and its standard library"],
+		err = licences(strings.TrimSpace(string(goroot))); err != nil {
 		return nil, err
 	}
+
 	return text(files)
 }
 
@@ -71,7 +77,8 @@ func text(files map[string][]string) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(&all, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 72), module, filepath.Base(path), bytes.TrimSpace(licence))
+			fmt.Fprintf(&all, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 72), module, filepath.Base(path),
+				bytes.TrimSpace(licence))
 		}
 	}
 	return all.Bytes(), nil
