@@ -19,10 +19,12 @@ type Vote struct {
 	At      string           `json:"at"` // RFC 3339, UTC
 	Binding canonical.Digest `json:"binding"`
 	By      string           `json:"by"`
-	Display string           `json:"display,omitempty"` // the approver's name for people; nothing is decided by it
-	Groups  []string         `json:"groups,omitempty"`  // the approver's, as far as [Bundle.RoleGroups] returns them
-	Outcome string           `json:"outcome"`
-	Reason  string           `json:"reason"`
+	// The approver's name for people; nothing is decided by it.
+	Display string `json:"display,omitempty"`
+	// The approver's, as far as [Bundle.RoleGroups] returns them.
+	Groups  []string `json:"groups,omitempty"`
+	Outcome string   `json:"outcome"`
+	Reason  string   `json:"reason"`
 }
 
 // Equal reports whether two votes are the same.
@@ -47,15 +49,17 @@ type Held struct {
 	Quorum     int
 }
 
-// Eligible decides whether an approver may vote on a held call: not on their own call or on that of an agent that acts for them, and only
-// with one of the roles that the policy names. Roles come from the bundle that judged the call; groups are those of the vote.
+// Eligible decides whether an approver may vote on a held call: not on their own call or on that of
+// an agent that acts for them, and only with one of the roles that the policy names. Roles come
+// from the bundle that judged the call; groups are those of the vote.
 func (b *Bundle) Eligible(h *Held, by string, groups []string) Verdict {
 	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
 	switch {
 	case by == "" || b.SamePerson(by, h.Actor):
 		return blocked(GateApproval, CodeApprovalMismatch, "Requesters cannot decide about their own requests.")
 	case h.OnBehalfOf != "" && b.SamePerson(by, h.OnBehalfOf):
-		return blocked(GateApproval, CodeApprovalMismatch, "A person cannot decide about requests of agents that act for them.")
+		return blocked(GateApproval, CodeApprovalMismatch,
+			"A person cannot decide about requests of agents that act for them.")
 	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by, &Identity{Groups: &groups}), mine):
 		return blocked(GateApproval, CodeApprovalMismatch,
 			fmt.Sprintf("%s has none of the roles that may decide: %s.", clip(by), strings.Join(h.Approvers, ", ")))
@@ -63,8 +67,9 @@ func (b *Bundle) Eligible(h *Held, by string, groups []string) Verdict {
 	return allowed(GateApproval, "This person may decide.")
 }
 
-// Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible approvers approve as the quorum
-// requires. A vote on another call, or after the expiry, blocks the call: the ledger should not have accepted it.
+// Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as
+// many different eligible approvers approve as the quorum requires. A vote on another call, or
+// after the expiry, blocks the call: the ledger should not have accepted it.
 func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 	var by, names []string
 	for i := range votes {
@@ -84,29 +89,36 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 			by, names = append(by, v.By), append(names, v.Voter())
 		}
 	}
+
 	switch {
 	case len(by) >= max(h.Quorum, 1):
 		return allowed(GateApproval, "Approved by "+strings.Join(names, ", ")+".")
 	case !IsBefore(at, h.Expires):
-		return blocked(GateApproval, CodeApprovalExpired, "Nobody decided in time; the request expired at "+h.Expires+".")
+		return blocked(GateApproval, CodeApprovalExpired,
+			"Nobody decided in time; the request expired at "+h.Expires+".")
 	}
+
 	return blocked(GateApproval, CodeApprovalMismatch,
 		fmt.Sprintf("%d of %d people have agreed.", len(by), max(h.Quorum, 1)))
 }
 
-// LocalUser prefixes the name of an actor who is identified as a user of the operating system, and not by a token.
+// LocalUser prefixes the name of an actor who is identified as a user of the operating system, and
+// not by a token.
 const LocalUser = "local:"
 
-// TimeForm is the layout of every recorded time, for package time: RFC 3339, UTC, whole seconds. Such times sort as text.
+// TimeForm is the layout of every recorded time, for package time: RFC 3339, UTC, whole seconds.
+// Such times sort as text.
 const TimeForm = "2006-01-02T15:04:05Z"
 
-// SamePerson reports whether two names identify one person. It ignores letter case, and whether the name is that of a user of
-// the operating system or of a token. [Bundle.SamePerson] also knows the names that the configuration gives to one person.
+// SamePerson reports whether two names identify one person. It ignores letter case, and whether the
+// name is that of a user of the operating system or of a token. [Bundle.SamePerson] also knows the
+// names that the configuration gives to one person.
 func SamePerson(a, b string) bool {
 	return strings.EqualFold(strings.TrimPrefix(a, LocalUser), strings.TrimPrefix(b, LocalUser))
 }
 
-// IsBefore compares two times in [TimeForm]. It is false for anything else, so an empty expiry is in the past.
+// IsBefore compares two times in [TimeForm]. It is false for anything else, so an empty expiry is
+// in the past.
 func IsBefore(at, expires string) bool {
 	const form = len(TimeForm)
 	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires

@@ -12,7 +12,8 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// A Bundle is a compiled [Content], shared by all runs. It is safe for concurrent use. The zero Bundle allows nothing.
+// A Bundle is a compiled [Content], shared by all runs. It is safe for concurrent use. The zero
+// Bundle allows nothing.
 type Bundle struct {
 	content   Content
 	canonical []byte
@@ -188,14 +189,15 @@ func (b *Bundle) Digest() canonical.Digest { return b.digest }
 // Limits returns the bounds of a run.
 func (b *Bundle) Limits() Limits { return b.content.Limits }
 
-// Bounds of the compiled catalogs that a bundle caches. The gateway caches one for each tool that is called.
+// Bounds of the compiled catalogs that a bundle caches. The gateway caches one for each tool that
+// is called.
 const (
 	maxCatalogs     = 1024
 	maxCatalogBytes = 64 << 20 // for the servers' listings together
 )
 
-// Catalog returns the catalog of listings. It is compiled once for each digest, which the caller computes over all of the
-// listings, as long as the bounds of the cache allow.
+// Catalog returns the catalog of listings. It is compiled once for each digest, which the caller
+// computes over all of the listings, as long as the bounds of the cache allow.
 func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -69,7 +69,8 @@ type Tool struct {
 	listed, conform string // the reasons of verdicts that allow
 }
 
-// Annotations are the server's hints (MCP tool annotations): claims that nobody has checked. Nil means not given.
+// Annotations are the server's hints (MCP tool annotations): claims that nobody has checked. Nil
+// means not given.
 type Annotations struct {
 	ReadOnly    *bool `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint"`
@@ -82,10 +83,12 @@ type toolKey struct{ server, tool string }
 // Drifted reports whether the operator pinned another definition than the server sends.
 func (t *Tool) Drifted() bool { return t.Pin != "" && t.Pin != t.Digest }
 
-// Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
+// Effective reports whether the tool is on the effective allowlist: discovered, allowed, and
+// usable.
 func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
 
-// Refused returns why the tool could not be called if it were allowed: the code and the reason. Both are empty if it could.
+// Refused returns why the tool could not be called if it were allowed: the code and the reason.
+// Both are empty if it could.
 func (t *Tool) Refused() (Code, string) {
 	if t.Code == "" && t.refused != nil {
 		if reason := t.refused(); reason != "" {
@@ -95,8 +98,8 @@ func (t *Tool) Refused() (Code, string) {
 	return t.Code, t.Reason
 }
 
-// SDKFaults says why the TypeScript SDK rejects a list with this tool in revisions before 2026-07-28, although the tool is one of MCP; empty
-// if it accepts it.
+// SDKFaults says why the TypeScript SDK rejects a list with this tool in revisions before
+// 2026-07-28, although the tool is one of MCP; empty if it accepts it.
 func (t *Tool) SDKFaults() string {
 	if t.sdk == nil {
 		return ""
@@ -107,7 +110,8 @@ func (t *Tool) SDKFaults() string {
 // Input is the tool's inputSchema, or nil if it was not compiled.
 func (t *Tool) Input() *schema.Schema { return t.input }
 
-// Dialect names the JSON Schema dialect of the tool's arguments; empty if its schema was not compiled.
+// Dialect names the JSON Schema dialect of the tool's arguments; empty if its schema was not
+// compiled.
 func (t *Tool) Dialect() string {
 	if t.input == nil {
 		return ""
@@ -115,7 +119,8 @@ func (t *Tool) Dialect() string {
 	return t.input.Dialect()
 }
 
-// Open lists the places in the tool's arguments where members are allowed that the schema does not name.
+// Open lists the places in the tool's arguments where members are allowed that the schema does not
+// name.
 func (t *Tool) Open() []string {
 	if t.input == nil {
 		return nil
@@ -126,7 +131,8 @@ func (t *Tool) Open() []string {
 // Digest identifies the catalog: every definition, in order, and every server's status.
 func (c *Catalog) Digest() canonical.Digest { return c.digest }
 
-// View returns the result of make, which runs once for the catalog. All callers must pass the same function.
+// View returns the result of make, which runs once for the catalog. All callers must pass the same
+// function.
 func (c *Catalog) View(make func(*Catalog) any) any {
 	c.once.Do(func() { c.view = make(c) })
 	return c.view
@@ -142,7 +148,8 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 			continue
 		}
 		if s.Status != ServerUp {
-			return nil, blocked(GateSchema, CodeServerDown, fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
+			return nil, blocked(GateSchema, CodeServerDown,
+				fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
 		}
 		if entry := s.Malformed(tool); entry != nil {
 			return nil, blocked(GateSchema, CodeToolUnknown,
@@ -185,14 +192,19 @@ func (c *Catalog) Up() bool {
 	return false
 }
 
-// readCatalog builds a catalog from listings. A malformed entry removes only itself. A server that sends a page without a list
-// of tools is down; it does not affect the others.
+// readCatalog builds a catalog from listings. A malformed entry removes only itself. A server that
+// sends a page without a list of tools is down; it does not affect the others.
 func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 	c := &Catalog{index: make(map[toolKey]*Tool)}
 	for _, l := range listings {
 		s := CatalogServer{
-			Server: l.Server, Status: l.Status, Code: l.Code, Reason: l.Reason,
-			Name: l.Name, Version: l.Version, Protocol: l.Protocol,
+			Server:   l.Server,
+			Status:   l.Status,
+			Code:     l.Code,
+			Reason:   l.Reason,
+			Name:     l.Name,
+			Version:  l.Version,
+			Protocol: l.Protocol,
 		}
 		if s.Status == ServerUp {
 			if err := s.read(l); err != nil {
@@ -205,8 +217,8 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 	return c
 }
 
-// admit indexes a server's tools and compiles the schemas of the allowlisted ones. A name that the server lists twice
-// cannot be called: it is unknown which of the two tools would run.
+// admit indexes a server's tools and compiles the schemas of the allowlisted ones. A name that the
+// server lists twice cannot be called: it is unknown which of the two tools would run.
 func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 	for _, t := range s.Tools {
 		key := toolKey{t.Server, t.Name}
@@ -242,12 +254,13 @@ func (t *Tool) rejectName() {
 	t.Code, t.Reason = CodeToolAmbiguous, "The server lists this name more than once."
 }
 
-// admitTool compiles an allowlisted tool. A tool that differs from its pin, or that the grants leave out, is not read and
-// not shown to a planner.
+// admitTool compiles an allowlisted tool. A tool that differs from its pin, or that the grants
+// leave out, is not read and not shown to a planner.
 func (b *Bundle) admitTool(t *Tool, key toolKey) {
 	if t.Drifted() {
 		t.Code = CodeToolDefinitionChanged
-		t.Reason = fmt.Sprintf("its definition is %s, and %s is pinned; pgfsm pins diff shows what changed.", t.Digest.Short(), t.Pin.Short())
+		t.Reason = fmt.Sprintf("its definition is %s, and %s is pinned; pgfsm pins diff shows what changed.",
+			t.Digest.Short(), t.Pin.Short())
 		return
 	}
 	if t.Code, t.Reason = b.ungranted(key); t.Code != "" {
@@ -344,6 +357,7 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
+
 	t := &Tool{Server: server}
 	for _, m := range []struct {
 		name string
@@ -355,12 +369,14 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 			}
 		}
 	}
+
 	t.InputSchema, t.Output = members["inputSchema"], members["outputSchema"]
 	delete(members, "_meta") // by the specification, it may change from one answer to the next
 	definition, err := canonical.Marshal(members)
 	if err != nil {
 		return nil, err
 	}
+
 	t.Definition, t.Digest = definition, canonical.Sum("tool definition", definition)
 	return t, nil
 }

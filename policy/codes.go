@@ -2,8 +2,8 @@ package policy
 
 import "pgfsm/policy/rules"
 
-// Code is a stable, machine-readable name for one reason of a refusal or failure. Codes are never renamed or reused;
-// docs/reference/errors.md is generated from [Codes].
+// Code is a stable, machine-readable name for one reason of a refusal or failure. Codes are never
+// renamed or reused; docs/reference/errors.md is generated from [Codes].
 type Code string
 
 // The codes.
@@ -83,8 +83,9 @@ func Remedy(code Code) string {
 	return ""
 }
 
-// Codes lists every code once, in the order in which a run can meet them. Codes that a package of a gate defines
-// (schema, evidence) and the transport's codes are listed here too, so that there is one table.
+// Codes lists every code once, in the order in which a run can meet them. Codes that a package of a
+// gate defines (schema, evidence) and the transport's codes are listed here too, so that there is
+// one table.
 func Codes() []CodeDoc {
 	return []CodeDoc{
 		{CodeInputDenied, GateInput, "A rule of the input policy matches the request.", "Reword the request, or change input.deny or input.defaults."},

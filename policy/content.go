@@ -9,11 +9,13 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// ContentFormat identifies the format of [Content]. A trace whose bundle has another format is refused.
+// ContentFormat identifies the format of [Content]. A trace whose bundle has another format is
+// refused.
 const ContentFormat = "pgfsm.bundle/v1"
 
-// Content is the operator's whole configuration of runs, without secrets. A trace contains it, so that its run can be judged
-// again years later. Every list has the operator's order. Files are included, not named.
+// Content is the operator's whole configuration of runs, without secrets. A trace contains it, so
+// that its run can be judged again years later. Every list has the operator's order. Files are
+// included, not named.
 type Content struct {
 	Format    string         `json:"format"`
 	Env       string         `json:"env"`
@@ -27,14 +29,15 @@ type Content struct {
 	Policy    *rules.Content `json:"policy,omitzero"`
 	Roles     []Role         `json:"roles,omitempty"`
 	Identity  *IdentityRules `json:"identity,omitzero"`
-	Schemas   []ToolSchema   `json:"schemas,omitempty"` // the operator's schemas, which replace the inputSchema of servers
-	Outputs   []ToolSchema   `json:"outputs"`           // the types of structured content
-	Summary   string         `json:"summary"`
-	Limits    Limits         `json:"limits"`
+	// The operator's schemas, which replace the inputSchema of servers.
+	Schemas []ToolSchema `json:"schemas,omitempty"`
+	Outputs []ToolSchema `json:"outputs"` // the types of structured content
+	Summary string       `json:"summary"`
+	Limits  Limits       `json:"limits"`
 }
 
-// Server describes the connection to an upstream. The values of headers and environment variables are secrets and are left
-// out.
+// Server describes the connection to an upstream. The values of headers and environment variables
+// are secrets and are left out.
 type Server struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"` // "stdio", "sse" or "http"
@@ -44,17 +47,21 @@ type Server struct {
 	Headers []string `json:"headers"` // names
 	Env     []string `json:"env"`     // names
 
-	Sessions string `json:"sessions,omitzero"` // which clients share one: "session" or "one"; empty: the clients of an identity
+	// Which clients share one: "session" or "one"; empty: the clients of an identity.
+	Sessions string `json:"sessions,omitzero"`
 
 	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
 
-	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // the limit for connecting and for listing the tools
-	Timeout        int64 `json:"timeout_ms"`                  // the limit for a call, from sending it or from its last progress
-	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // the limit for a whole call
+	// The limit for connecting and for listing the tools.
+	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"`
+	// The limit for a call, from sending it or from its last progress.
+	Timeout      int64 `json:"timeout_ms"`
+	TimeoutTotal int64 `json:"timeout_total_ms,omitzero"` // the limit for a whole call
 }
 
-// ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The client's secret and private key are left
-// out; Alg, Issuer and KeyID are of the assertions that the key signs (RFC 7523).
+// ClientCredentials say how pgfsm gets access tokens for a server (RFC 6749, section 4.4). The
+// client's secret and private key are left out; Alg, Issuer and KeyID are of the assertions that
+// the key signs (RFC 7523).
 type ClientCredentials struct {
 	Alg      string   `json:"alg,omitzero"`
 	Audience string   `json:"audience,omitzero"`
@@ -73,15 +80,18 @@ type Allowance struct {
 	Tools  []string `json:"tools"`
 }
 
-// Role lists the actors of a role, for the conditions of policies and for approvers. An actor after [GroupPrefix] is a group.
+// Role lists the actors of a role, for the conditions of policies and for approvers. An actor after
+// [GroupPrefix] is a group.
 type Role struct {
 	Actors []string `json:"actors"`
 	Role   string   `json:"role"`
 }
 
-// Pin binds an allowlisted tool to one definition: if the server sends another definition, the tool cannot be called.
+// Pin binds an allowlisted tool to one definition: if the server sends another definition, the tool
+// cannot be called.
 type Pin struct {
-	Definition canonical.Digest `json:"definition"` // the digest of the whole tool object as sent, without _meta
+	// The digest of the whole tool object as sent, without _meta.
+	Definition canonical.Digest `json:"definition"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }
@@ -120,8 +130,8 @@ func (p *Planner) PromptVersion() string {
 	return p.LLM.Prompt
 }
 
-// Route turns a request that matches Pattern (RE2) into a call. ${1}, ${name} in a string value of Args stand for the
-// pattern's groups.
+// Route turns a request that matches Pattern (RE2) into a call. ${1}, ${name} in a string value of
+// Args stand for the pattern's groups.
 type Route struct {
 	ID      string         `json:"id"`
 	Pattern string         `json:"pattern"`
@@ -160,7 +170,8 @@ type Limits struct {
 	RunTimeout     int64 `json:"run_timeout_ms"`
 }
 
-// Defaults and bounds of [Limits] and [Input]. A setting outside its bounds is a configuration error.
+// Defaults and bounds of [Limits] and [Input]. A setting outside its bounds is a configuration
+// error.
 const (
 	DefaultPlanBytes      = 64 << 10
 	DefaultArgumentsBytes = MaxArgumentsBytes
@@ -189,8 +200,11 @@ const (
 // DefaultLimits returns the limits of a configuration that sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		PlanBytes: DefaultPlanBytes, ArgumentsBytes: DefaultArgumentsBytes, JSONDepth: DefaultJSONDepth,
-		ResultBytes: DefaultResultBytes, RunTimeout: DefaultRunTimeout,
+		PlanBytes:      DefaultPlanBytes,
+		ArgumentsBytes: DefaultArgumentsBytes,
+		JSONDepth:      DefaultJSONDepth,
+		ResultBytes:    DefaultResultBytes,
+		RunTimeout:     DefaultRunTimeout,
 	}
 }
 

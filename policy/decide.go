@@ -23,17 +23,27 @@ type Question struct {
 
 // Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
-	Approvers []string               `json:"approvers"`         // roles that may decide about a held call; none: any approver
-	Condition string                 `json:"condition"`         // the condition of the policy that decided, if one did
-	Expires   string                 `json:"expires"`           // for a held call, the end of the time for votes: 2006-01-02T15:04:05Z; an empty time is in the past
-	Fresh     int64                  `json:"fresh_ms,omitzero"` // for a held call, the milliseconds before a vote in which its approver must have signed in at the console; 0: any vote counts
-	Mode      string                 `json:"mode"`              // the risk mode; "unrated" where no risk rules are configured
-	Policy    string                 `json:"policy"`            // the policy that decided; empty if none did
-	Quorum    int                    `json:"quorum"`            // for a held call, the number of people who must approve
-	Risk      []risk.Contribution    `json:"risk"`              // the effects of the risk rules that matched, in order
-	Score     int                    `json:"score"`             // 0 where no risk rules are configured
-	Shadow    []rules.ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made
-	Verdict   Verdict                `json:"verdict"`
+	// Roles that may decide about a held call; none: any approver.
+	Approvers []string `json:"approvers"`
+	// The condition of the policy that decided, if one did.
+	Condition string `json:"condition"`
+	// For a held call, the end of the time for votes: 2006-01-02T15:04:05Z; an empty time is in the
+	// past.
+	Expires string `json:"expires"`
+	// For a held call, the milliseconds before a vote in which its approver must have signed in at
+	// the console; 0: any vote counts.
+	Fresh int64 `json:"fresh_ms,omitzero"`
+	// The risk mode; "unrated" where no risk rules are configured.
+	Mode   string `json:"mode"`
+	Policy string `json:"policy"` // the policy that decided; empty if none did
+	// For a held call, the number of people who must approve.
+	Quorum int `json:"quorum"`
+	// The effects of the risk rules that matched, in order.
+	Risk  []risk.Contribution `json:"risk"`
+	Score int                 `json:"score"` // 0 where no risk rules are configured
+	// The decisions that policies in shadow would have made.
+	Shadow  []rules.ShadowDecision `json:"shadow"`
+	Verdict Verdict                `json:"verdict"`
 }
 
 // Unrated is the risk mode of every call where no risk rules are configured.
@@ -47,14 +57,27 @@ type Decider interface {
 // WithDecider returns a bundle that asks d instead of its risk rules and policies.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
 	return &Bundle{
-		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screens: b.screens, allow: b.allow,
-		pins: b.pins, grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, reads: b.reads,
-		same: b.same, decider: d,
+		content:      b.content,
+		canonical:    b.canonical,
+		text:         b.text,
+		digest:       b.digest,
+		servers:      b.servers,
+		screens:      b.screens,
+		allow:        b.allow,
+		pins:         b.pins,
+		grants:       b.grants,
+		outputs:      b.outputs,
+		schemaLimits: b.schemaLimits,
+		risk:         b.risk,
+		rules:        b.rules,
+		reads:        b.reads,
+		same:         b.same,
+		decider:      d,
 	}
 }
 
-// Decide assesses a call: its risk, and the decision of the first policy that matches. Without policies the call is
-// allowed, because the allowlist has already decided.
+// Decide assesses a call: its risk, and the decision of the first policy that matches. Without
+// policies the call is allowed, because the allowlist has already decided.
 func (b *Bundle) Decide(q Question) Assessment {
 	a := Assessment{Mode: Unrated}
 	switch {
@@ -68,7 +91,8 @@ func (b *Bundle) Decide(q Question) Assessment {
 	return a
 }
 
-// Assess judges an input as Decide does, for callers that only show the decision. The risk rules set the input's risk, if there are risk rules.
+// Assess judges an input as Decide does, for callers that only show the decision. The risk rules
+// set the input's risk, if there are risk rules.
 func (b *Bundle) Assess(in *condition.Input) Assessment {
 	return b.AssessSubject(condition.NewSubject(in))
 }
@@ -90,6 +114,7 @@ func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment,
 		a.Verdict = allowed(GatePolicy, "No policy is configured; the allowlist decides.")
 		return a, nil
 	}
+
 	in := subject.Input()
 	if b.risk != nil {
 		r := b.risk.Judge(subject)
@@ -102,21 +127,26 @@ func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment,
 	} else if in.Risk.Mode != "" {
 		a.Mode, a.Score = in.Risk.Mode, in.Risk.Score
 	}
+
 	if b.rules == nil {
-		a.Verdict = allowed(GatePolicy, fmt.Sprintf("Risk %s, score %d. No policy is configured; the allowlist decides.", a.Mode, a.Score))
+		a.Verdict = allowed(GatePolicy,
+			fmt.Sprintf("Risk %s, score %d. No policy is configured; the allowlist decides.", a.Mode, a.Score))
 		return a, nil
 	}
+
 	var d rules.Decision
 	if explain {
 		d, considered = b.rules.Explain(subject)
 	} else {
 		d = b.rules.Decide(subject)
 	}
+
 	a.judge(d, in.Now)
 	return a, considered
 }
 
-// WithoutRisk returns a bundle with the same policies and no risk rules, so that the input can carry a risk.
+// WithoutRisk returns a bundle with the same policies and no risk rules, so that the input can
+// carry a risk.
 func (b *Bundle) WithoutRisk() *Bundle {
 	c := b.WithDecider(b.decider)
 	c.risk = nil
@@ -126,7 +156,13 @@ func (b *Bundle) WithoutRisk() *Bundle {
 // input returns the input of conditions.
 func (b *Bundle) input(q Question) *condition.Input {
 	return &condition.Input{
-		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now, History: q.History,
+		Server:      q.Server,
+		Tool:        q.Tool.Name,
+		Env:         q.Env,
+		Args:        q.Arguments,
+		Pinned:      q.Tool.Pin != "",
+		Now:         q.Now,
+		History:     q.History,
 		Actor:       b.ConditionActor(q.Actor, q.Identity),
 		Annotations: condition.Annotations(q.Tool.Annotations),
 	}
@@ -139,6 +175,7 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 	if d.Policy != "" {
 		reason = "Policy " + strconv.Quote(d.Policy) + ": " + d.Reason
 	}
+
 	switch {
 	case d.Spent():
 		a.Verdict = blocked(GatePolicy, CodePolicySpent, reason)
@@ -148,13 +185,19 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 		a.Verdict = allowed(GatePolicy, reason)
 	case d.Effect == rules.Pending:
 		a.Approvers, a.Quorum, a.Expires, a.Fresh = d.Approvers, d.Quorum, later(now, d.Expires), d.Fresh
-		a.Verdict = Verdict{Code: CodeApprovalRequired, Gate: GatePolicy, Outcome: Hold, Reason: reason}
+		a.Verdict = Verdict{
+			Code:    CodeApprovalRequired,
+			Gate:    GatePolicy,
+			Outcome: Hold,
+			Reason:  reason,
+		}
 	default:
 		a.Verdict = blocked(GatePolicy, CodePolicyDenied, reason)
 	}
 }
 
-// Unapprovable refuses a held call that carries more than its arguments, because approvers see only the arguments.
+// Unapprovable refuses a held call that carries more than its arguments, because approvers see only
+// the arguments.
 func Unapprovable() Verdict {
 	return blocked(GatePolicy, CodeRoundUnapprovable,
 		"The policy holds the call, but the call contains answers to the server's questions, which approvers cannot see.")

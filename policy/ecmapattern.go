@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The parts of a regular expression of ECMA 262 with the flag u, as far as isECMAPattern has to tell them from other dialects.
+// The parts of a regular expression of ECMA 262 with the flag u, as far as isECMAPattern has to
+// tell them from other dialects.
 var (
 	ecmaClass  = regexp.MustCompile(`\[\^?(?:\\.|[^\]\\])*\]`)
 	ecmaEscape = regexp.MustCompile(`\\(?:[dDwWsSbBtnvfr0^$\\.*+?()\[\]{}|/]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|` +
@@ -15,8 +16,9 @@ var (
 	ecmaRepeat = regexp.MustCompile(`\{\d+(?:,\d*)?\}`)
 )
 
-// isECMAPattern reports whether a pattern is surely one of ECMA 262 with the flag u, with which the TypeScript SDK compiles patterns. It
-// replaces what only ECMA has by what RE2 reads as well, and leaves the rest to RE2's parser.
+// isECMAPattern reports whether a pattern is surely one of ECMA 262 with the flag u, with which the
+// TypeScript SDK compiles patterns. It replaces what only ECMA has by what RE2 reads as well, and
+// leaves the rest to RE2's parser.
 func isECMAPattern(pattern string) bool {
 	foreign := false
 	escapes := func(s string) string { return ecmaEscape.ReplaceAllString(s, "e") }

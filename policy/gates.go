@@ -10,10 +10,11 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// Validate judges a plan against the live catalog (INV-2): the server and the tool exist under exactly these names, and
-// the arguments conform to the tool's inputSchema in a closed world. The schema of a tool outside of the allowlist is never
-// compiled, so this gate already refuses such a plan, with the allowlist's code. It also refuses a tool that is on the allowlist of groups of which
-// the caller is no member.
+// Validate judges a plan against the live catalog (INV-2): the server and the tool exist under
+// exactly these names, and the arguments conform to the tool's inputSchema in a closed world. The
+// schema of a tool outside of the allowlist is never compiled, so this gate already refuses such a
+// plan, with the allowlist's code. It also refuses a tool that is on the allowlist of groups of
+// which the caller is no member.
 func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 	if c == nil || p == nil || p.Type != PlanCallTool {
 		return nil, blocked(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
@@ -26,7 +27,8 @@ func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 		return t, v
 	}
 	if !t.Effective() {
-		return t, blocked(GateSchema, t.Code, fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
+		return t, blocked(GateSchema, t.Code,
+			fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
 	if err := t.input.Judge(p.Args); err != nil {
 		return t, blocked(GateSchema, schemaCode(err), sentence(err)+leaveOut(err))
@@ -34,7 +36,8 @@ func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 	return t, allowed(GateSchema, t.conform)
 }
 
-// schemaCode returns the schema's code for an error, or arguments_invalid for a document that does not conform.
+// schemaCode returns the schema's code for an error, or arguments_invalid for a document that does
+// not conform.
 func schemaCode(err error) Code {
 	var invalid *schema.InvalidError
 	if errors.As(err, &invalid) && invalid.Code == schema.CodeDocumentTooCostly {
@@ -43,7 +46,8 @@ func schemaCode(err error) Code {
 	return CodeArgumentsInvalid
 }
 
-// leaveOut returns a remedy for null arguments: some clients send null for an optional argument without a value.
+// leaveOut returns a remedy for null arguments: some clients send null for an optional argument
+// without a value.
 func leaveOut(err error) (text string) {
 	var invalid *schema.InvalidError
 	if !errors.As(err, &invalid) {
@@ -55,9 +59,11 @@ func leaveOut(err error) (text string) {
 	return text
 }
 
-// Names reports whether the operator's allowlist names a tool for everybody, or for a group of the caller.
+// Names reports whether the operator's allowlist names a tool for everybody, or for a group of the
+// caller.
 func (b *Bundle) Names(server, tool string, id *Identity) bool {
-	return slices.ContainsFunc(b.allow[toolKey{server, tool}], func(group string) bool { return group == "" || id.InGroup(group) })
+	return slices.ContainsFunc(b.allow[toolKey{server, tool}],
+		func(group string) bool { return group == "" || id.InGroup(group) })
 }
 
 // ListedFor reports whether the tool is on the effective allowlist of the caller.
@@ -70,8 +76,9 @@ func (b *Bundle) EffectiveFor(c *Catalog, id *Identity) []*Tool {
 	return slices.DeleteFunc(c.Effective(), func(t *Tool) bool { return !b.ListedFor(t, id) })
 }
 
-// Listed judges whether the caller may call the tool at all (INV-3): the operator's allowlist names it, its definition equals its pin if it has one, and
-// every grant names it. By default, no tool is listed.
+// Listed judges whether the caller may call the tool at all (INV-3): the operator's allowlist names
+// it, its definition equals its pin if it has one, and every grant names it. By default, no tool is
+// listed.
 func (b *Bundle) Listed(t *Tool, id *Identity) Verdict {
 	if !b.ListedFor(t, id) {
 		name, server := "", ""
@@ -82,16 +89,19 @@ func (b *Bundle) Listed(t *Tool, id *Identity) Verdict {
 			fmt.Sprintf("Tool %q of server %q is not on the allowlist.", clip(name), clip(server)))
 	}
 	if t.Drifted() {
-		return blocked(GateAllowlist, CodeToolDefinitionChanged, fmt.Sprintf("Tool %q of %q: %s", clip(t.Name), clip(t.Server), t.Reason))
+		return blocked(GateAllowlist, CodeToolDefinitionChanged,
+			fmt.Sprintf("Tool %q of %q: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
 	if code, reason := b.ungranted(toolKey{t.Server, t.Name}); code != "" {
-		return blocked(GateGrant, code, fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), reason))
+		return blocked(GateGrant, code,
+			fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), reason))
 	}
 	return allowed(GateAllowlist, t.listed)
 }
 
-// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that validated the arguments, and every
-// grant covers exactly this call of this task.
+// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its
+// definition is the one that validated the arguments, and every grant covers exactly this call of
+// this task.
 func (b *Bundle) Authorize(t *Tool, id *Identity, validated canonical.Digest, args []byte, task *Task) Verdict {
 	v := b.Listed(t, id)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
@@ -111,13 +121,15 @@ func (b *Bundle) Authorize(t *Tool, id *Identity, validated canonical.Digest, ar
 	return v
 }
 
-// Typed judges a result's structured content against the tool's output type (INV-4). The digest identifies the type.
+// Typed judges a result's structured content against the tool's output type (INV-4). The digest
+// identifies the type.
 func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
 	if t == nil || t.output == nil {
 		return blocked(GateOutput, CodeOutputUntyped, "no output type is registered or declared for this tool")
 	}
 	if err := t.output.Judge(structured); err != nil {
-		return blocked(GateOutput, CodeOutputUntyped, "the structured content is not of the tool's output type: "+err.Error())
+		return blocked(GateOutput, CodeOutputUntyped,
+			"the structured content is not of the tool's output type: "+err.Error())
 	}
 	return allowed(GateOutput, "The structured content conforms to the tool's output type.")
 }

@@ -12,8 +12,8 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// A Grant narrows what may be called, for all runs or for one. Every grant of a run must cover a call, and every other gate must allow it. So a grant never
-// adds a right.
+// A Grant narrows what may be called, for all runs or for one. Every grant of a run must cover a
+// call, and every other gate must allow it. So a grant never adds a right.
 type Grant struct {
 	Name  string    `json:"name"` // the operator's name for it, in messages
 	Tools []Granted `json:"tools"`
@@ -21,16 +21,18 @@ type Grant struct {
 
 // Granted is one tool of a grant.
 type Granted struct {
-	Server string       `json:"server"`
-	Tool   string       `json:"tool"`
-	Calls  *int         `json:"calls,omitzero"` // the number of calls that a task may make to it, 1 or more; nil: not counted
-	Args   []Constraint `json:"args"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	// The number of calls that a task may make to it, 1 or more; nil: not counted.
+	Calls *int         `json:"calls,omitzero"`
+	Args  []Constraint `json:"args"`
 }
 
 // A Constraint restricts the value at one place in the arguments. A missing place is refused.
 type Constraint struct {
-	At     string         `json:"at"`     // JSON pointer (RFC 6901) into the arguments; empty: all of them
-	Schema jsontext.Value `json:"schema"` // JSON Schema in an open world: keys that it does not name are allowed
+	At string `json:"at"` // JSON pointer (RFC 6901) into the arguments; empty: all of them
+	// JSON Schema in an open world: keys that it does not name are allowed.
+	Schema jsontext.Value `json:"schema"`
 }
 
 // A Task groups runs, so that a grant can count their calls together.
@@ -47,7 +49,8 @@ type TaskCalls struct {
 	Tool   string `json:"tool"`
 }
 
-// callCount counts the calls to a tool. Records are untrusted and may list a tool twice: the sum is bounded and never decreases.
+// callCount counts the calls to a tool. Records are untrusted and may list a tool twice: the sum is
+// bounded and never decreases.
 func (t *Task) callCount(server, tool string) (n int) {
 	for _, c := range t.Calls {
 		if c.Server == server && c.Tool == tool {
@@ -86,17 +89,20 @@ type constraint struct {
 func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 	g := &grant{name: from.Name, tools: make(map[toolKey]*granted)}
 	var errs []error
+
 	for _, t := range from.Tools {
 		where := fmt.Sprintf("grant %q, %s %s", clip(from.Name), clip(t.Server), clip(t.Tool))
 		key := toolKey{t.Server, t.Tool}
 		if g.tools[key] != nil {
 			errs = append(errs, fmt.Errorf("%s: it stands twice", where))
 		}
+
 		to := &granted{}
 		if t.Calls != nil {
 			errs = append(errs, within(where+": calls", int64(*t.Calls), MaxGrantCalls))
 			to.calls = *t.Calls
 		}
+
 		for _, c := range t.Args {
 			s, err := schema.CompileOpen(c.Schema, limits)
 			if err != nil {
@@ -110,8 +116,10 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 			}
 			to.args = append(to.args, constraint{pointer, s})
 		}
+
 		g.tools[key] = to
 	}
+
 	return g, errors.Join(errs...)
 }
 
@@ -125,7 +133,8 @@ func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	return "", ""
 }
 
-// Granted judges a call to an allowlisted tool by every grant of the run. Without grants it allows the call.
+// Granted judges a call to an allowlisted tool by every grant of the run. Without grants it allows
+// the call.
 func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
 	if t == nil {
 		return blocked(GateGrant, CodeToolNotGranted, "There is no tool to judge.")
@@ -146,6 +155,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 		return blocked(GateGrant, CodeToolNotGranted,
 			fmt.Sprintf("The grant %q does not name %q of %q.", name, clip(key.tool), clip(key.server)))
 	}
+
 	for _, c := range t.args {
 		value, there := pointed(args, c.at)
 		if !there {
@@ -157,6 +167,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 				fmt.Sprintf("The grant %q does not cover the arguments: %s.", name, c.refusal(err)))
 		}
 	}
+
 	switch {
 	case t.calls == 0:
 	case task == nil || task.ID == "":
@@ -167,6 +178,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 			fmt.Sprintf("The grant %q allows %d calls of %q in the task %q, and as many were made.",
 				name, t.calls, clip(key.tool), clip(task.ID)))
 	}
+
 	return allowed(GateGrant, "")
 }
 
@@ -184,8 +196,8 @@ func (c *constraint) refusal(err error) string {
 	return strings.TrimPrefix(moved.Error(), "does not fit the schema: ")
 }
 
-// pointed returns the value at a place of a canonical document. The pointer may pass through objects only; a schema can
-// describe what is in a list.
+// pointed returns the value at a place of a canonical document. The pointer may pass through
+// objects only; a schema can describe what is in a list.
 func pointed(doc []byte, at jsontext.Pointer) (jsontext.Value, bool) {
 	value := jsontext.Value(doc)
 	for token := range at.Tokens() {

@@ -12,13 +12,15 @@ type (
 	HistoryAnswer = condition.Answer
 )
 
-// Queries returns the queries of risk rules and policies for a call to a tool, in order and each once.
+// Queries returns the queries of risk rules and policies for a call to a tool, in order and each
+// once.
 func (b *Bundle) Queries(server, tool string) []HistoryQuery {
 	if b.decider != nil {
 		return nil
 	}
 	env := b.content.Env
-	return condition.Distinct(append(b.risk.Programs().Queries(server, tool, env), b.rules.Programs().Queries(server, tool, env)...))
+	return condition.Distinct(append(b.risk.Programs().Queries(server, tool, env),
+		b.rules.Programs().Queries(server, tool, env)...))
 }
 
 // Counts reports whether a grant counts the calls to a tool.
@@ -31,7 +33,8 @@ func (b *Bundle) Counts(server, tool string) bool {
 	return false
 }
 
-// checkQueries bounds the queries of all rules and policies together, because the globs may match one call with all of them.
+// checkQueries bounds the queries of all rules and policies together, because the globs may match
+// one call with all of them.
 func (b *Bundle) checkQueries() error {
 	var all []condition.Query
 	for _, one := range append(b.risk.Programs().Asking(), b.rules.Programs().Asking()...) {

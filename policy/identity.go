@@ -7,7 +7,8 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// Kinds of actors. Which of them a caller of an identity provider is depends on the client that the provider's token names.
+// Kinds of actors. Which of them a caller of an identity provider is depends on the client that the
+// provider's token names.
 const (
 	ActorAgent  = "agent"
 	ActorPerson = "person"
@@ -16,14 +17,19 @@ const (
 // GroupPrefix begins an actor of a role that is a group of an identity provider.
 const GroupPrefix = "group:"
 
-// An Identity holds the claims of an identity provider about the actor of a request, as far as policies read them.
+// An Identity holds the claims of an identity provider about the actor of a request, as far as
+// policies read them.
 type Identity struct {
-	Claims     []Claim   `json:"claims,omitempty"`       // in the order of their names; a claim that is not listed is unknown
-	Client     string    `json:"client,omitempty"`       // the client id to which the provider issued the token
-	Display    string    `json:"display,omitempty"`      // the actor's name for people; nothing is decided by it
-	Groups     *[]string `json:"groups,omitzero"`        // sorted; nil: unknown
-	Kind       string    `json:"kind,omitempty"`         // ActorAgent, ActorPerson
-	OnBehalfOf string    `json:"on_behalf_of,omitempty"` // the person for whom an agent acts, in the form of an actor
+	// In the order of their names; a claim that is not listed is unknown.
+	Claims []Claim `json:"claims,omitempty"`
+	// The client id to which the provider issued the token.
+	Client string `json:"client,omitempty"`
+	// The actor's name for people; nothing is decided by it.
+	Display string    `json:"display,omitempty"`
+	Groups  *[]string `json:"groups,omitzero"` // sorted; nil: unknown
+	Kind    string    `json:"kind,omitempty"`  // ActorAgent, ActorPerson
+	// The person for whom an agent acts, in the form of an actor.
+	OnBehalfOf string `json:"on_behalf_of,omitempty"`
 
 	OnBehalfOfDisplay string `json:"on_behalf_of_display,omitempty"` // that person's name for people
 }
@@ -39,15 +45,18 @@ func (r *IdentityRules) claims() []string {
 	return r.Claims
 }
 
-// SubjectName is the name of an actor whom an identity provider knows: subjects are unique for one issuer only.
+// SubjectName is the name of an actor whom an identity provider knows: subjects are unique for one
+// issuer only.
 func SubjectName(issuer, subject string) string { return issuer + "#" + subject }
 
-// HasSubject reports whether a name is one of [SubjectName]. The names of tokens and of users of the operating system are not.
+// HasSubject reports whether a name is one of [SubjectName]. The names of tokens and of users of
+// the operating system are not.
 func HasSubject(name string) bool {
 	return (strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")) && strings.Contains(name, "#")
 }
 
-// FullName is the name of an actor for people: the display name, if there is one, and the name that counts.
+// FullName is the name of an actor for people: the display name, if there is one, and the name that
+// counts.
 func FullName(name, display string) string {
 	if display == "" {
 		return name
@@ -55,7 +64,8 @@ func FullName(name, display string) string {
 	return display + " (" + name + ")"
 }
 
-// InGroup reports whether the identity provider says that the actor is in a group. Nobody is in a group if the groups are unknown.
+// InGroup reports whether the identity provider says that the actor is in a group. Nobody is in a
+// group if the groups are unknown.
 func (i *Identity) InGroup(group string) bool {
 	return i != nil && i.Groups != nil && slices.Contains(*i.Groups, group)
 }

@@ -16,12 +16,12 @@ const (
 	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
 )
 
-// kindRound is the kind of an agent's answers to the server's questions, sent beside the arguments of a call. Rules for
-// questions and rules for agents judge them.
+// kindRound is the kind of an agent's answers to the server's questions, sent beside the arguments
+// of a call. Rules for questions and rules for agents judge them.
 const kindRound = "round"
 
-// Input is the input policy (INV-0). It contains the default rules, so that the defaults of a later version do not change the
-// meaning of an old trace.
+// Input is the input policy (INV-0). It contains the default rules, so that the defaults of a later
+// version do not change the meaning of an old trace.
 type Input struct {
 	MaxBytes int         `json:"max_bytes"`
 	Rules    []InputRule `json:"rules"`
@@ -56,17 +56,21 @@ func DefaultRules() []InputRule {
 // screens holds the rules for each kind of request. A kind of call without rules has no screen.
 type screens map[string]*screen.Screen
 
-// compile checks the rules as a whole and compiles them for each kind. The configuration's schema has the kinds; a rule on an unknown one judges nothing.
+// compile checks the rules as a whole and compiles them for each kind. The configuration's schema
+// has the kinds; a rule on an unknown one judges nothing.
 func (i Input) compile() (screens, error) {
 	errs := []error{within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
 	inputRules := make([]screen.Rule, len(i.Rules))
+
 	for n, r := range i.Rules {
 		inputRules[n] = r.Rule
 	}
+
 	allRules, err := screen.Compile(inputRules, i.MaxBytes)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
+
 	compiled := make(screens)
 	for _, kind := range []string{KindAsk, KindCall, KindAgent, kindRound} {
 		var rules []screen.Rule
@@ -86,14 +90,16 @@ func (i Input) compile() (screens, error) {
 			return nil, err
 		}
 	}
+
 	return compiled, nil
 }
 
 // Screen judges a question before anything else happens (INV-0).
 func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
 
-// ScreenCall judges a call before anything else happens (INV-0): the rules for its kind and, for an agent's call, the rules for its
-// round. text is the plan as it was sent. A call whose arguments are too large is blocked before a rule reads it.
+// ScreenCall judges a call before anything else happens (INV-0): the rules for its kind and, for an
+// agent's call, the rules for its round. text is the plan as it was sent. A call whose arguments
+// are too large is blocked before a rule reads it.
 func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	if _, large := b.CutArguments(text); large != nil {
 		return b.ScreenLarge(large)
@@ -108,10 +114,12 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	return v
 }
 
-// MaxArgumentsValues bounds the values in the arguments of a call: members and elements at every depth. Gates need memory for each.
+// MaxArgumentsValues bounds the values in the arguments of a call: members and elements at every
+// depth. Gates need memory for each.
 const MaxArgumentsValues = 50_000
 
-// maxCutPlan bounds the record of a plan without its arguments, in bytes. The gateway bounds the names of an agent's call to less.
+// maxCutPlan bounds the record of a plan without its arguments, in bytes. The gateway bounds the
+// names of an agent's call to less.
 const maxCutPlan = 64 << 10
 
 // TooManyValues reports whether arguments have more than [MaxArgumentsValues] values.
@@ -120,15 +128,17 @@ func TooManyValues(args []byte) bool {
 	return values > MaxArgumentsValues
 }
 
-// LargeArguments stand for arguments that are refused for their size and so not recorded. Its members are in canonical order.
+// LargeArguments stand for arguments that are refused for their size and so not recorded. Its
+// members are in canonical order.
 type LargeArguments struct {
 	Bytes  int              `json:"bytes"`
 	Digest canonical.Digest `json:"digest"` // the digest of the bytes as they were sent
 	Values int              `json:"values"`
 }
 
-// CutArguments removes the arguments from a plan if they are too large: if they have more bytes than limits.arguments_bytes, as sent, or more
-// than [MaxArgumentsValues] values. It returns the plan without them, and what stands for them; nil if the arguments are not too large. A plan
+// CutArguments removes the arguments from a plan if they are too large: if they have more bytes
+// than limits.arguments_bytes, as sent, or more than [MaxArgumentsValues] values. It returns the
+// plan without them, and what stands for them; nil if the arguments are not too large. A plan
 // without an object of arguments counts as a whole: the plan gate refuses it.
 func (b *Bundle) CutArguments(plan []byte) (rest []byte, large *LargeArguments) {
 	limit := b.content.Limits.ArgumentsBytes
@@ -159,7 +169,8 @@ func (b *Bundle) ScreenLarge(large *LargeArguments) Verdict {
 	if size <= limit {
 		size, limit, unit = large.Values, MaxArgumentsValues, "values"
 	}
-	return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d %s; at most %d are accepted.", size, unit, limit))
+	return blocked(GateInput, CodeArgumentsTooLarge,
+		fmt.Sprintf("The arguments have %d %s; at most %d are accepted.", size, unit, limit))
 }
 
 func (b *Bundle) screened(kind string, texts ...string) Verdict {

@@ -8,11 +8,12 @@ const (
 	longJoinedName = 64  // several model APIs accept no longer name
 )
 
-// JoinedName is the name of a server's tool or prompt for clients of all servers. No server's name contains the separator, but names of
-// tools may.
+// JoinedName is the name of a server's tool or prompt for clients of all servers. No server's name
+// contains the separator, but names of tools may.
 func JoinedName(server, name string) string { return server + "__" + name }
 
-// Joined returns a note on the parts of the tool that clients of all servers do not get, or may not be able to use; empty: none.
+// Joined returns a note on the parts of the tool that clients of all servers do not get, or may not
+// be able to use; empty: none.
 func (t *Tool) Joined() string {
 	n := len(JoinedName(t.Server, t.Name))
 	if n > MaxJoinedName {

@@ -16,7 +16,8 @@ const (
 	ServerDown = "down"
 )
 
-// A Listing is one server's answer to tools/list: the exact bytes of each result page, or why there are none.
+// A Listing is one server's answer to tools/list: the exact bytes of each result page, or why there
+// are none.
 type Listing struct {
 	Code     Code             `json:"code"`
 	Name     string           `json:"name"`     // the server's name for itself
@@ -34,8 +35,8 @@ type Sent struct {
 	Raw  jsontext.Value
 }
 
-// Sent returns the entries of a listing that have a name, in order, also several of one name, and those that are malformed
-// otherwise. It fails if a page has no list of tools.
+// Sent returns the entries of a listing that have a name, in order, also several of one name, and
+// those that are malformed otherwise. It fails if a page has no list of tools.
 func (l *Listing) Sent() ([]Sent, error) {
 	var all []Sent
 	for i, page := range l.Pages {
@@ -80,13 +81,14 @@ func entryName(raw jsontext.Value) string {
 	return named.Name
 }
 
-// readPage returns the entries of one page. An entry may be anything that is JSON, also with duplicate names and broken UTF-8:
-// readTool judges it.
+// readPage returns the entries of one page. An entry may be anything that is JSON, also with
+// duplicate names and broken UTF-8: readTool judges it.
 func readPage(i int, page []byte) ([]jsontext.Value, error) {
 	var result struct {
 		Tools entries `json:"tools"`
 	}
-	if err := json.Unmarshal(page, &result, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := json.Unmarshal(page, &result, jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true)); err != nil {
 		return nil, fmt.Errorf("tools/list page %d is not a JSON object with one list of tools", i+1)
 	}
 	return result.Tools, nil

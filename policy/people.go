@@ -20,11 +20,13 @@ type reads struct {
 func (b *Bundle) people() error {
 	uses := func(name string) bool { return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) }
 	b.reads.groups = uses("actor.groups")
+
 	for _, claim := range b.content.Identity.claims() {
 		if uses(condition.ClaimPrefix + claim) {
 			b.reads.claims = append(b.reads.claims, claim)
 		}
 	}
+
 	for _, r := range b.content.Roles {
 		for _, actor := range r.Actors {
 			if group, ok := strings.CutPrefix(actor, GroupPrefix); ok {
@@ -32,19 +34,23 @@ func (b *Bundle) people() error {
 			}
 		}
 	}
+
 	b.reads.named = slices.Clone(b.reads.roles)
 	for _, a := range b.content.Allowlist {
 		if a.Group != "" {
 			b.reads.named = append(b.reads.named, a.Group)
 		}
 	}
+
 	for _, list := range []*[]string{&b.reads.claims, &b.reads.roles, &b.reads.named} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
+
 	if b.content.Identity == nil {
 		return nil
 	}
+
 	b.same = make(map[string]int)
 	for i, names := range b.content.Identity.Same {
 		for _, name := range names {
@@ -55,13 +61,15 @@ func (b *Bundle) people() error {
 			b.same[key] = i
 		}
 	}
+
 	return nil
 }
 
 // nameKey is equal for two names if [SamePerson] is true for them.
 func nameKey(name string) string { return condition.FoldCase(strings.TrimPrefix(name, LocalUser)) }
 
-// SamePerson reports whether two names identify one person: by the package's function, or because the configuration says so.
+// SamePerson reports whether two names identify one person: by the package's function, or because
+// the configuration says so.
 func (b *Bundle) SamePerson(x, y string) bool {
 	if SamePerson(x, y) {
 		return true
@@ -71,7 +79,8 @@ func (b *Bundle) SamePerson(x, y string) bool {
 	return ok && too && first == second
 }
 
-// RolesOf returns the roles of an actor, in the operator's order. An actor whose groups are unknown has no role by a group.
+// RolesOf returns the roles of an actor, in the operator's order. An actor whose groups are unknown
+// has no role by a group.
 func (b *Bundle) RolesOf(actor string, id *Identity) []string {
 	has := func(name string) bool {
 		if group, ok := strings.CutPrefix(name, GroupPrefix); ok {
@@ -88,7 +97,8 @@ func (b *Bundle) RolesOf(actor string, id *Identity) []string {
 	return roles
 }
 
-// RoleGroups returns the groups of an identity that are in roles, sorted: those that are recorded with a vote.
+// RoleGroups returns the groups of an identity that are in roles, sorted: those that are recorded
+// with a vote.
 func (b *Bundle) RoleGroups(id *Identity) []string { return b.reads.groupsIn(b.reads.roles, id) }
 
 func (r *reads) groupsIn(names []string, id *Identity) (in []string) {
@@ -100,15 +110,22 @@ func (r *reads) groupsIn(names []string, id *Identity) (in []string) {
 	return in
 }
 
-// Recorded returns the part of an identity that the bundle reads, and the display names, for the record of a run. It is nil for actors of no
-// identity provider: all of their identity is in their name.
+// Recorded returns the part of an identity that the bundle reads, and the display names, for the
+// record of a run. It is nil for actors of no identity provider: all of their identity is in their
+// name.
 func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 	if full == nil || !HasSubject(actor) {
 		return nil
 	}
+
 	id := &Identity{
-		Client: full.Client, Display: full.Display, Kind: full.Kind, OnBehalfOf: full.OnBehalfOf, OnBehalfOfDisplay: full.OnBehalfOfDisplay,
+		Client:            full.Client,
+		Display:           full.Display,
+		Kind:              full.Kind,
+		OnBehalfOf:        full.OnBehalfOf,
+		OnBehalfOfDisplay: full.OnBehalfOfDisplay,
 	}
+
 	for _, name := range b.reads.claims {
 		for _, c := range full.Claims {
 			if c.Name == name {
@@ -117,6 +134,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 			}
 		}
 	}
+
 	switch {
 	case full.Groups == nil:
 	case b.reads.groups:
@@ -124,11 +142,12 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 	case len(b.reads.named) > 0:
 		id.Groups = new(append([]string{}, b.reads.groupsIn(b.reads.named, full)...))
 	}
+
 	return id
 }
 
-// Reread returns the bundle's view of an identity that [Bundle.Recorded] of another bundle returned. If the bundle reads groups that the other
-// one did not record, the groups are unknown.
+// Reread returns the bundle's view of an identity that [Bundle.Recorded] of another bundle
+// returned. If the bundle reads groups that the other one did not record, the groups are unknown.
 func (b *Bundle) Reread(recorded *Identity, by *Bundle) *Identity {
 	if recorded == nil || by.reads.groups || !b.reads.groups && !slices.ContainsFunc(b.reads.named, by.omits) {
 		return recorded
@@ -138,7 +157,8 @@ func (b *Bundle) Reread(recorded *Identity, by *Bundle) *Identity {
 	return &id
 }
 
-// Omits reports whether the bundle leaves a name of the actor's identity out of its records: actor.groups, or a claim.
+// Omits reports whether the bundle leaves a name of the actor's identity out of its records:
+// actor.groups, or a claim.
 func (b *Bundle) Omits(name string) bool {
 	if claim, ok := strings.CutPrefix(name, condition.ClaimPrefix); ok {
 		return !slices.Contains(b.reads.claims, claim)

@@ -24,8 +24,8 @@ const (
 	PlanFinalAnswer = "final_answer"
 )
 
-// A Plan is the planner's proposal, read strictly (INV-1). Either Type is [PlanCallTool] and Server, Tool and Args
-// are set, or it is [PlanFinalAnswer] and Answer is.
+// A Plan is the planner's proposal, read strictly (INV-1). Either Type is [PlanCallTool] and
+// Server, Tool and Args are set, or it is [PlanFinalAnswer] and Answer is.
 type Plan struct {
 	Type   string
 	Server string
@@ -36,7 +36,8 @@ type Plan struct {
 	canonical []byte
 }
 
-// CallPlan returns the canonical form of a plan to call a tool. args is one JSON object in canonical form.
+// CallPlan returns the canonical form of a plan to call a tool. args is one JSON object in
+// canonical form.
 func CallPlan(server, tool string, args []byte) []byte {
 	return canonical.MustSorted(&struct {
 		Args   jsontext.Value `json:"args"`
@@ -55,11 +56,12 @@ func QuestionPlan(answer string) []byte {
 	}{answer, true, PlanFinalAnswer})
 }
 
-// Canonical returns the plan in canonical form, over which its digest is computed. It must not be changed.
+// Canonical returns the plan in canonical form, over which its digest is computed. It must not be
+// changed.
 func (p *Plan) Canonical() []byte { return p.canonical }
 
-// ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. For any other output, the verdict blocks and the plan is
-// nil.
+// ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes.
+// For any other output, the verdict blocks and the plan is nil.
 func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(doc) > limits.PlanBytes {
 		return nil, blocked(GatePlan, CodePlanTooLarge,
@@ -68,8 +70,8 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	return readPlan(doc, limits)
 }
 
-// ReadCall judges a call that is sent as its own plan: one strict JSON object of the first shape. The input gate
-// bounds its size.
+// ReadCall judges a call that is sent as its own plan: one strict JSON object of the first shape.
+// The input gate bounds its size.
 func ReadCall(doc []byte, limits Limits) (*Plan, Verdict) {
 	p, v := readPlan(doc, limits)
 	if p != nil && p.Type != PlanCallTool {
@@ -92,6 +94,7 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if object[0] != '{' {
 		return nil, notStrict(doc, errors.New("not a JSON object"))
 	}
+
 	p, err := planOf(maps.Collect(canonical.Members(object)))
 	switch {
 	case errors.Is(err, errFinalAnswer):
@@ -99,6 +102,7 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	case err != nil:
 		return nil, blocked(GatePlan, CodePlanInvalid, sentence(err))
 	}
+
 	p.canonical = object
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
@@ -108,10 +112,12 @@ func Refused(words []byte) Verdict {
 	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
 }
 
-// notStrict quotes the beginning of the planner's output, because the fault is mostly there: a code fence or a preface.
+// notStrict quotes the beginning of the planner's output, because the fault is mostly there: a code
+// fence or a preface.
 func notStrict(doc []byte, err error) Verdict {
 	return blocked(GatePlan, CodePlanNotStrict, fmt.Sprintf("The plan is %s. It begins with %q.",
-		strings.TrimPrefix(err.Error(), "the plan is "), visible.Clip(string(doc[:min(len(doc), 4*maxBeginning)]), maxBeginning)))
+		strings.TrimPrefix(err.Error(), "the plan is "),
+		visible.Clip(string(doc[:min(len(doc), 4*maxBeginning)]), maxBeginning)))
 }
 
 // maxBeginning bounds the quotation, in bytes.
@@ -125,8 +131,8 @@ func sentence(err error) string {
 
 var errFinalAnswer = errors.New("a final_answer only asks for what is missing")
 
-// planOf reads the members of one object. Its conversion to the canonical form has refused duplicate names at any depth, invalid UTF-8, lone
-// surrogates, and text after the value.
+// planOf reads the members of one object. Its conversion to the canonical form has refused
+// duplicate names at any depth, invalid UTF-8, lone surrogates, and text after the value.
 func planOf(members map[string]jsontext.Value) (*Plan, error) {
 	kind, err := text("type", members)
 	if err != nil {
@@ -179,7 +185,8 @@ func finalAnswer(members map[string]jsontext.Value) (*Plan, error) {
 		return nil, fmt.Errorf("%w: the answer is blank", errFinalAnswer)
 	}
 	if len(answer) > MaxAnswerBytes {
-		return nil, fmt.Errorf("%w: the answer has %d bytes, at most %d are allowed", errFinalAnswer, len(answer), MaxAnswerBytes)
+		return nil, fmt.Errorf("%w: the answer has %d bytes, at most %d are allowed", errFinalAnswer, len(answer),
+			MaxAnswerBytes)
 	}
 	return &Plan{Type: PlanFinalAnswer, Answer: answer}, nil
 }

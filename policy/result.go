@@ -2,8 +2,8 @@ package policy
 
 import "pgfsm/internal/canonical"
 
-// ReadResult returns the structured content of a raw CallToolResult, in canonical form, or why there is none that can be
-// used. Everything but an absent or false isError counts as an error.
+// ReadResult returns the structured content of a raw CallToolResult, in canonical form, or why
+// there is none that can be used. Everything but an absent or false isError counts as an error.
 func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	if err := canonical.CheckDepth(raw, depth); err != nil {
 		return nil, "the result is not usable: " + err.Error()
@@ -15,6 +15,7 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	if whole[0] != '{' {
 		return nil, "the result is not a JSON object"
 	}
+
 	isError := false
 	for name, value := range canonical.Members(whole) {
 		switch name {
@@ -30,16 +31,19 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 			structured = value
 		}
 	}
+
 	switch {
 	case isError:
 		return nil, "the tool reports an error"
 	case structured == nil || structured[0] != '{':
 		return nil, "the result has no structured content"
 	}
+
 	return structured, ""
 }
 
-// IsError reports whether a raw result is an error of the tool. A result that cannot be read is one.
+// IsError reports whether a raw result is an error of the tool. A result that cannot be read is
+// one.
 func IsError(raw []byte) bool {
 	whole, err := canonical.JSON(raw)
 	if err != nil || whole[0] != '{' {

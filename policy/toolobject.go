@@ -59,8 +59,9 @@ var toolObject = mustCompileOpen(`{
 	}
 }`)
 
-// sdkTool holds the additional requirements of the TypeScript SDK for a tool, in revisions before 2026-07-28. The SDK rejects
-// the whole list if one tool fails them. It also compiles each outputSchema.
+// sdkTool holds the additional requirements of the TypeScript SDK for a tool, in revisions before
+// 2026-07-28. The SDK rejects the whole list if one tool fails them. It also compiles each
+// outputSchema.
 var sdkTool = mustCompileOpen(`{
 	"properties": {
 		"inputSchema": {"properties": {"properties": {"additionalProperties": {"type": ["object", "array"]}}}},
@@ -81,7 +82,8 @@ func mustCompileOpen(text string) func() *schema.Schema {
 	})
 }
 
-// faults returns the faults that a schema of this file finds in a tool object; empty if there are none.
+// faults returns the faults that a schema of this file finds in a tool object; empty if there are
+// none.
 func faults(s *schema.Schema, tool jsontext.Value) string {
 	err := s.Judge(tool)
 	var invalid *schema.InvalidError
@@ -117,8 +119,9 @@ func (t *Tool) sdkFaults(limits schema.Limits) string {
 	return ""
 }
 
-// sdkOutputFaults returns why the SDK does not compile an outputSchema; empty if it does. Its validator takes every schema for one of draft-07,
-// without the meta-schema: so a schema that only the meta-schema refuses counts as refused, although the SDK accepts it.
+// sdkOutputFaults returns why the SDK does not compile an outputSchema; empty if it does. Its
+// validator takes every schema for one of draft-07, without the meta-schema: so a schema that only
+// the meta-schema refuses counts as refused, although the SDK accepts it.
 func sdkOutputFaults(output []byte, limits schema.Limits) string {
 	if len(output) > limits.Bytes {
 		return fmt.Sprintf("it has more than %d bytes", limits.Bytes)
@@ -141,8 +144,9 @@ func sdkOutputFaults(output []byte, limits schema.Limits) string {
 	return ""
 }
 
-// sdkKeywordFaults finds what the SDK's validator refuses and draft-07 does not say: patterns of other dialects, id and nullable. It takes
-// judged patterns and dialects out of the schema. A pattern that is larger than pgfsm accepts in other schemas is not read.
+// sdkKeywordFaults finds what the SDK's validator refuses and draft-07 does not say: patterns of
+// other dialects, id and nullable. It takes judged patterns and dialects out of the schema. A
+// pattern that is larger than pgfsm accepts in other schemas is not read.
 func sdkKeywordFaults(v any, limits schema.Limits) string {
 	switch v := v.(type) {
 	case []any:
@@ -158,12 +162,14 @@ func sdkKeywordFaults(v any, limits schema.Limits) string {
 		if v["nullable"] == true && v["type"] == nil {
 			return `it has the keyword "nullable" without "type"`
 		}
+
 		if pattern, ok := v["pattern"].(string); ok {
 			if len(pattern) > limits.PatternBytes || !isECMAPattern(pattern) {
 				return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
 			}
 			delete(v, "pattern")
 		}
+
 		if named, ok := v["patternProperties"].(map[string]any); ok {
 			for i, pattern := range slices.Sorted(maps.Keys(named)) {
 				if len(pattern) > limits.PatternBytes || !isECMAPattern(pattern) {
@@ -174,6 +180,7 @@ func sdkKeywordFaults(v any, limits schema.Limits) string {
 				named[strconv.Itoa(i)] = of
 			}
 		}
+
 		delete(v, "$schema")
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			switch name {

@@ -25,9 +25,11 @@ func (e *Env) Read(src string) (a *ast.AST, err error) {
 	return a, nil
 }
 
-// Typed returns an environment that only checks types: args has the given type, which the provider describes.
+// Typed returns an environment that only checks types: args has the given type, which the provider
+// describes.
 func (e *Env) Typed(provider types.Provider, args *cel.Type) (*cel.Env, error) {
-	options := append(e.options[:len(e.options):len(e.options)], cel.CustomTypeProvider(provider), cel.Variable(nameArgs, args))
+	options := append(e.options[:len(e.options):len(e.options)], cel.CustomTypeProvider(provider),
+		cel.Variable(nameArgs, args))
 	return cel.NewEnv(options...)
 }
 
@@ -37,7 +39,8 @@ type Part struct {
 	reads   []string
 }
 
-// Part prepares a part of a checked expression. It fails if the part has a loop, which could take long.
+// Part prepares a part of a checked expression. It fails if the part has a loop, which could take
+// long.
 func (e *Env) Part(of *ast.AST, expr ast.Expr) (*Part, error) {
 	p := &Part{}
 	for _, x := range ast.MatchDescendants(ast.NavigateExpr(of, expr), ast.AllMatcher()) {
@@ -54,7 +57,8 @@ func (e *Env) Part(of *ast.AST, expr ast.Expr) (*Part, error) {
 	return p, err
 }
 
-// Value returns the value of the part: an error value if the part fails, and an unknown if it depends on a name without a known value.
+// Value returns the value of the part: an error value if the part fails, and an unknown if it
+// depends on a name without a known value.
 func (p *Part) Value(known map[string]ref.Val) (v ref.Val) {
 	defer func() {
 		if recover() != nil {
@@ -68,6 +72,7 @@ func (p *Part) Value(known map[string]ref.Val) (v ref.Val) {
 			unknown = append(unknown, cel.AttributePattern(name))
 		}
 	}
+
 	vars, err := cel.PartialVars(knownNames(known), unknown...)
 	if err != nil {
 		return types.NewUnknown(0, nil)
@@ -80,6 +85,7 @@ func (p *Part) Value(known map[string]ref.Val) (v ref.Val) {
 	case err != nil:
 		return types.WrapErr(err)
 	}
+
 	return v
 }
 

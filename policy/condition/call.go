@@ -10,7 +10,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// operands holds the operands of a call: first the target, if the call is a method, then the arguments, then nil.
+// operands holds the operands of a call: first the target, if the call is a method, then the
+// arguments, then nil.
 type operands [4]ref.Val
 
 // A function carries out a call on its operands, none of which is an error or unknown.
@@ -96,8 +97,8 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.f(meter{frame.CostTracker()}, args)
 }
 
-// matching compiles the pattern of a call of matches, which is written out. CEL charges by the length of the pattern; what
-// a match takes depends on the size of its program.
+// matching compiles the pattern of a call of matches, which is written out. CEL charges by the
+// length of the pattern; what a match takes depends on the size of its program.
 func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	pattern, ok := c.Args()[1].(interpreter.InterpretableConst)
 	if !ok {
@@ -112,7 +113,8 @@ func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, err
 	if err != nil {
 		return nil, err
 	}
-	return &call{c.ID(), c.Args()[:1], func(m meter, args operands) ref.Val { return match(m, program, size, args[0]) }}, nil
+	return &call{c.ID(), c.Args()[:1],
+		func(m meter, args operands) ref.Val { return match(m, program, size, args[0]) }}, nil
 }
 
 // match searches a text for a pattern that has a program of some size.

@@ -26,8 +26,8 @@ func check(src string, a *ast.AST) *Error {
 	return checkLiterals(src, a)
 }
 
-// omitted are the functions of CEL's library strings whose work or result can be far larger than their operands, and those that only
-// format. CEL charges a function after it ran.
+// omitted are the functions of CEL's library strings whose work or result can be far larger than
+// their operands, and those that only format. CEL charges a function after it ran.
 var omitted = []string{"format", "indexOf", "join", "lastIndexOf", "replace", "reverse", "strings.quote"}
 
 func refused(e ast.Expr) (id int64, problem, remedy string) {
@@ -53,7 +53,8 @@ func callRefused(e ast.Expr) (id int64, problem, remedy string) {
 	case name == "matches":
 		return patternRefused(args[len(args)-1])
 	case slices.Contains(omitted, name):
-		return e.ID(), "expressions do not have the function " + name, "use contains, startsWith, endsWith, matches, split or substring"
+		return e.ID(), "expressions do not have the function " + name,
+			"use contains, startsWith, endsWith, matches, split or substring"
 	case strings.HasPrefix(name, "get") && len(args) == 1:
 		return zoneRefused(args[0])
 	}
@@ -64,7 +65,8 @@ func callRefused(e ast.Expr) (id int64, problem, remedy string) {
 func loopRefused(e ast.Expr) (id int64, problem, remedy string) {
 	for _, n := range append(Names(), Name{Name: historyPrefix}) {
 		if root, _, _ := strings.Cut(n.Name, "."); root == e.AsComprehension().IterVar() {
-			return e.ID(), fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
+			return e.ID(), fmt.Sprintf("the loop calls its element %s, which has a meaning already", root),
+				"choose another name"
 		}
 	}
 	return 0, "", ""
@@ -88,7 +90,8 @@ func checkPattern(text string) (problem, remedy string) {
 		return err.Error(), "patterns are RE2: no lookaround, no backreferences"
 	}
 	if n, err := types.RegexProgramSize(text); err != nil || n > MaxRegex {
-		return fmt.Sprintf("the pattern compiles to %d instructions, more than %d", n, MaxRegex), "use smaller repetitions"
+		return fmt.Sprintf("the pattern compiles to %d instructions, more than %d", n, MaxRegex),
+			"use smaller repetitions"
 	}
 	return "", ""
 }

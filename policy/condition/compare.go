@@ -6,7 +6,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// The comparisons of CEL are replaced for two reasons: CEL rounds integers to compare them with doubles, and charges a comparison only after it.
+// The comparisons of CEL are replaced for two reasons: CEL rounds integers to compare them with
+// doubles, and charges a comparison only after it.
 
 // compare returns the order of two values as an int, or an error.
 func compare(m meter, a, b ref.Val) ref.Val {
@@ -33,8 +34,8 @@ func ordered(holds func(order types.Int) bool) function {
 	}
 }
 
-// equal returns whether two values are equal all the way down. A number that could not be held is an error where it is
-// compared.
+// equal returns whether two values are equal all the way down. A number that could not be held is
+// an error where it is compared.
 func equal(m meter, a, b ref.Val) ref.Val {
 	m.spend(1 + min(textSize(a), textSize(b))/textPerUnit)
 	for _, v := range [...]ref.Val{a, b} {

@@ -20,12 +20,14 @@ const (
 	MaxDepth     = 50      // levels of an expression, as CEL's parser counts them
 	MaxArgs      = 1 << 20 // bytes of arguments that a condition judges: as many as a plan may have
 	MaxArgsDepth = 1000    // levels of arguments: as many as in a plan
-	MaxName      = 1024    // bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error
-	MaxVarName   = 64      // bytes of a variable's or a claim's name
-	MaxClaims    = 64      // claims of a configuration
+	// Bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error.
+	MaxName    = 1024
+	MaxVarName = 64 // bytes of a variable's or a claim's name
+	MaxClaims  = 64 // claims of a configuration
 )
 
-// Versions of CEL's libraries and of its cost model. They are fixed, so that an upgrade of cel-go changes no verdict.
+// Versions of CEL's libraries and of its cost model. They are fixed, so that an upgrade of cel-go
+// changes no verdict.
 const (
 	StringsVersion   = 5
 	MathVersion      = 3
@@ -40,7 +42,8 @@ type Env struct {
 	claims  []string        // the configured ones
 }
 
-// PolicyEnv returns the names for conditions of policies, with the given claims as `actor.claims.NAME`.
+// PolicyEnv returns the names for conditions of policies, with the given claims as
+// `actor.claims.NAME`.
 func PolicyEnv(claims ...string) (*Env, error) {
 	if len(claims) == 0 {
 		return policyEnv()
@@ -51,8 +54,9 @@ func PolicyEnv(claims ...string) (*Env, error) {
 // policyEnv is made once: that takes longer than to compile a few policies.
 var policyEnv = sync.OnceValues(func() (*Env, error) { return newEnv(inPolicy, nil, nil) })
 
-// RiskEnv returns the names for expressions of risk rules and of variables: `score`, the given variables as `vars.NAME`,
-// and the given claims. It has no risk.*, because these expressions produce it.
+// RiskEnv returns the names for expressions of risk rules and of variables: `score`, the given
+// variables as `vars.NAME`, and the given claims. It has no risk.*, because these expressions
+// produce it.
 func RiskEnv(vars []string, claims ...string) (*Env, error) { return newEnv(inRisk, vars, claims) }
 
 // ScoreEnv returns the names for the thresholds of set_mode_by_score: `score`.
@@ -82,17 +86,21 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		ext.Math(ext.MathVersion(MathVersion)),
 		cel.CostModelVersion(CostModelVersion),
 	}
+
 	if where&(inPolicy|inRisk) != 0 {
 		options = append(options, historyFunctions()...)
 	}
+
 	for _, n := range names {
 		if n.where&where != 0 && n.Name != nameArgs {
 			options = append(options, cel.Variable(n.Name, n.celType))
 		}
 	}
+
 	if len(claims) > MaxClaims {
 		return nil, fmt.Errorf("%d claims, more than %d", len(claims), MaxClaims)
 	}
+
 	for _, own := range []struct {
 		what, prefix string
 		names        []string
@@ -108,20 +116,25 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 			options = append(options, cel.Variable(own.prefix+name, own.celType))
 		}
 	}
+
 	withArgs := options
 	if where&(inPolicy|inRisk) != 0 {
 		withArgs = append(slices.Clone(options), cel.Variable(nameArgs, cel.MapType(cel.StringType, cel.DynType)))
 	}
+
 	env, err := cel.NewEnv(withArgs...)
 	if err != nil {
 		return nil, err
 	}
+
 	e := &Env{cel: env, options: options, claims: claims}
 	e.tracker, err = e.newTracker()
+
 	return e, err
 }
 
-// newTracker returns a tracker at zero. cel-go makes the one of an environment's cost models only when a program runs.
+// newTracker returns a tracker at zero. cel-go makes the one of an environment's cost models only
+// when a program runs.
 func (e *Env) newTracker() (*cost.Tracker, error) {
 	checked, issues := e.cel.Compile("true")
 	if issues.Err() != nil {
@@ -142,7 +155,8 @@ func (e *Env) newTracker() (*cost.Tracker, error) {
 
 // plan makes a program of a checked expression.
 func (e *Env) plan(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
-	return e.cel.PlanProgram(a, append(slices.Clone(options), cel.EvalOptions(cel.OptOptimize), cel.CostTracking(estimator{}),
+	return e.cel.PlanProgram(a, append(slices.Clone(options), cel.EvalOptions(cel.OptOptimize),
+		cel.CostTracking(estimator{}),
 		cel.CustomDecoratorV2(decorate))...)
 }
 

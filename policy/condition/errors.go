@@ -10,8 +10,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// An Error is the reason why an expression was refused when it was compiled. Line and Column begin at 1, count within the
-// expression, and Column counts characters.
+// An Error is the reason why an expression was refused when it was compiled. Line and Column begin
+// at 1, count within the expression, and Column counts characters.
 type Error struct {
 	Line, Column    int
 	Problem, Remedy string
@@ -26,7 +26,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// errorAt returns an Error at a place as CEL counts it: lines from 1, columns from 0, either negative for nowhere.
+// errorAt returns an Error at a place as CEL counts it: lines from 1, columns from 0, either
+// negative for nowhere.
 func errorAt(place common.Location, problem, remedy string) *Error {
 	e := &Error{Line: 1, Column: 1, Problem: visible.Clip(problem, maxMessage), Remedy: remedy}
 	if place != nil && place.Line() > 0 {

@@ -10,7 +10,9 @@ import (
 
 // A Fault is one thing that is wrong with risk rules or policies.
 type Fault struct {
-	List    string // the key of the list or value at the top level: policies, modes, initial, vars, rules or set_mode_by_score
+	// The key of the list or value at the top level: policies, modes, initial, vars, rules or
+	// set_mode_by_score.
+	List    string
 	Index   int    // within the list, from 0; -1 if it is the list itself
 	ID      string // the id or name of the policy, rule, variable or mode; may be empty
 	Key     string // within the element: score_expr, args[2].value; may be empty

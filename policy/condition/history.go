@@ -19,10 +19,11 @@ import (
 
 // Limits of queries about earlier calls.
 const (
-	MinWindow  int64 = 1                 // seconds
-	MaxWindow  int64 = 31 * 24 * 60 * 60 // seconds: the longest month. Every call in it is read, in one transaction
-	MaxQueries       = 16                // different queries for one call: each reads the ledger
-	MaxPath          = 256               // bytes of the place of an argument: names with dots between them
+	MinWindow int64 = 1 // seconds
+	// seconds: the longest month. Every call in it is read, in one transaction.
+	MaxWindow  int64 = 31 * 24 * 60 * 60
+	MaxQueries       = 16  // different queries for one call: each reads the ledger
+	MaxPath          = 256 // bytes of the place of an argument: names with dots between them
 )
 
 // What a query computes.
@@ -103,7 +104,8 @@ func (q Query) Check() error {
 // Distinct orders queries, so that they are recorded in one order, and removes duplicates.
 func Distinct(all []Query) []Query {
 	slices.SortFunc(all, func(a, b Query) int {
-		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window),
+			cmp.Compare(a.Path, b.Path))
 	})
 	return slices.Compact(all)
 }
@@ -153,7 +155,8 @@ func historyFunctions() []cel.EnvOption {
 	}
 }
 
-// queryOf makes a query of a call of a history function. If an argument is wrong, it returns which one, and the problem.
+// queryOf makes a query of a call of a history function. If an argument is wrong, it returns which
+// one, and the problem.
 func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 	var texts [3]string
 	args := call.Args()
@@ -197,7 +200,8 @@ func (p *Program) Queries() []Query {
 	return p.queries
 }
 
-// replaceHistoryCall replaces a call of a history function by the value of its query in the [Subject].
+// replaceHistoryCall replaces a call of a history function by the value of its query in the
+// [Subject].
 func replaceHistoryCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	var texts [3]string
 	for i, arg := range c.Args() {
@@ -264,7 +268,8 @@ func (a *Answer) value() ref.Val {
 	return types.Double(f)
 }
 
-// ParseQuery reads a single query in the form of an expression, such as history.count("actor", "1h").
+// ParseQuery reads a single query in the form of an expression, such as history.count("actor",
+// "1h").
 func ParseQuery(text string) (Query, error) {
 	env, err := PolicyEnv()
 	if err != nil {

@@ -1,17 +1,18 @@
 package condition
 
-// An Input is everything that a condition may use: one call. Nothing is looked up while a condition is evaluated, so the
-// same Input gives the same answer at any time and on any machine.
+// An Input is everything that a condition may use: one call. Nothing is looked up while a condition
+// is evaluated, so the same Input gives the same answer at any time and on any machine.
 type Input struct {
 	Server, Tool string
-	Env          string      // the environment in the operator's configuration
-	Actor        Actor       // the caller's verified identity
-	Args         []byte      // one JSON object in canonical form (see package canonical), at most [MaxArgs] bytes
-	Annotations  Annotations // the annotations that the tool declares
-	Pinned       bool        // whether the tool's definition is pinned
-	Now          string      // RFC 3339, as recorded for the run
-	Risk         Risk        // the result of the risk rules
-	History      []Answer    // the answers about earlier calls; a query without an answer is an error
+	Env          string // the environment in the operator's configuration
+	Actor        Actor  // the caller's verified identity
+	// One JSON object in canonical form (see package canonical), at most [MaxArgs] bytes.
+	Args        []byte
+	Annotations Annotations // the annotations that the tool declares
+	Pinned      bool        // whether the tool's definition is pinned
+	Now         string      // RFC 3339, as recorded for the run
+	Risk        Risk        // the result of the risk rules
+	History     []Answer    // the answers about earlier calls; a query without an answer is an error
 }
 
 // An Actor is the verified caller. Using something of it that is unknown is an error.
@@ -26,14 +27,16 @@ type Actor struct {
 	Claims       []Claim   // a claim that is not here is unknown
 }
 
-// A Claim is a value that an identity provider gives, under the name that the configuration gives it.
+// A Claim is a value that an identity provider gives, under the name that the configuration gives
+// it.
 type Claim struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Annotations are MCP's hints about a tool. A hint that is not given (nil) counts as MCP 2025-06-18 says: not
-// read-only, destructive, not idempotent, open world. They are the server's own words about itself.
+// Annotations are MCP's hints about a tool. A hint that is not given (nil) counts as MCP 2025-06-18
+// says: not read-only, destructive, not idempotent, open world. They are the server's own words
+// about itself.
 type Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }
 
 // Risk is the result of the risk rules for this call.

@@ -36,7 +36,8 @@ func (m *Match) Compile(fault func(key string, err error)) Globs {
 
 // Fit reports whether the globs match the names of a call.
 func (g *Globs) Fit(in *Input) bool {
-	return (g.server == nil || g.server.Match(in.Server)) && (g.tool == nil || g.tool.Match(in.Tool)) && (g.env == nil || g.env.Match(in.Env))
+	return (g.server == nil || g.server.Match(in.Server)) && (g.tool == nil || g.tool.Match(in.Tool)) &&
+		(g.env == nil || g.env.Match(in.Env))
 }
 
 // Misfit returns the first name that a glob does not match, and the glob; empty if all match.
@@ -71,7 +72,8 @@ func (p *Programs) Add(list string, index int, key string, globs Globs, program 
 	}
 }
 
-// Queries returns the queries of the programs that may be evaluated for a call, in order and each once.
+// Queries returns the queries of the programs that may be evaluated for a call, in order and each
+// once.
 func (p Programs) Queries(server, tool, env string) (all []Query) {
 	in := &Input{Server: server, Tool: tool, Env: env}
 	for i := range p {

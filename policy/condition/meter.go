@@ -8,8 +8,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// CEL charges a comparison or pattern after it ran, and by the overload that the checker chose. That is too late if its work is the product of its
-// operands, and too little (one unit) for operands of dynamic type. So this file extends CEL's cost model.
+// CEL charges a comparison or pattern after it ran, and by the overload that the checker chose.
+// That is too late if its work is the product of its operands, and too little (one unit) for
+// operands of dynamic type. So this file extends CEL's cost model.
 const (
 	textPerUnit = 64 // bytes of text that are compared for one unit
 	instPerUnit = 8  // instructions of a pattern times bytes of text for one unit
@@ -18,7 +19,8 @@ const (
 // A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
 type meter struct{ tracker *cost.Tracker }
 
-// spend charges units. If the budget does not have them, it panics like CEL's tracker; CEL turns the panic into an error.
+// spend charges units. If the budget does not have them, it panics like CEL's tracker; CEL turns
+// the panic into an error.
 func (m meter) spend(units uint64) {
 	switch {
 	case m.tracker == nil:
@@ -43,8 +45,9 @@ func (work) OverloadID() string { return workID }
 // estimator estimates the cost of functions for CEL.
 type estimator struct{}
 
-// CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size of its operands and of its result, and so does a sum of
-// lists, which CEL makes without copying them: a list can double with each sum. All other functions cost what CEL estimates.
+// CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size
+// of its operands and of its result, and so does a sum of lists, which CEL makes without copying
+// them: a list can double with each sum. All other functions cost what CEL estimates.
 func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
 	switch overload {
 	case workID:
@@ -62,7 +65,8 @@ func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *u
 
 var _ cost.ActualCostEstimator = estimator{}
 
-// size returns the bytes of a text, or the elements of a list or map, without those of its elements.
+// size returns the bytes of a text, or the elements of a list or map, without those of its
+// elements.
 func size(v ref.Val) uint64 {
 	if n := textSize(v); n > 0 {
 		return n

@@ -13,8 +13,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// Number converts a JSON number to an int or a double. A number that neither can hold is an error value, because a condition must judge exactly the number
-// that the tool receives.
+// Number converts a JSON number to an int or a double. A number that neither can hold is an error
+// value, because a condition must judge exactly the number that the tool receives.
 func Number(literal string) ref.Val {
 	if !strings.ContainsAny(literal, ".eE") {
 		n, err := strconv.ParseInt(literal, 10, 64)
@@ -35,15 +35,16 @@ func Number(literal string) ref.Val {
 	return types.Double(f)
 }
 
-// isDouble reports whether f means the number of the literal. A double means the shortest decimal number that rounds to it: 0.1 is 0.1.
+// isDouble reports whether f means the number of the literal. A double means the shortest decimal
+// number that rounds to it: 0.1 is 0.1.
 func isDouble(literal string, f float64) bool {
 	digits, exp, ok := decimal(literal)
 	shortest, shortestExp, _ := decimal(strconv.FormatFloat(f, 'e', -1, 64))
 	return ok && digits == shortest && exp == shortestExp
 }
 
-// decimal splits a number as JSON or Go writes it into its sign with its digits, without zeros at either end, and the
-// power of ten of 0.DIGITS. Zero has no digits and no sign.
+// decimal splits a number as JSON or Go writes it into its sign with its digits, without zeros at
+// either end, and the power of ten of 0.DIGITS. Zero has no digits and no sign.
 func decimal(literal string) (digits string, exp int, ok bool) {
 	rest, negative := strings.CutPrefix(literal, "-")
 	mantissa, power := rest, 0
@@ -54,18 +55,22 @@ func decimal(literal string) (digits string, exp int, ok bool) {
 		}
 		mantissa = rest[:i]
 	}
+
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	if whole+fraction == "" || strings.Trim(whole+fraction, "0123456789") != "" {
 		return "", 0, false
 	}
+
 	digits = strings.TrimLeft(whole+fraction, "0")
 	exp = len(digits) - len(fraction) + power
 	if digits = strings.TrimRight(digits, "0"); digits == "" {
 		return "", 0, true
 	}
+
 	if negative {
 		digits = "-" + digits
 	}
+
 	return digits, exp, true
 }
 
@@ -92,7 +97,8 @@ func inexact(a, b ref.Val) *types.Err {
 	n, isInt := a.(types.Int)
 	u, isUint := a.(types.Uint)
 	if isInt && (n > exactInt || n < -exactInt) || isUint && u > exactInt {
-		return types.NewErr("an integer beyond 2^53 does not compare with a double: %v and %v", a.Value(), float64(d)).(*types.Err)
+		return types.NewErr("an integer beyond 2^53 does not compare with a double: %v and %v", a.Value(),
+			float64(d)).(*types.Err)
 	}
 	return nil
 }
@@ -115,8 +121,8 @@ func toDouble(_ meter, args operands) ref.Val {
 	return f
 }
 
-// checkFinite returns an error for NaN and infinities. Nothing is greater than NaN and nothing is less, so a denial of
-// double(args.amount) > 1000.0 would not deny the text "NaN".
+// checkFinite returns an error for NaN and infinities. Nothing is greater than NaN and nothing is
+// less, so a denial of double(args.amount) > 1000.0 would not deny the text "NaN".
 func checkFinite(v ref.Val) ref.Val {
 	if d, ok := v.(types.Double); ok && (math.IsNaN(float64(d)) || math.IsInf(float64(d), 0)) {
 		return types.NewErr("not a finite number: %v", float64(d))
@@ -124,7 +130,8 @@ func checkFinite(v ref.Val) ref.Val {
 	return nil
 }
 
-// extreme implements math.greatest (sign 1) and math.least (sign -1) of two numbers, or of a list of numbers.
+// extreme implements math.greatest (sign 1) and math.least (sign -1) of two numbers, or of a list
+// of numbers.
 func extreme(sign types.Int) function {
 	choose := func(m meter, a, b ref.Val) ref.Val {
 		if !isNumber(a) || !isNumber(b) {
@@ -172,7 +179,8 @@ func checkLiterals(src string, a *ast.AST) *Error {
 		literal := strings.TrimLeft(string(line[min(max(place.Column(), 0), len(line)):]), "- \t")
 		literal = literal[:literalLength(literal)]
 		if _, _, written := decimal(literal); written && !isDouble(literal, math.Abs(float64(f))) {
-			return errorAt(place, "the number has more digits than a double holds", "write "+strconv.FormatFloat(float64(f), 'g', -1, 64))
+			return errorAt(place, "the number has more digits than a double holds",
+				"write "+strconv.FormatFloat(float64(f), 'g', -1, 64))
 		}
 	}
 	return nil

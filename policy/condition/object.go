@@ -9,10 +9,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// An object is a JSON object as a CEL map. CEL's maps are Go maps with random iteration order; an object iterates in the order of its names, so that a
-// condition has one result.
+// An object is a JSON object as a CEL map. CEL's maps are Go maps with random iteration order; an
+// object iterates in the order of its names, so that a condition has one result.
 //
-// A member that is a number which neither int nor double holds is an error value: whatever uses it fails.
+// A member that is a number which neither int nor double holds is an error value: whatever uses it
+// fails.
 type object struct {
 	names   []string
 	members map[string]ref.Val

@@ -23,7 +23,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// A Predicate tests one place in the arguments. It fails where its answer is unknown: if the argument is null, missing or of another type.
+// A Predicate tests one place in the arguments. It fails where its answer is unknown: if the
+// argument is null, missing or of another type.
 type Predicate struct {
 	Path  string         `json:"path"` // a JSON pointer if it begins with "/", else the name of an argument
 	Op    string         `json:"op"`
@@ -55,7 +56,8 @@ const (
 	MaxValueBytes = 64 << 10
 )
 
-// foldedPerUnit is the number of bytes of text that one unit pays for in a comparison that ignores case.
+// foldedPerUnit is the number of bytes of text that one unit pays for in a comparison that ignores
+// case.
 const foldedPerUnit = 2
 
 // A PredicateError is one fault of a list of predicates.
@@ -65,10 +67,12 @@ type PredicateError struct {
 	Err   error
 }
 
-// Predicates compiles predicates into the condition that all of them hold. Without a predicate, there is no program.
+// Predicates compiles predicates into the condition that all of them hold. Without a predicate,
+// there is no program.
 func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 	var tests []test
 	var faults []PredicateError
+
 	for i := range all {
 		t, key, err := all[i].compile()
 		if err != nil {
@@ -76,6 +80,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 		}
 		tests = append(tests, t)
 	}
+
 	if len(all) == 0 || len(faults) > 0 {
 		return nil, faults
 	}
@@ -84,6 +89,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 	make, id := ast.NewExprFactory(), int64(0)
 	next := func() int64 { id++; return id }
 	var whole ast.Expr
+
 	for i := range tests {
 		one := make.NewCall(next(), function, make.NewIdent(next(), nameArgs), make.NewLiteral(next(), types.Int(i)))
 		if whole != nil {
@@ -91,6 +97,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 		}
 		whole = one
 	}
+
 	program, err := e.plan(ast.NewAST(whole, ast.NewSourceInfo(nil)), cel.CustomDecoratorV2(
 		func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 			c, ok := i.(interpreter.InterpretableCall)
@@ -103,6 +110,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 	if err != nil {
 		return nil, []PredicateError{{0, "op", err}}
 	}
+
 	return &Program{program: program, tracker: e.tracker}, nil
 }
 
@@ -174,7 +182,8 @@ func find(v ref.Val, path []string) (ref.Val, presence) {
 			}
 			v = member
 		case traits.Lister:
-			if strings.Trim(step, "0123456789") != "" || step == "" || len(step) > 1 && step[0] == '0' { // RFC 6901, section 4
+			// RFC 6901, section 4.
+			if strings.Trim(step, "0123456789") != "" || step == "" || len(step) > 1 && step[0] == '0' {
 				return nil, unreachable
 			}
 			i, err := strconv.Atoi(step)
@@ -222,6 +231,7 @@ func (t *test) compileValue(value jsontext.Value) (err error) {
 	if err != nil {
 		return err
 	}
+
 	switch t.op {
 	case OpEq:
 		t.holds = func(m meter, place ref.Val) ref.Val { return sameType(m, place, scalar) }
@@ -245,9 +255,11 @@ func (t *test) compileValue(value jsontext.Value) (err error) {
 		if !isNumber(scalar) {
 			return fmt.Errorf("%s takes a number", t.op)
 		}
-		function := map[string]string{OpGt: operators.Greater, OpGte: operators.GreaterEquals, OpLt: operators.Less, OpLte: operators.LessEquals}[t.op]
+		function := map[string]string{OpGt: operators.Greater, OpGte: operators.GreaterEquals, OpLt: operators.Less,
+			OpLte: operators.LessEquals}[t.op]
 		t.holds = func(m meter, place ref.Val) ref.Val { return exact[function][2](m, operands{place, scalar}) }
 	}
+
 	return err
 }
 
@@ -271,7 +283,8 @@ func readScalar(value jsontext.Value) (ref.Val, error) {
 	return nil, errors.New("it must be a text, a number, true or false")
 }
 
-// sameType compares two values of one type; numbers have one. Other values are not compared: the result is nil.
+// sameType compares two values of one type; numbers have one. Other values are not compared: the
+// result is nil.
 func sameType(m meter, a, b ref.Val) ref.Val {
 	if isNumber(a) && isNumber(b) || a.Type() == b.Type() {
 		return equal(m, a, b)
@@ -292,6 +305,7 @@ func oneOf(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
 	if len(list) == 0 || len(list) > MaxIn {
 		return nil, fmt.Errorf("the list has %d elements; it must have 1 to %d", len(list), MaxIn)
 	}
+
 	scalars := make([]ref.Val, len(list))
 	for i := range list {
 		var err error
@@ -299,6 +313,7 @@ func oneOf(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
+
 	return func(m meter, place ref.Val) (found ref.Val) {
 		for _, scalar := range scalars {
 			if same, ok := sameType(m, place, scalar).(types.Bool); ok {
@@ -317,6 +332,7 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	if isText && text == "" {
 		return nil, errors.New("every text contains the empty text")
 	}
+
 	folded := types.String(FoldCase(string(text)))
 	fold := func(m meter, v ref.Val) ref.Val {
 		if s, ok := v.(types.String); ok && isText {
@@ -325,6 +341,7 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 		}
 		return v
 	}
+
 	return func(m meter, place ref.Val) ref.Val {
 		switch place := fold(m, place).(type) {
 		case types.String:
@@ -352,8 +369,9 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	}, nil
 }
 
-// FoldCase returns s with each character replaced by the least of those that are the same but for case, by Unicode's simple folding: two
-// texts fold to the same if [strings.EqualFold] says that they are equal.
+// FoldCase returns s with each character replaced by the least of those that are the same but for
+// case, by Unicode's simple folding: two texts fold to the same if [strings.EqualFold] says that
+// they are equal.
 func FoldCase(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 'A' {

@@ -17,7 +17,8 @@ import (
 	"pgfsm/internal/visible"
 )
 
-// A Program is an expression that was read and checked. It is safe for concurrent use; a nil one fails.
+// A Program is an expression that was read and checked. It is safe for concurrent use; a nil one
+// fails.
 type Program struct {
 	source  string
 	program cel.Program
@@ -27,8 +28,8 @@ type Program struct {
 	uses    []string // the names of the actor's identity
 }
 
-// Bool compiles a condition. Its type must be bool: Bool refuses a dynamic type (args.x alone), because a value other than true or false would have no
-// meaning. The error is an [*Error].
+// Bool compiles a condition. Its type must be bool: Bool refuses a dynamic type (args.x alone),
+// because a value other than true or false would have no meaning. The error is an [*Error].
 func (e *Env) Bool(src string) (*Program, error) {
 	return e.read(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
@@ -41,8 +42,8 @@ func (e *Env) Bool(src string) (*Program, error) {
 	})
 }
 
-// Number compiles an expression whose value is a number: int, uint, double, or a dynamic type, which fails at run time if it is no number. The error is an
-// [*Error].
+// Number compiles an expression whose value is a number: int, uint, double, or a dynamic type,
+// which fails at run time if it is no number. The error is an [*Error].
 func (e *Env) Number(src string) (*Program, error) {
 	return e.read(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
@@ -80,15 +81,25 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if problem, remedy := fits(checked.OutputType()); problem != "" {
 		return nil, errorAt(nil, problem, remedy)
 	}
+
 	a := checked.NativeRep()
 	if refused := check(src, a); refused != nil {
 		return nil, refused
 	}
+
 	program, err := e.plan(a)
 	if err != nil {
 		return nil, errorAt(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(a), isQuery: isQuery(a.Expr()), uses: identityNames(a)}, nil
+
+	return &Program{
+		source:  src,
+		program: program,
+		tracker: e.tracker,
+		queries: queriesOf(a),
+		isQuery: isQuery(a.Expr()),
+		uses:    identityNames(a),
+	}, nil
 }
 
 // compile parses an expression and checks its types.
@@ -113,8 +124,8 @@ func unreadable(err *error) {
 
 var errNoProgram = errors.New("there is no expression")
 
-// True reports whether the condition is true for s. An error means that the evaluation failed, and never comes with true. It is [ErrSpent] if the budget of
-// s is spent.
+// True reports whether the condition is true for s. An error means that the evaluation failed, and
+// never comes with true. It is [ErrSpent] if the budget of s is spent.
 func (p *Program) True(s *Subject) (bool, error) {
 	v, err := p.eval(s)
 	if err != nil {
@@ -127,7 +138,8 @@ func (p *Program) True(s *Subject) (bool, error) {
 	return bool(b), nil
 }
 
-// Value returns the number that the expression gives for s. It is finite. Errors are as with [Program.True].
+// Value returns the number that the expression gives for s. It is finite. Errors are as with
+// [Program.True].
 func (p *Program) Value(s *Subject) (float64, error) {
 	v, err := p.eval(s)
 	if err != nil {
@@ -159,6 +171,7 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 	defer frame.Close()
 	frame.SetCostTracker(b.meter(p.tracker))
 	v, _, err := p.program.Eval(frame)
+
 	switch {
 	case b.spent():
 		return nil, ErrSpent
@@ -169,5 +182,6 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 	case v == nil:
 		return nil, errors.New("there is no result")
 	}
+
 	return v, nil
 }

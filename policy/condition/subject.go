@@ -11,8 +11,9 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// A Subject is an [Input] that conditions judge. It converts a name to a value at the first use and caches the value, so arguments are decoded at most
-// once. It also has the budget of the decision. A Subject is for one goroutine at a time; the Input must not change meanwhile.
+// A Subject is an [Input] that conditions judge. It converts a name to a value at the first use and
+// caches the value, so arguments are decoded at most once. It also has the budget of the decision.
+// A Subject is for one goroutine at a time; the Input must not change meanwhile.
 type Subject struct {
 	in      *Input
 	risk    Risk
@@ -43,7 +44,8 @@ func (s *Subject) WithRisk(r Risk) *Subject {
 	return s
 }
 
-// Unknown returns which of actor.groups and actor.claims.NAME conditions read although they are unknown. It omits what only policies in shadow read.
+// Unknown returns which of actor.groups and actor.claims.NAME conditions read although they are
+// unknown. It omits what only policies in shadow read.
 func (s *Subject) Unknown() []string { return s.unknown }
 
 func (s *Subject) readUnknown(name string) {
@@ -52,7 +54,8 @@ func (s *Subject) readUnknown(name string) {
 	}
 }
 
-// WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of `score` is an error.
+// WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of
+// `score` is an error.
 func (s *Subject) WithScore(score float64) *Subject {
 	s.values[nameScore] = types.Double(score)
 	return s
@@ -64,13 +67,15 @@ func (s *Subject) WithVar(name string, value float64) *Subject {
 	return s
 }
 
-// WithFailedVar marks `vars.NAME` as failed: every use of it is an error with the reason. It returns s.
+// WithFailedVar marks `vars.NAME` as failed: every use of it is an error with the reason. It
+// returns s.
 func (s *Subject) WithFailedVar(name, reason string) *Subject {
 	s.values[varPrefix+name] = types.NewErr("vars.%s failed: %s", name, reason)
 	return s
 }
 
-// A view adapts a Subject to CEL. It is a separate type so that Subject does not export CEL's methods.
+// A view adapts a Subject to CEL. It is a separate type so that Subject does not export CEL's
+// methods.
 type view Subject
 
 var _ cel.Activation = (*view)(nil)
@@ -78,7 +83,8 @@ var _ cel.Activation = (*view)(nil)
 // Parent implements [cel.Activation].
 func (*view) Parent() cel.Activation { return nil }
 
-// ResolveName implements [cel.Activation]. The name is one that [Env] declared; it never comes from the arguments.
+// ResolveName implements [cel.Activation]. The name is one that [Env] declared; it never comes from
+// the arguments.
 func (v *view) ResolveName(full string) (any, bool) {
 	if name, ok := strings.CutPrefix(full, ClaimPrefix); ok {
 		value := v.in.Actor.claim(name)
@@ -90,20 +96,25 @@ func (v *view) ResolveName(full string) (any, bool) {
 	if strings.HasPrefix(full, historyPrefix) {
 		return (*Subject)(v).answered(full), true
 	}
+
 	if full == nameGroups && v.in.Actor.Groups == nil {
 		(*Subject)(v).readUnknown(full)
 	}
+
 	if value := v.values[full]; value != nil {
 		return value, true
 	}
+
 	i := slices.IndexFunc(names, func(n named) bool { return n.Name == full })
 	if i < 0 || names[i].value == nil {
 		return types.NewErr("%s has no value", full), true
 	}
+
 	value := names[i].value((*Subject)(v))
 	if value == nil {
 		value = types.NewErr("%s is unknown", full)
 	}
+
 	v.values[full] = value
 	return value, true
 }
@@ -134,7 +145,8 @@ func nameText(text string) ref.Val {
 	return types.String(text)
 }
 
-// Later adds seconds to a time in RFC 3339, in UTC and whole seconds. It returns an empty time for another form, and beyond four-digit years.
+// Later adds seconds to a time in RFC 3339, in UTC and whole seconds. It returns an empty time for
+// another form, and beyond four-digit years.
 func Later(now string, seconds int64) string {
 	from, ok := instant(now).(types.Timestamp)
 	if !ok || from.ConvertToType(types.StringType) != types.String(now) || strings.Contains(now, ".") {

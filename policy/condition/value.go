@@ -12,7 +12,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// decodeArgs converts the arguments to a value, or to an error value, so that every use of them fails.
+// decodeArgs converts the arguments to a value, or to an error value, so that every use of them
+// fails.
 func decodeArgs(args []byte) ref.Val {
 	if len(args) > MaxArgs {
 		return types.NewErr("the arguments have %d bytes, more than %d", len(args), MaxArgs)
@@ -42,6 +43,7 @@ func decode(dec *jsontext.Decoder) (ref.Val, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch token.Kind() {
 	case 'n':
 		return types.NullValue, nil
@@ -63,6 +65,7 @@ func decode(dec *jsontext.Decoder) (ref.Val, error) {
 		_, err := dec.ReadToken()
 		return types.NewRefValList(types.DefaultTypeAdapter, elems), err
 	}
+
 	return types.Bool(token.Kind() == 't'), nil
 }
 

@@ -1,5 +1,6 @@
-// Package corpus has cases with known answers for the gates, once and as data. The test of a gate reads its corpus; pgfsm-eval gates
-// reads all of them, and a test of the command takes ten of each through whole runs.
+// Package corpus has cases with known answers for the gates, once and as data. The test of a gate
+// reads its corpus; pgfsm-eval gates reads all of them, and a test of the command takes ten of each
+// through whole runs.
 package corpus
 
 import (
@@ -39,8 +40,9 @@ func (t *Text) Bytes() []byte {
 	return []byte(b.String())
 }
 
-// A Request is a user's request, and the answer of the input gate: passes, or a code. Requests that must be refused come plainly and in
-// the disguises that the default rules claim to recognise; the id names the disguise.
+// A Request is a user's request, and the answer of the input gate: passes, or a code. Requests that
+// must be refused come plainly and in the disguises that the default rules claim to recognise; the
+// id names the disguise.
 type Request struct {
 	ID   string `json:"id"`
 	Want string `json:"want"`
@@ -62,7 +64,8 @@ type Run struct {
 	Text
 }
 
-// An Output is the raw result of a call, the world with the result's type, and whether the content is typed.
+// An Output is the raw result of a call, the world with the result's type, and whether the content
+// is typed.
 type Output struct {
 	ID    string `json:"id"`
 	Want  string `json:"want"` // typed or raw
@@ -70,7 +73,8 @@ type Output struct {
 	Text
 }
 
-// A Summary is a summary of a typed payload, and the answer of the evidence gate: locked, or a code.
+// A Summary is a summary of a typed payload, and the answer of the evidence gate: locked, or a
+// code.
 type Summary struct {
 	ID      string         `json:"id"`
 	Want    string         `json:"want"`
@@ -78,8 +82,8 @@ type Summary struct {
 	Text
 }
 
-// A Schema is a schema, a document, and the answer of the schema gate: fits, invalid, or the code by which the schema or the document
-// is refused.
+// A Schema is a schema, a document, and the answer of the schema gate: fits, invalid, or the code
+// by which the schema or the document is refused.
 type Schema struct {
 	ID     string         `json:"id"`
 	Want   string         `json:"want"`
@@ -96,8 +100,8 @@ func (s *Schema) Document() []byte {
 	return s.Bytes()
 }
 
-// A World says how a world differs from the plain one. Content and Request have members of the operator's configuration and of the
-// request.
+// A World says how a world differs from the plain one. Content and Request have members of the
+// operator's configuration and of the request.
 type World struct {
 	Content jsontext.Value `json:"content"`
 	Request jsontext.Value `json:"request"`
@@ -116,7 +120,8 @@ func Worlds() (map[string]World, error) {
 	return worlds, canonical.Unmarshal(doc, &worlds)
 }
 
-// Page returns the answer of the server kb to tools/list, which is page in the world that this one changes.
+// Page returns the answer of the server kb to tools/list, which is page in the world that this one
+// changes.
 func (w *World) Page(page string) (string, error) {
 	if w.KB != "" {
 		page = w.KB
@@ -127,12 +132,13 @@ func (w *World) Page(page string) (string, error) {
 	return strings.Replace(page, w.Edit[0], w.Edit[1], 1), nil
 }
 
-// An Approval is an approved call that runs in the world "agreed", and how the run must end. Everything but ID and Want is a
-// difference from an approval by which the call is made.
+// An Approval is an approved call that runs in the world "agreed", and how the run must end.
+// Everything but ID and Want is a difference from an approval by which the call is made.
 type Approval struct {
-	ID      string           `json:"id"`
-	Want    string           `json:"want"`
-	Content jsontext.Value   `json:"content"` // the configuration of both the approved call and the call that runs
+	ID   string `json:"id"`
+	Want string `json:"want"`
+	// The configuration of both the approved call and the call that runs.
+	Content jsontext.Value   `json:"content"`
 	Asked   Asked            `json:"asked"`   // the call that approvers approved
 	Votes   []jsontext.Value `json:"votes"`   // members of each vote; none is that of [Quorum]
 	Binding string           `json:"binding"` // the binding that the decision names
@@ -153,8 +159,9 @@ func Quorum() []jsontext.Value {
 
 // A Decision is risk rules, policies, a call, and the right decision.
 type Decision struct {
-	ID       string           `json:"id"`
-	Want     string           `json:"want"` // allow, or a code; the policy that must decide; with risk rules, the risk mode and the score
+	ID string `json:"id"`
+	// Allow, or a code; the policy that must decide; with risk rules, the risk mode and the score.
+	Want     string           `json:"want"`
 	Policies []jsontext.Value `json:"policies"`
 	Risk     jsontext.Value   `json:"risk"`
 	Call     Call             `json:"call"`
@@ -188,8 +195,8 @@ func Load[T any](name string) (all []T, err error) {
 	return all, nil
 }
 
-// Document reads a JSON file of the package without its line end: the payloads article and handbook, and the answers to tools/list of
-// the plain world's servers kb and desk.
+// Document reads a JSON file of the package without its line end: the payloads article and
+// handbook, and the answers to tools/list of the plain world's servers kb and desk.
 func Document(name string) string {
 	doc, err := files.ReadFile(name + ".json")
 	if err != nil {

@@ -69,7 +69,8 @@ func coreEnd(s string, i int) int {
 		if !isWord(r) {
 			next, _ := utf8.DecodeRuneInString(s[i+size:])
 			betweenNumbers := isNumber(before) && isNumber(next)
-			if !strings.ContainsRune(joiners, r) || !isWord(next) || strings.ContainsRune(numJoiners, r) && !betweenNumbers {
+			if !strings.ContainsRune(joiners, r) || !isWord(next) ||
+				strings.ContainsRune(numJoiners, r) && !betweenNumbers {
 				return i
 			}
 		}
@@ -79,7 +80,8 @@ func coreEnd(s string, i int) int {
 	return i
 }
 
-// prefixStart returns the start of the signs before a number. A dash is a sign if nothing is directly before it: "–5", but not "3–5".
+// prefixStart returns the start of the signs before a number. A dash is a sign if nothing is
+// directly before it: "–5", but not "3–5".
 func prefixStart(s string, free, start int) int {
 	for range maxPrefix {
 		r, size := utf8.DecodeLastRuneInString(s[free:start])

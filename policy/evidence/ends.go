@@ -5,11 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// windowBytes is the length of the text on either side of an end that decides whether the end is clean. A chunk that is
-// longer than the window still crosses the end within it.
+// windowBytes is the length of the text on either side of an end that decides whether the end is
+// clean. A chunk that is longer than the window still crosses the end within it.
 const windowBytes = 64
 
-// cleanAt reports whether offset at is outside of chunks and tokens of value, as written and as read.
+// cleanAt reports whether offset at is outside of chunks and tokens of value, as written and as
+// read.
 func cleanAt(value string, at int) bool {
 	if at == 0 || at == len(value) {
 		mark, _ := utf8.DecodeRuneInString(value[at:])

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// joinedToken returns the class and the number of words of the token of several words that list begins with, or 0.
+// joinedToken returns the class and the number of words of the token of several words that list
+// begins with, or 0.
 func joinedToken(s string, list []word) (Class, int) {
 	if n := dateWords(s, list); n > 1 {
 		return Date, n
@@ -17,8 +18,8 @@ func joinedToken(s string, list []word) (Class, int) {
 	return "", 0
 }
 
-// isNear reports whether only white space, at most [maxGap] characters, separates list[i] and list[i+1]; with comma, a
-// comma may be before it.
+// isNear reports whether only white space, at most [maxGap] characters, separates list[i] and
+// list[i+1]; with comma, a comma may be before it.
 func isNear(s string, list []word, i int, comma bool) bool {
 	if i+1 >= len(list) {
 		return false
@@ -34,7 +35,8 @@ func isYear(w word) bool {
 	return len(w.core) == 4 && strings.Trim(w.core, "0123456789") == ""
 }
 
-// dateWords counts the words of a date with a month name at the beginning of list: [day] month [day] [year].
+// dateWords counts the words of a date with a month name at the beginning of list: [day] month
+// [day] [year].
 func dateWords(s string, list []word) int {
 	n, hasDay := 0, false
 	if list[0].meaning == day && isNear(s, list, 0, true) {
@@ -53,12 +55,14 @@ func dateWords(s string, list []word) int {
 	return n
 }
 
-// numberRun counts the words of a number at the beginning of list: "minus", groups of digits, then number words.
+// numberRun counts the words of a number at the beginning of list: "minus", groups of digits, then
+// number words.
 func numberRun(s string, list []word) int {
 	n := 0
 	if list[0].meaning == minusWord && isNear(s, list, 0, false) {
 		n = 1
 	}
+
 	lead := list[n]
 	switch lead.meaning {
 	case digits, day:
@@ -71,6 +75,7 @@ func numberRun(s string, list []word) int {
 	default:
 		return 0
 	}
+
 	for isNear(s, list, n-1, false) {
 		switch list[n].meaning {
 		case one, numberWord, scaleWord, shortScale:
@@ -85,10 +90,12 @@ func numberRun(s string, list []word) int {
 			return n
 		}
 	}
+
 	return n
 }
 
-// isGroup reports whether core begins with least to three digits and, if anything follows them, a decimal part follows.
+// isGroup reports whether core begins with least to three digits and, if anything follows them, a
+// decimal part follows.
 func isGroup(core string, least int) bool {
 	whole, _, _ := strings.Cut(core, ".")
 	whole, _, _ = strings.Cut(whole, ",")

@@ -30,8 +30,9 @@ type Located struct {
 	Evidence string `json:"evidence"`
 }
 
-// Lock returns the items of s, in order, each with the first place of its evidence in typed. If an item fails, it refuses
-// the whole summary with a [*RefusedError] for the first such item. typed is one strict JSON value.
+// Lock returns the items of s, in order, each with the first place of its evidence in typed. If an
+// item fails, it refuses the whole summary with a [*RefusedError] for the first such item. typed is
+// one strict JSON value.
 func Lock(typed []byte, s Summary) ([]Located, error) {
 	if refused := s.check(); refused != nil {
 		return nil, refused
@@ -44,6 +45,7 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 	if err != nil {
 		return nil, refuse(CodeMissing, WholeSummary, "the payload cannot be read: %v", err)
 	}
+
 	located := make([]Located, 0, len(searches))
 	for i, q := range searches {
 		switch {
@@ -66,6 +68,7 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		}
 		located = append(located, q.Located)
 	}
+
 	return located, nil
 }
 
@@ -75,7 +78,9 @@ type search struct {
 	words      int
 	candidates int // occurrences that were tried
 	found      bool
-	short, cut bool // the evidence occurs, but is too short there, or has an end that is not clean; if both, cut is reported
+	// The evidence occurs, but is too short there, or has an end that is not clean; if both, cut is
+	// reported.
+	short, cut bool
 	gaveUp     bool // the evidence occurs more often than maxCandidates
 }
 
@@ -86,6 +91,7 @@ func locate(typed []byte, s Summary) ([]search, error) {
 		searches[i].Located = Located{Claim: item.Claim, Evidence: item.Evidence}
 		searches[i].words = wordCount(item.Evidence)
 	}
+
 	dec := jsontext.NewDecoder(bytes.NewReader(typed))
 	for values := 0; ; {
 		t, err := dec.ReadToken()
@@ -95,11 +101,13 @@ func locate(typed []byte, s Summary) ([]search, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if dec.StackDepth() == 0 {
 			if values++; values > 1 {
 				return nil, errors.New("there is more than one value")
 			}
 		}
+
 		value, isString := "", false
 		switch t.Kind() {
 		case '"':
@@ -112,6 +120,7 @@ func locate(typed []byte, s Summary) ([]search, error) {
 		default:
 			continue
 		}
+
 		for i := range searches {
 			if q := &searches[i]; !q.found && q.searchValue(value, isString) {
 				q.At.Pointer = string(dec.StackPointer())
@@ -135,6 +144,7 @@ func (q *search) searchValue(value string, isString bool) bool {
 	if q.words < MinWords {
 		return q.searchParts(value)
 	}
+
 	for from := 0; ; {
 		i := strings.Index(value[from:], q.Evidence)
 		if i < 0 {
@@ -148,7 +158,8 @@ func (q *search) searchValue(value string, isString bool) bool {
 	}
 }
 
-// searchParts reports whether the evidence, which is too short for a substring, is a whole part of value.
+// searchParts reports whether the evidence, which is too short for a substring, is a whole part of
+// value.
 func (q *search) searchParts(value string) bool {
 	if !strings.Contains(value, q.Evidence) {
 		return false
@@ -165,8 +176,8 @@ func (q *search) searchParts(value string) bool {
 	return false
 }
 
-// tryPlace tries one place of the evidence. The search in this value is done if the evidence is found there, or if maxCandidates
-// places were tried.
+// tryPlace tries one place of the evidence. The search in this value is done if the evidence is
+// found there, or if maxCandidates places were tried.
 func (q *search) tryPlace(value string, start int) (found, done bool) {
 	if q.candidates == maxCandidates {
 		q.gaveUp = true

@@ -12,8 +12,8 @@ const blanks = " \t\r"
 // maxMarkerDigits bounds the number before a list item, as CommonMark does.
 const maxMarkerDigits = 9
 
-// parts yields the whole parts of a value, each with its offset: every line, the text of a list item without its marker, and
-// every cell of a table row. The package comment defines them.
+// parts yields the whole parts of a value, each with its offset: every line, the text of a list
+// item without its marker, and every cell of a table row. The package comment defines them.
 func parts(value string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		from := 0
@@ -40,7 +40,8 @@ func trimmed(at int, text string) (int, string) {
 	return at + len(right) - len(left), left
 }
 
-// marker returns the length of the list marker, with the blank behind it, that a line begins with, or 0.
+// marker returns the length of the list marker, with the blank behind it, that a line begins with,
+// or 0.
 func marker(line string) int {
 	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
 	mark, size := utf8.DecodeRuneInString(line[digits:])
@@ -53,7 +54,8 @@ func marker(line string) int {
 	return n + 1
 }
 
-// cells yields the cells of a table row, which begins and ends with a bar. A bar behind a backslash is text.
+// cells yields the cells of a table row, which begins and ends with a bar. A bar behind a backslash
+// is text.
 func cells(at int, line string, yield func(int, string) bool) bool {
 	if !strings.HasPrefix(line, "|") {
 		return true

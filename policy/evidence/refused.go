@@ -6,7 +6,8 @@ import "fmt"
 const (
 	// CodeMissing means that the evidence is nowhere in the typed payload.
 	CodeMissing = "evidence_missing"
-	// CodeTooShort means that the evidence has too few words and is neither a whole value nor a whole part of one.
+	// CodeTooShort means that the evidence has too few words and is neither a whole value nor a
+	// whole part of one.
 	CodeTooShort = "evidence_too_short"
 	// CodeUnsupported means that a number, date or identifier of the claim is not in its evidence.
 	CodeUnsupported = "claim_token_unsupported"

@@ -30,12 +30,12 @@ type Summary struct {
 //go:embed summary.schema.json
 var schema []byte
 
-// Schema returns the JSON Schema (draft-07) of a summary. JSON Schema counts characters where we count bytes, so a
-// text beyond ASCII may fit the schema and still be too long.
+// Schema returns the JSON Schema (draft-07) of a summary. JSON Schema counts characters where we
+// count bytes, so a text beyond ASCII may fit the schema and still be too long.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
-// Parse reads a summary strictly and judges its shape, sizes and characters; every error is a [*RefusedError].
-// [Lock] judges the evidence.
+// Parse reads a summary strictly and judges its shape, sizes and characters; every error is a
+// [*RefusedError]. [Lock] judges the evidence.
 func Parse(doc []byte) (Summary, error) {
 	s, refused := decode(doc)
 	if refused != nil {
@@ -55,18 +55,21 @@ func decode(doc []byte) (Summary, *RefusedError) {
 		}
 		return Summary{}, refuse(CodeNotStrict, WholeSummary, "%v", err)
 	}
+
 	var wire struct { // pointers, to tell a missing member and null from an empty value
 		Items *[]struct {
 			Claim    *string `json:"claim"`
 			Evidence *string `json:"evidence"`
 		} `json:"items"`
 	}
+
 	if err := canonical.Unmarshal(doc, &wire); err != nil {
 		return Summary{}, refuse(CodeNotStrict, WholeSummary, "%v", err)
 	}
 	if wire.Items == nil {
 		return Summary{}, refuse(CodeNotStrict, WholeSummary, `there is no list "items"`)
 	}
+
 	var s Summary
 	for i, item := range *wire.Items {
 		if item.Claim == nil || item.Evidence == nil {
@@ -74,13 +77,16 @@ func decode(doc []byte) (Summary, *RefusedError) {
 		}
 		s.Items = append(s.Items, Item{Claim: *item.Claim, Evidence: *item.Evidence})
 	}
+
 	if refused := s.check(); refused != nil {
 		return Summary{}, refused
 	}
+
 	return s, nil
 }
 
-// check judges sizes and characters. Lock calls it too, because not every summary comes from [Parse].
+// check judges sizes and characters. Lock calls it too, because not every summary comes from
+// [Parse].
 func (s Summary) check() *RefusedError {
 	switch n := len(s.Items); {
 	case n == 0:
@@ -88,6 +94,7 @@ func (s Summary) check() *RefusedError {
 	case n > MaxItems:
 		return refuse(CodeTooLarge, WholeSummary, "the summary has %d items, more than %d", n, MaxItems)
 	}
+
 	for i, item := range s.Items {
 		switch {
 		case len(item.Claim) > MaxClaimBytes:

@@ -12,7 +12,8 @@ import (
 // ignorable reports whether r is invisible (UAX #44, Default_Ignorable_Code_Point, and
 // all of Cf): format characters, fillers, joiners and variation selectors.
 func ignorable(r rune) bool {
-	return r >= utf8.RuneSelf && unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return r >= utf8.RuneSelf && unicode.In(r, unicode.Cf, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // withoutIgnorable returns s without invisible characters.
@@ -31,13 +32,14 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// fold returns s as it looks to a reader: compatibility characters are decomposed (UAX #15, NFKD), accents and
-// invisible characters are dropped.
+// fold returns s as it looks to a reader: compatibility characters are decomposed (UAX #15, NFKD),
+// accents and invisible characters are dropped.
 func fold(s string) string {
 	if isASCII(s) {
 		return s
 	}
-	return without(norm.NFKD.String(s), func(r rune) bool { return ignorable(r) || unicode.In(r, unicode.Mn, unicode.Me) })
+	return without(norm.NFKD.String(s),
+		func(r rune) bool { return ignorable(r) || unicode.In(r, unicode.Mn, unicode.Me) })
 }
 
 // mixesAlphabets reports whether s has letters of two of the alphabets that look most alike.
@@ -51,7 +53,8 @@ func mixesAlphabets(s string) bool {
 	return used > 1
 }
 
-// forbidden names what in s may not reach a reader, or returns "". hidden reports forbidden characters.
+// forbidden names what in s may not reach a reader, or returns "". hidden reports forbidden
+// characters.
 func forbidden(s string, hidden func(rune) bool) string {
 	if !utf8.ValidString(s) {
 		return "bytes that are not UTF-8"
@@ -75,7 +78,8 @@ func forbidden(s string, hidden func(rune) bool) string {
 // hiddenInClaim reports characters that may be invisible or ambiguous in a claim.
 func hiddenInClaim(r rune) bool { return !unicode.IsGraphic(r) || ignorable(r) }
 
-// hiddenInEvidence reports fewer: payloads have line breaks, and emoji and some languages need invisible characters.
+// hiddenInEvidence reports fewer: payloads have line breaks, and emoji and some languages need
+// invisible characters.
 func hiddenInEvidence(r rune) bool {
 	switch r {
 	case '\t', '\n', '\r', '\u200c', '\u200d':

@@ -25,8 +25,8 @@ type Token struct {
 	Start, End int    // byte offsets
 }
 
-// Tokens returns the numbers, dates and identifiers of s in order; the package comment defines them. Tokens do not
-// overlap.
+// Tokens returns the numbers, dates and identifiers of s in order; the package comment defines
+// them. Tokens do not overlap.
 func Tokens(s string) []Token {
 	list := words(s)
 	var tokens []Token
@@ -53,7 +53,8 @@ func (t Token) key() Token {
 	return t
 }
 
-// unsupported returns the first token of claim that is not in evidence, as they are written or as they are read.
+// unsupported returns the first token of claim that is not in evidence, as they are written or as
+// they are read.
 func unsupported(claim, evidence string) (Token, bool) {
 	if t, bad := missing(claim, evidence); bad {
 		return t, bad
@@ -203,6 +204,7 @@ func (w word) class() Class {
 	case w.behind, isName(w.core), mixesAlphabets(w.core):
 		return Identifier
 	}
+
 	for name := range names(w.core) {
 		if m := meanings[strings.ToLower(name)]; m == numberWord || m == scaleWord {
 			return Number // ten-day
@@ -214,14 +216,16 @@ func (w word) class() Class {
 	return ""
 }
 
-// isMonth reports whether s is the whole name of a month with a capital. May is not: it is more often another word.
+// isMonth reports whether s is the whole name of a month with a capital. May is not: it is more
+// often another word.
 func isMonth(s string) bool {
 	lower := strings.ToLower(s)
 	return meanings[lower] == monthName && 'A' <= s[0] && s[0] <= 'Z' &&
 		(len(s) > len("Sept") || lower == "june" || lower == "july")
 }
 
-// addressShape is a dot with two word characters or more on a side of it: example.com and t.co, but not e.g.
+// addressShape is a dot with two word characters or more on a side of it: example.com and t.co, but
+// not e.g.
 var addressShape = regexp.MustCompile(`[\pL\pM\pN_]{2}\.|\.[\pL\pM\pN_]{2}`)
 
 // isName reports whether a chunk without numbers is an identifier.

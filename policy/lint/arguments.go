@@ -8,7 +8,8 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// misuses finds uses of arguments in an expression that are wrong for every tool that the match fits.
+// misuses finds uses of arguments in an expression that are wrong for every tool that the match
+// fits.
 func (l *linter) misuses(p place, key, src string, of *argumentTypes, m *match) {
 	for _, found := range l.commonMisuses(src, of, m) {
 		code := ArgumentType
@@ -20,7 +21,8 @@ func (l *linter) misuses(p place, key, src string, of *argumentTypes, m *match) 
 	}
 }
 
-// commonMisuses returns the problems of each allowlisted tool that a match covers. It is empty if the schema of one of them is unknown.
+// commonMisuses returns the problems of each allowlisted tool that a match covers. It is empty if
+// the schema of one of them is unknown.
 func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse {
 	var arguments []conjunction
 	for _, t := range l.tools {
@@ -51,7 +53,8 @@ func (l *linter) predicates(p place, all []risk.Predicate, of *argumentTypes, m 
 		}
 		switch {
 		case wrong.unknown:
-			l.add(p, key+".path", ArgumentUnknown, wrong.remedy, "no tool that this rule is about has an argument %q", clip(all[i].Path))
+			l.add(p, key+".path", ArgumentUnknown, wrong.remedy, "no tool that this rule is about has an argument %q",
+				clip(all[i].Path))
 		case wrong.problem != "":
 			l.add(p, key+".value", ArgumentType, "",
 				"%q has another type than %s with this value is about, so the answer is never known and the rule counts as matched",
@@ -69,6 +72,7 @@ func asExpressions(p *risk.Predicate) []string {
 		}
 		path += "[" + step + "]"
 	}
+
 	value := string(p.Value)
 	switch p.Op {
 	case risk.OpEq:
@@ -84,6 +88,7 @@ func asExpressions(p *risk.Predicate) []string {
 	case risk.OpMatches:
 		return []string{path + `.contains("")`}
 	}
+
 	return []string{path + " == " + path} // exists
 }
 

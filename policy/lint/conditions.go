@@ -8,11 +8,13 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// constants finds conditions of a policy that have the same result for every call that its globs match.
+// constants finds conditions of a policy that have the same result for every call that its globs
+// match.
 func (l *linter) constants(e *entry) {
 	for _, c := range e.conditions() {
 		found := newWorld(&e.match, distinguished(l.levels, c.expression)).outcomes(c.expression, 0)
 		only := func(o outcomes) bool { return found&^o == 0 }
+
 		switch {
 		case only(canFail):
 			then := "every call that the policy matches is denied"
@@ -23,7 +25,8 @@ func (l *linter) constants(e *entry) {
 				"the condition fails for every call that its match fits, so %s", then)
 		case only(canFalse | canFail):
 			then := map[string]string{
-				"when": "the policy never matches", "deny": "it never denies", "require_approval_if": "it never holds a call",
+				"when": "the policy never matches", "deny": "it never denies",
+				"require_approval_if": "it never holds a call",
 			}[c.key]
 			if found&canFail != 0 {
 				then += ", or the condition fails"
@@ -51,13 +54,15 @@ func (l *linter) allowsEverything(e *entry) {
 	}
 }
 
-// names finds modes, rules, roles and other names in a condition that the configuration does not have.
+// names finds modes, rules, roles and other names in a condition that the configuration does not
+// have.
 func (l *linter) names(p place, key string, x *expression) {
 	if l.content.Risk == nil && p.list == Policies {
 		for _, name := range []string{"risk.score", "risk.mode", "risk.rules"} {
 			if x.uses(name) {
 				l.add(p, key, RiskUnconfigured, "write risk rules, or ask for something else",
-					"it asks for %s, but there are no risk rules: the mode is always %q, and the score 0", name, "unrated")
+					"it asks for %s, but there are no risk rules: the mode is always %q, and the score 0", name,
+					"unrated")
 				break
 			}
 		}
@@ -76,8 +81,8 @@ func (l *linter) names(p place, key string, x *expression) {
 	}
 }
 
-// configured returns the texts that a name can be in this configuration, and the code of a finding about another; the code is
-// empty if every text is possible.
+// configured returns the texts that a name can be in this configuration, and the code of a finding
+// about another; the code is empty if every text is possible.
 func (l *linter) configured(name string) (code, what, plural string, texts []string) {
 	risk := l.content.Risk
 	switch {
@@ -149,7 +154,8 @@ func listConfigured(kind string, configured []string) string {
 func (l *linter) approvers(e *entry) {
 	for _, a := range e.Approvers {
 		if !slices.Contains(l.roles(), a) {
-			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roles()), "there is no role %q in the configuration", clip(a))
+			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roles()),
+				"there is no role %q in the configuration", clip(a))
 		}
 	}
 }

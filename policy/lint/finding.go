@@ -12,31 +12,36 @@ type Severity string
 const (
 	Error   Severity = "error"   // the part cannot be what its author meant
 	Warning Severity = "warning" // the part may be intended, but permits more than it should
-	Note    Severity = "note"    // the part has no effect here, but may have one with another environment or allowlist
+	// The part has no effect here, but may have one with another environment or allowlist.
+	Note Severity = "note"
 )
 
 // The codes of findings. They do not change.
 const (
-	PolicyUnreachable    = "policy_unreachable"   // policies above decide every call that the policy matches
-	ApprovalUnreachable  = "approval_unreachable" // the policy holds no call
-	RiskNotMonotonic     = "risk_not_monotonic"   // the policy stops a call, and not if its mode or score is higher
+	PolicyUnreachable   = "policy_unreachable"   // policies above decide every call that the policy matches
+	ApprovalUnreachable = "approval_unreachable" // the policy holds no call
+	// The policy stops a call, and not if its mode or score is higher.
+	RiskNotMonotonic     = "risk_not_monotonic"
 	ConditionNeverTrue   = "condition_never_true"
 	ConditionAlwaysTrue  = "condition_always_true"
 	ConditionAlwaysFails = "condition_always_fails"
 	AllowsEverything     = "allows_everything" // the policy also allows calls of unexpected tools
 	ArgumentUnknown      = "argument_unknown"  // no tool of the policy or rule has the argument
-	ArgumentType         = "argument_type"     // the argument has another type in every tool of the policy or rule
-	ModeUnknown          = "mode_unknown"
-	RuleUnknown          = "rule_unknown"
-	RiskUnconfigured     = "risk_unconfigured" // there are no risk rules
-	RoleUnknown          = "role_unknown"
-	NameUnconfigured     = "name_unconfigured" // an environment, a tool or a kind of actor
-	ServerUnconfigured   = "server_unconfigured"
-	MatchImpossible      = "match_impossible" // a glob of a policy or rule that stops calls can match none
-	MatchesNoTool        = "matches_no_tool"
-	ToolUnmentioned      = "tool_unmentioned"    // no policy matches a tool on the allowlist
-	DestructiveAllowed   = "destructive_allowed" // a tool that says it may destroy is allowed without a person
-	WriteAllowed         = "write_allowed"       // a tool that does not say it is read-only is allowed without a person
+	// The argument has another type in every tool of the policy or rule.
+	ArgumentType       = "argument_type"
+	ModeUnknown        = "mode_unknown"
+	RuleUnknown        = "rule_unknown"
+	RiskUnconfigured   = "risk_unconfigured" // there are no risk rules
+	RoleUnknown        = "role_unknown"
+	NameUnconfigured   = "name_unconfigured" // an environment, a tool or a kind of actor
+	ServerUnconfigured = "server_unconfigured"
+	MatchImpossible    = "match_impossible" // a glob of a policy or rule that stops calls can match none
+	MatchesNoTool      = "matches_no_tool"
+	ToolUnmentioned    = "tool_unmentioned" // no policy matches a tool on the allowlist
+	// A tool that says it may destroy is allowed without a person.
+	DestructiveAllowed = "destructive_allowed"
+	// A tool that does not say it is read-only is allowed without a person.
+	WriteAllowed = "write_allowed"
 )
 
 var severities = map[string]Severity{
@@ -75,11 +80,12 @@ const (
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
-	// List names the list that Place counts in: policies (of policy.yaml), vars, rules or set_mode_by_score (of risk.yaml),
-	// or allowlist (where Place counts servers).
+	// List names the list that Place counts in: policies (of policy.yaml), vars, rules or
+	// set_mode_by_score (of risk.yaml), or allowlist (where Place counts servers).
 	List  string `json:"list"`
 	Place int    `json:"place"` // the index in List, from 0
-	// Policy is the id of the policy; of the rule, or the name of the variable or mode, in the other lists.
+	// Policy is the id of the policy; of the rule, or the name of the variable or mode, in the
+	// other lists.
 	Policy string `json:"policy"`
 	Key    string `json:"key"`    // the faulty part of the element: "when", "match", "args[2].path", …
 	Line   int    `json:"line"`   // within the expression, from 1; 0 if it is not about a place in one
@@ -96,7 +102,8 @@ var order = map[string]int{}
 
 func init() {
 	for i, word := range []string{Policies, Vars, Rules, ModeByScore, Allowlist, // lists
-		"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr"} { // keys
+		// Keys.
+		"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr"} {
 		order[word] = i
 	}
 }

@@ -32,7 +32,8 @@ func truth(b bool) outcomes {
 
 func (o outcomes) negate() outcomes { return o&canFail | o&canTrue<<1 | o&canFalse>>1 }
 
-// and returns the outcomes of a conjunction. As in CEL, it is false if one side is false, even if the other fails.
+// and returns the outcomes of a conjunction. As in CEL, it is false if one side is false, even if
+// the other fails.
 func (o outcomes) and(p outcomes) (out outcomes) {
 	out = (o | p) & canFalse
 	out |= o & p & canTrue
@@ -62,7 +63,8 @@ type formula struct {
 	atom     *atom
 }
 
-// An atom is a part of an expression that is not split. Atoms with the same key have the same result for every call.
+// An atom is a part of an expression that is not split. Atoms with the same key have the same
+// result for every call.
 type atom struct {
 	key   string
 	reads []string        // names
@@ -71,10 +73,12 @@ type atom struct {
 	known map[givenValues]outcomes
 }
 
-// givenValues are the values of the first names that an atom reads; nil is unknown. An atom that reads more is unknown.
+// givenValues are the values of the first names that an atom reads; nil is unknown. An atom that
+// reads more is unknown.
 type givenValues [4]ref.Val
 
-// A textTest compares a name with literals: it is true if the name is one of the texts, or is none of them if it is negated.
+// A textTest compares a name with literals: it is true if the name is one of the texts, or is none
+// of them if it is negated.
 type textTest struct {
 	name    string
 	texts   []string
@@ -103,8 +107,10 @@ func (t *atomTable) formula(of *ast.AST, e ast.Expr) *formula {
 	if a := t.atoms[key]; a != nil {
 		return &formula{atom: a}
 	}
+
 	a := &atom{key: key, known: map[givenValues]outcomes{}}
 	t.atoms[key] = a
+
 	for _, x := range ast.MatchDescendants(ast.NavigateExpr(of, e), ast.AllMatcher()) {
 		switch {
 		case x.Kind() == ast.IdentKind && !slices.Contains(a.reads, x.AsIdent()):
@@ -113,12 +119,15 @@ func (t *atomTable) formula(of *ast.AST, e ast.Expr) *formula {
 			a.reads = append(a.reads, "history")
 		}
 	}
+
 	if part, err := t.env.Part(of, e); err == nil {
 		a.part = part
 	}
+
 	if e.Kind() == ast.CallKind {
 		a.texts = newTextTest(e.AsCall())
 	}
+
 	return &formula{atom: a}
 }
 
@@ -127,6 +136,7 @@ func newTextTest(call ast.CallExpr) *textTest {
 	args := call.Args()
 	t := &textTest{negated: call.FunctionName() == operators.NotEquals}
 	var literals []ast.Expr
+
 	switch call.FunctionName() {
 	case operators.Equals, operators.NotEquals:
 		if args[0].Kind() != ast.IdentKind {
@@ -141,9 +151,11 @@ func newTextTest(call ast.CallExpr) *textTest {
 	default:
 		return nil
 	}
+
 	if args[0].Kind() != ast.IdentKind {
 		return nil
 	}
+
 	t.name = args[0].AsIdent()
 	for _, e := range literals {
 		literal, ok := condition.LiteralText(e)
@@ -152,6 +164,7 @@ func newTextTest(call ast.CallExpr) *textTest {
 		}
 		t.texts = append(t.texts, literal)
 	}
+
 	return t
 }
 

@@ -24,8 +24,9 @@ func (l level) String() string { return fmt.Sprintf("mode %q with score %d", cli
 // isAbove reports whether l is more risk than m.
 func (l level) isAbove(m level) bool { return l != m && l.rank >= m.rank && l.score >= m.score }
 
-// levelsOf returns the levels that risk rules can give: a score is at least the baseline of its mode, and a mode at least what
-// set_mode_by_score makes of the score. Without risk rules there are none, and the risk is unknown.
+// levelsOf returns the levels that risk rules can give: a score is at least the baseline of its
+// mode, and a mode at least what set_mode_by_score makes of the score. Without risk rules there are
+// none, and the risk is unknown.
 func levelsOf(c *risk.Content) (all []level) {
 	if c == nil {
 		return nil
@@ -34,6 +35,7 @@ func levelsOf(c *risk.Content) (all []level) {
 	if err != nil {
 		return nil
 	}
+
 	var thresholds []*condition.Program
 	for _, t := range c.ModeByScore {
 		p, err := env.Bool(t.When)
@@ -59,11 +61,12 @@ func levelsOf(c *risk.Content) (all []level) {
 			}
 		}
 	}
+
 	return all
 }
 
-// distinguished returns, for each mode, the lowest and the highest score of each class of levels that the conditions cannot tell
-// apart; nil if they do not ask.
+// distinguished returns, for each mode, the lowest and the highest score of each class of levels
+// that the conditions cannot tell apart; nil if they do not ask.
 func distinguished(all []level, expressions ...*expression) (some []level) {
 	var atoms []*atom
 	for _, x := range expressions {
@@ -92,7 +95,11 @@ func distinguished(all []level, expressions ...*expression) (some []level) {
 		some = append(some, l, l)
 		highest[string(answers)] = len(some) - 1
 	}
-	slices.SortFunc(some, func(a, b level) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank)) })
+
+	slices.SortFunc(some, func(a, b level) int {
+		return cmp.Or(cmp.Compare(a.score, b.score),
+			cmp.Compare(a.rank, b.rank))
+	})
 	return slices.Compact(some)
 }
 

@@ -14,9 +14,10 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// Lint returns the findings about the policies and risk rules of a configuration, sorted by place. The catalog has the tools as the servers declare them;
-// without it (nil), Lint does not check arguments and annotations. Lint checks only files that compile; packages rules and risk report the errors of
-// others.
+// Lint returns the findings about the policies and risk rules of a configuration, sorted by place.
+// The catalog has the tools as the servers declare them; without it (nil), Lint does not check
+// arguments and annotations. Lint checks only files that compile; packages rules and risk report
+// the errors of others.
 func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	if c == nil {
 		return nil
@@ -58,8 +59,14 @@ type place struct {
 
 func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Finding {
 	l.found = append(l.found, Finding{
-		Code: code, Severity: severities[code], List: p.list, Place: p.at, Policy: p.id, Key: key,
-		Problem: fmt.Sprintf(format, args...), Remedy: remedy,
+		Code:     code,
+		Severity: severities[code],
+		List:     p.list,
+		Place:    p.at,
+		Policy:   p.id,
+		Key:      key,
+		Problem:  fmt.Sprintf(format, args...),
+		Remedy:   remedy,
 	})
 	return &l.found[len(l.found)-1]
 }
@@ -67,7 +74,8 @@ func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Fi
 // clip keeps names from outside short and visible.
 func clip(name string) string { return visible.Clip(name, 80) }
 
-// An expression is the analysis of an expression for all calls. It is nil if the expression is not written.
+// An expression is the analysis of an expression for all calls. It is nil if the expression is not
+// written.
 type expression struct {
 	source   string
 	ast      *ast.AST
@@ -92,7 +100,8 @@ type reader struct {
 }
 
 func newReader(env *condition.Env) *reader {
-	return &reader{atomTable{env, map[string]*atom{}}, map[string]*expression{}, &argumentTypes{Provider: types.NewEmptyRegistry(), made: env}}
+	return &reader{atomTable{env, map[string]*atom{}}, map[string]*expression{},
+		&argumentTypes{Provider: types.NewEmptyRegistry(), made: env}}
 }
 
 // read reads an expression. It is nil for one that cannot be read, too: the compiler reports that.
@@ -128,24 +137,32 @@ func (l *linter) policies(c *rules.Content) {
 	if err != nil {
 		return
 	}
+
 	r := newReader(env)
 	entries := make([]*entry, len(c.Policies))
+
 	for i := range c.Policies {
 		p := &c.Policies[i]
 		entries[i] = &entry{
-			Policy: p, place: place{Policies, i, p.ID},
-			match: newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
-			when:  r.read(p.When), deny: r.read(p.Deny), ask: r.read(p.RequireApprovalIf),
+			Policy: p,
+			place:  place{Policies, i, p.ID},
+			match:  newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
+			when:   r.read(p.When),
+			deny:   r.read(p.Deny),
+			ask:    r.read(p.RequireApprovalIf),
 			shadow: p.Mode == rules.Shadow,
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
 	}
+
 	for _, e := range entries {
 		e.asksRisk = slices.ContainsFunc(expressions(e), func(x *expression) bool { return x.asksRisk })
 	}
+
 	l.levels = distinguished(l.levels, expressions(entries...)...)
 	l.reachability(entries)
 	l.notMonotonic(entries)
+
 	for _, e := range entries {
 		l.constants(e)
 		l.allowsEverything(e)
@@ -158,6 +175,7 @@ func (l *linter) policies(c *rules.Content) {
 			l.matchesNoTool(e)
 		}
 	}
+
 	l.perTool(entries)
 }
 
@@ -182,7 +200,8 @@ func expressions(entries ...*entry) (all []*expression) {
 	return all
 }
 
-// world returns the world of the calls that a policy matches, at the levels that it and other policies can tell apart.
+// world returns the world of the calls that a policy matches, at the levels that it and other
+// policies can tell apart.
 func (l *linter) world(of *entry, others ...*entry) *world {
 	return newWorld(&of.match, distinguished(l.levels, append(expressions(of), expressions(others...)...)...))
 }

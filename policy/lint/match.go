@@ -39,16 +39,18 @@ func (m *match) coversAll() bool {
 
 // includes reports whether m covers every call that o covers.
 func (m *match) includes(o *match) bool {
-	return glob.Includes(m[toolName], o[toolName]) && glob.Includes(m[serverName], o[serverName]) && glob.Includes(m[envName], o[envName])
+	return glob.Includes(m[toolName], o[toolName]) && glob.Includes(m[serverName], o[serverName]) &&
+		glob.Includes(m[envName], o[envName])
 }
 
 // overlaps reports whether a call matches both.
 func (m *match) overlaps(o *match) bool {
-	return glob.Overlaps(m[toolName], o[toolName]) && glob.Overlaps(m[serverName], o[serverName]) && glob.Overlaps(m[envName], o[envName])
+	return glob.Overlaps(m[toolName], o[toolName]) && glob.Overlaps(m[serverName], o[serverName]) &&
+		glob.Overlaps(m[envName], o[envName])
 }
 
-// samples returns names that a glob matches: those that some globs write out, and the glob's own with nothing, little or much
-// in the place of each `*`.
+// samples returns names that a glob matches: those that some globs write out, and the glob's own
+// with nothing, little or much in the place of each `*`.
 func samples(g *glob.Glob, others []*glob.Glob) (names []string) {
 	const stranger = "\x7f" // hardly a name has it
 	for _, o := range append([]*glob.Glob{g}, others...) {

@@ -10,7 +10,8 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// A mention is a text that an expression compares with a name, or with an element of it if the name is a list.
+// A mention is a text that an expression compares with a name, or with an element of it if the name
+// is a list.
 type mention struct {
 	name, text   string
 	line, column int // the position of the text within the expression, from 1
@@ -38,6 +39,7 @@ func mentions(of *ast.AST) (found []mention) {
 			elements[e.AsComprehension().IterVar()] = e.AsComprehension().IterRange().AsIdent()
 		}
 	}
+
 	for _, e := range all {
 		if e.Kind() != ast.CallKind {
 			continue
@@ -56,6 +58,10 @@ func mentions(of *ast.AST) (found []mention) {
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b mention) int { return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column)) })
+
+	slices.SortStableFunc(found, func(a,
+		b mention) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
 	return found
 }

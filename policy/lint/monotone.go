@@ -15,7 +15,8 @@ const (
 	maxJudgements  = 1 << 16 // for all policies at one point
 )
 
-// notMonotonic finds policies that stop a call, although at a higher mode or score a policy allows the same call.
+// notMonotonic finds policies that stop a call, although at a higher mode or score a policy allows
+// the same call.
 func (l *linter) notMonotonic(entries []*entry) {
 	enforced := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.shadow })
 	for _, e := range enforced {
@@ -29,8 +30,9 @@ func (l *linter) notMonotonic(entries []*entry) {
 	}
 }
 
-// stopsLessRisk tries sample names with all answers to the questions of the policy's conditions: it looks for two levels of one call, of which the
-// policy stops the lower, and of which the higher is allowed.
+// stopsLessRisk tries sample names with all answers to the questions of the policy's conditions: it
+// looks for two levels of one call, of which the policy stops the lower, and of which the higher is
+// allowed.
 func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 	type stop struct {
 		level
@@ -54,7 +56,8 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 			k := slices.IndexFunc(stops, func(s stop) bool { return at.isAbove(s.level) })
 			if k >= 0 && decider != nil && key == "" {
 				l.add(e.place, stops[k].key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,
-					"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", stops[k].level, at, decider.at, decider.id)
+					"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", stops[k].level,
+					at, decider.at, decider.id)
 				return true
 			}
 		}
@@ -69,9 +72,11 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		}
 		names[i] = samples(g, others)
 	}
+
 	if !enumerable(questions) {
 		return
 	}
+
 	eachName(names, func(names *[nameCount]string) bool {
 		for i, name := range nameOf {
 			w.values[name] = types.String(names[i])
@@ -80,19 +85,23 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 	})
 }
 
-// judge returns the policy that decides at the point, and the key by which it denies or holds; empty if it allows. The policy is nil if it is not certain
-// that one of both happens. Policies above the subject that do not ask for the risk count as if they did not match, unless they match for certain.
+// judge returns the policy that decides at the point, and the key by which it denies or holds;
+// empty if it allows. The policy is nil if it is not certain that one of both happens. Policies
+// above the subject that do not ask for the risk count as if they did not match, unless they match
+// for certain.
 func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string) {
 	above := true
 	for _, p := range policies {
 		above = above && p != subject
 		decides := w.decides(p)
+
 		switch {
 		case decides == canFalse || decides != canTrue && above && !p.asksRisk:
 			continue
 		case decides != canTrue:
 			return nil, ""
 		}
+
 		deny, ask := w.condition(p.deny, canFalse), w.condition(p.ask, canFalse)
 		switch {
 		case p.Effect == rules.Allow && deny|ask == canFalse:
@@ -107,6 +116,7 @@ func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string)
 		case p.Effect != rules.Allow:
 			return p, "effect"
 		}
+
 		return nil, ""
 	}
 	return nil, ""

@@ -27,14 +27,16 @@ func (l *linter) reachability(entries []*entry) {
 	}
 }
 
-// coveredBy returns the policies above that decide every call for which a goal of e can be true: only one if one suffices, nil if there are none or lint
-// cannot tell. The matches of all of them include that of e.
+// coveredBy returns the policies above that decide every call for which a goal of e can be true:
+// only one if one suffices, nil if there are none or lint cannot tell. The matches of all of them
+// include that of e.
 func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) outcomes) []*entry {
 	covered := func(by []*entry) bool {
 		w := l.world(e, by...)
 		w.own = len(e.conditions())
 		return !w.exists(w.questionsOf(append(expressions(e), expressions(by...)...)...), func() bool {
-			return goal(w, e)&canTrue != 0 && !slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
+			return goal(w, e)&canTrue != 0 &&
+				!slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
 		})
 	}
 	if covered(nil) {
@@ -51,8 +53,8 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) o
 	return nil
 }
 
-// unreachable reports that the policies in by decide every call that e could decide; or, if e is reached, every call for
-// which it would ask for approval.
+// unreachable reports that the policies in by decide every call that e could decide; or, if e is
+// reached, every call for which it would ask for approval.
 func (l *linter) unreachable(e *entry, by []*entry, unreached bool) {
 	var all []string
 	allows := false

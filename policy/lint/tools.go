@@ -33,8 +33,8 @@ func (l *linter) findTools(catalog *policy.Catalog) {
 	}
 }
 
-// find looks the tool up in the catalog. A tool that is missing, or cannot be called as it is declared now, is unknown: a catalog of pinned definitions
-// does not have all tools.
+// find looks the tool up in the catalog. A tool that is missing, or cannot be called as it is
+// declared now, is unknown: a catalog of pinned definitions does not have all tools.
 func (t *tool) find(catalog *policy.Catalog) {
 	if catalog == nil {
 		return
@@ -52,7 +52,8 @@ func (t *tool) find(catalog *policy.Catalog) {
 	}
 }
 
-// perTool finds tools on the allowlist that no policy matches, and those that are allowed without an approval.
+// perTool finds tools on the allowlist that no policy matches, and those that are allowed without
+// an approval.
 func (l *linter) perTool(entries []*entry) {
 	for i := range l.tools {
 		t := &l.tools[i]
@@ -69,27 +70,31 @@ func (l *linter) perTool(entries []*entry) {
 		}
 		if !matched {
 			f := l.add(t.place, "", ToolUnmentioned, "write a policy for it, or take it off the allowlist",
-				"no policy matches the tool %q of server %q%s, so every call of it is denied", clip(t.name), clip(t.server), in)
+				"no policy matches the tool %q of server %q%s, so every call of it is denied", clip(t.name),
+				clip(t.server), in)
 			f.Server, f.Tool = t.server, t.name
 		}
 		l.allowedUnasked(t, entries)
 	}
 }
 
-// allowedUnasked finds the first policy that allows a call of a tool that is not read-only without an approval. It follows a call of the tool through the
-// policies.
+// allowedUnasked finds the first policy that allows a call of a tool that is not read-only without
+// an approval. It follows a call of the tool through the policies.
 func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	if t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 		return
 	}
+
 	everything, hints := newMatch("", "", ""), t.live.Annotations
 	w := newWorld(&everything, nil)
-	w.values["server"], w.values["tool"], w.values["env"] = types.String(t.server), types.String(t.name), types.String(l.content.Env)
+	w.values["server"], w.values["tool"], w.values["env"] = types.String(t.server), types.String(t.name),
+		types.String(l.content.Env)
 	w.values["pinned"] = types.Bool(t.pinned)
 	w.values["tool_annotations.readOnlyHint"] = types.False
 	w.values["tool_annotations.destructiveHint"] = types.Bool(hints.Destructive == nil || *hints.Destructive)
 	w.values["tool_annotations.idempotentHint"] = types.Bool(isTrue(hints.Idempotent))
 	w.values["tool_annotations.openWorldHint"] = types.Bool(hints.OpenWorld == nil || *hints.OpenWorld)
+
 	for _, e := range entries {
 		if e.shadow || !e.about(t) || !e.match[envName].Match(l.content.Env) {
 			continue
@@ -131,16 +136,19 @@ func (l *linter) matchesNoTool(e *entry) {
 	}
 }
 
-// notWildcards are characters that have a meaning in other languages of patterns. In a glob they match only themselves.
+// notWildcards are characters that have a meaning in other languages of patterns. In a glob they
+// match only themselves.
 const notWildcards = "[]{}^$|!"
 
-// matchesNothing finds globs that can match no call, and servers that are not configured. An allow that matches nothing is safe, because the default denies;
-// only if the policy or rule stops calls, a call could get past it.
+// matchesNothing finds globs that can match no call, and servers that are not configured. An allow
+// that matches nothing is safe, because the default denies; only if the policy or rule stops calls,
+// a call could get past it.
 func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 	servers, tools := l.servers(), make([]string, len(l.tools))
 	for i, t := range l.tools {
 		tools[i] = t.name
 	}
+
 	for i, names := range [nameCount][]string{toolName: tools, serverName: servers, envName: {l.content.Env}} {
 		g, key := m[i], "match."+nameOf[i]
 		if slices.ContainsFunc(names, g.Match) {
@@ -150,21 +158,26 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 		switch {
 		case stops && strings.ContainsAny(g.String(), notWildcards):
 			l.add(p, key, MatchImpossible, "write one policy or rule for each name; only * and ? are wildcards",
-				"the glob %q matches no %s, because %s match only themselves", clip(g.String()), nameOf[i], strings.Join(strings.Split(notWildcards, ""), " "))
+				"the glob %q matches no %s, because %s match only themselves", clip(g.String()), nameOf[i],
+				strings.Join(strings.Split(notWildcards, ""), " "))
 		case stops && i == toolName && l.joined(g.String()):
 			l.add(p, key, MatchImpossible, "write the tool's own name, and the server as match.server",
-				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have", clip(g.String()))
+				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have",
+				clip(g.String()))
 		case i == serverName && one:
-			l.add(p, key, ServerUnconfigured, listConfigured("servers", servers), "there is no server %q in the configuration", clip(literal))
+			l.add(p, key, ServerUnconfigured, listConfigured("servers", servers),
+				"there is no server %q in the configuration", clip(literal))
 		default:
 			continue
 		}
 		found = true
 	}
+
 	return found
 }
 
-// joined reports whether a name or glob of a tool contains the name of a server, as the names on /mcp do.
+// joined reports whether a name or glob of a tool contains the name of a server, as the names on
+// /mcp do.
 func (l *linter) joined(tool string) bool {
 	return slices.ContainsFunc(l.servers(), func(server string) bool { return strings.Contains(tool, server+"__") })
 }

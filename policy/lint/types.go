@@ -22,8 +22,8 @@ type misuse struct {
 	problem, remedy string
 }
 
-// argumentTypes describes the arguments of tools to CEL's checker. It is a provider of types: an object of the schemas is a type whose
-// fields are the members that it has for one tool at least.
+// argumentTypes describes the arguments of tools to CEL's checker. It is a provider of types: an
+// object of the schemas is a type whose fields are the members that it has for one tool at least.
 type argumentTypes struct {
 	types.Provider
 	made    *condition.Env
@@ -33,17 +33,19 @@ type argumentTypes struct {
 	members map[string][]string // the members of an object, by a field that it lacks
 }
 
-// A conjunction is a list of schemas that a value conforms to all at once. Several of them are alternatives, one for each tool.
+// A conjunction is a list of schemas that a value conforms to all at once. Several of them are
+// alternatives, one for each tool.
 type conjunction []*jsonschema.Schema
 
-// objectPrefix begins the names of the types of objects; behind it is their index. The first are the arguments.
+// objectPrefix begins the names of the types of objects; behind it is their index. The first are
+// the arguments.
 const objectPrefix = "arguments."
 
 // maxListDepth bounds lists in lists, which a schema can nest without end.
 const maxListDepth = 8
 
-// misuses checks an expression with the arguments of some tools. CEL has several types for the numbers of JSON, so a misuse counts only
-// if it is one for each of them.
+// misuses checks an expression with the arguments of some tools. CEL has several types for the
+// numbers of JSON, so a misuse counts only if it is one for each of them.
 func (t *argumentTypes) misuses(src string, arguments []conjunction) (common []misuse) {
 	if t.env == nil {
 		var err error
@@ -51,6 +53,7 @@ func (t *argumentTypes) misuses(src string, arguments []conjunction) (common []m
 			return nil
 		}
 	}
+
 	for i, number := range []*types.Type{types.IntType, types.DoubleType, types.UintType} {
 		t.number, t.objects, t.members = number, [][]conjunction{arguments}, map[string][]string{}
 		parsed, issues := t.env.Parse(src)
@@ -67,13 +70,15 @@ func (t *argumentTypes) misuses(src string, arguments []conjunction) (common []m
 			continue
 		}
 		common = slices.DeleteFunc(common, func(m misuse) bool {
-			return !slices.ContainsFunc(found, func(n misuse) bool { return m.line == n.line && m.column == n.column && m.unknown == n.unknown })
+			return !slices.ContainsFunc(found,
+				func(n misuse) bool { return m.line == n.line && m.column == n.column && m.unknown == n.unknown })
 		})
 	}
 	return common
 }
 
-// selectMembers writes args["x"] as args.x and "x" in args as has(args.x), because CEL knows only the types of selected fields.
+// selectMembers writes args["x"] as args.x and "x" in args as has(args.x), because CEL knows only
+// the types of selected fields.
 func selectMembers(of *ast.AST) {
 	make := ast.NewExprFactory()
 	ast.PostOrderVisit(of.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -87,14 +92,16 @@ func selectMembers(of *ast.AST) {
 				e.SetKindCase(make.NewSelect(e.ID(), args[0], name))
 			}
 		case operators.In:
-			if name, ok := condition.LiteralText(args[0]); ok && args[1].Kind() == ast.IdentKind && args[1].AsIdent() == "args" {
+			if name, ok := condition.LiteralText(args[0]); ok && args[1].Kind() == ast.IdentKind &&
+				args[1].AsIdent() == "args" {
 				e.SetKindCase(make.NewPresenceTest(e.ID(), args[1], name))
 			}
 		}
 	}))
 }
 
-// faults reads the findings of CEL's checker. A finding about an object as a whole is no fault: CEL takes it for a message, and it is a map.
+// faults reads the findings of CEL's checker. A finding about an object as a whole is no fault: CEL
+// takes it for a message, and it is a map.
 func (t *argumentTypes) faults(src string, issues *cel.Issues) (found []misuse) {
 	lines := strings.Split(src, "\n")
 	for _, e := range issues.Errors() {
@@ -130,9 +137,11 @@ func (t *argumentTypes) FindStructFieldType(name, field string) (*types.FieldTyp
 	if _, err := fmt.Sscanf(name, objectPrefix+"%d", &index); err != nil || index >= len(t.objects) {
 		return t.Provider.FindStructFieldType(name, field)
 	}
+
 	alternatives := t.objects[index]
 	var members []conjunction
 	open := false
+
 	for _, of := range alternatives {
 		if member, ok := of.member(field); ok {
 			members = append(members, member)
@@ -140,12 +149,14 @@ func (t *argumentTypes) FindStructFieldType(name, field string) (*types.FieldTyp
 			open = open || of.isOpen()
 		}
 	}
+
 	switch {
 	case open:
 		return &types.FieldType{Type: types.DynType}, true
 	case len(members) > 0:
 		return &types.FieldType{Type: t.typeOf(members, 0)}, true
 	}
+
 	t.members[field] = namesIn(alternatives)
 	return nil, false
 }
@@ -156,6 +167,7 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 	if slices.ContainsFunc(alternatives, func(c conjunction) bool { return c.kind() != kind }) {
 		return types.DynType
 	}
+
 	switch kind {
 	case "null":
 		return types.NullType
@@ -181,6 +193,7 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 		t.objects = append(t.objects, alternatives)
 		return types.NewObjectType(fmt.Sprint(objectPrefix, len(t.objects)-1))
 	}
+
 	return types.DynType
 }
 
@@ -255,6 +268,7 @@ func (c conjunction) kind() string {
 	only := func(some []string) {
 		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(some, kind) })
 	}
+
 	for _, n := range c {
 		if n.Types != nil {
 			some := n.Types.ToStrings()
@@ -270,9 +284,11 @@ func (c conjunction) kind() string {
 			only(kindsOf([]any{*n.Const}))
 		}
 	}
+
 	if len(kinds) != 1 {
 		return ""
 	}
+
 	return kinds[0]
 }
 

@@ -26,26 +26,34 @@ var unusable = types.NewErr("unknown or too long")
 
 func namesOf(typeName, prefix string) (all []string) {
 	for _, n := range condition.Names() {
-		if n.Type == typeName && strings.HasPrefix(n.Name, prefix) && !strings.HasPrefix(n.Name, condition.ClaimPrefix) {
+		if n.Type == typeName && strings.HasPrefix(n.Name, prefix) &&
+			!strings.HasPrefix(n.Name, condition.ClaimPrefix) {
 			all = append(all, n.Name)
 		}
 	}
 	return all
 }
 
-// A world is the set of calls that a match covers. At a point of the world, names have values and questions have answers; whatever
-// else conditions ask is open.
+// A world is the set of calls that a match covers. At a point of the world, names have values and
+// questions have answers; whatever else conditions ask is open.
 type world struct {
-	match   *match
-	own     int     // this many of the first conditions are tried with true first, the others with false; 0: all
+	match *match
+	// This many of the first conditions are tried with true first, the others with false; 0: all.
+	own     int
 	levels  []level // the levels that a call can have; nil: unknown
 	values  map[string]ref.Val
 	answers map[string]outcomes
 }
 
-// newWorld returns the world of a match at no point: only names that the match writes out have values.
+// newWorld returns the world of a match at no point: only names that the match writes out have
+// values.
 func newWorld(m *match, levels []level) *world {
-	w := &world{match: m, levels: levels, values: map[string]ref.Val{}, answers: map[string]outcomes{}}
+	w := &world{
+		match:   m,
+		levels:  levels,
+		values:  map[string]ref.Val{},
+		answers: map[string]outcomes{},
+	}
 	for i, name := range nameOf {
 		if literal, ok := m[i].Literal(); ok {
 			w.values[name] = types.String(literal)
@@ -71,8 +79,8 @@ func (w *world) named(name string, values []ref.Val) question {
 	}, forget}
 }
 
-// free is a question whose answers are independent of all others. So a point may be an impossible call; what holds at every point holds
-// for every call.
+// free is a question whose answers are independent of all others. So a point may be an impossible
+// call; what holds at every point holds for every call.
 func (w *world) free(key string, answers ...outcomes) question {
 	return question{len(answers), func(i int) { w.answers[key] = answers[i] }, func() { delete(w.answers, key) }}
 }
@@ -110,6 +118,7 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 			all = append(all, w.free(key, answers...))
 		}
 	}
+
 	for i, x := range expressions {
 		x.formula.forEachAtom(func(a *atom) {
 			for _, name := range a.reads {
@@ -124,14 +133,16 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 			}
 		})
 	}
+
 	for _, name := range names {
 		all = append(all, w.named(name, domains[name]))
 	}
+
 	return all
 }
 
-// domain returns the values of a name that has a few: both bools, or another text than those that conditions write out. For other
-// names it is nil.
+// domain returns the values of a name that has a few: both bools, or another text than those that
+// conditions write out. For other names it is nil.
 func (w *world) domain(name string) []ref.Val {
 	switch {
 	case slices.Contains(boolNames, name):
@@ -158,7 +169,8 @@ func (w *world) literals(t *textTest, domains map[string][]ref.Val) {
 	}
 }
 
-// isOpen reports whether an atom can be unknown at a point although the names with a domain have values.
+// isOpen reports whether an atom can be unknown at a point although the names with a domain have
+// values.
 func (w *world) isOpen(a *atom) bool {
 	if a.part == nil {
 		return true
@@ -239,7 +251,8 @@ func (w *world) outcomes(x *expression, unwritten outcomes) (all outcomes) {
 	return all
 }
 
-// decides says whether a policy decides: its match fits, and its condition is true, or fails where that denies.
+// decides says whether a policy decides: its match fits, and its condition is true, or fails where
+// that denies.
 func (w *world) decides(e *entry) outcomes {
 	fits := w.fits(&e.match)
 	if fits == canFalse {

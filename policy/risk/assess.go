@@ -8,8 +8,9 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// Judge returns the risk of a call. Policies share the subject, so that the arguments are decoded once. Judge sets what only
-// expressions of risk rules can name; it does not set the subject's risk.
+// Judge returns the risk of a call. Policies share the subject, so that the arguments are decoded
+// once. Judge sets what only expressions of risk rules can name; it does not set the subject's
+// risk.
 func (m *Model) Judge(subject *condition.Subject) Assessment {
 	switch {
 	case m == nil || len(m.modes) == 0:
@@ -17,8 +18,10 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 	case subject == nil:
 		return unknowable(m.modes[len(m.modes)-1].Name, "there is no call to assess")
 	}
+
 	in := subject.Input()
 	j := judgement{m: m, subject: subject, state: state{level: m.initial}}
+
 	for i := range m.rules {
 		r := &m.rules[i]
 		if !r.globs.Fit(&in) {
@@ -37,6 +40,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 			return j.spent(r)
 		}
 	}
+
 	j.raiseByScore()
 	return Assessment{Contributions: j.made, Mode: m.modes[j.level].Name, Score: j.effective()}
 }
@@ -49,8 +53,16 @@ func unknowable(mode, why string) Assessment {
 // spent ends the judgement at a rule.
 func (j *judgement) spent(r *rule) Assessment {
 	top := j.m.modes[len(j.m.modes)-1].Name
-	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.", visible.Cut(r.id, 80, "…"))
-	made := append(j.made, Contribution{Rule: r.id, Reason: r.reason, Failed: why, Matched: true, Mode: top, Score: MaxScore})
+	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.",
+		visible.Cut(r.id, 80, "…"))
+	made := append(j.made, Contribution{
+		Rule:    r.id,
+		Reason:  r.reason,
+		Failed:  why,
+		Matched: true,
+		Mode:    top,
+		Score:   MaxScore,
+	})
 	return Assessment{Mode: top, Score: MaxScore, Contributions: made, Spent: why}
 }
 
@@ -80,12 +92,15 @@ func (j *judgement) apply(r *rule, unknown error) {
 	if r.setMode >= 0 {
 		j.level = max(r.setMode, j.floor)
 	}
+
 	if r.escalate {
 		j.level = min(j.level+1, top)
 	}
+
 	if !certain {
 		j.level = max(j.level, stateBefore.level)
 	}
+
 	made := Contribution{Rule: r.id, Reason: r.reason}
 	if r.score != nil {
 		score, err := j.value(r)
@@ -101,6 +116,7 @@ func (j *judgement) apply(r *rule, unknown error) {
 			j.score = max(j.score, score)
 		}
 	}
+
 	made.Matched = certain || !r.onlyLowers(stateBefore.level)
 	if !certain {
 		counted := "the rule counts as not matched: it would lower"
@@ -113,6 +129,7 @@ func (j *judgement) apply(r *rule, unknown error) {
 		}
 		made.Failed = why
 	}
+
 	made.Mode, made.Score = j.m.modes[j.level].Name, j.effective()
 	j.made = append(j.made, made)
 }
@@ -143,7 +160,8 @@ func (j *judgement) setVars() {
 	}
 }
 
-// raiseByScore applies set_mode_by_score until it gives no more severe mode. Each time the mode rises, so it ends.
+// raiseByScore applies set_mode_by_score until it gives no more severe mode. Each time the mode
+// rises, so it ends.
 func (j *judgement) raiseByScore() {
 	for j.m.byScore != nil {
 		next := &j.m.byScore[j.effective()]
@@ -151,7 +169,12 @@ func (j *judgement) raiseByScore() {
 			return
 		}
 		j.level = next.level
-		j.made = append(j.made, Contribution{Matched: true, Rule: ByScore, Reason: next.when,
-			Mode: j.m.modes[j.level].Name, Score: j.effective()})
+		j.made = append(j.made, Contribution{
+			Matched: true,
+			Rule:    ByScore,
+			Reason:  next.when,
+			Mode:    j.m.modes[j.level].Name,
+			Score:   j.effective(),
+		})
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero Model gives every call the mode [Unknown] and [MaxScore].
+// A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero
+// Model gives every call the mode [Unknown] and [MaxScore].
 type Model struct {
 	modes   []Mode
 	initial int
@@ -50,8 +51,9 @@ type step struct {
 	when  string
 }
 
-// Compile reads a risk model, whose expressions may read claims of these names. The error is [condition.Faults]. As in package rules, the schema of
-// risk.yaml has the forms of names and texts.
+// Compile reads a risk model, whose expressions may read claims of these names. The error is
+// [condition.Faults]. As in package rules, the schema of risk.yaml has the forms of names and
+// texts.
 func Compile(from Content, claims ...string) (*Model, error) {
 	c := compiler{from: &from, model: &Model{}, claims: claims}
 	c.modes()
@@ -93,6 +95,7 @@ func (c *compiler) modes() {
 		c.fault("modes", -1, "", "", errors.New("there is none"))
 		return
 	}
+
 	for i, m := range modes {
 		fault := func(key string, err error) { c.fault("modes", i, m.Name, key, err) }
 		if c.level(m.Name) < i {
@@ -102,10 +105,12 @@ func (c *compiler) modes() {
 		case m.Baseline < 0 || m.Baseline > MaxScore:
 			fault("baseline", fmt.Errorf("%d is not in 0 to %d", m.Baseline, MaxScore))
 		case i > 0 && m.Baseline < modes[i-1].Baseline:
-			fault("baseline", fmt.Errorf("%d is less than the %d of %q, a less strict mode", m.Baseline, modes[i-1].Baseline,
+			fault("baseline", fmt.Errorf("%d is less than the %d of %q, a less strict mode", m.Baseline,
+				modes[i-1].Baseline,
 				modes[i-1].Name))
 		}
 	}
+
 	c.model.modes = slices.Clone(modes)
 	if c.model.initial = c.level(c.from.Initial); c.model.initial < 0 {
 		c.fault("initial", -1, "", "", c.noMode(c.from.Initial))
@@ -152,6 +157,7 @@ func (c *compiler) rules(env *condition.Env) {
 	if env == nil || !c.count("rules", len(c.from.Rules), MaxRules) {
 		return
 	}
+
 	seen := make(map[string]bool, len(c.from.Rules))
 	for i := range c.from.Rules {
 		from := &c.from.Rules[i]
@@ -163,25 +169,31 @@ func (c *compiler) rules(env *condition.Env) {
 		if from.SetMode == "" && !from.Escalate && from.ScoreExpr == "" {
 			fault("", errors.New("it does nothing; it needs set_mode, escalate or score_expr"))
 		}
+
 		if from.SetMode != "" {
 			if r.setMode = c.level(from.SetMode); r.setMode < 0 {
 				fault("set_mode", c.noMode(from.SetMode))
 			}
 		}
+
 		if from.ScoreExpr != "" {
 			program, err := env.Number(from.ScoreExpr)
 			fault("score_expr", err)
 			r.score, r.usesVars = program, strings.Contains(from.ScoreExpr, "vars")
 		}
+
 		if len(from.Args) > MaxPredicates {
 			fault("args", fmt.Errorf("there are %d, more than %d", len(from.Args), MaxPredicates))
 			continue
 		}
+
 		var faults []condition.PredicateError
 		r.args, faults = env.Predicates(from.Args)
+
 		for _, f := range faults {
 			fault(fmt.Sprintf("args[%d].%s", f.Index, f.Key), f.Err)
 		}
+
 		c.model.rules = append(c.model.rules, r)
 		c.model.programs.Add("rules", i, "score_expr", r.globs, r.score)
 	}
@@ -205,9 +217,11 @@ func (c *compiler) thresholds() {
 	if len(list) == 0 || !c.count(ByScore, len(list), MaxThresholds) {
 		return
 	}
+
 	env, err := condition.ScoreEnv()
 	c.fault(ByScore, -1, "", "", err)
 	programs, levels := make([]*condition.Program, len(list)), make([]int, len(list))
+
 	for i, t := range list {
 		if levels[i] = c.level(t.Mode); levels[i] < 0 {
 			c.fault(ByScore, i, "", "mode", c.noMode(t.Mode))
@@ -218,11 +232,14 @@ func (c *compiler) thresholds() {
 			c.fault(ByScore, i, t.Mode, "when", err)
 		}
 	}
+
 	if len(c.faults) > 0 {
 		return
 	}
+
 	table, won := new([MaxScore + 1]step), make([]bool, len(list))
 	subject := condition.NewSubject(&condition.Input{})
+
 	for score := range table {
 		table[score] = step{level: -1}
 		subject.WithScore(float64(score))
@@ -243,16 +260,19 @@ func (c *compiler) thresholds() {
 			return
 		}
 	}
+
 	for i, t := range list {
 		if !won[i] {
 			c.fault(ByScore, i, t.Mode, "when", fmt.Errorf(
 				"for no score from 0 to %d is it the first that is true; put the most severe mode first", MaxScore))
 		}
 	}
+
 	c.model.byScore = table
 }
 
-// readThreshold refuses lists and maps: without them, an expression has no loops, so evaluating it for every score is cheap.
+// readThreshold refuses lists and maps: without them, an expression has no loops, so evaluating it
+// for every score is cheap.
 func readThreshold(env *condition.Env, when string) (*condition.Program, error) {
 	if strings.ContainsAny(when, "[{") {
 		return nil, errors.New("a list or a map has no place here; compare score")

@@ -5,10 +5,12 @@ import "pgfsm/policy/condition"
 // MaxScore is the highest score; the lowest is 0.
 const MaxScore = 1000
 
-// Unknown is the mode of every call where there is no ladder to name another: that of the zero [Model].
+// Unknown is the mode of every call where there is no ladder to name another: that of the zero
+// [Model].
 const Unknown = "danger"
 
-// ByScore takes the place of a rule's id in a [Contribution] of set_mode_by_score. No rule has this id.
+// ByScore takes the place of a rule's id in a [Contribution] of set_mode_by_score. No rule has this
+// id.
 const ByScore = "set_mode_by_score"
 
 // Limits of a [Content]. Sizes are in bytes.
@@ -85,12 +87,13 @@ type Threshold struct {
 
 // Contribution is the effect of one rule.
 type Contribution struct {
-	Failed  string `json:"failed"`  // the unknown condition and its effect; may be empty
-	Matched bool   `json:"matched"` // false: unknown, and without effect since the rule would not have raised anything
-	Mode    string `json:"mode"`    // the mode after the rule
-	Reason  string `json:"reason"`  // the rule's; for [ByScore] the condition that was true
-	Rule    string `json:"rule"`    // its id, or [ByScore]
-	Score   int    `json:"score"`   // the score after the rule
+	Failed string `json:"failed"` // the unknown condition and its effect; may be empty
+	// false: unknown, and without effect since the rule would not have raised anything.
+	Matched bool   `json:"matched"`
+	Mode    string `json:"mode"`   // the mode after the rule
+	Reason  string `json:"reason"` // the rule's; for [ByScore] the condition that was true
+	Rule    string `json:"rule"`   // its id, or [ByScore]
+	Score   int    `json:"score"`  // the score after the rule
 }
 
 // Assessment is the risk of one call.
@@ -98,8 +101,8 @@ type Assessment struct {
 	Contributions []Contribution `json:"contributions"`
 	Mode          string         `json:"mode"`
 	Score         int            `json:"score"`
-	// Spent is empty, or says that and where the budget of the decision was spent: then the call must be denied,
-	// whatever policies would say.
+	// Spent is empty, or says that and where the budget of the decision was spent: then the call
+	// must be denied, whatever policies would say.
 	Spent string `json:"spent,omitzero"`
 }
 

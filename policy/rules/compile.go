@@ -21,31 +21,39 @@ type policy struct {
 	expires, fresh     int64
 }
 
-// Compile checks and compiles policies, whose conditions may read claims of these names. The error is [condition.Faults], which holds every fault at once;
-// if there are more than [MaxPolicies] it holds that alone. Compile finds what one policy says against another or against itself, and what costs too much;
-// the schema of policy.yaml has the forms and bounds of values. A word or number that is out of them never allows more: an unknown effect denies.
+// Compile checks and compiles policies, whose conditions may read claims of these names. The error
+// is [condition.Faults], which holds every fault at once; if there are more than [MaxPolicies] it
+// holds that alone. Compile finds what one policy says against another or against itself, and what
+// costs too much; the schema of policy.yaml has the forms and bounds of values. A word or number
+// that is out of them never allows more: an unknown effect denies.
 func Compile(c Content, claims ...string) (*Set, error) {
 	if n := len(c.Policies); n > MaxPolicies {
 		problem := fmt.Sprintf("there are %d policies, more than %d", n, MaxPolicies)
-		return nil, condition.Faults{{List: "policies", Index: MaxPolicies, ID: c.Policies[MaxPolicies].ID, Problem: problem, Remedy: "say it with globs"}}
+		return nil, condition.Faults{{List: "policies", Index: MaxPolicies, ID: c.Policies[MaxPolicies].ID,
+			Problem: problem, Remedy: "say it with globs"}}
 	}
 	env, err := condition.PolicyEnv(claims...)
 	if err != nil {
 		return nil, err
 	}
+
 	b := &builder{env: env, programs: make(map[string]program), ids: make(map[string]int, len(c.Policies))}
 	s := &Set{policies: make([]policy, len(c.Policies))}
+
 	for i := range c.Policies {
 		s.policies[i] = b.policy(i, &c.Policies[i])
 	}
+
 	if len(b.faults) > 0 {
 		return nil, b.faults
 	}
+
 	for i := range s.policies {
 		for _, key := range []string{"when", "deny", "require_approval_if"} {
 			s.programs.Add("policies", i, key, s.policies[i].globs, s.policies[i].condition(key))
 		}
 	}
+
 	return s, nil
 }
 
@@ -68,7 +76,12 @@ type program struct {
 
 func (b *builder) fault(key, remedy, format string, args ...any) {
 	b.faults = append(b.faults, &condition.Fault{
-		List: "policies", Index: b.at, ID: b.from.ID, Key: key, Problem: fmt.Sprintf(format, args...), Remedy: remedy,
+		List:    "policies",
+		Index:   b.at,
+		ID:      b.from.ID,
+		Key:     key,
+		Problem: fmt.Sprintf(format, args...),
+		Remedy:  remedy,
 	})
 }
 
@@ -83,7 +96,8 @@ func (b *builder) policy(i int, from *Policy) policy {
 	p.strict = from.Effect != Allow || from.Deny != "" || from.RequireApprovalIf != ""
 	if p.shadow = from.Mode == Shadow; p.shadow {
 		if b.shadows++; b.shadows == MaxShadow+1 {
-			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow", MaxShadow)
+			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow",
+				MaxShadow)
 		}
 	}
 	b.people(&p)
@@ -106,7 +120,8 @@ func (b *builder) id() {
 
 // shows reports whether a text is not empty, and all of it is visible.
 func shows(text string) bool {
-	return text != "" && visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
+	return text != "" && visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' &&
+		text[len(text)-1] != ' '
 }
 
 // compileRestriction reads a condition that takes back an allow.
@@ -127,7 +142,8 @@ func (b *builder) condition(key, source string) *condition.Program {
 			return nil // reported already
 		}
 		if b.bytes += len(source); b.bytes > MaxConditions {
-			b.fault(key, "say it with fewer", "the conditions up to here have more than %d bytes together", MaxConditions)
+			b.fault(key, "say it with fewer", "the conditions up to here have more than %d bytes together",
+				MaxConditions)
 			return nil
 		}
 		read.program, read.err = b.env.Bool(source)
@@ -147,9 +163,11 @@ func (b *builder) people(p *policy) {
 		for _, one := range []struct {
 			key     string
 			written bool
-		}{{"approvers", len(from.Approvers) > 0}, {"quorum", from.Quorum != 0}, {"expires", from.Expires != 0}, {"fresh", from.Fresh != 0}} {
+		}{{"approvers", len(from.Approvers) > 0}, {"quorum", from.Quorum != 0}, {"expires", from.Expires != 0},
+			{"fresh", from.Fresh != 0}} {
 			if one.written {
-				b.fault(one.key, "leave it out, or write effect: pending or require_approval_if", "the policy never holds a call")
+				b.fault(one.key, "leave it out, or write effect: pending or require_approval_if",
+					"the policy never holds a call")
 			}
 		}
 		return

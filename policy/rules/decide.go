@@ -9,27 +9,35 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// A Decision is the policies' decision about one call, with its reason. The zero Decision allows nothing.
+// A Decision is the policies' decision about one call, with its reason. The zero Decision allows
+// nothing.
 type Decision struct {
-	// Approvers lists the actors and roles that may decide about a held call. If it is empty, the approval gate decides who may.
+	// Approvers lists the actors and roles that may decide about a held call. If it is empty, the
+	// approval gate decides who may.
 	Approvers []string `json:"approvers"`
-	// Condition is the key whose condition decided: "deny", "require_approval_if", or "when" if that failed. Where the
-	// effect decided, or nothing matched, it is empty.
+	// Condition is the key whose condition decided: "deny", "require_approval_if", or "when" if
+	// that failed. Where the effect decided, or nothing matched, it is empty.
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`     // allow, deny or pending; everything else denies
 	Expires   int64  `json:"expires_ms"` // for a held call, the time that it waits; 0 otherwise
-	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because Condition could not be judged.
-	Failed string           `json:"failed"`
-	Fresh  int64            `json:"fresh_ms,omitzero"` // for a held call, the greatest age of the approver's sign-in at a vote; 0: any
-	Policy string           `json:"policy"`            // the id of the policy that decided; "" if none matched
-	Quorum int              `json:"quorum"`            // for a held call, the number of people who must approve; 0 otherwise
-	Reason string           `json:"reason"`            // a sentence for a person; never empty
-	Shadow []ShadowDecision `json:"shadow"`            // the decisions that policies in shadow would have made, in their order
+	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because
+	// Condition could not be judged.
+	Failed string `json:"failed"`
+	// For a held call, the greatest age of the approver's sign-in at a vote; 0: any.
+	Fresh int64 `json:"fresh_ms,omitzero"`
+	// The id of the policy that decided; "" if none matched.
+	Policy string `json:"policy"`
+	// For a held call, the number of people who must approve; 0 otherwise.
+	Quorum int    `json:"quorum"`
+	Reason string `json:"reason"` // a sentence for a person; never empty
+	// The decisions that policies in shadow would have made, in their order.
+	Shadow []ShadowDecision `json:"shadow"`
 }
 
-// A ShadowDecision is the decision that a policy in shadow would have made as the only enforced policy. Its members mean what
-// they mean in [Decision]. If the budget for policies on trial was spent, Effect is [Unjudged] and Failed begins with
-// [CodeSpent]: it is unknown whether the policy matches.
+// A ShadowDecision is the decision that a policy in shadow would have made as the only enforced
+// policy. Its members mean what they mean in [Decision]. If the budget for policies on trial was
+// spent, Effect is [Unjudged] and Failed begins with [CodeSpent]: it is unknown whether the policy
+// matches.
 type ShadowDecision struct {
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`
@@ -46,18 +54,20 @@ const SpentRemedy = "Narrow the globs of policies and risk rules with loops or p
 // maxFailed is the longest recorded failure, in bytes.
 const maxFailed = 256
 
-// Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a Subject each.
-// Without a Subject the call is denied.
+// Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a
+// Subject each. Without a Subject the call is denied.
 func (s *Set) Decide(sub *condition.Subject) Decision {
 	return s.decide(sub, func(*policy, *verdict) {})
 }
 
-// decide tells observe each policy that it considers, with its verdict; nil if the globs do not match.
+// decide tells observe each policy that it considers, with its verdict; nil if the globs do not
+// match.
 func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) Decision {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {
 		return d
 	}
+
 	in := sub.Input()
 	for i := range s.policies {
 		p := &s.policies[i]
@@ -75,6 +85,7 @@ func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) De
 			return d
 		}
 	}
+
 	return d
 }
 
@@ -104,7 +115,8 @@ func (v *verdict) failure() string {
 	return code + ": " + visible.Clip(v.err.Error(), maxFailed)
 }
 
-// judge evaluates the conditions of a policy whose globs match. Policies in shadow have a separate budget.
+// judge evaluates the conditions of a policy whose globs match. Policies in shadow have a separate
+// budget.
 func (p *policy) judge(sub *condition.Subject) verdict {
 	if !p.shadow {
 		return p.evaluate(sub)
@@ -130,11 +142,13 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 			return verdict{condition: "when"}
 		}
 	}
+
 	if p.deny != nil {
 		if yes, err := p.deny.True(sub); yes || err != nil {
 			return verdict{matched: true, effect: Deny, condition: "deny", err: err}
 		}
 	}
+
 	if p.ask != nil {
 		switch yes, err := p.ask.True(sub); {
 		case err != nil:
@@ -143,6 +157,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 			return verdict{matched: true, effect: Pending, condition: "require_approval_if"}
 		}
 	}
+
 	return verdict{matched: true, effect: p.effect}
 }
 

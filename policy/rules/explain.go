@@ -13,13 +13,15 @@ type Considered struct {
 	Matched bool   `json:"matched"`
 	Policy  string `json:"policy"` // its id
 	Shadow  bool   `json:"shadow"` // the policy is in shadow, so its match decided nothing
-	Why     string `json:"why"`    // half a sentence: why it matched and what it says, or why it did not match
+	// Half a sentence: why it matched and what it says, or why it did not match.
+	Why string `json:"why"`
 }
 
 // maxQuoted is the longest quoted name or condition in an explanation, in bytes.
 const maxQuoted = 200
 
-// Explain decides like [Set.Decide], and also returns every policy that it considered: from the first to the one that decided, or all.
+// Explain decides like [Set.Decide], and also returns every policy that it considered: from the
+// first to the one that decided, or all.
 func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 	d = s.decide(sub, func(p *policy, v *verdict) {
 		c := Considered{Policy: p.id, Shadow: p.shadow}
@@ -45,7 +47,8 @@ func (p *policy) describeConditions(v *verdict) string {
 		return fmt.Sprintf("when, %s, failed, and a policy that can only allow does not match then: %s",
 			source(), visible.Clip(v.err.Error(), maxFailed))
 	case v.err != nil:
-		return fmt.Sprintf("%s, %s, failed, which denies: %s", v.condition, source(), visible.Clip(v.err.Error(), maxFailed))
+		return fmt.Sprintf("%s, %s, failed, which denies: %s", v.condition, source(),
+			visible.Clip(v.err.Error(), maxFailed))
 	case !v.matched:
 		return fmt.Sprintf("when, %s, is false", source())
 	case v.condition != "":

@@ -20,8 +20,9 @@ const Unjudged = "unjudged"
 
 // One of these begins [Decision].Failed.
 const (
-	CodeFailed = "policy_failed"       // a condition could not be judged, so the call is denied
-	CodeSpent  = "policy_budget_spent" // the conditions of the decision cost more than it has, so the call is denied
+	CodeFailed = "policy_failed" // a condition could not be judged, so the call is denied
+	// The conditions of the decision cost more than it has, so the call is denied.
+	CodeSpent = "policy_budget_spent"
 )
 
 // Limits of policies.
@@ -39,20 +40,25 @@ type Content struct {
 	Policies []Policy `json:"policies"`
 }
 
-// A Policy is one entry of the list. Empty means not written; the package comment says what that means.
+// A Policy is one entry of the list. Empty means not written; the package comment says what that
+// means.
 type Policy struct {
-	ID                string   `json:"id"` // unique and visible
-	Match             Match    `json:"match"`
-	When              string   `json:"when"`                // CEL; empty is true
-	Effect            string   `json:"effect"`              // allow, deny or pending
-	Deny              string   `json:"deny"`                // CEL; only with effect allow
-	RequireApprovalIf string   `json:"require_approval_if"` // CEL; only with effect allow
-	Reason            string   `json:"reason"`              // a sentence for a person
-	Mode              string   `json:"mode"`                // enforce (or empty) or shadow
-	Approvers         []string `json:"approvers"`           // the actors and roles that may decide; only where the policy can hold
-	Quorum            int      `json:"quorum"`              // the number of people who must agree, likewise; 0 is [DefaultQuorum]
-	Expires           int64    `json:"expires_ms"`          // the time that a call waits, likewise; 0 is [DefaultExpires]
-	Fresh             int64    `json:"fresh_ms,omitzero"`   // the greatest age of the approver's sign-in at a vote, likewise; 0: any
+	ID                string `json:"id"` // unique and visible
+	Match             Match  `json:"match"`
+	When              string `json:"when"`                // CEL; empty is true
+	Effect            string `json:"effect"`              // allow, deny or pending
+	Deny              string `json:"deny"`                // CEL; only with effect allow
+	RequireApprovalIf string `json:"require_approval_if"` // CEL; only with effect allow
+	Reason            string `json:"reason"`              // a sentence for a person
+	Mode              string `json:"mode"`                // enforce (or empty) or shadow
+	// The actors and roles that may decide; only where the policy can hold.
+	Approvers []string `json:"approvers"`
+	// The number of people who must agree, likewise; 0 is [DefaultQuorum].
+	Quorum int `json:"quorum"`
+	// The time that a call waits, likewise; 0 is [DefaultExpires].
+	Expires int64 `json:"expires_ms"`
+	// The greatest age of the approver's sign-in at a vote, likewise; 0: any.
+	Fresh int64 `json:"fresh_ms,omitzero"`
 }
 
 // holds reports whether the policy can hold a call.
@@ -63,8 +69,8 @@ func (p *Policy) holds() bool {
 // Match has the globs of a policy. An empty one is `*`.
 type Match = condition.Match
 
-// A Set is a compiled list of policies. It is immutable and safe for concurrent use. The zero Set, and nil, deny
-// everything.
+// A Set is a compiled list of policies. It is immutable and safe for concurrent use. The zero Set,
+// and nil, deny everything.
 type Set struct {
 	policies []policy
 	programs condition.Programs

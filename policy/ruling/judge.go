@@ -21,18 +21,23 @@ type Judge struct {
 	compiled map[canonical.Digest]*policy.Bundle // the bundles by the digest of the risk rules
 }
 
-// maxBundles bounds the bundles that a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
-// time and not memory.
+// maxBundles bounds the bundles that a judge caches. Traces of a folder have few sets of risk
+// rules; a folder with thousands costs time and not memory.
 const maxBundles = 64
 
-// NewJudge returns a judge by a policy and by risk rules. Without risk rules each call is judged with those that it was recorded with.
-// Conditions may read the given claims.
+// NewJudge returns a judge by a policy and by risk rules. Without risk rules each call is judged
+// with those that it was recorded with. Conditions may read the given claims.
 func NewJudge(p *rules.Content, r *risk.Content, claims ...string) *Judge {
-	return &Judge{policy: p, risk: r, claims: claims, compiled: make(map[canonical.Digest]*policy.Bundle)}
+	return &Judge{
+		policy:   p,
+		risk:     r,
+		claims:   claims,
+		compiled: make(map[canonical.Digest]*policy.Bundle),
+	}
 }
 
-// bundle compiles the policy with its risk rules or, if it has none, with those that the trace was recorded with. Nothing else that was
-// recorded is compiled, because nothing else is asked.
+// bundle compiles the policy with its risk rules or, if it has none, with those that the trace was
+// recorded with. Nothing else that was recorded is compiled, because nothing else is asked.
 func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 	rated, key, claims := j.risk, canonical.Digest(""), slices.Clone(j.claims)
 	if rated == nil && recorded.Risk != nil {
@@ -42,23 +47,32 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 			key = canonical.Sum("risk rules", []byte(key), canonical.MustMarshal(recorded.Identity.Claims))
 		}
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if b := j.compiled[key]; b != nil {
 		return b, nil
 	}
+
 	slices.Sort(claims)
 	b, err := policy.Compile(policy.Content{
-		Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: j.policy,
+		Format:   recorded.Format,
+		Limits:   recorded.Limits,
+		Summary:  recorded.Summary,
+		Risk:     rated,
+		Policy:   j.policy,
 		Identity: &policy.IdentityRules{Claims: slices.Compact(claims)},
-		Input:    policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
+		Input:    policy.Input{MaxBytes: recorded.Input.MaxBytes},
+		Planner:  policy.Planner{Mode: policy.PlannerRouter},
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	if len(j.compiled) >= maxBundles {
 		clear(j.compiled)
 	}
+
 	j.compiled[key] = b
 	return b, nil
 }
@@ -83,14 +97,19 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	return r, nil
 }
 
-// Input returns the names that conditions may read about a call, without the facts about its tool. If env is empty, it uses
-// the configuration's environment.
-func Input(b *policy.Bundle, server, tool, env, actor string, id *policy.Identity, args []byte, now string) *condition.Input {
+// Input returns the names that conditions may read about a call, without the facts about its tool.
+// If env is empty, it uses the configuration's environment.
+func Input(b *policy.Bundle, server, tool, env, actor string, id *policy.Identity, args []byte,
+	now string) *condition.Input {
 	if env == "" {
 		env = b.Content().Env
 	}
 	return &condition.Input{
-		Server: server, Tool: tool, Env: env, Args: args, Now: now,
-		Actor: b.ConditionActor(actor, id),
+		Server: server,
+		Tool:   tool,
+		Env:    env,
+		Args:   args,
+		Now:    now,
+		Actor:  b.ConditionActor(actor, id),
 	}
 }

@@ -1,4 +1,5 @@
-// Package ruling computes the decision of a policy about a recorded call, and compares it with another policy's decision.
+// Package ruling computes the decision of a policy about a recorded call, and compares it with
+// another policy's decision.
 package ruling
 
 import (
@@ -21,21 +22,26 @@ func Word(v policy.Verdict) string {
 	return rules.Deny
 }
 
-// Kinds of change between two decisions about one call. A call has at most one of the first six, and any of the last two.
+// Kinds of change between two decisions about one call. A call has at most one of the first six,
+// and any of the last two.
 const (
-	NewlyAllowed     = "newly-allowed"
-	NewlyHeld        = "newly-held"
-	NewlyDenied      = "newly-denied"
-	HoldWeakened     = "hold-weakened"     // held by both; with the new one fewer people must approve, more may, the call waits longer, or sign-ins may be older
+	NewlyAllowed = "newly-allowed"
+	NewlyHeld    = "newly-held"
+	NewlyDenied  = "newly-denied"
+	// Held by both; with the new one fewer people must approve, more may, the call waits longer, or
+	// sign-ins may be older.
+	HoldWeakened     = "hold-weakened"
 	HoldStrengthened = "hold-strengthened" // held by both; the opposite
 	HoldChanged      = "hold-changed"      // held by both; both at once, or other roles
-	PolicyChanged    = "policy-changed"    // another policy decides, or another of its conditions, or one that fails
-	RiskChanged      = "risk-changed"      // another mode or score
+	// Another policy decides, or another of its conditions, or one that fails.
+	PolicyChanged = "policy-changed"
+	RiskChanged   = "risk-changed" // another mode or score
 )
 
 // Kinds returns all kinds of change, in the order in which they are shown.
 func Kinds() []string {
-	return []string{NewlyAllowed, NewlyHeld, NewlyDenied, HoldWeakened, HoldStrengthened, HoldChanged, PolicyChanged, RiskChanged}
+	return []string{NewlyAllowed, NewlyHeld, NewlyDenied, HoldWeakened, HoldStrengthened, HoldChanged, PolicyChanged,
+		RiskChanged}
 }
 
 // newly holds the kinds of another decision, by the current decision.
@@ -53,23 +59,35 @@ type Ruling struct {
 	Quorum    int         `json:"quorum,omitzero"`
 	Expires   string      `json:"expires,omitzero"`
 	Fresh     int64       `json:"fresh_ms,omitzero"`
-	Unknown   []string    `json:"unknown,omitempty"` // names that conditions read from the identity and the run did not record: the real decision may differ
+	// Names that conditions read from the identity and the run did not record: the real decision
+	// may differ.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // FromAssessment returns the ruling of an assessment.
 func FromAssessment(a policy.Assessment) *Ruling {
 	return &Ruling{
-		Decision: Word(a.Verdict), Code: a.Verdict.Code, Policy: a.Policy, Condition: a.Condition, RiskMode: a.Mode, RiskScore: a.Score,
-		Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires, Fresh: a.Fresh,
+		Decision:  Word(a.Verdict),
+		Code:      a.Verdict.Code,
+		Policy:    a.Policy,
+		Condition: a.Condition,
+		RiskMode:  a.Mode,
+		RiskScore: a.Score,
+		Approvers: a.Approvers,
+		Quorum:    a.Quorum,
+		Expires:   a.Expires,
+		Fresh:     a.Fresh,
 	}
 }
 
-// GaveUp reports whether the call is denied because it could not be judged, and not because a policy says so.
+// GaveUp reports whether the call is denied because it could not be judged, and not because a
+// policy says so.
 func (t *Ruling) GaveUp() bool {
 	return t.Decision == rules.Deny && t.Code != policy.CodePolicyDenied
 }
 
-// Changes returns the kinds of change from one ruling to another, in order; none if they are the same.
+// Changes returns the kinds of change from one ruling to another, in order; none if they are the
+// same.
 func Changes(before, after *Ruling) (kinds []string) {
 	switch {
 	case before.Decision != after.Decision:
@@ -106,7 +124,8 @@ func holdKind(before, after *Ruling) string {
 	return ""
 }
 
-// signedIn returns the greatest age of an approver's sign-in at a vote. Without a limit it is longer than any.
+// signedIn returns the greatest age of an approver's sign-in at a vote. Without a limit it is
+// longer than any.
 func signedIn(t *Ruling) int64 {
 	if t.Fresh == 0 {
 		return math.MaxInt64
@@ -114,7 +133,8 @@ func signedIn(t *Ruling) int64 {
 	return t.Fresh
 }
 
-// otherApprovers says whether roles that may decide were added, and whether some were removed. No roles means any approver, which is more than any list.
+// otherApprovers says whether roles that may decide were added, and whether some were removed. No
+// roles means any approver, which is more than any list.
 func otherApprovers(before, after []string) (more, fewer bool) {
 	if len(before) == 0 || len(after) == 0 {
 		return len(after) == 0 && len(before) > 0, len(before) == 0 && len(after) > 0

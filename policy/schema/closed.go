@@ -6,28 +6,30 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A closer copies the graph into the closed world: in the copy, a node that applies to a member or an item, and names keys,
-// refuses other keys. The copy never accepts more: where closing a part could make the whole accept more (see
-// needsOriginal), the document must satisfy the original too.
+// A closer copies the graph into the closed world: in the copy, a node that applies to a member or
+// an item, and names keys, refuses other keys. The copy never accepts more: where closing a part
+// could make the whole accept more (see needsOriginal), the document must satisfy the original too.
 //
-// Each node has up to two copies. The inner copy is used where the node applies in place (allOf, $ref, …): it does not
-// refuse keys, because a node beside it may name more. The outer copy is used where the node applies to a member or an
-// item. Nodes under not, if, contains and propertyNames are not copied.
+// Each node has up to two copies. The inner copy is used where the node applies in place (allOf,
+// $ref, …): it does not refuse keys, because a node beside it may name more. The outer copy is used
+// where the node applies to a member or an item. Nodes under not, if, contains and propertyNames
+// are not copied.
 type closer struct {
-	g             *graph
-	inner         map[*node]*node
-	outer         map[*node]*node
-	facts         map[*node]facts
-	plain         map[*node]bool
-	shell         *node               // "$ref" and unevaluatedProperties: false in 2020-12, for nodes with in-place parts
+	g     *graph
+	inner map[*node]*node
+	outer map[*node]*node
+	facts map[*node]facts
+	plain map[*node]bool
+	// "$ref" and unevaluatedProperties: false in 2020-12, for nodes with in-place parts.
+	shell         *node
 	open          map[string]struct{} // pointers of nodes that stay open because they name no keys
 	needsOriginal bool                // a document that the copy accepts may be refused by the original
 
 	unevaluatedItems bool // somewhere in the graph
 }
 
-// facts describe what a node, with the nodes that apply in place, says about members and items. Conditions do not count:
-// neither not nor if names a key.
+// facts describe what a node, with the nodes that apply in place, says about members and items.
+// Conditions do not count: neither not nor if names a key.
 type facts struct {
 	names  bool // some key, or a pattern of keys
 	others bool // whether keys that are not named are allowed
@@ -37,8 +39,15 @@ type facts struct {
 }
 
 func newCloser(g *graph, shell *node) *closer {
-	c := &closer{g: g, shell: shell, inner: map[*node]*node{}, outer: map[*node]*node{}, facts: map[*node]facts{},
-		plain: map[*node]bool{}, open: map[string]struct{}{}}
+	c := &closer{
+		g:     g,
+		shell: shell,
+		inner: map[*node]*node{},
+		outer: map[*node]*node{},
+		facts: map[*node]facts{},
+		plain: map[*node]bool{},
+		open:  map[string]struct{}{},
+	}
 	for _, n := range g.order {
 		c.facts[n] = c.learn(n)
 		c.unevaluatedItems = c.unevaluatedItems || n.UnevaluatedItems != nil
@@ -46,7 +55,8 @@ func newCloser(g *graph, shell *node) *closer {
 	return c
 }
 
-// learn needs the facts of the nodes that apply in place of n, which precede n in the graph's order.
+// learn needs the facts of the nodes that apply in place of n, which precede n in the graph's
+// order.
 func (c *closer) learn(n *node) facts {
 	if n.Bool != nil {
 		return facts{object: *n.Bool, array: *n.Bool}
@@ -68,7 +78,8 @@ func (c *closer) learn(n *node) facts {
 	return f
 }
 
-// mayBe reports whether n leaves room for values of a type; may tells what is known of an in-place node.
+// mayBe reports whether n leaves room for values of a type; may tells what is known of an in-place
+// node.
 func (c *closer) mayBe(n *node, name string, may func(facts) bool) bool {
 	if n.Enum != nil || n.Const != nil || n.Types != nil && !slices.Contains(n.Types.ToStrings(), name) {
 		return false
@@ -86,8 +97,8 @@ func (c *closer) mayBe(n *node, name string, may func(facts) bool) bool {
 	return true
 }
 
-// plainMembers reports whether the keys that a condition evaluates have values without members and items. If they may have
-// some, nothing would close those: a condition is never closed.
+// plainMembers reports whether the keys that a condition evaluates have values without members and
+// items. If they may have some, nothing would close those: a condition is never closed.
 func (c *closer) plainMembers(condition *node) bool {
 	if done, ok := c.plain[condition]; ok {
 		return done
@@ -104,8 +115,8 @@ func (c *closer) plainMembers(condition *node) bool {
 	return plain
 }
 
-// condition returns the copy of a condition. Under two nots the condition decides the same but evaluates no key, so
-// another node must name its keys.
+// condition returns the copy of a condition. Under two nots the condition decides the same but
+// evaluates no key, so another node must name its keys.
 func (c *closer) condition(n *node) *node {
 	if n == nil || c.plainMembers(n) {
 		return n
@@ -113,8 +124,9 @@ func (c *closer) condition(n *node) *node {
 	return c.silent(n)
 }
 
-// contains moves the contains of to under two nots if it could evaluate items that hold members: since 2020-12 an item
-// that it matches is no longer for unevaluatedItems, and contains is never closed.
+// contains moves the contains of to under two nots if it could evaluate items that hold members:
+// since 2020-12 an item that it matches is no longer for unevaluatedItems, and contains is never
+// closed.
 func (c *closer) contains(to *node) {
 	if to.Contains == nil || to.DraftVersion < 2020 || !c.unevaluatedItems {
 		return
@@ -141,8 +153,8 @@ func (c *closer) blank(n *node) *node {
 	return &blank
 }
 
-// saysMore reports whether n itself says whether keys that it does not name are allowed. A const or an enum decides every
-// key.
+// saysMore reports whether n itself says whether keys that it does not name are allowed. A const or
+// an enum decides every key.
 func saysMore(n *node) bool {
 	return n.AdditionalProperties != nil || n.UnevaluatedProperties != nil || n.Const != nil || n.Enum != nil
 }
@@ -229,6 +241,7 @@ func (c *closer) fill(to, n *node) {
 			to.Dependencies[name] = dependency
 		}
 	}
+
 	to.Properties = copyNamed(c.copyOuter, n.Properties)
 	to.PatternProperties = copyNamed(c.copyOuter, n.PatternProperties)
 	to.AdditionalProperties = c.copyOuterAny(n.AdditionalProperties)
@@ -248,7 +261,8 @@ func (c *closer) copyOuterNode(n *node) *node {
 	return c.copyOuter(n)
 }
 
-// copyOuterAny is copyOuter for the fields in which the compiler keeps nil, a boolean, a node or a list of nodes.
+// copyOuterAny is copyOuter for the fields in which the compiler keeps nil, a boolean, a node or a
+// list of nodes.
 func (c *closer) copyOuterAny(v any) any {
 	switch v := v.(type) {
 	case *node:

@@ -15,8 +15,8 @@ import (
 
 var errNumber = errors.New("is a number too large to compute with")
 
-// decode reads one strict JSON value, which nests at most maxDepth levels, into the validator's data model: map[string]any, []any,
-// string, Number, bool and nil. A number keeps its literal.
+// decode reads one strict JSON value, which nests at most maxDepth levels, into the validator's
+// data model: map[string]any, []any, string, Number, bool and nil. A number keeps its literal.
 func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	if err := canonical.CheckDepth(doc, max(1, maxDepth)); err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	return v, err
 }
 
-// number bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion digits there.
+// number bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion digits
+// there.
 func number(literal string, lim Limits) (stdjson.Number, error) {
 	e := strings.IndexAny(literal, "eE")
 	if len(literal) > lim.NumberBytes {

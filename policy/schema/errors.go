@@ -4,16 +4,19 @@ import "fmt"
 
 // The codes of a [RefusedError].
 const (
-	CodeNotStrict         = "schema_not_strict"          // not one strict JSON value, or neither object nor boolean
-	CodeTooLarge          = "schema_too_large"           // Bytes, Values, Subschemas, Refs or PointerBytes
-	CodeTooDeep           = "schema_too_deep"            // Depth
-	CodeNumberTooLarge    = "schema_number_too_large"    // NumberBytes or Exponent
-	CodeDialectUnknown    = "schema_dialect_unknown"     // $schema names none of the five dialects
-	CodeReferenceRefused  = "schema_reference_refused"   // a reference to no subschema, a dynamic one, or an identifier below the root
+	// Not one strict JSON value, or neither object nor boolean.
+	CodeNotStrict      = "schema_not_strict"
+	CodeTooLarge       = "schema_too_large"        // Bytes, Values, Subschemas, Refs or PointerBytes
+	CodeTooDeep        = "schema_too_deep"         // Depth
+	CodeNumberTooLarge = "schema_number_too_large" // NumberBytes or Exponent
+	CodeDialectUnknown = "schema_dialect_unknown"  // $schema names none of the five dialects
+	// A reference to no subschema, a dynamic one, or an identifier below the root.
+	CodeReferenceRefused  = "schema_reference_refused"
 	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema applies in place of itself
 	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
-	CodePatternRefused    = "schema_pattern_refused"     // no RE2 expression, PatternBytes, PatternSteps, AllPatterns
-	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect rejects it
+	// No RE2 expression, PatternBytes, PatternSteps, AllPatterns.
+	CodePatternRefused = "schema_pattern_refused"
+	CodeNotASchema     = "schema_invalid" // the meta-schema of the dialect rejects it
 )
 
 // The codes of an [InvalidError].
@@ -37,7 +40,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("schema refused at %s: %s (%s)", place(e.Path), e.Reason, e.Code)
 }
 
-// An InvalidError is the reason why a document is refused. Issues is sorted, never empty, and at most [MaxIssues] long.
+// An InvalidError is the reason why a document is refused. Issues is sorted, never empty, and at
+// most [MaxIssues] long.
 type InvalidError struct {
 	Code   string // one of the Code constants
 	Issues []Issue

@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documentURL is the base URL of the schema. Nothing is ever fetched from it; relative references and
-// identifiers resolve against it.
+// documentURL is the base URL of the schema. Nothing is ever fetched from it; relative references
+// and identifiers resolve against it.
 const (
 	baseURL     = "https://schema.pgfsm.invalid/"
 	documentURL = baseURL + "tool"
@@ -30,16 +30,16 @@ func pointerOf(n *node) string {
 	return fragment
 }
 
-// A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in place if both ends
-// apply to the same value; the other edges descend into members or items.
+// A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in
+// place if both ends apply to the same value; the other edges descend into members or items.
 type graph struct {
 	root  *node
 	lim   Limits
 	order []*node // every reachable node, behind the nodes that apply in its place
 }
 
-// newGraph collects the nodes that are reachable from root. It refuses references to meta-schemas, which the compiler has without
-// loading them, and nodes that apply in place of themselves.
+// newGraph collects the nodes that are reachable from root. It refuses references to meta-schemas,
+// which the compiler has without loading them, and nodes that apply in place of themselves.
 func newGraph(root *node, lim Limits) (*graph, error) {
 	g := &graph{root: root, lim: lim}
 	var nodes []*node
@@ -60,11 +60,13 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 			collect(next)
 		}
 	}
+
 	collect(root)
 
 	if !isOwn {
 		return nil, unresolved
 	}
+
 	return g, g.sort(nodes)
 }
 
@@ -120,6 +122,7 @@ func (g *graph) sort(nodes []*node) error {
 		g.order = append(g.order, n)
 		return nil
 	}
+
 	for _, n := range nodes {
 		if state[n] == left {
 			continue
@@ -128,6 +131,7 @@ func (g *graph) sort(nodes []*node) error {
 			return refused
 		}
 	}
+
 	return nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// dialects holds the known values of $schema, without scheme and trailing "#", and the names of the dialects.
+// dialects holds the known values of $schema, without scheme and trailing "#", and the names of the
+// dialects.
 var dialects = map[string]string{
 	"json-schema.org/draft-04/schema":      "draft-04",
 	"json-schema.org/draft-06/schema":      "draft-06",
@@ -30,8 +31,9 @@ func withoutScheme(url string) string {
 	return strings.TrimSuffix(url, "#")
 }
 
-// A guard bounds a schema before the compiler reads it, and refuses members whose effect on references depends on the way to
-// them. It looks at members by name everywhere, also in a default or an enum, so it never overlooks one.
+// A guard bounds a schema before the compiler reads it, and refuses members whose effect on
+// references depends on the way to them. It looks at members by name everywhere, also in a default
+// or an enum, so it never overlooks one.
 type guard struct {
 	lim          Limits
 	values       int
@@ -50,6 +52,7 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 		return nil, "", &RefusedError{CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
 	}
+
 	doc, err = decode(raw, lim.Depth, lim)
 	switch {
 	case errors.Is(err, canonical.ErrTooDeep):
@@ -59,11 +62,13 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 	case err != nil:
 		return nil, "", &RefusedError{CodeNotStrict, "", visible(canonical.Explain(err).Error(), maxMessage)}
 	}
+
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
 		return nil, "", &RefusedError{CodeNotStrict, "", "a schema is an object or a boolean"}
 	}
+
 	dialect, refused := dialectOf(doc)
 	if refused != nil {
 		return nil, "", refused
@@ -72,6 +77,7 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 	if refused := g.inspect(doc, ""); refused != nil {
 		return nil, "", refused
 	}
+
 	return doc, dialect, nil
 }
 
@@ -88,8 +94,8 @@ func dialectOf(doc any) (string, *RefusedError) {
 	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoted(url) + " is not known"}
 }
 
-// inspect counts v and the values in it. Members are visited in order, so that the same schema is always refused for
-// the same reason.
+// inspect counts v and the values in it. Members are visited in order, so that the same schema is
+// always refused for the same reason.
 func (g *guard) inspect(v any, pointer string) *RefusedError {
 	if g.values++; g.values > g.lim.Values {
 		return g.tooLarge(pointer, "values", g.lim.Values)
@@ -97,6 +103,7 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 	if g.pointerBytes += len(pointer); g.pointerBytes > g.lim.PointerBytes {
 		return g.tooLarge(pointer, "bytes in the pointers to its values", g.lim.PointerBytes)
 	}
+
 	switch v := v.(type) {
 	case bool:
 		return g.subschema(pointer)
@@ -120,6 +127,7 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -130,11 +138,12 @@ func (g *guard) subschema(pointer string) *RefusedError {
 	return nil
 }
 
-// member counts references and refuses what the compiler would follow by the way to it, or misread: it would keep the low 64
-// bits of a count.
+// member counts references and refuses what the compiler would follow by the way to it, or misread:
+// it would keep the low 64 bits of a count.
 func (g *guard) member(name string, v any, at string) *RefusedError {
 	_, isText := v.(string)
 	nested := strings.LastIndexByte(at, '/') > 0
+
 	switch name {
 	case "$ref":
 		if g.refs++; g.refs > g.lim.Refs {
@@ -146,29 +155,34 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		}
 	case "$id", "id":
 		if isText && nested && (name == "$id" || g.dialect == "draft-04") {
-			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "only the whole schema may have an identifier"}
+			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer),
+				"only the whole schema may have an identifier"}
 		}
 	case "$anchor":
 		if isText && nested && !isDefinition(at) {
 			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer),
 				"only the whole schema and the schemas in its $defs may have an anchor"}
 		}
-	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
+		"maxContains":
 		if number, ok := v.(stdjson.Number); ok && !isCount(number) {
 			return &RefusedError{CodeNumberTooLarge, visible(at, maxPointer),
 				visible(number.String(), maxQuoted) + " is no count: it does not fit into 64 bits"}
 		}
 	}
+
 	return nil
 }
 
-// isDefinition reports whether a member belongs to a schema in $defs of the whole schema. The compiler knows their anchors before it follows
-// a reference; whether it knows others in time depends on the way to them.
+// isDefinition reports whether a member belongs to a schema in $defs of the whole schema. The
+// compiler knows their anchors before it follows a reference; whether it knows others in time
+// depends on the way to them.
 func isDefinition(member string) bool {
 	return strings.HasPrefix(member, "/$defs/") && strings.Count(member, "/") == 3
 }
 
-// isCount reports whether n is at most 2^63-1. Whether it is a whole number, and not negative, is for the meta-schema.
+// isCount reports whether n is at most 2^63-1. Whether it is a whole number, and not negative, is
+// for the meta-schema.
 func isCount(n stdjson.Number) bool {
 	value, ok := new(big.Rat).SetString(n.String())
 	return ok && value.Cmp(new(big.Rat).SetInt64(math.MaxInt64)) <= 0

@@ -29,8 +29,9 @@ const (
 
 var english = message.NewPrinter(language.English)
 
-// issuesOf turns the validator's findings into issues: the leaves of its tree, and the alternatives that have leaves.
-// The validator finds them in any order; the same document always yields the same issues.
+// issuesOf turns the validator's findings into issues: the leaves of its tree, and the alternatives
+// that have leaves. The validator finds them in any order; the same document always yields the same
+// issues.
 func issuesOf(err error) *InvalidError {
 	tree, ok := err.(*jsonschema.ValidationError)
 	if !ok {
@@ -53,7 +54,8 @@ func issuesOf(err error) *InvalidError {
 	return e
 }
 
-// findings keeps the first few of very many complaints, in order of place, keyword and message, without repetitions.
+// findings keeps the first few of very many complaints, in order of place, keyword and message,
+// without repetitions.
 type findings struct {
 	first []finding
 	total int
@@ -87,16 +89,24 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 
 func (f *findings) add(e *jsonschema.ValidationError) {
 	f.total++
-	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1, null: wantsNoNull(e.ErrorKind)}
+	found := finding{
+		at:      e.InstanceLocation,
+		keyword: keyword(e.ErrorKind),
+		times:   1,
+		null:    wantsNoNull(e.ErrorKind),
+	}
+
 	if _, aboutName := e.ErrorKind.(*kind.PropertyNames); aboutName {
 		found.at = nil // the validator has written over the place
 	}
+
 	byPlace := func(a, b finding) int {
 		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
 	}
 	if len(f.first) == MaxIssues && byPlace(found, f.first[MaxIssues-1]) > 0 {
 		return
 	}
+
 	found.message = visible(describe(e.ErrorKind), maxMessage)
 	i, known := slices.BinarySearchFunc(f.first, found, func(a, b finding) int {
 		return cmp.Or(byPlace(a, b), cmp.Compare(a.message, b.message))
@@ -105,12 +115,13 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 		f.first[i].times++
 		return
 	}
+
 	f.first = slices.Insert(f.first, i, found)
 	f.first = f.first[:min(len(f.first), MaxIssues)]
 }
 
-// unevaluated reports whether e is the closed world's complaint about a key. Beside another complaint about the same
-// object it means little: a part that fails has evaluated nothing.
+// unevaluated reports whether e is the closed world's complaint about a key. Beside another
+// complaint about the same object it means little: a part that fails has evaluated nothing.
 func unevaluated(e *jsonschema.ValidationError) bool {
 	_, refused := e.ErrorKind.(*kind.FalseSchema)
 	return refused && strings.HasPrefix(e.SchemaURL, shellURL)
@@ -148,8 +159,8 @@ func wantsNoNull(k jsonschema.ErrorKind) bool {
 	return false
 }
 
-// describe says what is wrong so that the sentence may follow the place. Values from the document and from the schema
-// are quoted; everything is bounded by the caller.
+// describe says what is wrong so that the sentence may follow the place. Values from the document
+// and from the schema are quoted; everything is bounded by the caller.
 func describe(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.FalseSchema:
@@ -251,7 +262,8 @@ func rational(r *big.Rat) string {
 	return visible(r.RatString(), maxQuoted)
 }
 
-// quoted quotes s for a person: bounded, with control, bidirectional and other invisible characters escaped.
+// quoted quotes s for a person: bounded, with control, bidirectional and other invisible characters
+// escaped.
 func quoted(s string) string {
 	if len(s) > maxQuoted {
 		return strconv.Quote(show.Cut(s, maxQuoted, "")) + "…"

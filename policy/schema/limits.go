@@ -1,7 +1,7 @@
 package schema
 
-// Limits bounds the cost of compiling a schema and of judging a document. A limit is the largest value that passes.
-// Zero allows nothing: the zero Limits refuses every schema.
+// Limits bounds the cost of compiling a schema and of judging a document. A limit is the largest
+// value that passes. Zero allows nothing: the zero Limits refuses every schema.
 type Limits struct {
 	Bytes        int // size of the schema, in bytes
 	Depth        int // nesting of the schema as JSON; a scalar has depth 0
@@ -12,8 +12,9 @@ type Limits struct {
 	PatternBytes int // size of one regular expression, in bytes
 	PatternSteps int // instructions of one compiled regular expression
 	AllPatterns  int // instructions of all compiled regular expressions together
-	Chain        int // subschemas that apply in place of one another, in one chain ($ref to $ref, allOf in allOf)
-	Expansion    int // subschemas that one place of a document is held against
+	// Subschemas that apply in place of one another, in one chain ($ref to $ref, allOf in allOf)
+	Chain     int
+	Expansion int // subschemas that one place of a document is held against
 
 	NumberBytes int // length of a number literal, in the schema and in documents, in bytes
 	Exponent    int // magnitude of the exponent of a number literal, in the schema and in documents
@@ -23,8 +24,8 @@ type Limits struct {
 	DocWorkPerByte int // each byte of the document adds this to DocWork
 }
 
-// DefaultLimits returns the limits that pgfsm uses unless the operator sets others. Each is far above what a tool's schema needs
-// and far below what hurts.
+// DefaultLimits returns the limits that pgfsm uses unless the operator sets others. Each is far
+// above what a tool's schema needs and far below what hurts.
 func DefaultLimits() Limits {
 	return Limits{
 		Bytes:          1 << 20,

@@ -19,8 +19,8 @@ func (m *meter) spend(count int, price, scale uint64) bool {
 	return true
 }
 
-// affordable reports whether judging the document costs at most budget. Counting is much cheaper than judging, and ends
-// where the budget does.
+// affordable reports whether judging the document costs at most budget. Counting is much cheaper
+// than judging, and ends where the budget does.
 func (s *Schema) affordable(doc any, budget uint64) bool {
 	m := meter{budget}
 	for _, c := range s.costs {
@@ -31,8 +31,8 @@ func (s *Schema) affordable(doc any, budget uint64) bool {
 	return true
 }
 
-// hold spends what holding v against a node costs: every part is assumed to be evaluated, as the validator does unless
-// a type does not fit.
+// hold spends what holding v against a node costs: every part is assumed to be evaluated, as the
+// validator does unless a type does not fit.
 func (m *meter) hold(c *costs, at int, v any) bool {
 	n := &c.nodes[at]
 	units := 1
@@ -59,7 +59,8 @@ func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
 		return false
 	}
 	for name, v := range members { // a sum: the order is of no consequence
-		if !m.spend(len(name), n.own.text, textScale) || !m.holdEach(c, n.everyMember, v) || len(n.name) > 0 && !m.holdEach(c, n.name, name) {
+		if !m.spend(len(name), n.own.text, textScale) || !m.holdEach(c, n.everyMember, v) ||
+			len(n.name) > 0 && !m.holdEach(c, n.name, name) {
 			return false
 		}
 		next, named := n.Properties[name]

@@ -9,7 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A pattern is a compiled RE2 expression that knows its size: matching costs at most size steps a byte.
+// A pattern is a compiled RE2 expression that knows its size: matching costs at most size steps a
+// byte.
 type pattern struct {
 	*regexp.Regexp
 	steps int
@@ -17,8 +18,9 @@ type pattern struct {
 
 // patterns compiles the regular expressions of one schema and bounds them one by one and together.
 type patterns struct {
-	lim   Limits
-	known map[string]*pattern // nil once the schema is compiled: what follows are documents' strings (format: regex)
+	lim Limits
+	// nil once the schema is compiled: what follows are documents' strings (format: regex)
+	known map[string]*pattern
 	total int
 }
 
@@ -33,14 +35,17 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, &patternError{"is not an RE2 expression: " + err.Error()}
 	}
+
 	steps := stepsOf(tree, p.lim.PatternSteps)
 	if steps > p.lim.PatternSteps {
 		return nil, &patternError{fmt.Sprintf("needs more than %d steps a byte", p.lim.PatternSteps)}
 	}
+
 	re, err := regexp.Compile(expr)
 	if err != nil {
 		return nil, &patternError{"is not an RE2 expression: " + err.Error()}
 	}
+
 	compiled := &pattern{re, steps}
 	if p.known == nil {
 		return compiled, nil
@@ -48,12 +53,13 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 	if p.total += steps; p.total > p.lim.AllPatterns {
 		return nil, fmt.Errorf("%w %d steps", errAllPatterns, p.lim.AllPatterns)
 	}
+
 	p.known[expr] = compiled
 	return compiled, nil
 }
 
-// stepsOf bounds the number of instructions that re compiles to, without compiling it. It stops counting soon after
-// limit: repetitions multiply.
+// stepsOf bounds the number of instructions that re compiles to, without compiling it. It stops
+// counting soon after limit: repetitions multiply.
 func stepsOf(re *syntax.Regexp, limit int) int {
 	steps := 1
 	if re.Op == syntax.OpLiteral {
@@ -70,7 +76,8 @@ func stepsOf(re *syntax.Regexp, limit int) int {
 	return min(steps, limit+1)
 }
 
-// errAllPatterns names no pattern, because which one exceeds the limit depends on the order of a map.
+// errAllPatterns names no pattern, because which one exceeds the limit depends on the order of a
+// map.
 var errAllPatterns = errors.New("all patterns together need more than")
 
 type patternError struct{ reason string }

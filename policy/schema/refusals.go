@@ -11,9 +11,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// refusal says why the compiler refused doc. The compiler visits members in the order of a Go map and stops at its first error, so
-// only its judgement of the whole document by the meta-schema, which comes before that, is the same every time. A pattern is looked
-// for here again, and for references there is one sentence.
+// refusal says why the compiler refused doc. The compiler visits members in the order of a Go map
+// and stops at its first error, so only its judgement of the whole document by the meta-schema,
+// which comes before that, is the same every time. A pattern is looked for here again, and for
+// references there is one sentence.
 func refusal(err error, doc any, lim Limits) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
 	judged := errors.As(err, &invalid) && invalid.URL == documentURL+"#"
@@ -47,7 +48,8 @@ var unresolved = &RefusedError{
 	Reason: "its references cannot be resolved: each must lead to one subschema of the schema, and nothing outside the schema is read",
 }
 
-// firstRefused returns the first pattern in v that is refused, in the order of the members' names, or nil.
+// firstRefused returns the first pattern in v that is refused, in the order of the members' names,
+// or nil.
 func (p *patterns) firstRefused(v any, pointer string) *RefusedError {
 	switch v := v.(type) {
 	case []any:
@@ -87,7 +89,8 @@ func expressions(name string, v any) []string {
 	return nil
 }
 
-// patternRefused returns why an expression is refused, and where it is unless no single one is to blame.
+// patternRefused returns why an expression is refused, and where it is unless no single one is to
+// blame.
 func patternRefused(expr string, err error, pointer string) *RefusedError {
 	if errors.Is(err, errAllPatterns) {
 		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}

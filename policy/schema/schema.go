@@ -11,8 +11,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// A Schema judges documents. It is made by [Compile], immutable, and safe for concurrent use. The zero Schema refuses
-// every document.
+// A Schema judges documents. It is made by [Compile], immutable, and safe for concurrent use. The
+// zero Schema refuses every document.
 type Schema struct {
 	dialect  string
 	open     []string
@@ -22,10 +22,12 @@ type Schema struct {
 	lim      Limits
 }
 
-// Dialect names the dialect of the schema: "draft-04", "draft-06", "draft-07", "2019-09" or "2020-12".
+// Dialect names the dialect of the schema: "draft-04", "draft-06", "draft-07", "2019-09" or
+// "2020-12".
 func (s *Schema) Dialect() string { return s.dialect }
 
-// Root returns the compiled schema of the closed world, which must not be changed; nil if there is none.
+// Root returns the compiled schema of the closed world, which must not be changed; nil if there is
+// none.
 func (s *Schema) Root() *jsonschema.Schema {
 	if s == nil {
 		return nil
@@ -33,9 +35,9 @@ func (s *Schema) Root() *jsonschema.Schema {
 	return s.closed
 }
 
-// Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema neither names
-// one nor says whether others are allowed, and the nested arrays whose items it does not describe. It is nil if there are
-// none.
+// Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because
+// the schema neither names one nor says whether others are allowed, and the nested arrays whose
+// items it does not describe. It is nil if there are none.
 func (s *Schema) Open() []string { return slices.Clone(s.open) }
 
 // Compile reads a schema from an untrusted source. The error is a [*RefusedError].
@@ -49,15 +51,18 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 			s, err = nil, &RefusedError{CodeNotASchema, "", reason}
 		}
 	}()
+
 	doc, dialect, err := parse(raw, lim)
 	if err != nil {
 		return nil, err
 	}
+
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
 	root, err := compile(documentURL, doc, engine.compile)
 	if err != nil {
 		return nil, refusal(err, doc, lim)
 	}
+
 	engine.known = nil
 	g, err := newGraph(root, lim)
 	if err != nil {
@@ -66,12 +71,20 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	if refused := g.expansion(); refused != nil {
 		return nil, refused
 	}
+
 	uniqueByKey(g.order)
 	if !closed {
 		return &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}, nil
 	}
+
 	c := newCloser(g, shell)
-	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
+	s = &Schema{
+		dialect: dialect,
+		closed:  c.root(),
+		open:    slices.Sorted(maps.Keys(c.open)),
+		lim:     lim,
+	}
+
 	closedGraph, err := newGraph(s.closed, lim)
 	if err != nil {
 		return nil, err
@@ -79,16 +92,19 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	if refused := closedGraph.expansion(); refused != nil {
 		return nil, refused
 	}
+
 	s.costs = []*costs{closedGraph.costs()}
 	if c.needsOriginal {
 		s.original = root
 		s.costs = append(s.costs, g.costs())
 	}
+
 	return s, nil
 }
 
-// CompileOpen reads a schema without the closed world: keys that it does not name are allowed, as in JSON Schema. It is for
-// the operator's schemas, which narrow what another schema accepts. The error is a [*RefusedError].
+// CompileOpen reads a schema without the closed world: keys that it does not name are allowed, as
+// in JSON Schema. It is for the operator's schemas, which narrow what another schema accepts. The
+// error is a [*RefusedError].
 func CompileOpen(raw []byte, lim Limits) (*Schema, error) { return compileAs(raw, lim, false) }
 
 // nothing is a loader that loads nothing.
@@ -110,8 +126,8 @@ func compile(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.S
 	return c.Compile(url)
 }
 
-// shell is the 2020-12 schema that closes whatever is put in place of its $ref: the validator tracks evaluated members
-// across dialects.
+// shell is the 2020-12 schema that closes whatever is put in place of its $ref: the validator
+// tracks evaluated members across dialects.
 var shell = func() *node {
 	n, err := compile(shellURL, map[string]any{"$ref": "#/$defs/any", "$defs": map[string]any{"any": true},
 		"unevaluatedProperties": false}, nil)
@@ -121,8 +137,8 @@ var shell = func() *node {
 	return n
 }()
 
-// Judge reports whether the schema allows doc, one strict JSON value, in a closed world. The error is an
-// [*InvalidError]. The caller bounds the size of doc.
+// Judge reports whether the schema allows doc, one strict JSON value, in a closed world. The error
+// is an [*InvalidError]. The caller bounds the size of doc.
 func (s *Schema) Judge(doc []byte) (err error) {
 	if s == nil || s.closed == nil {
 		return invalid(CodeNoSchema, "", "cannot be judged: there is no schema")
@@ -132,6 +148,7 @@ func (s *Schema) Judge(doc []byte) (err error) {
 			err = invalid(CodeInvalid, "", visible(fmt.Sprintf("makes the validator fail: %v", r), maxMessage))
 		}
 	}()
+
 	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
 	v, err := decode(doc, s.lim.DocDepth, s.lim)
 	if err != nil {
@@ -143,11 +160,13 @@ func (s *Schema) Judge(doc []byte) (err error) {
 	if err := s.closed.Validate(v); err != nil {
 		return issuesOf(err)
 	}
+
 	if s.original != nil {
 		if err := s.original.Validate(v); err != nil {
 			return issuesOf(err)
 		}
 	}
+
 	return nil
 }
 

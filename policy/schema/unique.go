@@ -11,8 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// unique judges uniqueItems in place of the validator, whose hash does not separate its parts: an array of many
-// different items with one hash, which anybody can write down, takes it quadratic time.
+// unique judges uniqueItems in place of the validator, whose hash does not separate its parts: an
+// array of many different items with one hash, which anybody can write down, takes it quadratic
+// time.
 type unique struct{}
 
 // Validate implements [jsonschema.SchemaExt].
@@ -42,8 +43,8 @@ func uniqueByKey(nodes []*node) {
 	}
 }
 
-// appendKey appends bytes that are equal exactly for values that are equal in JSON Schema: numbers by value, objects
-// without order.
+// appendKey appends bytes that are equal exactly for values that are equal in JSON Schema: numbers
+// by value, objects without order.
 func appendKey(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

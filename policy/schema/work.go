@@ -6,7 +6,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by textScale.
+// What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by
+// textScale.
 const (
 	costNode   = 5  // a node applied to a value, or a look at one member or item of it
 	costEqual  = 4  // comparing with one value of an enum or const
@@ -52,6 +53,7 @@ func (g *graph) costs() *costs {
 	for i, n := range g.order {
 		c.at[n] = i
 	}
+
 	positions := func(nodes []*node) []int {
 		p := make([]int, len(nodes))
 		for i, n := range nodes {
@@ -59,6 +61,7 @@ func (g *graph) costs() *costs {
 		}
 		return p
 	}
+
 	for i, n := range g.order {
 		e := descending(n)
 		c.nodes[i] = linked{
@@ -73,12 +76,13 @@ func (g *graph) costs() *costs {
 			everyItem:   positions(e.everyItem),
 		}
 	}
+
 	c.root = c.at[g.root]
 	return c
 }
 
-// expansion refuses a graph in which one value is held against too many nodes: shared nodes are counted as often as
-// they are reached, as the judge does.
+// expansion refuses a graph in which one value is held against too many nodes: shared nodes are
+// counted as often as they are reached, as the judge does.
 func (g *graph) expansion() *RefusedError {
 	count := make(map[*node]uint64, len(g.order))
 	for _, n := range g.order {
@@ -96,36 +100,45 @@ func (g *graph) expansion() *RefusedError {
 
 // costOf returns the cost of holding n itself against one value.
 func costOf(n *node) row {
-	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+len(n.DependentSchemas))}
+	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+
+		len(n.DependentSchemas))}
 	if n.Enum != nil {
 		r.work += costEqual * size(n.Enum.Values)
 	}
+
 	if n.Const != nil {
 		r.work += costEqual * size(*n.Const)
 	}
+
 	for _, names := range n.DependentRequired { // a sum: the order is of no consequence
 		r.work += uint64(len(names))
 	}
+
 	for _, dependency := range n.Dependencies { // a sum, in any order
 		if names, ok := dependency.([]string); ok {
 			r.work += uint64(len(names))
 		}
 	}
+
 	if n.Pattern != nil {
 		r.text += steps(n.Pattern)
 	}
+
 	for re := range n.PatternProperties { // a sum, in any order
 		r.text += steps(re)
 	}
+
 	if n.Format != nil {
 		r.text += costFormat
 		if n.Format.Name == "regex" {
 			r.text += costRegex * textScale
 		}
 	}
+
 	if n.MinLength != nil || n.MaxLength != nil {
 		r.text += costLength
 	}
+
 	return r.add(uniqueCost(n))
 }
 

@@ -2,10 +2,11 @@ package screen
 
 import "strings"
 
-// lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other scripts, Latin
-// letters that do not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. Characters that NFKC folds
-// (full-width, mathematical, circled letters) are not listed, and neither are letters with marks, because marks are
-// dropped before. A character is listed under the letter that a disguise is most likely to use it for.
+// lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other
+// scripts, Latin letters that do not decompose (barred, hooked, turned, small capitals, phonetic),
+// and symbols. Characters that NFKC folds (full-width, mathematical, circled letters) are not
+// listed, and neither are letters with marks, because marks are dropped before. A character is
+// listed under the letter that a disguise is most likely to use it for.
 var lookalikes = [...]struct {
 	letter byte
 	like   string
@@ -38,7 +39,8 @@ var lookalikes = [...]struct {
 	{'z', "ƶȥɀʐʑʒᏃᴢᵶᶎⱬꓜ"},
 }
 
-// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does.
+// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their
+// folded form does.
 var capitalLookalikes = [...]struct {
 	letter byte
 	like   string

@@ -2,13 +2,15 @@ package screen
 
 import "sync"
 
-// A defaultRule is a rule and, separated by spaces, the beginnings of words of which one is in every text that it matches.
+// A defaultRule is a rule and, separated by spaces, the beginnings of words of which one is in
+// every text that it matches.
 type defaultRule struct {
 	Rule
 	needs string
 }
 
-// Defaults returns the rules that are on unless an operator says otherwise: always the same, in the same order.
+// Defaults returns the rules that are on unless an operator says otherwise: always the same, in the
+// same order.
 func Defaults() []Rule {
 	var rules []Rule
 	for _, d := range defaults() {
@@ -73,6 +75,7 @@ func malware() string {
 		malicious~(?:code|software|payload|script|macro|program|app)s? ddos denial~of~service brute_force~attacks?
 			cyber_?attacks?
 		sql~injection`
+
 	const systems = `servers? networks? systems? accounts? computers? laptops? (?:smart)?phones? databases?
 			mail_?box(?:es)?
 		e_?mails? wi_?fi web_?sites? banks? machines? devices? routers? cameras? payroll instagram facebook gmail cloud`
@@ -101,6 +104,7 @@ func credentialTheft() string {
 		otps? (?:mfa|2fa)~codes? lsass bank~details credit~cards? (?:credit~)?card~(?:numbers?|details)
 			social~security~numbers?
 		kerberos~tickets? accounts?`
+
 	const taking = `stealing theft stealers? dumping dumpers? harvesting harvesters? cracking crackers? sniffing
 			sniffers?
 		grabbing grabbers? stuffing spraying`

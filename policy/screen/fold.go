@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxFoldings bounds how often non-ASCII text is folded until nothing changes. Two suffice, except for contrived
-// sequences of marks.
+// maxFoldings bounds how often non-ASCII text is folded until nothing changes. Two suffice, except
+// for contrived sequences of marks.
 const maxFoldings = 8
 
-// Fold returns s in the form that patterns are written for: NFKC, without default-ignorable, format and control
-// characters, case-folded (full folding, Unicode chapter 3.13), and with runs of white space made one space and
-// none at the ends. Bytes that are not UTF-8 become U+FFFD.
+// Fold returns s in the form that patterns are written for: NFKC, without default-ignorable, format
+// and control characters, case-folded (full folding, Unicode chapter 3.13), and with runs of white
+// space made one space and none at the ends. Bytes that are not UTF-8 become U+FFFD.
 func Fold(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(visible(s))
@@ -65,8 +65,8 @@ func visible(s string) string {
 // isSpace counts the blank Braille pattern (U+2800) as white space, because it looks like it.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\u2800' }
 
-// isIgnorable reports whether r is invisible: Default_Ignorable_Code_Point (as DerivedCoreProperties derives
-// it, but with all of Cf) and control characters.
+// isIgnorable reports whether r is invisible: Default_Ignorable_Code_Point (as
+// DerivedCoreProperties derives it, but with all of Cf) and control characters.
 func isIgnorable(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

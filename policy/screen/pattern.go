@@ -28,7 +28,8 @@ type pattern struct {
 	expr  func() *regexp.Regexp // compiles a default rule when it first runs: most never do
 }
 
-// defaultPatterns are the compiled default rules by their patterns: one for all screens of a process.
+// defaultPatterns are the compiled default rules by their patterns: one for all screens of a
+// process.
 var defaultPatterns = sync.OnceValue(func() map[string]*pattern {
 	all := map[string]*pattern{}
 	for _, d := range defaults() {
@@ -60,10 +61,12 @@ func compilePattern(text string) (*pattern, error) {
 	case err != nil:
 		return nil, err
 	case countExcuses(expr) > MaxExcuses:
-		return nil, fmt.Errorf("the pattern has %d groups named %s…, more than %d", countExcuses(expr), excusePrefix, MaxExcuses)
+		return nil, fmt.Errorf("the pattern has %d groups named %s…, more than %d", countExcuses(expr), excusePrefix,
+			MaxExcuses)
 	case expr.MatchString(""):
 		return nil, errors.New("the pattern matches the empty text, and so everything")
 	}
+
 	return &pattern{steps: steps, expr: func() *regexp.Regexp { return expr }}, nil
 }
 
@@ -77,8 +80,9 @@ func countExcuses(expr *regexp.Regexp) int {
 	return n
 }
 
-// instructions returns about how many instructions re compiles to, without compiling it. It stops counting above
-// limit, because repetitions multiply. A class counts for more than one if it is as large as that of all letters.
+// instructions returns about how many instructions re compiles to, without compiling it. It stops
+// counting above limit, because repetitions multiply. A class counts for more than one if it is as
+// large as that of all letters.
 func instructions(re *syntax.Regexp, limit int) int {
 	n := 1
 	switch re.Op {
@@ -98,9 +102,9 @@ func instructions(re *syntax.Regexp, limit int) int {
 	return min(n, limit+1)
 }
 
-// matches reports whether the pattern has a match that is not excused, or more than [MaxExcused] excused ones. The
-// search continues behind the first word of an excused match, so that an excuse does not hide a request within the
-// match. If the budget is spent, the answer means nothing.
+// matches reports whether the pattern has a match that is not excused, or more than [MaxExcused]
+// excused ones. The search continues behind the first word of an excused match, so that an excuse
+// does not hide a request within the match. If the budget is spent, the answer means nothing.
 func (p *pattern) matches(text string, left *budget) bool {
 	isIn := func(literal string) bool { return strings.Contains(text, literal) }
 	if len(p.needs) > 0 && !slices.ContainsFunc(p.needs, isIn) {
@@ -129,7 +133,8 @@ func (p *pattern) matches(text string, left *budget) bool {
 	}
 }
 
-// firstExcuse returns the start of the first group that excuses the match, or -1 if none takes part.
+// firstExcuse returns the start of the first group that excuses the match, or -1 if none takes
+// part.
 func firstExcuse(expr *regexp.Regexp, at []int) int {
 	first := -1
 	for group, name := range expr.SubexpNames() {

@@ -5,9 +5,9 @@ import "strings"
 // between matches the text between two words of one sentence.
 const between = `[^\w.;:?!]+`
 
-// The words that excuse a request, before the verb, between verb and object and behind the object. A word means all
-// words that begin with it; with a dot, only itself. Every rule contains them, and every trace contains the rules, so
-// the lists are short.
+// The words that excuse a request, before the verb, between verb and object and behind the object.
+// A word means all words that begin with it; with a dot, only itself. Every rule contains them, and
+// every trace contains the rules, so the lists are short.
 var (
 	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit
 		forbid who. tries. tried. may.`)
@@ -33,8 +33,8 @@ func words(list string) string {
 	return `(?:` + strings.Join(exact, "|") + `)\b|(?:` + strings.Join(begin, "|") + `)\w*`
 }
 
-// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional space or hyphen,
-// "~" for one of these.
+// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional
+// space or hyphen, "~" for one of these.
 func anyOf(alternatives string) string {
 	p := strings.Join(strings.Fields(alternatives), "|")
 	return "(?:" + gaps.Replace(p) + ")"
@@ -42,20 +42,21 @@ func anyOf(alternatives string) string {
 
 var gaps = strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`)
 
-// inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run" in plain is run
-// and running.
+// inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run"
+// in plain is run and running.
 func inflected(e, plain string) string {
 	return anyOf(e) + `(?:e|ing)|` + anyOf(plain) + `(?:\w?ing)?`
 }
 
-// near matches up to four words between verb and object, and far the same with words that may excuse. Both begin with
-// the article that [join] puts behind a verb with spaces between its letters ("w r i t e a").
+// near matches up to four words between verb and object, and far the same with words that may
+// excuse. Both begin with the article that [join] puts behind a verb with spaces between its
+// letters ("w r i t e a").
 const near = `a?(?:` + between + `\w+){0,4}?(?:` + between + `)?`
 
 var far = `a?(?:` + between + `(?:(?P<but_within>` + excuseWithin + `)|\w+)){0,4}?(?:` + between + `)?`
 
-// requests makes the pattern of a rule from alternatives "verb … object". Words before the verb and behind the object
-// may excuse.
+// requests makes the pattern of a rule from alternatives "verb … object". Words before the verb and
+// behind the object may excuse.
 func requests(alternatives ...string) string {
 	return `(?:\b(?:(?P<but_before>` + excuseBefore + `)[^\w.;:?!,]+(?:\w+[^\w.;:?!,]+){0,2}?)?)\b(?:` +
 		strings.Join(alternatives, "|") + `)\b(?:[ \-/&]+(?P<but_behind>` + excuseBehind + `))?`

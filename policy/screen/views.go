@@ -29,8 +29,9 @@ func views(t, folded string) []string {
 	return once
 }
 
-// Skeleton returns the letters that folded text looks like. As in UTS #39, skeletons are compared and not displayed: letters that look
-// the same become one letter, so "l" becomes "i", "rn" "m" and "vv" "w". Skeleton("mal-ware") is "maiware".
+// Skeleton returns the letters that folded text looks like. As in UTS #39, skeletons are compared
+// and not displayed: letters that look the same become one letter, so "l" becomes "i", "rn" "m" and
+// "vv" "w". Skeleton("mal-ware") is "maiware".
 func Skeleton(folded string) string {
 	return strings.NewReplacer("l", "i", "rn", "m", "vv", "w").Replace(letters(join(plainLetters(folded))))
 }
@@ -40,8 +41,10 @@ func plainLetters(s string) string {
 	if isASCII(s) {
 		return s
 	}
+
 	var b strings.Builder
 	b.Grow(len(s))
+
 	for _, r := range norm.NFD.String(s) {
 		if c, ok := lookalike(r); ok {
 			b.WriteByte(c)
@@ -59,6 +62,7 @@ func plainLetters(s string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -124,8 +128,9 @@ func join(s string) string {
 	return string(b)
 }
 
-// hidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in variation selectors taken as
-// bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255). A model reads this text and a person does not see it.
+// hidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in variation
+// selectors taken as bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255). A model
+// reads this text and a person does not see it.
 func hidden(s string) string {
 	var b []byte
 	for _, r := range s {
