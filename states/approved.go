@@ -7,10 +7,11 @@ import (
 	"pgfsm/policy"
 )
 
-// approved judges the call again after the approval, with the tool as its server lists it now and with the bundle that is active now. If the
-// judgement is the one that approvers saw, their votes stay and the call continues under the active bundle; otherwise the run ends. The votes are
-// also needed if the active bundle would allow the call without approvers. The gates count earlier calls as they were when the run was
-// authorized, because later runs have counted this run since then.
+// approved judges the call again after the approval, with the tool as its server lists it now and
+// with the bundle that is active now. If the judgement is the one that approvers saw, their votes
+// stay and the call continues under the active bundle; otherwise the run ends. The votes are also
+// needed if the active bundle would allow the call without approvers. The gates count earlier calls
+// as they were when the run was authorized, because later runs have counted this run since then.
 type approved struct{}
 
 func (approved) Want(r *Run) Command {
@@ -22,14 +23,17 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
+
 	b, by := r.bundle, "checked again, nothing changed."
 	if listed.Bundle != nil {
 		var err error
 		if b, err = r.bundle.CompileActive(listed.Bundle.Content, listed.Bundle.Digest); err != nil {
-			return block(bundleChanged("The active configuration cannot be read: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "."))
+			return block(bundleChanged("The active configuration cannot be read: " +
+				strings.ReplaceAll(err.Error(), "\n", "; ") + "."))
 		}
 		by = "judged again by the active configuration, the judgement is the same."
 	}
+
 	tool, now, v := rejudge(r, b, listed)
 	if !v.Allows() {
 		stopped := &StoppedFact{Effect: NotSent, Verdict: v}
@@ -38,15 +42,18 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 		}
 		return Judgement{Block, stopped}
 	}
+
 	permit := mint(r, b, tool, policy.Verdict{
 		Gate: policy.GateApproval, Outcome: policy.Allow,
 		Reason: fmt.Sprintf("Approved by %s; %s", strings.Join(r.facts.Approved.By, ", "), by),
 	})
 	permit.Fact.(*PermittedFact).Binding = now.digest()
+
 	return permit
 }
 
-// rejudge judges an approved call by every gate of a bundle, and compares the judgement with the one that approvers saw.
+// rejudge judges an approved call by every gate of a bundle, and compares the judgement with the
+// one that approvers saw.
 func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, now Binding, v policy.Verdict) {
 	if v = screen(b, &r.request); !v.Allows() {
 		return tool, now, v
@@ -58,31 +65,39 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 	if tool, v = b.Validate(b.Catalog(listed.Catalog(), listed.Servers), plan, id); !v.Allows() {
 		return tool, now, v
 	}
-	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) { // its earlier calls were not read
+	// Its earlier calls were not read.
+	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) {
 		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
 	}
-	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
+	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args,
+		r.facts.Authorized.task(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}
 	if v = b.Decide(question(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
 		return tool, now, v
 	}
-	a := assess(r, b, b.Decide(question(r, b, tool, r.request.At))) // as it was held: the expiry counts from the request
+
+	// As it was held: the expiry counts from the request.
+	a := assess(r, b, b.Decide(question(r, b, tool, r.request.At)))
 	if v = a.Verdict; v.Blocks() {
 		return tool, now, v
 	}
+
 	held := r.facts.Held.Bound
 	if now = bind(r, b, tool, a); v.Allows() { // it needs the votes of the policy that held it
 		now.Approvers, now.Condition, now.Expires, now.Fresh = held.Approvers, held.Condition, held.Expires, held.Fresh
 		now.Policy, now.Quorum = held.Policy, held.Quorum
 	}
+
 	if what := held.changes(&now); what != "" {
 		return tool, now, bundleChanged("The active configuration judges the held call otherwise: " + what + ".")
 	}
+
 	return tool, now, b.Agreed(r.HeldCall(), r.facts.Approved.At, r.facts.Approved.votes)
 }
 
-// rereadPlan reads the plan again: another bundle may have smaller limits. Of a planner's output only the canonical form is left.
+// rereadPlan reads the plan again: another bundle may have smaller limits. Of a planner's output
+// only the canonical form is left.
 func rereadPlan(r *Run, b *policy.Bundle) (v policy.Verdict) {
 	if r.request.Kind == KindAsk {
 		_, v = policy.ReadPlan(r.facts.Planned.Plan, b.Limits())
@@ -93,5 +108,10 @@ func rereadPlan(r *Run, b *policy.Bundle) (v policy.Verdict) {
 }
 
 func bundleChanged(reason string) policy.Verdict {
-	return policy.Verdict{Code: policy.CodeBundleChanged, Gate: policy.GateApproval, Outcome: policy.Block, Reason: reason}
+	return policy.Verdict{
+		Code:    policy.CodeBundleChanged,
+		Gate:    policy.GateApproval,
+		Outcome: policy.Block,
+		Reason:  reason,
+	}
 }

@@ -22,8 +22,17 @@ func (assessed) Judge(r *Run, _ Event) Judgement {
 // mint makes the permit for the run's call, which a bundle judged.
 func mint(r *Run, b *policy.Bundle, tool *policy.Tool, v policy.Verdict) Judgement {
 	f := &PermittedFact{
-		Arguments: r.facts.Planned.plan.Args, Assessed: v, Bundle: b.Digest(), Definition: tool.Digest,
-		Plan: r.facts.Planned.Digest, Round: r.request.round(), Server: tool.Server, Tool: tool.Name, Trace: r.traceContext(), bundle: b, tool: tool,
+		Arguments:  r.facts.Planned.plan.Args,
+		Assessed:   v,
+		Bundle:     b.Digest(),
+		Definition: tool.Digest,
+		Plan:       r.facts.Planned.Digest,
+		Round:      r.request.round(),
+		Server:     tool.Server,
+		Tool:       tool.Name,
+		Trace:      r.traceContext(),
+		bundle:     b,
+		tool:       tool,
 	}
 	f.Permit = f.digest(r.id)
 	return Judgement{Permit, f}

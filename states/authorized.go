@@ -19,9 +19,21 @@ func (authorized) Judge(r *Run, _ Event) Judgement {
 func assess(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
 	f := r.facts.Validated
 	return &AssessedFact{
-		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: b.Digest(), Condition: a.Condition,
-		Definition: f.Definition, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
-		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
+		Approvers:  a.Approvers,
+		Arguments:  f.Arguments,
+		Bundle:     b.Digest(),
+		Condition:  a.Condition,
+		Definition: f.Definition,
+		Expires:    a.Expires,
+		Fresh:      a.Fresh,
+		Mode:       a.Mode,
+		Plan:       f.Plan,
+		Policy:     a.Policy,
+		Quorum:     a.Quorum,
+		Risk:       a.Risk,
+		Score:      a.Score,
+		Shadow:     a.Shadow,
+		Verdict:    a.Verdict,
 	}
 }
 
@@ -37,12 +49,19 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 // question is the input of a bundle's risk rules and policies for the run's call, at this time.
 func question(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
-		Server: tool.Server, Tool: tool, Env: b.Content().Env, Actor: r.request.Actor, Identity: b.Reread(r.request.Identity, r.bundle),
-		Arguments: r.facts.Planned.plan.Args, Now: now, History: r.facts.Authorized.answers(),
+		Server:    tool.Server,
+		Tool:      tool,
+		Env:       b.Content().Env,
+		Actor:     r.request.Actor,
+		Identity:  b.Reread(r.request.Identity, r.bundle),
+		Arguments: r.facts.Planned.plan.Args,
+		Now:       now,
+		History:   r.facts.Authorized.answers(),
 	}
 }
 
-// Question returns the input of risk rules and policies for the run's call, or false if the run did not get that far.
+// Question returns the input of risk rules and policies for the run's call, or false if the run did
+// not get that far.
 func (r *Run) Question() (policy.Question, bool) {
 	f := r.facts.Validated
 	if f == nil || f.tool == nil || r.facts.Authorized == nil {

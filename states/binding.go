@@ -8,8 +8,9 @@ import (
 	"pgfsm/policy"
 )
 
-// Binding is the judgement that an approval binds: all that approvers see of a held call, without the wording of reasons. Approvers send its
-// digest with their votes. Other parts of the bundle are not bound: they may change as long as the judgement stays the same.
+// Binding is the judgement that an approval binds: all that approvers see of a held call, without
+// the wording of reasons. Approvers send its digest with their votes. Other parts of the bundle are
+// not bound: they may change as long as the judgement stays the same.
 type Binding struct {
 	Actor      string           `json:"actor"`
 	Approvers  []string         `json:"approvers"`
@@ -19,7 +20,8 @@ type Binding struct {
 	Definition canonical.Digest `json:"definition"`
 	Env        string           `json:"env"`
 	Expires    string           `json:"expires"`
-	Fresh      int64            `json:"fresh_ms,omitzero"` // the greatest age of the approver's sign-in at a vote; 0: any
+	// The greatest age of the approver's sign-in at a vote; 0: any.
+	Fresh      int64            `json:"fresh_ms,omitzero"`
 	Mode       string           `json:"mode"`
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
 	Pin        canonical.Digest `json:"pin"`                   // empty if the tool is not pinned
@@ -27,10 +29,11 @@ type Binding struct {
 	Quorum     int              `json:"quorum"`
 	Risk       []BoundRisk      `json:"risk"`
 	Run        string           `json:"run"`
-	Schema     canonical.Digest `json:"schema,omitempty"` // the operator's, in place of the tool's inputSchema
-	Score      int              `json:"score"`
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
+	// The operator's, in place of the tool's inputSchema.
+	Schema canonical.Digest `json:"schema,omitempty"`
+	Score  int              `json:"score"`
+	Server string           `json:"server"`
+	Tool   string           `json:"tool"`
 }
 
 // BoundRisk is the effect of one risk rule on the judgement.
@@ -44,16 +47,39 @@ type BoundRisk struct {
 // bind returns the judgement of a bundle about the run's call.
 func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
 	to := Binding{
-		Actor: r.request.Actor, Approvers: a.Approvers, Arguments: a.Arguments, Condition: a.Condition, Connection: b.Connection(tool.Server),
-		Definition: tool.Digest, Env: b.Content().Env, Expires: a.Expires, Fresh: a.Fresh, Mode: a.Mode, Pin: tool.Pin, Policy: a.Policy, Quorum: a.Quorum, Run: r.id,
-		Schema: tool.OwnSchema, Score: a.Score, Server: tool.Server, Tool: tool.Name,
+		Actor:      r.request.Actor,
+		Approvers:  a.Approvers,
+		Arguments:  a.Arguments,
+		Condition:  a.Condition,
+		Connection: b.Connection(tool.Server),
+		Definition: tool.Digest,
+		Env:        b.Content().Env,
+		Expires:    a.Expires,
+		Fresh:      a.Fresh,
+		Mode:       a.Mode,
+		Pin:        tool.Pin,
+		Policy:     a.Policy,
+		Quorum:     a.Quorum,
+		Run:        r.id,
+		Schema:     tool.OwnSchema,
+		Score:      a.Score,
+		Server:     tool.Server,
+		Tool:       tool.Name,
 	}
+
 	if id := r.request.Identity; id != nil {
 		to.OnBehalfOf = id.OnBehalfOf
 	}
+
 	for _, c := range a.Risk {
-		to.Risk = append(to.Risk, BoundRisk{Matched: c.Matched, Mode: c.Mode, Rule: c.Rule, Score: c.Score})
+		to.Risk = append(to.Risk, BoundRisk{
+			Matched: c.Matched,
+			Mode:    c.Mode,
+			Rule:    c.Rule,
+			Score:   c.Score,
+		})
 	}
+
 	return to
 }
 
@@ -67,16 +93,21 @@ func (b *Binding) changes(now *Binding) string {
 	if b.digest() == now.digest() {
 		return ""
 	}
+
 	var all []string
 	for _, m := range []struct {
 		name    string
 		was, is any
 	}{
-		{"the environment", b.Env, now.Env}, {"the connection of the server", b.Connection.Short(), now.Connection.Short()},
-		{"the tool's definition", b.Definition.Short(), now.Definition.Short()}, {"the tool's pin", b.Pin.Short(), now.Pin.Short()},
+		{"the environment", b.Env, now.Env},
+		{"the connection of the server", b.Connection.Short(), now.Connection.Short()},
+		{"the tool's definition", b.Definition.Short(), now.Definition.Short()},
+		{"the tool's pin", b.Pin.Short(), now.Pin.Short()},
 		{"the operator's schema of the tool", b.Schema.Short(), now.Schema.Short()},
-		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score}, {"the risk rules", b.rules(), now.rules()},
-		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition}, {"the approvers", b.Approvers, now.Approvers},
+		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score},
+		{"the risk rules", b.rules(), now.rules()},
+		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition},
+		{"the approvers", b.Approvers, now.Approvers},
 		{"the quorum", b.Quorum, now.Quorum}, {"the expiry", b.Expires, now.Expires},
 		{"the policy's fresh_ms", b.Fresh, now.Fresh},
 	} {
@@ -84,9 +115,11 @@ func (b *Binding) changes(now *Binding) string {
 			all = append(all, fmt.Sprintf("%s was %s and is %s", m.name, was, is))
 		}
 	}
+
 	if len(all) == 0 {
 		return "the judgement is not the same"
 	}
+
 	return strings.Join(all, "; ")
 }
 

@@ -5,7 +5,8 @@ import (
 	"pgfsm/policy"
 )
 
-// discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist of the requester reaches the planner.
+// discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist of the
+// requester reaches the planner.
 type discovered struct{}
 
 func (discovered) Want(r *Run) Command {
@@ -14,9 +15,13 @@ func (discovered) Want(r *Run) Command {
 	}
 	d := r.facts.Discovered
 	return &Complete{
-		Do: doComplete, Input: d.Catalog, Planner: r.bundle.Content().Planner.Mode,
-		Prompt: r.bundle.Content().Planner.PromptVersion(), Purpose: PurposePlan,
-		Request: r.asks(), Tools: r.bundle.EffectiveFor(d.catalog, r.request.Identity),
+		Do:      doComplete,
+		Input:   d.Catalog,
+		Planner: r.bundle.Content().Planner.Mode,
+		Prompt:  r.bundle.Content().Planner.PromptVersion(),
+		Purpose: PurposePlan,
+		Request: r.asks(),
+		Tools:   r.bundle.EffectiveFor(d.catalog, r.request.Identity),
 	}
 }
 
@@ -35,11 +40,17 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 	} else {
 		plan, v = policy.ReadCall(r.request.Text, r.bundle.Limits())
 	}
+
 	if !v.Allows() {
 		return block(v)
 	}
+
 	c := plan.Canonical()
 	return Judgement{Plan, &PlannedFact{
-		Catalog: r.facts.Discovered.Catalog, Digest: canonical.Sum(kindPlan, c), Plan: c, Verdict: v, plan: plan,
+		Catalog: r.facts.Discovered.Catalog,
+		Digest:  canonical.Sum(kindPlan, c),
+		Plan:    c,
+		Verdict: v,
+		plan:    plan,
 	}}
 }

@@ -6,14 +6,23 @@ import (
 	"pgfsm/policy"
 )
 
-// dispatched makes the one call. From here on the effect may have happened, and the outcome's effect must say so.
+// dispatched makes the one call. From here on the effect may have happened, and the outcome's
+// effect must say so.
 type dispatched struct{}
 
 func (dispatched) Want(r *Run) Command {
 	p := r.facts.Permitted
 	return &CallTool{
-		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Round: p.Round, Server: p.Server, Tool: p.Tool, Trace: p.Trace,
-		Beside: r.request.Round, Bytes: p.Arguments, Run: r.id,
+		Arguments: r.facts.Validated.Arguments,
+		Do:        doCallTool,
+		Permit:    p.Permit,
+		Round:     p.Round,
+		Server:    p.Server,
+		Tool:      p.Tool,
+		Trace:     p.Trace,
+		Beside:    r.request.Round,
+		Bytes:     p.Arguments,
+		Run:       r.id,
 	}
 }
 
@@ -30,7 +39,10 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 				fmt.Sprintf("The result has %d bytes; at most %d are accepted.", len(e.Result), most), EffectDone)
 		}
 		return Judgement{Return, &ExecutedFact{
-			Bytes: len(e.Result), Permit: r.facts.Dispatched.Permit, Result: resultDigest(e.Result), raw: e.Result,
+			Bytes:  len(e.Result),
+			Permit: r.facts.Dispatched.Permit,
+			Result: resultDigest(e.Result),
+			raw:    e.Result,
 		}}
 	}
 	return unexpected(ev, EffectUnknown)

@@ -22,17 +22,20 @@ type ListTools struct {
 	Do      string   `json:"do"`
 	Servers []string `json:"servers"`
 
-	Judged *policy.Bundle `json:"-"` // the bundle that judged an approved run; the event says if another bundle is active now
+	// The bundle that judged an approved run; the event says if another bundle is active now.
+	Judged *policy.Bundle `json:"-"`
 }
 
-// Complete requests a completion: the planner's plan or the summarizer's summary. It names the inputs, not the prompt, which package llm builds: so a new
-// prompt does not break an old trace.
+// Complete requests a completion: the planner's plan or the summarizer's summary. It names the
+// inputs, not the prompt, which package llm builds: so a new prompt does not break an old trace.
 type Complete struct {
-	Do      string           `json:"do"`
-	Input   canonical.Digest `json:"input"` // the digest of the catalog for a plan, of the typed payload for a summary
+	Do string `json:"do"`
+	// The digest of the catalog for a plan, of the typed payload for a summary.
+	Input   canonical.Digest `json:"input"`
 	Planner string           `json:"planner"`
-	Prompt  string           `json:"prompt"`  // the version of the prompt that is made of the inputs; empty without a model
-	Purpose string           `json:"purpose"` // "plan" or "summary"
+	// The version of the prompt that is made of the inputs; empty without a model.
+	Prompt  string `json:"prompt"`
+	Purpose string `json:"purpose"` // "plan" or "summary"
 
 	Request string         `json:"-"` // the header has it
 	Tools   []*policy.Tool `json:"-"` // the effective allowlist; the ToolsListed event has it
@@ -84,8 +87,10 @@ type Event interface {
 	event()
 }
 
-// ToolsListed contains every server's answer, in the operator's order of servers. For a cached listing, it contains only the call's server, with the
-// definitions of the call's tool. For an approved run, it contains the active bundle if that is not the run's: the call is judged again by both.
+// ToolsListed contains every server's answer, in the operator's order of servers. For a cached
+// listing, it contains only the call's server, with the definitions of the call's tool. For an
+// approved run, it contains the active bundle if that is not the run's: the call is judged again by
+// both.
 type ToolsListed struct {
 	Bundle   *ActiveBundle    `json:"bundle,omitzero"`
 	Happened string           `json:"happened"`
@@ -96,7 +101,8 @@ type ToolsListed struct {
 	digest  canonical.Digest // the digest of the servers, likewise
 }
 
-// ActiveBundle is the operator's bundle at the time of an approved call, as it applies to the run; see [policy.Bundle.Active].
+// ActiveBundle is the operator's bundle at the time of an approved call, as it applies to the run;
+// see [policy.Bundle.Active].
 type ActiveBundle struct {
 	Content jsontext.Value   `json:"content"`
 	Digest  canonical.Digest `json:"digest"`
@@ -108,35 +114,42 @@ type Kept struct {
 	Catalog canonical.Digest `json:"catalog"` // the digest of the server's whole answer
 }
 
-// Completed contains the output of a planner or summarizer and, if a model was asked, the exact bytes of the exchanges.
+// Completed contains the output of a planner or summarizer and, if a model was asked, the exact
+// bytes of the exchanges.
 type Completed struct {
 	Content   canonical.Text `json:"content"`
 	Exchanges []Exchange     `json:"exchanges"`
 	Happened  string         `json:"happened"`
-	Refusal   canonical.Text `json:"refusal,omitempty"` // the model's text instead of an answer, if it refused
+	// The model's text instead of an answer, if it refused.
+	Refusal canonical.Text `json:"refusal,omitempty"`
 }
 
-// Exchange is one request to a model's endpoint and its response, as far as it was read. A status of 0 means that there was no response.
+// Exchange is one request to a model's endpoint and its response, as far as it was read. A status
+// of 0 means that there was no response.
 type Exchange struct {
 	Received canonical.Text `json:"received"`
 	Sent     canonical.Text `json:"sent"`
 	Status   int            `json:"status"`
 }
 
-// HistoryRead contains the earlier calls: those that were sent, and those that were running or held.
+// HistoryRead contains the earlier calls: those that were sent, and those that were running or
+// held.
 type HistoryRead struct {
 	Calls    []policy.TaskCalls     `json:"calls"` // the calls of the run's task, by server and tool
 	Happened string                 `json:"happened"`
 	Values   []policy.HistoryAnswer `json:"values"` // one for each query, in order
 }
 
-// Decided contains the votes about a held call, or none if its time is over. The gate decides what follows.
+// Decided contains the votes about a held call, or none if its time is over. The gate decides what
+// follows.
 type Decided struct {
 	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
 	Happened string           `json:"happened"`
-	Trace    *TraceContext    `json:"trace,omitzero"` // the context of the approved call, if pgfsm exports spans
-	Votes    []policy.Vote    `json:"votes"`          // the votes in order; none if no approver decided in time
+	// The context of the approved call, if pgfsm exports spans.
+	Trace *TraceContext `json:"trace,omitzero"`
+	// The votes in order; none if no approver decided in time.
+	Votes []policy.Vote `json:"votes"`
 }
 
 // ToolReturned holds the exact bytes of the result of the one tools/call.
@@ -147,16 +160,20 @@ type ToolReturned struct {
 
 // EffectFailed is a failed effect. Effect says whether the call may have happened.
 type EffectFailed struct {
-	Code      policy.Code `json:"code"`
-	Effect    Effect      `json:"effect"`
-	Exchanges []Exchange  `json:"exchanges,omitempty"` // the exchanges with a model's endpoint, as far as they went
-	Happened  string      `json:"happened"`
-	Reason    string      `json:"reason"`
+	Code   policy.Code `json:"code"`
+	Effect Effect      `json:"effect"`
+	// The exchanges with a model's endpoint, as far as they went.
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+	Happened  string     `json:"happened"`
+	Reason    string     `json:"reason"`
 }
 
-// Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its process died.
+// Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its
+// process died.
 type Interrupted struct {
-	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch, bundle_changed, build_changed or too_many_held
+	// Cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired,
+	// approval_mismatch, bundle_changed, build_changed or too_many_held.
+	Code     policy.Code `json:"code"`
 	Happened string      `json:"happened"`
 	Reason   string      `json:"reason"`
 }
@@ -196,7 +213,8 @@ const (
 	interrupted  = "interrupted"
 )
 
-// setDo writes the event's name into it, unless the event is shared and complete, so that no code can forget or confuse the name.
+// setDo writes the event's name into it, unless the event is shared and complete, so that no code
+// can forget or confuse the name.
 func setDo(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolsListed:
@@ -220,7 +238,8 @@ func setDo(ev Event) Event {
 	return prepared(ev)
 }
 
-// DecodeShared is [DecodeEvent] for an event that many runs share. Derived values are computed once.
+// DecodeShared is [DecodeEvent] for an event that many runs share. Derived values are computed
+// once.
 func DecodeShared(raw jsontext.Value) (Event, error) {
 	ev, err := DecodeEvent(raw)
 	if err != nil {
@@ -232,7 +251,8 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	return ev, nil
 }
 
-// prepared computes the large derived values. It must not be called for an event that is already shared.
+// prepared computes the large derived values. It must not be called for an event that is already
+// shared.
 func prepared(ev Event) Event {
 	if listed, ok := ev.(*ToolsListed); ok && listed.encoded == nil {
 		listed.encoded = canonical.MustSorted(listed)
@@ -260,12 +280,14 @@ func (e *ToolsListed) sum() canonical.Digest {
 // Shared returns the event of a listing that many runs use. Derived values are computed once.
 func Shared(listed *ToolsListed) *ToolsListed { return setDo(listed).(*ToolsListed) }
 
-// KeptOf is the event of a listing that was cached for age seconds, with the tools of part only. The whole listing must be [Shared].
+// KeptOf is the event of a listing that was cached for age seconds, with the tools of part only.
+// The whole listing must be [Shared].
 func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
 	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
 }
 
-// DecodeEvent reads an event as a trace holds it. An unknown event, member or value is an error; null is no event.
+// DecodeEvent reads an event as a trace holds it. An unknown event, member or value is an error;
+// null is no event.
 func DecodeEvent(raw jsontext.Value) (Event, error) {
 	if raw.Kind() == 'n' {
 		return nil, nil
@@ -276,6 +298,7 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 	if err := json.Unmarshal(raw, &kind); err != nil {
 		return nil, err
 	}
+
 	var ev Event
 	switch kind.Happened {
 	case toolsListed:
@@ -295,9 +318,11 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 	default:
 		return nil, fmt.Errorf("unknown event %q", kind.Happened)
 	}
+
 	if err := canonical.Unmarshal(raw, ev); err != nil {
 		return nil, err
 	}
+
 	return ev, check(ev)
 }
 

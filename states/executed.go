@@ -2,7 +2,8 @@ package states
 
 import "pgfsm/policy"
 
-// executed types the result (INV-4). A result that cannot be typed is still answered, raw and without a summary.
+// executed types the result (INV-4). A result that cannot be typed is still answered, raw and
+// without a summary.
 type executed struct{}
 
 func (executed) Want(*Run) Command { return nil }
@@ -14,8 +15,11 @@ func (executed) Judge(r *Run, _ Event) Judgement {
 		v := b.Typed(r.facts.Permitted.tool, structured)
 		if v.Allows() {
 			return Judgement{Parse, &TypedFact{
-				Definition: r.facts.Validated.Definition, Result: e.Result, Structured: structuredDigest(structured),
-				Verdict: v, structured: structured,
+				Definition: r.facts.Validated.Definition,
+				Result:     e.Result,
+				Structured: structuredDigest(structured),
+				Verdict:    v,
+				structured: structured,
 			}}
 		}
 		note = v.Reason

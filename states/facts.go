@@ -10,8 +10,8 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// A Fact is the result of one step, with the digests of its inputs. Guards see it on the run, and the trace records it. The members of every fact are in
-// canonical order.
+// A Fact is the result of one step, with the digests of its inputs. Guards see it on the run, and
+// the trace records it. The members of every fact are in canonical order.
 type Fact interface {
 	establish(*Facts)
 }
@@ -85,10 +85,11 @@ type ValidatedFact struct {
 	Definition canonical.Digest `json:"definition"`
 	Dialect    string           `json:"dialect"`
 	Plan       canonical.Digest `json:"plan"`
-	Schema     canonical.Digest `json:"schema,omitempty"` // the operator's, in place of the tool's inputSchema
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
-	Verdict    policy.Verdict   `json:"verdict"`
+	// The operator's, in place of the tool's inputSchema.
+	Schema  canonical.Digest `json:"schema,omitempty"`
+	Server  string           `json:"server"`
+	Tool    string           `json:"tool"`
+	Verdict policy.Verdict   `json:"verdict"`
 
 	tool *policy.Tool
 }
@@ -98,9 +99,10 @@ type AuthorizedFact struct {
 	Arguments  canonical.Digest `json:"arguments"`
 	Bundle     canonical.Digest `json:"bundle"`
 	Definition canonical.Digest `json:"definition"`
-	History    canonical.Digest `json:"history,omitempty"` // the digest of the earlier calls that were read, if any
-	Plan       canonical.Digest `json:"plan"`
-	Verdict    policy.Verdict   `json:"verdict"`
+	// The digest of the earlier calls that were read, if any.
+	History canonical.Digest `json:"history,omitempty"`
+	Plan    canonical.Digest `json:"plan"`
+	Verdict policy.Verdict   `json:"verdict"`
 
 	history *HistoryRead
 }
@@ -144,17 +146,20 @@ type ApprovedFact struct {
 
 // PermittedFact: the single-use right to make one call with exactly these bytes.
 type PermittedFact struct {
-	Arguments  jsontext.Value   `json:"arguments"`         // canonical: the bytes that are sent
-	Assessed   policy.Verdict   `json:"assessed"`          // the verdict the permit rests on, as of this step
-	Binding    canonical.Digest `json:"binding,omitempty"` // only for an approved call: the digest of the judgement by the active bundle
-	Bundle     canonical.Digest `json:"bundle"`            // the bundle of the last judgement; the run goes on under it
+	Arguments jsontext.Value `json:"arguments"` // canonical: the bytes that are sent
+	Assessed  policy.Verdict `json:"assessed"`  // the verdict the permit rests on, as of this step
+	// Only for an approved call: the digest of the judgement by the active bundle.
+	Binding canonical.Digest `json:"binding,omitempty"`
+	// The bundle of the last judgement; the run goes on under it.
+	Bundle     canonical.Digest `json:"bundle"`
 	Definition canonical.Digest `json:"definition"`
 	Permit     canonical.Digest `json:"permit"`
 	Plan       canonical.Digest `json:"plan"`
-	Round      canonical.Digest `json:"round,omitempty"` // the digest of the answers to the server's questions
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
-	Trace      *TraceContext    `json:"trace,omitzero"` // the call carries it
+	// The digest of the answers to the server's questions.
+	Round  canonical.Digest `json:"round,omitempty"`
+	Server string           `json:"server"`
+	Tool   string           `json:"tool"`
+	Trace  *TraceContext    `json:"trace,omitzero"` // the call carries it
 
 	bundle *policy.Bundle
 	tool   *policy.Tool
@@ -205,10 +210,12 @@ type AskedFact struct {
 
 // StoppedFact: why a run ended as blocked or failed, and whether its call may have happened.
 type StoppedFact struct {
-	Assessment *AssessedFact    `json:"assessment,omitzero"` // the assessment, if risk rules or policies denied the call
-	Bundle     canonical.Digest `json:"bundle,omitempty"`    // the bundle that blocked an approved call, if it is not the run's
-	Effect     Effect           `json:"effect"`
-	Verdict    policy.Verdict   `json:"verdict"`
+	// The assessment, if risk rules or policies denied the call.
+	Assessment *AssessedFact `json:"assessment,omitzero"`
+	// The bundle that blocked an approved call, if it is not the run's.
+	Bundle  canonical.Digest `json:"bundle,omitempty"`
+	Effect  Effect           `json:"effect"`
+	Verdict policy.Verdict   `json:"verdict"`
 }
 
 func (f *ScreenedFact) establish(to *Facts)   { to.Screened = f }

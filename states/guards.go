@@ -9,7 +9,8 @@ import (
 	"pgfsm/policy"
 )
 
-// Guards see only facts: the verdict must be allow, and its digests must be those of the earlier facts. A missing fact refuses.
+// Guards see only facts: the verdict must be allow, and its digests must be those of the earlier
+// facts. A missing fact refuses.
 
 var errNoFact = errors.New("a fact that this transition needs is missing")
 
@@ -32,25 +33,27 @@ func guard(name, why string, allow func(*Run) error) fsm.Guard[*Run] {
 	return fsm.Guard[*Run]{Name: name, Why: why, Allow: allow}
 }
 
-var screenAllows = guard("screen_allows", "the input gate allows exactly this request under this bundle", func(r *Run) error {
-	f := r.facts.Screened
-	if f == nil {
-		return errNoFact
-	}
-	return errors.Join(allows(f.Verdict), checkEqual("request", f.Request, r.asked),
-		checkEqual("bundle", f.Bundle, r.bundle.Digest()))
-})
+var screenAllows = guard("screen_allows", "the input gate allows exactly this request under this bundle",
+	func(r *Run) error {
+		f := r.facts.Screened
+		if f == nil {
+			return errNoFact
+		}
+		return errors.Join(allows(f.Verdict), checkEqual("request", f.Request, r.asked),
+			checkEqual("bundle", f.Bundle, r.bundle.Digest()))
+	})
 
-var catalogKnown = guard("catalog_known", "at least one server is up, and the catalog has a digest", func(r *Run) error {
-	f := r.facts.Discovered
-	if f == nil || f.catalog == nil || r.facts.Screened == nil {
-		return errNoFact
-	}
-	if !f.catalog.Up() {
-		return errors.New("no server is up")
-	}
-	return checkEqual("catalog", f.Catalog, f.catalog.Digest())
-})
+var catalogKnown = guard("catalog_known", "at least one server is up, and the catalog has a digest",
+	func(r *Run) error {
+		f := r.facts.Discovered
+		if f == nil || f.catalog == nil || r.facts.Screened == nil {
+			return errNoFact
+		}
+		if !f.catalog.Up() {
+			return errors.New("no server is up")
+		}
+		return checkEqual("catalog", f.Catalog, f.catalog.Digest())
+	})
 
 var planStrict = guard("plan_strict", "the plan gate allows the plan, made for this catalog", func(r *Run) error {
 	f := r.facts.Planned
@@ -61,16 +64,17 @@ var planStrict = guard("plan_strict", "the plan gate allows the plan, made for t
 		checkEqual("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
 })
 
-var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for missing information", func(r *Run) error {
-	f, asked := r.facts.Planned, r.facts.Asked
-	if f == nil || f.plan == nil || asked == nil {
-		return errNoFact
-	}
-	if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
-		return errors.New("the question differs from the plan's")
-	}
-	return errors.Join(allows(f.Verdict), checkEqual("plan", asked.Plan, f.Digest))
-})
+var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for missing information",
+	func(r *Run) error {
+		f, asked := r.facts.Planned, r.facts.Asked
+		if f == nil || f.plan == nil || asked == nil {
+			return errNoFact
+		}
+		if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
+			return errors.New("the question differs from the plan's")
+		}
+		return errors.Join(allows(f.Verdict), checkEqual("plan", asked.Plan, f.Digest))
+	})
 
 var argumentsConform = guard("arguments_conform", "the schema gate allows exactly this plan", func(r *Run) error {
 	f := r.facts.Validated
@@ -82,16 +86,18 @@ var argumentsConform = guard("arguments_conform", "the schema gate allows exactl
 		return errors.New("the judged tool differs from the plan's")
 	}
 	return errors.Join(allows(f.Verdict), checkEqual("plan", f.Plan, r.facts.Planned.Digest),
-		checkEqual("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)), checkEqual("definition", f.Definition, f.tool.Digest))
+		checkEqual("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)),
+		checkEqual("definition", f.Definition, f.tool.Digest))
 })
 
-var toolListed = guard("tool_listed", "the allowlist allows the validated tool with the validated definition", func(r *Run) error {
-	f, v := r.facts.Authorized, r.facts.Validated
-	if f == nil || v == nil {
-		return errNoFact
-	}
-	return errors.Join(allows(f.Verdict), bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle))
-})
+var toolListed = guard("tool_listed", "the allowlist allows the validated tool with the validated definition",
+	func(r *Run) error {
+		f, v := r.facts.Authorized, r.facts.Validated
+		if f == nil || v == nil {
+			return errNoFact
+		}
+		return errors.Join(allows(f.Verdict), bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle))
+	})
 
 var riskKnown = guard("risk_known", "risk and policy judged exactly this call and did not deny it", func(r *Run) error {
 	f := r.facts.Assessed
@@ -114,18 +120,20 @@ func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 		checkEqual("definition", definition, v.Definition), checkEqual("bundle", bundle, r.bundle.Digest()))
 }
 
-var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call", func(r *Run) error {
-	f, a, v := r.facts.Held, r.facts.Assessed, r.facts.Validated
-	if f == nil || a == nil || v == nil || v.tool == nil {
-		return errNoFact
-	}
-	if !a.Verdict.Holds() {
-		return errors.New("the policy does not hold the call")
-	}
-	judged := bind(r, r.bundle, v.tool, a)
-	return errors.Join(checkEqual("binding", f.Binding, f.Bound.digest()), checkEqual("judgement", f.Binding, judged.digest()),
-		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
-})
+var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call",
+	func(r *Run) error {
+		f, a, v := r.facts.Held, r.facts.Assessed, r.facts.Validated
+		if f == nil || a == nil || v == nil || v.tool == nil {
+			return errNoFact
+		}
+		if !a.Verdict.Holds() {
+			return errors.New("the policy does not hold the call")
+		}
+		judged := bind(r, r.bundle, v.tool, a)
+		return errors.Join(checkEqual("binding", f.Binding, f.Bound.digest()),
+			checkEqual("judgement", f.Binding, judged.digest()),
+			bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
+	})
 
 var personAgreed = guard("person_agreed", "the decision approves exactly the bound call", func(r *Run) error {
 	f, h := r.facts.Approved, r.facts.Held
@@ -153,12 +161,13 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 		return errors.New("the permit has another trace context")
 	}
 	// permitIntact checks the permit's own digest.
-	return errors.Join(allows(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()), checkEqual("definition", f.Definition, f.tool.Digest),
+	return errors.Join(allows(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()),
+		checkEqual("definition", f.Definition, f.tool.Digest),
 		bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
 })
 
-// stillApproved refuses a permit for a held call that is not approved, or that was approved under another judgement. Without an approval only the run's own
-// bundle permits a call.
+// stillApproved refuses a permit for a held call that is not approved, or that was approved under
+// another judgement. Without an approval only the run's own bundle permits a call.
 func stillApproved(r *Run, f *PermittedFact, a *AssessedFact) error {
 	h := r.facts.Held
 	switch {
@@ -170,16 +179,17 @@ func stillApproved(r *Run, f *PermittedFact, a *AssessedFact) error {
 	return checkEqual("judgement", f.Binding, h.Binding)
 }
 
-var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before", func(r *Run) error {
-	f, p := r.facts.Dispatched, r.facts.Permitted
-	if f == nil || p == nil {
-		return errNoFact
-	}
-	if r.consumed {
-		return errors.New("the permit has been consumed")
-	}
-	return checkEqual("permit", f.Permit, p.Permit)
-})
+var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before",
+	func(r *Run) error {
+		f, p := r.facts.Dispatched, r.facts.Permitted
+		if f == nil || p == nil {
+			return errNoFact
+		}
+		if r.consumed {
+			return errors.New("the permit has been consumed")
+		}
+		return checkEqual("permit", f.Permit, p.Permit)
+	})
 
 var resultCaptured = guard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
 	f, d := r.facts.Executed, r.facts.Dispatched
@@ -189,7 +199,8 @@ var resultCaptured = guard("result_captured", "the raw result is that of the per
 	if !r.consumed {
 		return errors.New("there is a result, but no call was made")
 	}
-	return errors.Join(checkEqual("permit", f.Permit, d.Permit), checkEqual("result", f.Result, canonical.Sum(kindResult, f.raw)))
+	return errors.Join(checkEqual("permit", f.Permit, d.Permit),
+		checkEqual("result", f.Result, canonical.Sum(kindResult, f.raw)))
 })
 
 var outputTyped = guard("output_typed", "the output gate allows this result's structured content", func(r *Run) error {
@@ -197,19 +208,21 @@ var outputTyped = guard("output_typed", "the output gate allows this result's st
 	if f == nil || e == nil || v == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), checkEqual("result", f.Result, e.Result), checkEqual("definition", f.Definition, v.Definition))
+	return errors.Join(allows(f.Verdict), checkEqual("result", f.Result, e.Result),
+		checkEqual("definition", f.Definition, v.Definition))
 })
 
-var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summary of this structured content", func(r *Run) error {
-	f, t := r.facts.Summarized, r.facts.Typed
-	if f == nil || t == nil {
-		return errNoFact
-	}
-	if len(f.Items) == 0 {
-		return errors.New("the summary is empty")
-	}
-	return errors.Join(allows(f.Verdict), checkEqual("structured content", f.Structured, t.Structured))
-})
+var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summary of this structured content",
+	func(r *Run) error {
+		f, t := r.facts.Summarized, r.facts.Typed
+		if f == nil || t == nil {
+			return errNoFact
+		}
+		if len(f.Items) == 0 {
+			return errors.New("the summary is empty")
+		}
+		return errors.Join(allows(f.Verdict), checkEqual("structured content", f.Structured, t.Structured))
+	})
 
 var answeredRaw = guard("answered_raw", "a result exists, and a note says why it is untyped", func(r *Run) error {
 	return answers(r, true)
@@ -222,12 +235,13 @@ var answeredTyped = guard("answered_typed", "a typed result exists and has no su
 	return answers(r, false)
 })
 
-var answeredSummarized = guard("answered_summarized", "a typed result with a locked summary exists", func(r *Run) error {
-	if r.facts.Typed == nil || r.facts.Summarized == nil {
-		return errNoFact
-	}
-	return answers(r, false)
-})
+var answeredSummarized = guard("answered_summarized", "a typed result with a locked summary exists",
+	func(r *Run) error {
+		if r.facts.Typed == nil || r.facts.Summarized == nil {
+			return errNoFact
+		}
+		return answers(r, false)
+	})
 
 func answers(r *Run, note bool) error {
 	f, e := r.facts.Answered, r.facts.Executed
@@ -251,16 +265,17 @@ var gateBlocks = guard("gate_blocks", "the run has a blocking verdict, and nothi
 	return nil
 })
 
-var effectBroke = guard("effect_broke", "the run has a failure, and its effect is possible in this state", func(r *Run) error {
-	f := r.facts.Stopped
-	if f == nil {
-		return errNoFact
-	}
-	if !f.Verdict.Blocks() || f.Verdict.Code == "" {
-		return errors.New("the run has no failure")
-	}
-	if !r.consumed && f.Effect != NotSent {
-		return errors.New("the failure claims an effect although nothing was sent")
-	}
-	return nil
-})
+var effectBroke = guard("effect_broke", "the run has a failure, and its effect is possible in this state",
+	func(r *Run) error {
+		f := r.facts.Stopped
+		if f == nil {
+			return errNoFact
+		}
+		if !f.Verdict.Blocks() || f.Verdict.Code == "" {
+			return errors.New("the run has no failure")
+		}
+		if !r.consumed && f.Effect != NotSent {
+			return errors.New("the failure claims an effect although nothing was sent")
+		}
+		return nil
+	})

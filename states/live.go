@@ -8,9 +8,11 @@ import (
 	"pgfsm/policy"
 )
 
-// The ports. Each performs a command and returns an event, never an error: a failure is an [EffectFailed].
+// The ports. Each performs a command and returns an event, never an error: a failure is an
+// [EffectFailed].
 type (
-	// Lister asks every server for its tools, in parallel. A server that cannot answer is a listing that says why.
+	// Lister asks every server for its tools, in parallel. A server that cannot answer is a listing
+	// that says why.
 	Lister interface {
 		List(ctx context.Context, wanted *ListTools) Event
 	}
@@ -32,7 +34,8 @@ type (
 	}
 )
 
-// A Watcher reports whether the call's server has announced changed tools since they were listed for the run.
+// A Watcher reports whether the call's server has announced changed tools since they were listed
+// for the run.
 type Watcher interface {
 	Changed() (server string, changed bool)
 }
@@ -60,6 +63,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 		return setDo(&Interrupted{Code: code, Reason: reason}), nil
 	}
+
 	var ev Event
 	switch w := wanted.(type) {
 	case nil:
@@ -97,35 +101,42 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 			return nil, err
 		}
 	}
+
 	if ev == nil {
-		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "This process cannot perform the effect."}
+		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent,
+			Reason: "This process cannot perform the effect."}
 		if calling && l.Caller != nil {
 			failed.Effect, failed.Reason = EffectUnknown, "The call may have been sent, and there is no answer."
 		}
 		ev = failed
 	}
+
 	return valid(setDo(ev), calling), nil
 }
 
-// active adds the active bundle to the listing of an approved run, if another bundle judged the run.
+// active adds the active bundle to the listing of an approved run, if another bundle judged the
+// run.
 func (l *Live) active(listed *ToolsListed, judged *policy.Bundle) Event {
 	content, digest, err := judged.Active(l.Active)
 	switch {
 	case err != nil:
-		return &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "The active configuration cannot be written: " + err.Error() + "."}
+		return &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent,
+			Reason: "The active configuration cannot be written: " + err.Error() + "."}
 	case digest == judged.Digest():
 		return listed
 	}
-	return &ToolsListed{Bundle: &ActiveBundle{Content: content, Digest: digest}, Kept: listed.Kept, Servers: listed.Servers}
+	return &ToolsListed{Bundle: &ActiveBundle{Content: content, Digest: digest}, Kept: listed.Kept,
+		Servers: listed.Servers}
 }
 
-// valid replaces values that a replay would refuse. If a port does not report the effect of a call, the effect is unknown; a vote with an unknown word
-// denies. The gate judges the times of votes.
+// valid replaces values that a replay would refuse. If a port does not report the effect of a call,
+// the effect is unknown; a vote with an unknown word denies. The gate judges the times of votes.
 func valid(ev Event, calling bool) Event {
 	effect := NotSent
 	if calling {
 		effect = EffectUnknown
 	}
+
 	switch e := ev.(type) {
 	case *EffectFailed:
 		if !e.Effect.valid() {
@@ -143,9 +154,12 @@ func valid(ev Event, calling bool) Event {
 		}
 		return e
 	}
+
 	if err := check(ev); err != nil {
-		return setDo(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "The answer is not valid: " + err.Error() + "."})
+		return setDo(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect,
+			Reason: "The answer is not valid: " + err.Error() + "."})
 	}
+
 	return ev
 }
 

@@ -12,26 +12,30 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// ErrParked is the error of a handler for [AwaitDecision] while no approver has decided. The run stays pending.
+// ErrParked is the error of a handler for [AwaitDecision] while no approver has decided. The run
+// stays pending.
 var ErrParked = errors.New("the run waits for a person")
 
-// ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is never expected.
+// ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is
+// never expected.
 var ErrPermit = errors.New("a call was wanted without a permit for exactly it")
 
-// An EffectHandler performs effects: it takes a command and returns its event. The loop calls it at every step. If a step needs no effect,
-// the command is nil, and so is the event, unless the run was interrupted. An error means that the run cannot continue.
+// An EffectHandler performs effects: it takes a command and returns its event. The loop calls it at
+// every step. If a step needs no effect, the command is nil, and so is the event, unless the run
+// was interrupted. An error means that the run cannot continue.
 type EffectHandler interface {
 	Do(ctx context.Context, wanted Command) (Event, error)
 }
 
-// A Recorder writes the record of a run. Append MUST NOT return nil before the step is in the record, and, for a step that fires dispatch or hold, before
-// it is durable: the run continues as soon as Append returns.
+// A Recorder writes the record of a run. Append MUST NOT return nil before the step is in the
+// record, and, for a step that fires dispatch or hold, before it is durable: the run continues as
+// soon as Append returns.
 type Recorder interface {
 	Append(ctx context.Context, s Step) error
 }
 
-// A Step is one transition with its command, event and facts. The raw values are canonical, or null. They are valid until Append returns: a recorder must
-// copy them to keep them.
+// A Step is one transition with its command, event and facts. The raw values are canonical, or
+// null. They are valid until Append returns: a recorder must copy them to keep them.
 type Step struct {
 	From, To fsm.State
 	On       fsm.Trigger
@@ -70,8 +74,9 @@ func (m *Machine) Digest() canonical.Digest { return m.digest }
 // Terminal reports whether a run in this state has ended.
 func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 
-// Advance moves the run until it ends or is held, and returns its outcome. It returns an error if the run cannot continue: the step could not be recorded,
-// the machine refused a transition, or the handler failed.
+// Advance moves the run until it ends or is held, and returns its outcome. It returns an error if
+// the run cannot continue: the step could not be recorded, the machine refused a transition, or the
+// handler failed.
 func (m *Machine) Advance(ctx context.Context, r *Run, handler EffectHandler, rec Recorder) (Outcome, error) {
 	for {
 		stage, ok := stages[r.state]
@@ -101,10 +106,12 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, handler EffectH
 			return err
 		}
 	}
+
 	event, err := handler.Do(ctx, wanted)
 	if err != nil {
 		return err
 	}
+
 	judged := stage.Judge(r, event)
 	judged.Fact.establish(&r.facts)
 	to, err := m.table.Fire(r, r.state, judged.On)
@@ -115,15 +122,19 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, handler EffectH
 		}
 		return err
 	}
+
 	step := Step{From: r.state, To: to, On: judged.On}
 	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
 		step.encode(wanted, event, judged.Fact)
 	}
+
 	if err := rec.Append(ctx, step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
 	}
+
 	r.state = to
 	r.trail = append(r.trail, to)
+
 	return nil
 }
 
@@ -146,7 +157,8 @@ func (r *Run) consume(call *CallTool) error {
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
 		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
-		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
+		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.round() ||
+		!bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}
 	r.consumed = true

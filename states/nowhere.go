@@ -2,7 +2,8 @@ package states
 
 import "context"
 
-// Nowhere is a [Recorder] that records nothing, for serve.record: none. Steps are not encoded for it: it gets only the transition.
+// Nowhere is a [Recorder] that records nothing, for serve.record: none. Steps are not encoded for
+// it: it gets only the transition.
 type Nowhere struct{}
 
 // Append forgets the step.

@@ -12,7 +12,8 @@ const (
 	TypePending     = "pending"
 )
 
-// Outcome is the result of a run. Its members are in canonical order; members that do not apply are empty.
+// Outcome is the result of a run. Its members are in canonical order; members that do not apply are
+// empty.
 type Outcome struct {
 	Code   policy.Code `json:"code"`
 	Effect Effect      `json:"effect"`
@@ -31,6 +32,7 @@ func (r *Run) Outcome() Outcome {
 	} else {
 		o.Effect = NotSent
 	}
+
 	switch r.state {
 	case Answered:
 		o.Effect, o.Note, o.Type = EffectDone, r.facts.Answered.Note, TypeToolResult
@@ -50,5 +52,6 @@ func (r *Run) Outcome() Outcome {
 		v := r.facts.Assessed.Verdict
 		o.Type, o.Code, o.Gate, o.Reason = TypePending, policy.CodeApprovalRequired, v.Gate, v.Reason
 	}
+
 	return o
 }

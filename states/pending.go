@@ -2,7 +2,8 @@ package states
 
 import "pgfsm/policy"
 
-// pending waits for approvers. Only an approval of exactly the bound call continues; expiry and every other decision deny.
+// pending waits for approvers. Only an approval of exactly the bound call continues; expiry and
+// every other decision deny.
 type pending struct{}
 
 func (pending) Want(r *Run) Command {
@@ -17,19 +18,31 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	held := r.HeldCall()
 	if held == nil || d.Binding != held.Binding {
 		return block(policy.Verdict{
-			Code: policy.CodeApprovalMismatch, Gate: policy.GateApproval, Outcome: policy.Block,
-			Reason: "The decision is not for this call.",
+			Code:    policy.CodeApprovalMismatch,
+			Gate:    policy.GateApproval,
+			Outcome: policy.Block,
+			Reason:  "The decision is not for this call.",
 		})
 	}
+
 	v := r.bundle.Agreed(held, d.At, d.Votes)
 	if !v.Allows() {
 		return block(v)
 	}
+
 	voters := make([]string, len(d.Votes))
 	for i := range d.Votes {
 		voters[i] = d.Votes[i].By
 	}
-	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: voters, Verdict: v, votes: d.Votes, trace: d.Trace}}
+
+	return Judgement{Approve, &ApprovedFact{
+		At:      d.At,
+		Binding: d.Binding,
+		By:      voters,
+		Verdict: v,
+		votes:   d.Votes,
+		trace:   d.Trace,
+	}}
 }
 
 // HeldCall returns the held call as approvers see it, or nil if the run is not held.
@@ -39,6 +52,11 @@ func (r *Run) HeldCall() *policy.Held {
 		return nil
 	}
 	return &policy.Held{
-		Actor: r.request.Actor, OnBehalfOf: h.Bound.OnBehalfOf, Approvers: a.Approvers, Binding: h.Binding, Expires: h.Bound.Expires, Quorum: a.Quorum,
+		Actor:      r.request.Actor,
+		OnBehalfOf: h.Bound.OnBehalfOf,
+		Approvers:  a.Approvers,
+		Binding:    h.Binding,
+		Expires:    h.Bound.Expires,
+		Quorum:     a.Quorum,
 	}
 }

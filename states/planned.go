@@ -2,7 +2,8 @@ package states
 
 import "pgfsm/policy"
 
-// planned validates the plan against the live catalog (INV-2), or returns the planner's question to the caller.
+// planned validates the plan against the live catalog (INV-2), or returns the planner's question to
+// the caller.
 type planned struct{}
 
 func (planned) Want(*Run) Command { return nil }
@@ -17,7 +18,14 @@ func (planned) Judge(r *Run, _ Event) Judgement {
 		return block(v)
 	}
 	return Judgement{Validate, &ValidatedFact{
-		Arguments: argumentsDigest(p.plan.Args), Definition: tool.Digest, Dialect: tool.Dialect(), Plan: p.Digest, Schema: tool.OwnSchema,
-		Server: tool.Server, Tool: tool.Name, Verdict: v, tool: tool,
+		Arguments:  argumentsDigest(p.plan.Args),
+		Definition: tool.Digest,
+		Dialect:    tool.Dialect(),
+		Plan:       p.Digest,
+		Schema:     tool.OwnSchema,
+		Server:     tool.Server,
+		Tool:       tool.Name,
+		Verdict:    v,
+		tool:       tool,
 	}}
 }

@@ -13,17 +13,22 @@ const (
 	KindAgent = policy.KindAgent
 )
 
-// A Request starts a run. It is captured whole, apart from arguments that are refused for their size, and never changed.
+// A Request starts a run. It is captured whole, apart from arguments that are refused for their
+// size, and never changed.
 type Request struct {
-	Actor    string                 `json:"actor"`             // the requester's verified name
-	At       string                 `json:"at"`                // RFC 3339, UTC: the "now" that policies see
-	Identity *policy.Identity       `json:"identity,omitzero"` // the claims of the actor's identity provider, as far as the bundle reads them
-	Kind     string                 `json:"kind"`
-	Large    *policy.LargeArguments `json:"large,omitzero"`  // for a call: replaces the arguments, which the text lacks
-	Round    canonical.Text         `json:"round,omitempty"` // for an agent's call: the answers to the server's questions, a canonical JSON object
-	Task     *policy.Task           `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
-	Text     canonical.Text         `json:"text"`            // the question, or the plan's bytes
-	Trace    *TraceContext          `json:"trace,omitzero"`  // for an agent's call, if pgfsm exports spans
+	Actor string `json:"actor"` // the requester's verified name
+	At    string `json:"at"`    // RFC 3339, UTC: the "now" that policies see
+	// The claims of the actor's identity provider, as far as the bundle reads them.
+	Identity *policy.Identity `json:"identity,omitzero"`
+	Kind     string           `json:"kind"`
+	// For a call: replaces the arguments, which the text lacks.
+	Large *policy.LargeArguments `json:"large,omitzero"`
+	// For an agent's call: the answers to the server's questions, a canonical JSON object.
+	Round canonical.Text `json:"round,omitempty"`
+	// The task that the run belongs to, if grants are counted over one.
+	Task  *policy.Task   `json:"task,omitzero"`
+	Text  canonical.Text `json:"text"`           // the question, or the plan's bytes
+	Trace *TraceContext  `json:"trace,omitzero"` // for an agent's call, if pgfsm exports spans
 }
 
 // round is the digest of the answers to questions of the server; empty without answers.
@@ -39,7 +44,8 @@ func (r *Request) digest() canonical.Digest {
 	return canonical.Sum("request", canonical.MustSorted(r))
 }
 
-// A Run is one request on its way through the machine. One goroutine owns it; only [Machine.Advance] moves it.
+// A Run is one request on its way through the machine. One goroutine owns it; only
+// [Machine.Advance] moves it.
 type Run struct {
 	id      string
 	request Request
@@ -58,8 +64,8 @@ type Run struct {
 // usualStates is the maximum number of states of a run with the current table.
 const usualStates = 16
 
-// NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew. Arguments that the bundle refuses for their
-// size leave the request.
+// NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
+// Arguments that the bundle refuses for their size leave the request.
 func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
 	if request.Kind != KindAsk && request.Large == nil {
 		request.Text, request.Large = bundle.CutArguments(request.Text)

@@ -15,7 +15,8 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
 		code := policy.CodeNoServers
-		if len(c.Servers) == 1 && c.Servers[0].Code == policy.CodeTooManySessions { // the gateway is busy, the server is not down
+		// The gateway is busy, the server is not down.
+		if len(c.Servers) == 1 && c.Servers[0].Code == policy.CodeTooManySessions {
 			code = policy.CodeTooManySessions
 		}
 		return fail(code, NoServers(c), NotSent)
@@ -38,13 +39,19 @@ func Statuses(c *policy.Catalog) []ServerStatus {
 	statuses := make([]ServerStatus, 0, len(c.Servers))
 	for _, s := range c.Servers {
 		statuses = append(statuses, ServerStatus{
-			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
+			Code:     s.Code,
+			Protocol: s.Protocol,
+			Reason:   s.Reason,
+			Server:   s.Server,
+			Status:   s.Status,
+			Tools:    len(s.Tools),
 		})
 	}
 	return statuses
 }
 
-// NoServers is the reason of a run whose catalog has no server that answered. It has each server's error.
+// NoServers is the reason of a run whose catalog has no server that answered. It has each server's
+// error.
 func NoServers(c *policy.Catalog) string { return "No server answered: " + whyDown(c) }
 
 func whyDown(c *policy.Catalog) string {

@@ -11,11 +11,13 @@ import (
 type Stage interface {
 	// Want returns the command for the effect that the stage needs next, or nil.
 	Want(*Run) Command
-	// Judge takes the event of that command (nil without a command) and returns the fact and the trigger.
+	// Judge takes the event of that command (nil without a command) and returns the fact and the
+	// trigger.
 	Judge(*Run, Event) Judgement
 }
 
-// A Judgement is the result of Judge: the fact that the stage establishes and the trigger that it fires.
+// A Judgement is the result of Judge: the fact that the stage establishes and the trigger that it
+// fires.
 type Judgement struct {
 	On   fsm.Trigger
 	Fact Fact
@@ -39,7 +41,8 @@ var stages = map[fsm.State]Stage{
 	Summarized: summarized{},
 }
 
-// interruptible is a stage before the call: an interruption or a failed effect ends the run, and nothing was sent.
+// interruptible is a stage before the call: an interruption or a failed effect ends the run, and
+// nothing was sent.
 type interruptible struct{ Stage }
 
 func (s interruptible) Judge(r *Run, ev Event) Judgement {
@@ -52,18 +55,34 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 	return s.Stage.Judge(r, ev)
 }
 
-// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced changed tools, if too many calls of its caller wait
-// for approvers, or if the approval no longer holds: that is also so if this build judges the held call otherwise than people saw, because no effect
-// broke. Every other cause is a failure.
+// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced
+// changed tools, if too many calls of its caller wait for approvers, or if the approval no longer
+// holds: that is also so if this build judges the held call otherwise than people saw, because no
+// effect broke. Every other cause is a failure.
 func stopped(code policy.Code, reason string) Judgement {
 	switch code {
 	case policy.CodeCancelled:
-		return block(policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason})
+		return block(policy.Verdict{
+			Code:    code,
+			Gate:    policy.GateRun,
+			Outcome: policy.Block,
+			Reason:  reason,
+		})
 	case policy.CodeToolDefinitionChanged:
-		return block(policy.Verdict{Code: code, Gate: policy.GateAllowlist, Outcome: policy.Block, Reason: reason})
+		return block(policy.Verdict{
+			Code:    code,
+			Gate:    policy.GateAllowlist,
+			Outcome: policy.Block,
+			Reason:  reason,
+		})
 	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged, policy.CodeBuildChanged,
 		policy.CodeTooManyHeld:
-		return block(policy.Verdict{Code: code, Gate: policy.GateApproval, Outcome: policy.Block, Reason: reason})
+		return block(policy.Verdict{
+			Code:    code,
+			Gate:    policy.GateApproval,
+			Outcome: policy.Block,
+			Reason:  reason,
+		})
 	}
 	return fail(code, reason, NotSent)
 }
@@ -82,8 +101,13 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 		effect = EffectUnknown
 	}
 	return Judgement{On: Fail, Fact: &StoppedFact{
-		Effect:  effect,
-		Verdict: policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason},
+		Effect: effect,
+		Verdict: policy.Verdict{
+			Code:    code,
+			Gate:    policy.GateRun,
+			Outcome: policy.Block,
+			Reason:  reason,
+		},
 	}}
 }
 

@@ -45,8 +45,9 @@ const (
 	Fail      fsm.Trigger = "fail"
 )
 
-// Table is the machine: the specification, read from top to bottom. Everything else about the machine (the proofs, the
-// report, the pictures, the transitions that a run may take) is made from these rows and from nothing else.
+// Table is the machine: the specification, read from top to bottom. Everything else about the
+// machine (the proofs, the report, the pictures, the transitions that a run may take) is made from
+// these rows and from nothing else.
 func Table() fsm.Table[*Run] {
 	return fsm.Table[*Run]{
 		Name: "pgfsm",

@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// A TraceContext is the W3C Trace Context that the run's call carries in _meta. It is an input, because the permit covers it; no gate judges it and no
-// approval binds it.
+// A TraceContext is the W3C Trace Context that the run's call carries in _meta. It is an input,
+// because the permit covers it; no gate judges it and no approval binds it.
 type TraceContext struct {
-	Span   string `json:"span,omitempty"` // the id of the span of the agent's request; empty for an approved call, which has a separate trace
-	Parent string `json:"traceparent"`    // names the span of the call; its flags are 00 or 01
+	// The id of the span of the agent's request; empty for an approved call, which has a separate
+	// trace.
+	Span   string `json:"span,omitempty"`
+	Parent string `json:"traceparent"` // names the span of the call; its flags are 00 or 01
 	State  string `json:"tracestate,omitempty"`
 }
 
@@ -34,7 +36,8 @@ func (c *TraceContext) Check() error {
 	}
 	p := c.Parent
 	switch {
-	case len(p) != traceParentBytes || p[:3] != "00-" || !isID(p[3:35]) || p[35] != '-' || !isID(p[36:52]) || p[52:] != "-00" && p[52:] != "-01":
+	case len(p) != traceParentBytes || p[:3] != "00-" || !isID(p[3:35]) || p[35] != '-' || !isID(p[36:52]) ||
+		p[52:] != "-00" && p[52:] != "-01":
 		return errors.New("the traceparent is not one of version 00")
 	case c.Span != "" && (len(c.Span) != 16 || !isID(c.Span)):
 		return errors.New("the span is not the id of a span")

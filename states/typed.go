@@ -4,8 +4,9 @@ import (
 	"pgfsm/policy"
 )
 
-// typed asks for a summary where one is wanted, and locks it to evidence (INV-5). A summary that is refused, or that
-// could not be had, costs the summary and nothing else: the typed result is answered.
+// typed asks for a summary where one is wanted, and locks it to evidence (INV-5). A summary that is
+// refused, or that could not be had, costs the summary and nothing else: the typed result is
+// answered.
 type typed struct{}
 
 func (typed) Want(r *Run) Command {
@@ -14,9 +15,13 @@ func (typed) Want(r *Run) Command {
 	}
 	t := r.facts.Typed
 	return &Complete{
-		Do: doComplete, Input: t.Structured, Planner: r.bundle.Content().Planner.Mode,
-		Prompt: r.bundle.Content().Planner.PromptVersion(), Purpose: PurposeSummary,
-		Request: r.asks(), Typed: t.structured,
+		Do:      doComplete,
+		Input:   t.Structured,
+		Planner: r.bundle.Content().Planner.Mode,
+		Prompt:  r.bundle.Content().Planner.PromptVersion(),
+		Purpose: PurposeSummary,
+		Request: r.asks(),
+		Typed:   t.structured,
 	}
 }
 
@@ -25,6 +30,7 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return answer(r, "")
 	}
+
 	switch e := ev.(type) {
 	case *Completed:
 		if !e.answers(wanted) {
@@ -51,5 +57,6 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 	case *Interrupted:
 		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
 	}
+
 	return answer(r, "No summary ("+string(policy.CodeEffectFailed)+"): the answer is not a completion.")
 }

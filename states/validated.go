@@ -5,9 +5,9 @@ import (
 	"pgfsm/policy"
 )
 
-// validated authorizes the call by the operator's allowlist, pins and grants (INV-3). Where grants count the calls of a
-// task, or risk rules and policies ask about calls before, it has them read first; with that the call takes its place among
-// those that others find.
+// validated authorizes the call by the operator's allowlist, pins and grants (INV-3). Where grants
+// count the calls of a task, or risk rules and policies ask about calls before, it has them read
+// first; with that the call takes its place among those that others find.
 type validated struct{}
 
 func (validated) Want(r *Run) Command {
@@ -17,7 +17,8 @@ func (validated) Want(r *Run) Command {
 	return nil
 }
 
-// historyWanted returns the request for the facts about earlier calls that the decision needs; nil if it needs none.
+// historyWanted returns the request for the facts about earlier calls that the decision needs; nil
+// if it needs none.
 func historyWanted(r *Run) *ReadHistory {
 	f := r.facts.Validated
 	queries := r.bundle.Queries(f.Server, f.Tool)
@@ -30,7 +31,12 @@ func historyWanted(r *Run) *ReadHistory {
 
 func (validated) Judge(r *Run, ev Event) Judgement {
 	f := r.facts.Validated
-	fact := &AuthorizedFact{Arguments: f.Arguments, Bundle: r.bundle.Digest(), Definition: f.Definition, Plan: f.Plan}
+	fact := &AuthorizedFact{
+		Arguments:  f.Arguments,
+		Bundle:     r.bundle.Digest(),
+		Definition: f.Definition,
+		Plan:       f.Plan,
+	}
 	if wanted := historyWanted(r); wanted != nil {
 		read, ok := ev.(*HistoryRead)
 		if !ok || !read.answers(wanted) {
@@ -38,7 +44,8 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		}
 		fact.History, fact.history = canonical.Sum("history", canonical.MustSorted(read)), read
 	}
-	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args, fact.task(r.request.Task))
+	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args,
+		fact.task(r.request.Task))
 	if !fact.Verdict.Allows() {
 		return block(fact.Verdict)
 	}

@@ -7,7 +7,8 @@ import (
 	"pgfsm/policy"
 )
 
-// check refuses an event with values that no port returns. Otherwise a changed trace could replay to the same facts.
+// check refuses an event with values that no port returns. Otherwise a changed trace could replay
+// to the same facts.
 func check(ev Event) error {
 	switch e := ev.(type) {
 	case *ToolsListed:
@@ -53,8 +54,8 @@ func (e *Decided) check() error {
 // statusOK is the one HTTP status of a response that holds a completion.
 const statusOK = 200
 
-// CompletedBy makes the event of the model's answer in the last of these exchanges. The error describes the problem of the
-// response.
+// CompletedBy makes the event of the model's answer in the last of these exchanges. The error
+// describes the problem of the response.
 func CompletedBy(exchanges []Exchange) (*Completed, error) {
 	last := &exchanges[len(exchanges)-1]
 	if last.Status != statusOK {
@@ -82,8 +83,8 @@ func (e *Completed) check() error {
 	return nil
 }
 
-// answers reports whether a completion came from where the command wants it: from a model, from the operator's routes or
-// rules, or, for a plan in the mode auto, from either.
+// answers reports whether a completion came from where the command wants it: from a model, from the
+// operator's routes or rules, or, for a plan in the mode auto, from either.
 func (e *Completed) answers(wanted *Complete) bool {
 	asked := len(e.Exchanges) > 0
 	switch {
