@@ -18,12 +18,21 @@ func NewChain(h *Header) *Chain { return &Chain{prev: h.digest(), at: h.Request.
 // Continue moves the chain past n linked steps, the last of which has this hash and time.
 func (c *Chain) Continue(n int, last canonical.Digest, at string) { c.prev, c.next, c.at = last, n, at }
 
-// Link completes a step. A step's time is never before that of the previous step, even if the clock was set back. Link does not copy the
-// values of s, so they must not change as long as the result is used.
+// Link completes a step. A step's time is never before that of the previous step, even if the clock
+// was set back. Link does not copy the values of s, so they must not change as long as the result
+// is used.
 func (c *Chain) Link(s states.Step, at string) Step {
 	c.at = max(c.at, at)
 	step := Step{
-		At: c.at, Command: s.Command, Event: s.Event, Facts: s.Facts, From: s.From, Prev: c.prev, Seq: c.next, To: s.To, Trigger: s.On,
+		At:      c.at,
+		Command: s.Command,
+		Event:   s.Event,
+		Facts:   s.Facts,
+		From:    s.From,
+		Prev:    c.prev,
+		Seq:     c.next,
+		To:      s.To,
+		Trigger: s.On,
 	}
 	step.Hash = step.digest()
 	c.prev, c.next = step.Hash, c.next+1
@@ -33,7 +42,8 @@ func (c *Chain) Link(s states.Step, at string) Step {
 // Last returns the hash of the last step; without a step, the digest of the header.
 func (c *Chain) Last() canonical.Digest { return c.prev }
 
-// digest returns the step's hash: over its canonical form without the hash. The values of the step must be canonical.
+// digest returns the step's hash: over its canonical form without the hash. The values of the step
+// must be canonical.
 func (s *Step) digest() canonical.Digest {
 	unhashed := *s
 	unhashed.Hash = ""

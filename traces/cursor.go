@@ -29,7 +29,8 @@ const (
 	Different = "different"
 )
 
-// Code is the stable name of the divergence, for machines: divergence_missing, divergence_extra, divergence_different.
+// Code is the stable name of the divergence, for machines: divergence_missing, divergence_extra,
+// divergence_different.
 func (e *DivergenceError) Code() string { return "divergence_" + e.Kind }
 
 func (e *DivergenceError) Error() string {
@@ -45,9 +46,10 @@ func clip(s string) string {
 	return fmt.Sprintf("%q… (%d bytes, %s)", s[:most], len(s), canonical.Sum("clipped", []byte(s)).Short())
 }
 
-// A cursor is the handler and the recorder of a run that is executed again. As long as there are recorded steps, the handler only reads
-// them and the recorder only compares. After the last one, the run continues with the handler then and the recorder rest, if they are
-// set. A parked or interrupted run is resumed in this way.
+// A cursor is the handler and the recorder of a run that is executed again. As long as there are
+// recorded steps, the handler only reads them and the recorder only compares. After the last one,
+// the run continues with the handler then and the recorder rest, if they are set. A parked or
+// interrupted run is resumed in this way.
 type cursor struct {
 	steps  []Step
 	seq    int
@@ -67,11 +69,13 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 	if c.seq >= len(c.steps) {
 		return c.behind(ctx, wanted)
 	}
+
 	step := &c.steps[c.seq]
 	produced := jsontext.Value("null")
 	if wanted != nil {
 		produced = canonical.MustSorted(wanted)
 	}
+
 	if c.chain == nil && !bytes.Equal(produced, step.Command) {
 		return nil, c.diverged("command", step.Command, produced)
 	}
@@ -79,15 +83,18 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 	if err != nil {
 		return nil, &DivergenceError{c.seq, Different, "event", err.Error(), "an event that this version reads"}
 	}
+
 	if decided, ok := event.(*states.Decided); ok {
 		if err := c.checkOrder(decided); err != nil {
 			return nil, err
 		}
 	}
+
 	_, interruption := event.(*states.Interrupted)
 	if !interruption && (wanted == nil) != (event == nil) {
 		return nil, c.diverged("event", step.Event, produced)
 	}
+
 	return event, nil
 }
 
@@ -101,14 +108,16 @@ func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Even
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }
 
-// checkOrder returns an error if a decision or a vote has a time before the previous step, which held the run.
+// checkOrder returns an error if a decision or a vote has a time before the previous step, which
+// held the run.
 func (c *cursor) checkOrder(d *states.Decided) error {
 	first := d.At
 	if len(d.Votes) > 0 {
 		first = d.Votes[0].At // the votes are in order, and none is after the decision
 	}
 	if !isTime(d.At) || first < c.at {
-		return &DivergenceError{c.seq, Different, "time", "a decision or vote at " + first, "a time from " + c.at + " on, when the run was held"}
+		return &DivergenceError{c.seq, Different, "time", "a decision or vote at " + first,
+			"a time from " + c.at + " on, when the run was held"}
 	}
 	return nil
 }
@@ -124,10 +133,12 @@ func (c *cursor) Append(ctx context.Context, s states.Step) error {
 	if c.seq >= len(c.steps) {
 		return c.rest.Append(ctx, s)
 	}
+
 	step := &c.steps[c.seq]
 	recorded := fmt.Sprintf("%s --%s--> %s", step.From, step.Trigger, step.To)
 	if step.From != s.From || step.Trigger != s.On || step.To != s.To {
-		return &DivergenceError{c.seq, Different, "transition", recorded, fmt.Sprintf("%s --%s--> %s", s.From, s.On, s.To)}
+		return &DivergenceError{c.seq, Different, "transition", recorded,
+			fmt.Sprintf("%s --%s--> %s", s.From, s.On, s.To)}
 	}
 	if !bytes.Equal(step.Event, s.Event) {
 		return c.diverged("event", step.Event, s.Event)
@@ -136,13 +147,16 @@ func (c *cursor) Append(ctx context.Context, s states.Step) error {
 		return c.diverged("facts", step.Facts, s.Facts)
 	}
 	if !isTime(step.At) || step.At < c.at {
-		return &DivergenceError{c.seq, Different, "time", step.At, "a time from " + c.at + " on, when the step before was recorded"}
+		return &DivergenceError{c.seq, Different, "time", step.At,
+			"a time from " + c.at + " on, when the step before was recorded"}
 	}
+
 	if c.chain != nil {
 		if err := c.derive(s); err != nil {
 			return err
 		}
 	}
+
 	c.seq, c.at = c.seq+1, step.At
 	return nil
 }

@@ -26,7 +26,8 @@ type document struct {
 	Unknown jsontext.Value   `json:",embed"`
 }
 
-// parse finds the members of a trace. A document without our format is not a trace; a trace without one of the other members was changed.
+// parse finds the members of a trace. A document without our format is not a trace; a trace without
+// one of the other members was changed.
 func parse(doc []byte) (*document, error) {
 	d := new(document)
 	if err := json.Unmarshal(doc, d); err != nil {
@@ -36,6 +37,7 @@ func parse(doc []byte) (*document, error) {
 	if err := decode(d.Format, &format); err != nil || format != Format {
 		return nil, fmt.Errorf("not a trace: its format is not %q", Format)
 	}
+
 	for _, m := range []struct {
 		place, name string
 		value       jsontext.Value
@@ -47,9 +49,11 @@ func parse(doc []byte) (*document, error) {
 			return nil, &TamperError{Place: m.place, What: "it has no member " + m.name}
 		}
 	}
+
 	for name := range canonical.Members(d.Unknown) {
 		return nil, &TamperError{Place: "header", What: "it has a member " + clip(strconv.Quote(name))}
 	}
+
 	return d, nil
 }
 
@@ -77,8 +81,8 @@ func stepAt(p jsontext.Pointer) (seq int, inside bool) {
 	return seq, inside && err == nil
 }
 
-// decode reads a value that must have exactly the members of v: v must encode to raw in canonical form. Traces that this package wrote
-// are in that form.
+// decode reads a value that must have exactly the members of v: v must encode to raw in canonical
+// form. Traces that this package wrote are in that form.
 func decode(raw []byte, v any) error {
 	err := canonical.Unmarshal(raw, v)
 	if err != nil || bytes.Equal(canonical.MustSorted(v), raw) {

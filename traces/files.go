@@ -23,8 +23,9 @@ import (
 // fromLedger names the commands that write the traces of a ledger.
 const fromLedger = "the traces of a ledger are written by pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER"
 
-// Files returns the trace files among paths, sorted. A path is a file, or a folder: then its traces are the *.json files in it and below
-// that have the name or the format of a trace, or that begin as one. A folder without traces is an error.
+// Files returns the trace files among paths, sorted. A path is a file, or a folder: then its traces
+// are the *.json files in it and below that have the name or the format of a trace, or that begin
+// as one. A folder without traces is an error.
 func Files(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -34,10 +35,12 @@ func Files(paths []string) (files []string, err error) {
 		case err != nil:
 			return nil, err
 		}
+
 		if !info.IsDir() {
 			files = append(files, path)
 			continue
 		}
+
 		count := len(files)
 		err = filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".json") {
@@ -59,6 +62,7 @@ func Files(paths []string) (files []string, err error) {
 			return nil, fmt.Errorf("%s holds no trace: no *.json in it has the format %q; %s", path, Format, fromLedger)
 		}
 	}
+
 	slices.Sort(files)
 	return slices.Compact(files), nil
 }
@@ -68,7 +72,8 @@ func IsName(name string) bool {
 	return strings.HasPrefix(name, "trace_") && strings.HasSuffix(name, ".json")
 }
 
-// seemsTrace reports whether a file has the format of a trace or begins as one: a damaged trace may not have its format any more.
+// seemsTrace reports whether a file has the format of a trace or begins as one: a damaged trace may
+// not have its format any more.
 func seemsTrace(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -93,8 +98,8 @@ const (
 	utf8Mark = "\ufeff" // the byte order mark of UTF-8; no JSON document begins with it
 )
 
-// formatOf returns the format that the top level of a JSON object names, or an empty format if it names none. The error is set if the
-// document cannot be read up to the format.
+// formatOf returns the format that the top level of a JSON object names, or an empty format if it
+// names none. The error is set if the document cannot be read up to the format.
 func formatOf(doc io.Reader) (string, error) {
 	dec := jsontext.NewDecoder(doc, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -119,7 +124,8 @@ func formatOf(doc io.Reader) (string, error) {
 	}
 }
 
-// ReadFile reads a finished trace from a regular file, as [Read] does. If the file is another document, the error says which kind.
+// ReadFile reads a finished trace from a regular file, as [Read] does. If the file is another
+// document, the error says which kind.
 func ReadFile(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -130,6 +136,7 @@ func ReadFile(path string) (*Trace, error) {
 	case info.Size() > MaxTraceBytes:
 		return nil, fmt.Errorf("%s has %d bytes; a trace has at most %d", path, info.Size(), MaxTraceBytes)
 	}
+
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -137,25 +144,31 @@ func ReadFile(path string) (*Trace, error) {
 	if what := otherDocument(doc); what != "" {
 		return nil, fmt.Errorf("%s: not a trace: %s", path, what)
 	}
+
 	t, err := Read(doc)
 	if err == nil {
 		return t, nil
 	}
-	_, syntax := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)).ReadValue()
+
+	_, syntax := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true)).ReadValue()
 	if errors.Is(syntax, io.ErrUnexpectedEOF) {
 		err = errors.New("not a trace: it ends too early")
 	}
+
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
 // checkpoint is the body of a checkpoint: the origin, the size and the root.
 var checkpoint = regexp.MustCompile(`^.+\n[0-9]+\n[0-9A-Za-z+/]{43}=\n`)
 
-// otherDocument describes a document that is not a trace; it returns an empty text if the top level has the format of a trace.
+// otherDocument describes a document that is not a trace; it returns an empty text if the top level
+// has the format of a trace.
 func otherDocument(doc []byte) string {
 	format, err := formatOf(bytes.NewReader(doc))
 	first, _, _ := bytes.Cut(doc, []byte("\n"))
 	begins := func(with string) bool { return bytes.HasPrefix(doc, []byte(with)) }
+
 	switch {
 	case err == nil && format == Format:
 		return ""
@@ -180,6 +193,7 @@ func otherDocument(doc []byte) string {
 	case format == TaskFormat:
 		return "it counts the calls of a task"
 	}
+
 	return fmt.Sprintf("its format is %q", visible.Clip(format, 200))
 }
 
@@ -191,10 +205,11 @@ const (
 
 // Checked is the result of executing a trace file again.
 type Checked struct {
-	Path        string       `json:"path"`
-	RunID       string       `json:"run_id,omitzero"`
-	OK          bool         `json:"ok"`
-	Code        string       `json:"code,omitzero"` // [CodeTampered], [CodeUnreadable], or that of a [DivergenceError]
+	Path  string `json:"path"`
+	RunID string `json:"run_id,omitzero"`
+	OK    bool   `json:"ok"`
+	// [CodeTampered], [CodeUnreadable], or that of a [DivergenceError].
+	Code        string       `json:"code,omitzero"`
 	Error       string       `json:"error,omitzero"`
 	Note        string       `json:"note,omitzero"`
 	Transitions []Transition `json:"transitions"` // up to the first difference
@@ -211,8 +226,9 @@ type Transition struct {
 // ErrHead means that a trace does not have the head that the caller expects.
 var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
 
-// CheckFile reads a trace from a file and executes it again. head is the head that the trace must have; empty: any. CheckFile returns a
-// nil trace if the file cannot be read, and a nil run if the trace was not executed.
+// CheckFile reads a trace from a file and executes it again. head is the head that the trace must
+// have; empty: any. CheckFile returns a nil trace if the file cannot be read, and a nil run if the
+// trace was not executed.
 func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *Trace, run *states.Run) {
 	c.Path = filepath.ToSlash(path)
 	t, err := ReadFile(path)
@@ -227,11 +243,13 @@ func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *
 			run, err = p.Replay(t)
 		}
 	}
+
 	if run != nil {
 		for _, s := range t.Steps[:min(len(run.Trail())-1, len(t.Steps))] {
 			c.Transitions = append(c.Transitions, Transition{s.Seq, string(s.From), string(s.Trigger), string(s.To)})
 		}
 	}
+
 	var diverged *DivergenceError
 	switch {
 	case err == nil:
@@ -244,6 +262,7 @@ func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *
 	default:
 		c.Code = CodeUnreadable
 	}
+
 	c.Error = strings.TrimPrefix(err.Error(), c.Code+": ")
 	return c, t, run
 }

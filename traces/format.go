@@ -29,7 +29,8 @@ func head(last canonical.Digest, outcome jsontext.Value) canonical.Digest {
 	}{last, outcome}))
 }
 
-// Header is the part of a trace that is known before the first step. Its members are in canonical order.
+// Header is the part of a trace that is known before the first step. Its members are in canonical
+// order.
 type Header struct {
 	Bundle  Bundle           `json:"bundle"`
 	Format  string           `json:"format"`
@@ -49,8 +50,8 @@ func (h *Header) canonical() []byte {
 	return canonical.MustSorted(h)
 }
 
-// digest returns the digest that step 0 is chained to: that of the header with the bundle's digest instead of the bundle. A bundle that
-// many runs share is therefore hashed once.
+// digest returns the digest that step 0 is chained to: that of the header with the bundle's digest
+// instead of the bundle. A bundle that many runs share is therefore hashed once.
 func (h *Header) digest() canonical.Digest {
 	return canonical.Sum(kindHeader, canonical.MustSorted(&struct {
 		Bundle  canonical.Digest `json:"bundle"`
@@ -72,8 +73,8 @@ func NewHeader(m *states.Machine, r *states.Run) Header {
 	}
 }
 
-// Step is one recorded transition. Its members are in canonical order. Command, Event and Facts are canonical, or null if the step has
-// none.
+// Step is one recorded transition. Its members are in canonical order. Command, Event and Facts are
+// canonical, or null if the step has none.
 type Step struct {
 	At      string           `json:"at"` // time of recording, as RFC 3339 in UTC
 	Command jsontext.Value   `json:"command"`
@@ -90,7 +91,8 @@ type Step struct {
 // Name returns the file name of a run's trace.
 func Name(runID string) string { return "trace_" + runID + ".json" }
 
-// checkRunID returns an error unless id is a UUIDv7 (RFC 9562) in its usual form: run ids become file names.
+// checkRunID returns an error unless id is a UUIDv7 (RFC 9562) in its usual form: run ids become
+// file names.
 func checkRunID(id string) error {
 	u, err := uuid.Parse(id)
 	if err != nil || u.Version() != 7 || u.String() != id {

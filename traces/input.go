@@ -11,17 +11,20 @@ import (
 	"pgfsm/states"
 )
 
-// An Input is the recorded part of one step: the inputs that the machine cannot compute again, and the trigger that it chose. The commands,
-// facts and hashes of a trace are derived from the inputs.
+// An Input is the recorded part of one step: the inputs that the machine cannot compute again, and
+// the trigger that it chose. The commands, facts and hashes of a trace are derived from the inputs.
 type Input struct {
-	At      string         // time of recording, as RFC 3339 in UTC; empty: the time of the previous step, or of the run's start
+	// Time of recording, as RFC 3339 in UTC; empty: the time of the previous step, or of the run's
+	// start.
+	At      string
 	Event   jsontext.Value // canonical; nil if the step has none
 	Trigger fsm.Trigger
 }
 
-// Resume returns a run that executes its record again and continues after it. If n is not 0, hash is that of the nth step in the run's
-// trace. If the machine produces another hash, Advance returns a [*DivergenceError]. Resume executes nothing yet. The error is a
-// [*TamperError] if the header was changed.
+// Resume returns a run that executes its record again and continues after it. If n is not 0, hash
+// is that of the nth step in the run's trace. If the machine produces another hash, Advance returns
+// a [*DivergenceError]. Resume executes nothing yet. The error is a [*TamperError] if the header
+// was changed.
 func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Digest) (*Resumption, error) {
 	r, err := p.Reexecute(h, inputs)
 	if err != nil {
@@ -31,7 +34,8 @@ func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Diges
 	return r, nil
 }
 
-// Reexecute is [Replayer.Resume] for an audit by another build, which may word its reasons differently: it compares no hash.
+// Reexecute is [Replayer.Resume] for an audit by another build, which may word its reasons
+// differently: it compares no hash.
 func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
@@ -43,8 +47,10 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	steps := make([]Step, len(inputs))
 	state, previousTime := states.Received, h.Request.At
+
 	for i, input := range inputs {
 		input.At = cmp.Or(input.At, previousTime)
 		previousTime = input.At
@@ -52,9 +58,17 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 		if event == nil {
 			event = jsontext.Value("null")
 		}
-		steps[i] = Step{At: input.At, Event: event, From: state, Seq: i, To: p.target(state, input.Trigger), Trigger: input.Trigger}
+		steps[i] = Step{
+			At:      input.At,
+			Event:   event,
+			From:    state,
+			Seq:     i,
+			To:      p.target(state, input.Trigger),
+			Trigger: input.Trigger,
+		}
 		state = steps[i].To
 	}
+
 	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h)}
 	return &Resumption{run, p.machine, c}, nil
 }
@@ -73,7 +87,12 @@ func (p *Replayer) target(from fsm.State, on fsm.Trigger) fsm.State {
 func (c *cursor) derive(s states.Step) error {
 	step := &c.steps[c.seq]
 	*step = c.chain.Link(states.Step{
-		From: s.From, To: s.To, On: s.On, Facts: bytes.Clone(s.Facts), Command: bytes.Clone(s.Command), Event: step.Event,
+		From:    s.From,
+		To:      s.To,
+		On:      s.On,
+		Facts:   bytes.Clone(s.Facts),
+		Command: bytes.Clone(s.Command),
+		Event:   step.Event,
 	}, step.At)
 	if c.seq == c.known-1 && step.Hash != c.hash {
 		return &DivergenceError{c.seq, Different, "hash", string(c.hash), string(step.Hash)}

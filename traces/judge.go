@@ -11,7 +11,8 @@ import (
 	"pgfsm/states"
 )
 
-// An UnansweredError means that a bundle needs an answer to judge a recorded run, and that the record does not contain it.
+// An UnansweredError means that a bundle needs an answer to judge a recorded run, and that the
+// record does not contain it.
 type UnansweredError struct{ What string }
 
 func (e *UnansweredError) Error() string { return "the record does not have " + e.What }
@@ -24,33 +25,40 @@ func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
 	return p.bundle(recorded)
 }
 
-// Judge judges the request of a record by a bundle, with every gate up to the decision about the call. It uses the recorded tool
-// listings, plan and earlier calls. It calls nothing, and stops before an approval and before the permit is used. The returned run is not
-// recorded; its steps have the time of the request. The error is an [*UnansweredError] if the bundle needs an answer that the record does
-// not contain.
+// Judge judges the request of a record by a bundle, with every gate up to the decision about the
+// call. It uses the recorded tool listings, plan and earlier calls. It calls nothing, and stops
+// before an approval and before the permit is used. The returned run is not recorded; its steps
+// have the time of the request. The error is an [*UnansweredError] if the bundle needs an answer
+// that the record does not contain.
 func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
 	recordedRun, err := p.start(h)
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.Request.Kind == states.KindAsk { // the recorded plan is judged, so the recorded planner is part of the bundle
+
+	// The recorded plan is judged, so the recorded planner is part of the bundle.
+	if h.Request.Kind == states.KindAsk {
 		content := *by.Content()
 		content.Planner = recordedRun.Bundle().Content().Planner
 		if by, err = p.compile(content); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, by), own: recordedRun.Bundle()}
 	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
 		return handler.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
 	}
+
 	for _, input := range inputs {
 		if err := handler.add(p, input.Event); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	steps := &judgedSteps{chain: NewChain(h), at: h.Request.At}
 	_, err = p.machine.Advance(context.Background(), handler.run, handler, steps)
+
 	return handler.run, steps.all, err
 }
 

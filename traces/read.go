@@ -10,7 +10,8 @@ import (
 	"pgfsm/states"
 )
 
-// MaxTraceBytes bounds the size of a trace that is read: twice a result of the largest size with every byte escaped.
+// MaxTraceBytes bounds the size of a trace that is read: twice a result of the largest size with
+// every byte escaped.
 const MaxTraceBytes = 1 << 30
 
 // ErrTampered is wrapped by every [TamperError].
@@ -43,8 +44,8 @@ type Trace struct {
 	outcome jsontext.Value // canonical
 }
 
-// Read reads a finished trace and checks its chain. The error is a [*TamperError] if the document is a trace that was changed;
-// otherwise it says why the document is not a trace.
+// Read reads a finished trace and checks its chain. The error is a [*TamperError] if the document
+// is a trace that was changed; otherwise it says why the document is not a trace.
 func Read(doc []byte) (*Trace, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -57,6 +58,7 @@ func Read(doc []byte) (*Trace, error) {
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
+
 	headerErr := t.Header.read(d)
 	last, err := t.readChain(d.Steps)
 	if err != nil {
@@ -68,11 +70,12 @@ func Read(doc []byte) (*Trace, error) {
 	if err := t.close(last, d); err != nil {
 		return nil, err
 	}
+
 	return t, nil
 }
 
-// read decodes the small members of a header. A member that does not decode changes the header's digest, so the chain names the
-// header.
+// read decodes the small members of a header. A member that does not decode changes the header's
+// digest, so the chain names the header.
 func (h *Header) read(d *document) error {
 	for _, m := range []struct {
 		name  string
@@ -145,10 +148,12 @@ func (t *Trace) close(last canonical.Digest, d *document) error {
 		return bad("%v", err)
 	}
 	if first := t.Steps[0].From; first != states.Received {
-		return &TamperError{Place: "step", Seq: 0, What: fmt.Sprintf("it begins at %q, not at %q", first, states.Received)}
+		return &TamperError{Place: "step", Seq: 0,
+			What: fmt.Sprintf("it begins at %q, not at %q", first, states.Received)}
 	}
 	if end := t.Steps[len(t.Steps)-1].To; string(end) != t.Outcome.State {
 		return bad("its state is %q, the last step ends at %q", t.Outcome.State, end)
 	}
+
 	return nil
 }

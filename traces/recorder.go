@@ -42,8 +42,8 @@ type Recorder struct {
 	steps   []byte // the lines so far, each with its end
 }
 
-// Create starts the record of a run in dir, which it makes if necessary. now returns the time of a step, as RFC 3339 in UTC.
-// The error names the file and what to do about it.
+// Create starts the record of a run in dir, which it makes if necessary. now returns the time of a
+// step, as RFC 3339 in UTC. The error names the file and what to do about it.
 func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
@@ -59,8 +59,9 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	return r, nil
 }
 
-// begin makes the partial file. The file gets its name only once it is locked and has its header, so that no other process treats it as
-// left over. A file that never got its name belongs to a run that never began.
+// begin makes the partial file. The file gets its name only once it is locked and has its header,
+// so that no other process treats it as left over. A file that never got its name belongs to a run
+// that never began.
 func (r *Recorder) begin() error {
 	final := r.partialPath()
 	early := final + newSuffix
@@ -87,8 +88,8 @@ func (r *Recorder) begin() error {
 
 func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r.runID+partialSuffix) }
 
-// lockOf returns the lock of an existing file. It does not create the file: a lock must never recreate a file that was finished and
-// removed.
+// lockOf returns the lock of an existing file. It does not create the file: a lock must never
+// recreate a file that was finished and removed.
 func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.O_RDWR)) }
 
 // Append records a step with the guarantees of [states.Recorder].
@@ -118,7 +119,8 @@ func full(err error) error {
 	return err
 }
 
-// Finish replaces the partial file by the finished document, and returns the document's path and head.
+// Finish replaces the partial file by the finished document, and returns the document's path and
+// head.
 func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
 	outcome := canonical.MustSorted(o)
 	h = head(r.chain.Last(), outcome)
@@ -139,7 +141,8 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
 }
 
-// writeDocument writes the canonical parts of a trace as one document. The caller checks w for errors.
+// writeDocument writes the canonical parts of a trace as one document. The caller checks w for
+// errors.
 func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h canonical.Digest) {
 	w.Write(header[:len(header)-1])
 	io.WriteString(w, `,"steps":[`)
@@ -160,7 +163,8 @@ func (r *Recorder) Abandon() error { return r.release() }
 
 func (r *Recorder) release() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
 
-// flush writes a file, or the names in a folder, to the disk. It is a variable so that a test can observe it.
+// flush writes a file, or the names in a folder, to the disk. It is a variable so that a test can
+// observe it.
 var flush = (*os.File).Sync
 
 // syncDir makes a rename durable.

@@ -26,9 +26,10 @@ type Recovered struct {
 	Err     error          // the reason why the run could not be ended; its file gets the suffix .broken
 }
 
-// Recover ends every run in dir whose process has ended. A run without a call ends as failed, interrupted. A run whose call was in flight
-// ends as failed, indeterminate, and never repeats the call. A run that has its result is answered. Recover does not touch partial files
-// of live processes. A missing folder has no runs.
+// Recover ends every run in dir whose process has ended. A run without a call ends as failed,
+// interrupted. A run whose call was in flight ends as failed, indeterminate, and never repeats the
+// call. A run that has its result is answered. Recover does not touch partial files of live
+// processes. A missing folder has no runs.
 func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,6 +38,7 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var recovered []Recovered
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "trace_") {
@@ -53,21 +55,25 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 			recovered = append(recovered, r)
 		}
 	}
+
 	return recovered, nil
 }
 
-// forget removes a file that never got its name, unless a process is about to name it: its run never began.
+// forget removes a file that never got its name, unless a process is about to name it: its run
+// never began.
 func forget(path string) {
 	lock := lockOf(path)
 	if ok, err := lock.TryLock(); err == nil && ok {
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 { // an empty one may be about to be locked
+		// An empty one may be about to be locked.
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 			os.Remove(path)
 		}
 		lock.Unlock()
 	}
 }
 
-// recoverOne ends one run; live reports that another process still owns it, or has just finished it.
+// recoverOne ends one run; live reports that another process still owns it, or has just finished
+// it.
 func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered, live bool) {
 	r.Partial = path
 	lock := lockOf(path)
@@ -79,23 +85,29 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		lock.Unlock()
 		return r, true
 	}
+
 	rec, run, c, err := p.reopen(dir, path, lock, now)
 	if errors.Is(err, errFinished) {
-		// The process ended after it wrote the finished trace and before it removed this file. The trace is complete.
+		// The process ended after it wrote the finished trace and before it removed this file. The
+		// trace is complete.
 		return r, errors.Join(os.Remove(path), lock.Unlock()) == nil
 	}
+
 	if err == nil {
 		r.Outcome, err = p.machine.Advance(context.Background(), run, c, c)
 	}
+
 	if err == nil {
 		r.Trace, _, err = rec.Finish(r.Outcome)
 	}
+
 	if err != nil {
 		if rec != nil {
 			rec.partial.Close()
 		}
 		r.Err = errors.Join(err, setAside(path), lock.Unlock())
 	}
+
 	return r, false
 }
 
@@ -127,9 +139,10 @@ func (gone) Do(context.Context, states.Command) (states.Event, error) {
 	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
 }
 
-// reopen reads a partial file and makes a recorder that continues it. A last line without its line end was never acknowledged
-// and is dropped.
-func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor, error) {
+// reopen reads a partial file and makes a recorder that continues it. A last line without its line
+// end was never acknowledged and is dropped.
+func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor,
+	error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -141,6 +154,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	end := bytes.LastIndexByte(doc, '\n') + 1
 	lines := bytes.Split(bytes.TrimSuffix(doc[:end], []byte{'\n'}), []byte{'\n'})
 	var t Trace
@@ -162,8 +176,10 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
+
 	chained := NewChain(&t.Header)
 	t.Steps = make([]Step, len(lines)-1)
+
 	for i, line := range lines[1:] {
 		if err := t.Steps[i].read(line, i); err != nil {
 			return nil, nil, nil, err
@@ -173,6 +189,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		}
 		chained.Continue(i+1, t.Steps[i].Hash, t.Steps[i].At)
 	}
+
 	run, err := p.start(&t.Header)
 	if err != nil {
 		return nil, nil, nil, err
@@ -184,9 +201,23 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := f.Truncate(int64(end)); err != nil {
 		return nil, nil, nil, errors.Join(err, f.Close())
 	}
+
 	rec := &Recorder{
-		dir: dir, header: lines[0], runID: t.Header.RunID, now: now, chain: chained, partial: f, lock: lock,
-		steps: doc[len(lines[0])+1 : end],
+		dir:     dir,
+		header:  lines[0],
+		runID:   t.Header.RunID,
+		now:     now,
+		chain:   chained,
+		partial: f,
+		lock:    lock,
+		steps:   doc[len(lines[0])+1 : end],
 	}
-	return rec, run, &cursor{steps: t.Steps, at: t.Header.Request.At, decode: p.event, then: gone{}, rest: rec}, nil
+
+	return rec, run, &cursor{
+		steps:  t.Steps,
+		at:     t.Header.Request.At,
+		decode: p.event,
+		then:   gone{},
+		rest:   rec,
+	}, nil
 }

@@ -14,8 +14,8 @@ import (
 	"pgfsm/states"
 )
 
-// A Replayer executes traces again. It is safe for concurrent use. It compiles each bundle once and decodes each large event
-// once.
+// A Replayer executes traces again. It is safe for concurrent use. It compiles each bundle once and
+// decodes each large event once.
 type Replayer struct {
 	machine *states.Machine
 	compile func(policy.Content) (*policy.Bundle, error)
@@ -33,20 +33,22 @@ const (
 	maxEventBytes = 1 << 20
 )
 
-// NewReplayer returns a replayer for traces of m. compile makes a bundle of a trace's content; nil means
-// [policy.Compile].
+// NewReplayer returns a replayer for traces of m. compile makes a bundle of a trace's content; nil
+// means [policy.Compile].
 func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle, error)) *Replayer {
 	if compile == nil {
 		compile = policy.Compile
 	}
 	return &Replayer{
-		machine: m, compile: compile,
-		bundles: make(map[canonical.Digest]*policy.Bundle), events: make(map[string]states.Event),
+		machine: m,
+		compile: compile,
+		bundles: make(map[canonical.Digest]*policy.Bundle),
+		events:  make(map[string]states.Event),
 	}
 }
 
-// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first difference; the
-// returned run then ends there.
+// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError]
+// for the first difference; the returned run then ends there.
 func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	run, err := p.start(&t.Header)
 	if err != nil {
@@ -55,23 +57,33 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	if err := p.allowed(t); err != nil {
 		return run, err
 	}
-	c := &cursor{steps: t.Steps, at: t.Header.Request.At, decode: p.event, parked: t.Outcome.Type == states.TypePending}
+
+	c := &cursor{
+		steps:  t.Steps,
+		at:     t.Header.Request.At,
+		decode: p.event,
+		parked: t.Outcome.Type == states.TypePending,
+	}
+
 	outcome, err := p.machine.Advance(context.Background(), run, c, c)
 	if err != nil {
 		return run, err
 	}
 	if c.seq < len(t.Steps) {
 		s := t.Steps[c.seq]
-		return run, &DivergenceError{c.seq, Missing, "step", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "the end of the run"}
+		return run, &DivergenceError{c.seq, Missing, "step", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To),
+			"the end of the run"}
 	}
 	if produced := jsontext.Value(canonical.MustSorted(outcome)); !bytes.Equal(produced, t.outcome) {
 		return run, &DivergenceError{c.seq, Different, "outcome", string(t.outcome), string(produced)}
 	}
+
 	return run, nil
 }
 
-// SameMachine reports whether the trace was recorded with today's table. A different table is only worth a note: a replay fails only if
-// today's table does not permit the path or leads to other facts.
+// SameMachine reports whether the trace was recorded with today's table. A different table is only
+// worth a note: a replay fails only if today's table does not permit the path or leads to other
+// facts.
 func (p *Replayer) SameMachine(t *Trace) bool { return t.Header.Machine == p.machine.Digest() }
 
 // start makes the run that a header describes.
@@ -80,27 +92,35 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 	if err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
+
 	switch kind := h.Request.Kind; {
 	case kind != states.KindAsk && kind != states.KindCall && kind != states.KindAgent:
-		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request is of kind %q, none of ask, call and agent", kind)}
+		return nil, &TamperError{Place: "header",
+			What: fmt.Sprintf("the request is of kind %q, none of ask, call and agent", kind)}
 	case !isTime(h.Request.At):
-		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}
+		return nil, &TamperError{Place: "header",
+			What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}
 	}
+
 	if large := h.Request.Large; large != nil {
-		if _, err := canonical.ParseDigest(string(large.Digest)); err != nil || h.Request.Kind == states.KindAsk || !b.TooLarge(large) {
+		if _, err := canonical.ParseDigest(string(large.Digest)); err != nil || h.Request.Kind == states.KindAsk ||
+			!b.TooLarge(large) {
 			return nil, &TamperError{Place: "header", What: "the request lacks arguments that are not too large"}
 		}
 	}
+
 	if err := h.Request.Trace.Check(); err != nil {
 		return nil, &TamperError{Place: "header", What: "the request's trace context: " + err.Error()}
 	}
+
 	return states.NewRun(h.RunID, h.Request, b), nil
 }
 
 func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The cached digest is of checked bytes: a bundle with that digest and other bytes is checked again.
+	// The cached digest is of checked bytes: a bundle with that digest and other bytes is checked
+	// again.
 	if b := p.bundles[recorded.Digest]; b != nil && bytes.Equal(b.Canonical(), recorded.Content) {
 		return b, nil
 	}
@@ -108,6 +128,7 @@ func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	if err := canonical.Unmarshal(recorded.Content, &content); err != nil {
 		return nil, err
 	}
+
 	b, err := p.compile(content)
 	if err != nil {
 		return nil, err
@@ -115,9 +136,11 @@ func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	if b.Digest() != recorded.Digest {
 		return nil, errors.New("the content is not complete: this version writes it otherwise")
 	}
+
 	if len(p.bundles) >= maxBundles {
 		clear(p.bundles)
 	}
+
 	p.bundles[recorded.Digest] = b
 	return b, nil
 }
@@ -132,7 +155,8 @@ func (p *Replayer) allowed(t *Trace) error {
 		}
 		if !spec.Allows(s.From, s.Trigger, s.To) {
 			return &DivergenceError{
-				i, Different, "transition", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "no such row in the table",
+				i, Different, "transition", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To),
+				"no such row in the table",
 			}
 		}
 		state = s.To

@@ -8,7 +8,8 @@ import (
 	"pgfsm/states"
 )
 
-// Document writes a trace: its header, its steps, one a line, its outcome and its head. The steps must be linked by a [Chain].
+// Document writes a trace: its header, its steps, one a line, its outcome and its head. The steps
+// must be linked by a [Chain].
 func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	var last canonical.Digest
 	lines := make([][]byte, len(steps))
@@ -40,15 +41,17 @@ func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	return Head(last, o)
 }
 
-// Chain returns the chain of the record's steps once Advance has executed them. Further steps continue it.
+// Chain returns the chain of the record's steps once Advance has executed them. Further steps
+// continue it.
 func (r *Resumption) Chain() *Chain { return r.cursor.chain }
 
 // Steps returns the steps of the record. They are complete once Advance has executed them.
 func (r *Resumption) Steps() []Step { return r.cursor.steps }
 
-// Advance executes the record again and continues after it: handler answers, and rec records the new steps. The error is a
-// [*DivergenceError] if the machine behaves differently than recorded.
-func (r *Resumption) Advance(ctx context.Context, handler states.EffectHandler, rec states.Recorder) (states.Outcome, error) {
+// Advance executes the record again and continues after it: handler answers, and rec records the
+// new steps. The error is a [*DivergenceError] if the machine behaves differently than recorded.
+func (r *Resumption) Advance(ctx context.Context, handler states.EffectHandler, rec states.Recorder) (states.Outcome,
+	error) {
 	r.cursor.then, r.cursor.rest = handler, rec
 	return r.machine.Advance(ctx, r.Run, r.cursor, r.cursor)
 }

@@ -34,8 +34,9 @@ const taskPoll = 20 * time.Millisecond
 // errTaskTaken means that another run may have used the task at the same time.
 var errTaskTaken = errors.New("the task's lock or counts were changed under this run, so that its call could not be counted")
 
-// A TaskFile stores, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from reading the counts to
-// the end of the run, so that two runs of a task cannot both make the last call.
+// A TaskFile stores, beside the traces, how many calls the runs of one task have begun. Its owner
+// holds a lock from reading the counts to the end of the run, so that two runs of a task cannot
+// both make the last call.
 type TaskFile struct {
 	path string
 	task policy.Task
@@ -58,8 +59,8 @@ func CheckTaskID(id string) error {
 	return nil
 }
 
-// OpenTask locks the task for one run and reads its counts. It waits for another run of the task until ctx is done; it calls
-// waiting once if it has to wait. waiting may be nil.
+// OpenTask locks the task for one run and reads its counts. It waits for another run of the task
+// until ctx is done; it calls waiting once if it has to wait. waiting may be nil.
 func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, error) {
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
+
 	name := taskName(dir, id)
 	t := &TaskFile{path: name + ".json", lock: flock.New(name+".lock", flock.SetPermissions(fileMode))}
 	held, err := t.lock.TryLock()
@@ -76,6 +78,7 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 		}
 		held, err = t.lock.TryLockContext(ctx, taskPoll)
 	}
+
 	if err != nil || !held {
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(err, t.lock.Close()))
 	}
@@ -85,6 +88,7 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 	if t.task.Calls, err = t.read(id); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
+
 	t.task.ID = id
 	return t, nil
 }
@@ -107,6 +111,7 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 			"mend it, or use another task id", t.path, err)
 	}
 	info, err := os.Lstat(t.path)
+
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return []policy.TaskCalls{}, nil
@@ -117,6 +122,7 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 	case info.Size() > maxTaskFile:
 		return broken(fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxTaskFile))
 	}
+
 	text, err := os.ReadFile(t.path)
 	if err != nil {
 		return broken(err)
@@ -128,6 +134,7 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 	if doc.Format != TaskFormat || doc.ID != id {
 		return broken(fmt.Errorf("its format is %q and its id %q", doc.Format, doc.ID))
 	}
+
 	seen := make(map[[2]string]bool)
 	for _, c := range doc.Calls {
 		key := [2]string{c.Server, c.Tool}
@@ -136,6 +143,7 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 		}
 		seen[key] = true
 	}
+
 	return append([]policy.TaskCalls{}, doc.Calls...), nil
 }
 
@@ -146,8 +154,9 @@ func (t *TaskFile) Task() *policy.Task {
 	return &task
 }
 
-// Count adds a call that is about to be made. When it returns nil the count is on disk. It checks again that this run owns the
-// task and that the counts are unchanged: the locked file, or the folder, may have been removed.
+// Count adds a call that is about to be made. When it returns nil the count is on disk. It checks
+// again that this run owns the task and that the counts are unchanged: the locked file, or the
+// folder, may have been removed.
 func (t *TaskFile) Count(server, tool string) error {
 	recorded, err := t.read(t.task.ID)
 	if err != nil {
@@ -192,8 +201,8 @@ func (t *TaskFile) write(calls []policy.TaskCalls) error {
 // Close unlocks the task. The lock file stays: removing it would let two runs hold a lock.
 func (t *TaskFile) Close() error { return t.lock.Close() }
 
-// Recorder returns a recorder that counts the run's call before it records the dispatch, so that every call that may have been made is
-// counted.
+// Recorder returns a recorder that counts the run's call before it records the dispatch, so that
+// every call that may have been made is counted.
 func (t *TaskFile) Recorder(run *states.Run, keep states.Recorder) states.Recorder {
 	return countingRecorder{keep, run, t}
 }

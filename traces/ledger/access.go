@@ -27,8 +27,8 @@ type refusals struct {
 
 type accessKey struct{ actor, endpoint, scope string }
 
-// first reports whether this process must record a refusal: it recorded no equal one within the last minute, and not
-// too many others.
+// first reports whether this process must record a refusal: it recorded no equal one within the
+// last minute, and not too many others.
 func (r *refusals) first(k accessKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,10 +43,12 @@ func (r *refusals) first(k accessKey, now time.Time) bool {
 	return true
 }
 
-// RefusedAccess records that the gateway refused a request of an identity provider's agent, because the agent's token
-// lacks a scope. It records the same refusal once a minute, and at most 256 different ones in that time.
+// RefusedAccess records that the gateway refused a request of an identity provider's agent, because
+// the agent's token lacks a scope. It records the same refusal once a minute, and at most 256
+// different ones in that time.
 func (l *Ledger) RefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
-	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""), Scope: visible.Cut(scope, maxRefusedText, "")}
+	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""),
+		Scope: visible.Cut(scope, maxRefusedText, "")}
 	if err := p.check(actor); err != nil {
 		return err
 	}

@@ -30,12 +30,16 @@ type Why struct {
 	Changed  []string         // changed keys of the configuration
 }
 
-// Activate records that a gateway activates a bundle. If a caller asked for the reload, the caller must be allowed to
-// reload at that moment.
+// Activate records that a gateway activates a bundle. If a caller asked for the reload, the caller
+// must be allowed to reload at that moment.
 func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) error {
 	return l.commit(ctx, func(b *batch) error {
 		a := &activated{
-			Build: l.build, Bundle: active.Digest(), Cause: why.Cause, Changed: slices.Clone(why.Changed), Previous: why.Previous,
+			Build:    l.build,
+			Bundle:   active.Digest(),
+			Cause:    why.Cause,
+			Changed:  slices.Clone(why.Changed),
+			Previous: why.Previous,
 		}
 		if why.By != nil {
 			if err := why.By.recheck(b, b.now, ActReload); err != nil {
@@ -53,8 +57,10 @@ func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) e
 
 // check returns what is wrong with the entry.
 func (a *activated) check() error {
-	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") || (a.Cause == CauseStart) != (a.Previous == "") {
-		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause, a.Actor, a.Previous)
+	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") ||
+		(a.Cause == CauseStart) != (a.Previous == "") {
+		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause,
+			a.Actor, a.Previous)
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ type Activation struct {
 	Cause  Cause            `json:"-"`
 }
 
-// units lists the widths of the intervals in which runs are counted. Times within one interval share their first length
-// bytes. A width is used for periods of at most most.
+// units lists the widths of the intervals in which runs are counted. Times within one interval
+// share their first length bytes. A width is used for periods of at most most.
 var units = []struct {
 	width  time.Duration
 	length int
@@ -70,19 +70,23 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	if err != nil {
 		return a, err
 	}
+
 	a = Activity{Since: since, Now: now}
 	length := 0
+
 	for _, u := range units {
 		if a.Unit, length = u.width, u.length; until.Sub(start) <= u.most {
 			break
 		}
 	}
+
 	if err := a.count(r, length); err != nil {
 		return a, err
 	}
 	if err := a.Waits.read(r, since, now); err != nil {
 		return a, err
 	}
+
 	a.Active, err = LastActivation(r)
 	return a, err
 }
@@ -103,7 +107,8 @@ func (a *Activity) count(r Reader, length int) error {
 		}
 		a.Counts = append(a.Counts, c)
 	}
-	// Run ids are ordered by time: if a run from before the period was read, all runs of the period were read.
+	// Run ids are ordered by time: if a run from before the period was read, all runs of the period
+	// were read.
 	a.Partial = read == MaxRecent && !foundEarlier
 	return nil
 }
@@ -126,6 +131,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 			return err
 		}
 	}
+
 	slices.Sort(w.Decided)
 	for q, err := range r.Requests(Filter{Statuses: []Status{Pending}, Limit: MaxPending + 1}) {
 		switch {
@@ -133,12 +139,14 @@ func (w *Waits) read(r Reader, since, now string) error {
 			return err
 		case w.Pending == MaxPending:
 			w.MorePending = true
-		case policy.IsBefore(now, q.Expires): // otherwise it has expired, and no process has recorded that yet
+		// Otherwise it has expired, and no process has recorded that yet.
+		case policy.IsBefore(now, q.Expires):
 			if w.Pending++; w.Oldest == "" {
 				w.Oldest = q.At
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -151,6 +159,7 @@ func (w *Waits) measure(r Reader, q *Request) error {
 		w.Expired++
 		return nil
 	}
+
 	asked, decided := "", ""
 	for e, err := range r.EntriesOf(q.RunID) {
 		switch {
@@ -158,10 +167,12 @@ func (w *Waits) measure(r Reader, q *Request) error {
 			return err
 		case e.Type == ApprovalRequested:
 			asked = e.At
-		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor: // a withdrawal is also a denial
+		// A withdrawal is also a denial.
+		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor:
 			decided = e.At
 		}
 	}
+
 	if asked == "" || decided == "" {
 		return nil
 	}
@@ -169,10 +180,12 @@ func (w *Waits) measure(r Reader, q *Request) error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", q.RunID, err)
 	}
+
 	ended, err := time.Parse(timeForm, decided)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", q.RunID, err)
 	}
+
 	w.Decided = append(w.Decided, ended.Sub(begun))
 	return nil
 }
@@ -197,5 +210,12 @@ func (e *Entry) activation(r Reader) (Activation, error) {
 		return Activation{}, err
 	}
 	a := p.(*activated)
-	return Activation{Entry: e.Index, At: e.At, By: e.By, Build: a.Build, Bundle: a.Bundle, Cause: a.Cause}, nil
+	return Activation{
+		Entry:  e.Index,
+		At:     e.At,
+		By:     e.By,
+		Build:  a.Build,
+		Bundle: a.Bundle,
+		Cause:  a.Cause,
+	}, nil
 }

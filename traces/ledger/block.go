@@ -16,15 +16,16 @@ const (
 	maxSubject = 255
 )
 
-// BlockIdentity blocks a subject of an identity provider. The subject can no longer call, vote or sign in. Waiting
-// calls that the subject requested or approved are not made. The rules of [Ledger.CreateToken] say who may block. The
-// error is [ErrBlock] if the name is not a valid subject, or if the subject is already blocked.
+// BlockIdentity blocks a subject of an identity provider. The subject can no longer call, vote or
+// sign in. Waiting calls that the subject requested or approved are not made. The rules of
+// [Ledger.CreateToken] say who may block. The error is [ErrBlock] if the name is not a valid
+// subject, or if the subject is already blocked.
 func (l *Ledger) BlockIdentity(ctx context.Context, by Caller, issuer, subject string) error {
 	return l.changeBlock(ctx, by, &identityBlocked{Issuer: issuer, Subject: subject})
 }
 
-// UnblockIdentity ends a block. Votes and requests from before the block count again. The rules of [Ledger.CreateToken]
-// say who may unblock. The error is [ErrBlock] if the subject is not blocked.
+// UnblockIdentity ends a block. Votes and requests from before the block count again. The rules of
+// [Ledger.CreateToken] say who may unblock. The error is [ErrBlock] if the subject is not blocked.
 func (l *Ledger) UnblockIdentity(ctx context.Context, by Caller, issuer, subject string) error {
 	return l.changeBlock(ctx, by, &identityUnblocked{Issuer: issuer, Subject: subject})
 }
@@ -35,6 +36,7 @@ func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 	if err := checkSubject(issuer, subject); err != nil {
 		return refusedBlock("%s", err)
 	}
+
 	name := policy.SubjectName(issuer, subject)
 	return l.commit(ctx, func(b *batch) error {
 		if err := mayManage(b, by, b.now); err != nil {
@@ -45,7 +47,8 @@ func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 		case err != nil:
 			return err
 		case is && !ends:
-			return refusedBlock("%s of %s is blocked already, since %s by %s", subject, issuer, old.Since, visible.Text(old.By))
+			return refusedBlock("%s of %s is blocked already, since %s by %s", subject, issuer, old.Since,
+				visible.Text(old.By))
 		case !is && ends:
 			return refusedBlock("%s of %s is not blocked; pgfsm identity list shows who is", subject, issuer)
 		}
@@ -64,14 +67,18 @@ func newBlock(name string, e *Event) Block {
 	return Block{Name: name, Since: e.At, By: e.By, Entry: e.Index}
 }
 
-// checkSubject validates the name of a subject: an issuer is a URL without a fragment, and a subject is printable ASCII.
+// checkSubject validates the name of a subject: an issuer is a URL without a fragment, and a
+// subject is printable ASCII.
 func checkSubject(issuer, subject string) error {
 	hidden := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
-	case !policy.HasSubject(issuer+"#") || len(issuer) > maxIssuer || strings.ContainsFunc(issuer, hidden) || strings.Contains(issuer, "#"):
-		return fmt.Errorf("the issuer %q is not the URL of an identity provider, as the configuration has it", visible.Clip(issuer, MaxTokenName))
+	case !policy.HasSubject(issuer+"#") || len(issuer) > maxIssuer || strings.ContainsFunc(issuer, hidden) ||
+		strings.Contains(issuer, "#"):
+		return fmt.Errorf("the issuer %q is not the URL of an identity provider, as the configuration has it",
+			visible.Clip(issuer, MaxTokenName))
 	case subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, hidden):
-		return fmt.Errorf("the subject %q is not 1 to %d printable ASCII characters without spaces", visible.Clip(subject, MaxTokenName), maxSubject)
+		return fmt.Errorf("the subject %q is not 1 to %d printable ASCII characters without spaces",
+			visible.Clip(subject, MaxTokenName), maxSubject)
 	}
 	return nil
 }
@@ -98,7 +105,8 @@ func blocksAfter(events []logEvent) (map[string]Block, error) {
 		}
 		name := policy.SubjectName(issuer, subject)
 		if _, is := blocks[name]; is != ends {
-			return nil, &Fault{"entries", entryKey(e.Index), fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer))}
+			return nil, &Fault{"entries", entryKey(e.Index),
+				fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer))}
 		}
 		if ends {
 			delete(blocks, name)
@@ -136,8 +144,9 @@ func blockOf(r Reader, names ...string) (b Block, is bool, err error) {
 func unblocked(r Reader, names ...string) error {
 	b, is, err := blockOf(r, names...)
 	if is {
-		return &Refusal{Code: RefusedBlocked, Message: fmt.Sprintf("%s is blocked here since %s; an admin can end that with pgfsm identity unblock",
-			b.Name, b.Since)}
+		return &Refusal{Code: RefusedBlocked,
+			Message: fmt.Sprintf("%s is blocked here since %s; an admin can end that with pgfsm identity unblock",
+				b.Name, b.Since)}
 	}
 	return err
 }

@@ -25,9 +25,10 @@ type Bound struct {
 	Bundle     *policy.Bundle // the run's own bundle
 }
 
-// BoundOf returns the bound of a held run. It executes the run's record again up to the hold, so that approvers see
-// what their votes will be compared with. The error is [ErrUnknown] if there is no such run, and [ErrNotHeld] if the
-// run was not held. Any other error means that the record was changed or cannot be read.
+// BoundOf returns the bound of a held run. It executes the run's record again up to the hold, so
+// that approvers see what their votes will be compared with. The error is [ErrUnknown] if there is
+// no such run, and [ErrNotHeld] if the run was not held. Any other error means that the record was
+// changed or cannot be read.
 func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	rec, err := Load(r, run)
 	if err != nil {
@@ -35,29 +36,44 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	}
 	q := rec.Request
 	if rec.held == 0 || q.Binding == "" {
-		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
+		return Bound{}, &Refusal{Code: RefusedNotHeld,
+			Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
 	if err := unchanged(r, &q); err != nil {
 		return Bound{}, fmt.Errorf("run %s: %w (%w)", run, traces.ErrTampered, err)
 	}
-	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held]) // another build may word the reasons differently
+
+	// Another build may word the reasons differently.
+	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held])
 	if err != nil {
 		return Bound{}, err
 	}
 	if _, err := again.Advance(context.Background(), nobody{}, nobody{}); err != nil {
 		return Bound{}, err
 	}
+
 	facts, plan := again.Run.Facts(), again.Run.Plan()
 	if facts.Held == nil || facts.Assessed == nil || plan == nil {
 		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
 	}
-	b := Bound{Request: q, Asked: rec.Header.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed, Bundle: again.Run.Bundle()}
+
+	b := Bound{
+		Request:  q,
+		Asked:    rec.Header.Request.Text,
+		Args:     plan.Args,
+		Held:     *facts.Held,
+		Assessed: *facts.Assessed,
+		Bundle:   again.Run.Bundle(),
+	}
+
 	if t, found := again.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
 		b.Definition = t.Definition
 	}
+
 	if b.Votes, err = Votes(r, run); err != nil {
 		return Bound{}, err
 	}
+
 	return b, b.agrees()
 }
 
@@ -65,8 +81,10 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 func (b *Bound) agrees() error {
 	q, bound := &b.Request, &b.Held.Bound
 	switch {
-	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server, bound.Tool != q.Tool,
-		bound.Arguments != q.Arguments, bound.Definition != q.Definition, b.Assessed.Bundle != q.Bundle, bound.Expires != q.Expires:
+	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server,
+		bound.Tool != q.Tool,
+		bound.Arguments != q.Arguments, bound.Definition != q.Definition, b.Assessed.Bundle != q.Bundle,
+		bound.Expires != q.Expires:
 		return fmt.Errorf("%w: the request %s is not what its record binds", traces.ErrTampered, q.RunID)
 	case b.Definition == nil:
 		return errors.New("the record of the run holds no definition of its tool")

@@ -10,10 +10,11 @@ import (
 	"pgfsm/traces"
 )
 
-// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so an error says how
-// this build judges the run differently from the build that held it. Only [ErrChanged] says that the record was
-// changed: the same build made another trace of the run. If another build held the run and only the wording of reasons
-// differs, the run continues with the trace of this build.
+// rejudge executes the record of a held run up to the hold. The hashes of the ledger are right, so
+// an error says how this build judges the run differently from the build that held it. Only
+// [ErrChanged] says that the record was changed: the same build made another trace of the run. If
+// another build held the run and only the wording of reasons differs, the run continues with the
+// trace of this build.
 func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resumption, reworded bool, err error) {
 	again, err = executed(rec.reexecute(p))
 	var diverged *traces.DivergenceError
@@ -28,7 +29,8 @@ func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resu
 	case held == nil:
 		return nil, false, errors.New("it would not be held")
 	case held.Binding != rec.Request.Binding:
-		return nil, false, fmt.Errorf("its binding is %s, and approvers saw %s", held.Binding.Short(), rec.Request.Binding.Short())
+		return nil, false, fmt.Errorf("its binding is %s, and approvers saw %s", held.Binding.Short(),
+			rec.Request.Binding.Short())
 	case rec.build == build:
 		return nil, false, fmt.Errorf("%w: %w", ErrChanged, diverged)
 	}
@@ -44,8 +46,9 @@ func executed(again *traces.Resumption, err error) (*traces.Resumption, error) {
 	return again, err
 }
 
-// endChanged ends a held run that this build judges differently from what approvers saw. It does not execute the run,
-// and adds one step to its trace. The build that held the run can derive this trace.
+// endChanged ends a held run that this build judges differently from what approvers saw. It does
+// not execute the run, and adds one step to its trace. The build that held the run can derive this
+// trace.
 func (o *opened) endChanged(ctx context.Context, p *traces.Replayer) (got Resumed, err error) {
 	got.Run = o.rec.run
 	if got.Outcome, err = p.Machine().Advance(ctx, got.Run, changedBuild{o.changed}, o.rec); err != nil {
@@ -64,5 +67,6 @@ func (c changedBuild) Do(context.Context, states.Command) (states.Event, error) 
 	if unread := new(traces.TamperError); errors.As(c.how, &unread) { // the hashes of the ledger are right
 		how = "it cannot read the " + unread.Place + ": " + unread.What
 	}
-	return states.Interruption(policy.CodeBuildChanged, "This version of pgfsm does not judge the held call as approvers saw it: "+how+"."), nil
+	return states.Interruption(policy.CodeBuildChanged,
+		"This version of pgfsm does not judge the held call as approvers saw it: "+how+"."), nil
 }

@@ -18,8 +18,9 @@ type bundles struct {
 	known map[canonical.Digest]*policy.Bundle
 }
 
-// bundleOf returns the run's own bundle, not the current one. A run's bundle never changes. It is compiled before the
-// transaction of a vote begins, because other writers wait for that transaction.
+// bundleOf returns the run's own bundle, not the current one. A run's bundle never changes. It is
+// compiled before the transaction of a vote begins, because other writers wait for that
+// transaction.
 func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		q, err := r.Request(run)

@@ -13,18 +13,22 @@ import (
 	"pgfsm/policy"
 )
 
-// A Caller is an authenticated caller: the owner of a token of the ledger, or a subject of an identity provider, whose
-// name is a [policy.SubjectName]. Otherwise it is a user of the operating system who may write the ledger's file.
+// A Caller is an authenticated caller: the owner of a token of the ledger, or a subject of an
+// identity provider, whose name is a [policy.SubjectName]. Otherwise it is a user of the operating
+// system who may write the ledger's file.
 type Caller struct {
-	TokenID  string           // the id of the ledger's token; empty for other callers
-	Name     string           // the token's name, the subject's name, or local:USER
-	Roles    []string         // the token's role, or the roles that the configuration gives to the subject
-	Session  canonical.Digest // digest of the console session; empty if the caller presented the token itself
-	Expires  string           // when a subject's token expires, unless the token is for calls: RFC 3339, UTC; empty is in the past
+	TokenID string           // the id of the ledger's token; empty for other callers
+	Name    string           // the token's name, the subject's name, or local:USER
+	Roles   []string         // the token's role, or the roles that the configuration gives to the subject
+	Session canonical.Digest // digest of the console session; empty if the caller presented the token itself
+	// When a subject's token expires, unless the token is for calls: RFC 3339, UTC; empty is in the
+	// past.
+	Expires  string
 	Identity *policy.Identity // what the identity provider says about a subject
 }
 
-// OnBehalfOf returns the person for whom an agent of an identity provider acts; empty if there is none.
+// OnBehalfOf returns the person for whom an agent of an identity provider acts; empty if there is
+// none.
 func (c Caller) OnBehalfOf() string { return c.identity().OnBehalfOf }
 
 // Client returns the client id of a subject of an identity provider; empty for other callers.
@@ -48,8 +52,9 @@ func (c Caller) Role() string {
 	return strings.Join(c.Roles, " and ")
 }
 
-// IsRequester reports whether the caller made a request. Policies can read the client and the person for whom an agent
-// acts. So a request of another client, or for another person, does not count as the caller's.
+// IsRequester reports whether the caller made a request. Policies can read the client and the
+// person for whom an agent acts. So a request of another client, or for another person, does not
+// count as the caller's.
 func (c Caller) IsRequester(q *Request) bool {
 	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
 }
@@ -81,8 +86,8 @@ const (
 	ActReload Action = "reload" // make a gateway read its configuration again
 )
 
-// mayDo lists the roles that may do an action. An admin manages tokens and does not vote: otherwise an admin could
-// create a token in the name of another person and approve alone.
+// mayDo lists the roles that may do an action. An admin manages tokens and does not vote: otherwise
+// an admin could create a token in the name of another person and approve alone.
 var mayDo = map[Action][]string{
 	ActCall:   {RoleAgent},
 	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
@@ -95,13 +100,15 @@ var mayDo = map[Action][]string{
 // subject reports whether the caller is a subject of an identity provider.
 func (c Caller) subject() bool { return c.TokenID == "" && policy.HasSubject(c.Name) }
 
-// May reports whether one of the caller's roles allows an action. A user of the operating system has no roles. Only
-// people vote, and never a person who is also an admin: the identity provider can give one person both roles.
+// May reports whether one of the caller's roles allows an action. A user of the operating system
+// has no roles. Only people vote, and never a person who is also an admin: the identity provider
+// can give one person both roles.
 func (c Caller) May(a Action) bool {
 	switch {
 	case c.TokenID == "" && !c.subject():
 		return false
-	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) || c.subject() && c.identity().Kind != policy.ActorPerson):
+	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) ||
+		c.subject() && c.identity().Kind != policy.ActorPerson):
 		return false
 	}
 	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
@@ -126,8 +133,9 @@ func (c Caller) Allow(a Action) error {
 // Unblocked returns [ErrBlocked] if the caller, or the person for whom the caller acts, is blocked.
 func (c Caller) Unblocked(r Reader) error { return unblocked(r, c.Name, c.OnBehalfOf()) }
 
-// recheck checks again, within a transaction, that the caller may do an action. Since the caller was authenticated, the
-// token may have been revoked or have expired, or the caller may have been blocked.
+// recheck checks again, within a transaction, that the caller may do an action. Since the caller
+// was authenticated, the token may have been revoked or have expired, or the caller may have been
+// blocked.
 func (c Caller) recheck(r Reader, now string, a Action) error {
 	switch {
 	case c.TokenID != "":
@@ -135,18 +143,21 @@ func (c Caller) recheck(r Reader, now string, a Action) error {
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		if why := t.closed(now); err != nil || t.Name != c.Name || !slices.Equal(c.Roles, []string{t.Role}) || why != "" {
+		if why := t.closed(now); err != nil || t.Name != c.Name || !slices.Equal(c.Roles, []string{t.Role}) ||
+			why != "" {
 			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
 		}
 	case c.subject():
 		if err := c.Unblocked(r); err != nil {
 			return err
 		}
-		// An agent's token is verified with each HTTP request. Its messages may pass after that, also from the server to the agent.
+		// An agent's token is verified with each HTTP request. Its messages may pass after that,
+		// also from the server to the agent.
 		if c.Session == "" && a != ActCall && !policy.IsBefore(now, c.Expires) {
 			return refusedToken("the token of " + c.Name + " expired at " + c.Expires)
 		}
 	}
+
 	if c.Session != "" {
 		if _, _, err := liveSession(r, c.Session, SessionOpen, now); err != nil {
 			return err
@@ -162,7 +173,8 @@ const kindToken = "token"
 const (
 	tokenPrefix = "pgfsm_"
 	idBytes     = 10 // 80 bits, 16 characters: ids are public, so they only must not collide
-	secretBytes = 32 // 256 bits, 43 characters: nobody can guess it, so a fast digest is as safe as a slow one
+	// 256 bits, 43 characters: nobody can guess it, so a fast digest is as safe as a slow one.
+	secretBytes = 32
 
 	idEnd    = len(tokenPrefix) + 16
 	tokenEnd = idEnd + 1 + 43
@@ -180,14 +192,15 @@ func idIn(text string) (id string, ok bool) {
 	return id, strings.Trim(id, idLetters) == "" && strings.Trim(text[idEnd+1:], secretLetters) == ""
 }
 
-// noToken stands for a token that does not exist: the presented secret is compared with it, so that an unknown id takes
-// as long as a wrong secret. No text has its digest.
+// noToken stands for a token that does not exist: the presented secret is compared with it, so that
+// an unknown id takes as long as a wrong secret. No text has its digest.
 var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
 
-// Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong with the token; only
-// the error's detail says what.
+// Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong
+// with the token; only the error's detail says what.
 func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
-	// Glance is enough: the token is one row. The ledger's time is read after it, and a later time only makes the token older.
+	// Glance is enough: the token is one row. The ledger's time is read after it, and a later time
+	// only makes the token older.
 	err = l.Glance(ctx, func(r Reader) (err error) {
 		c, err = Authenticate(r, presented, l.clock())
 		return err
@@ -201,18 +214,23 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	if !ok {
 		return Caller{}, refusedToken("it is not a whole token: pgfsm token create prints pgfsm_, 16 characters, _ and 43 characters")
 	}
+
 	t, err := r.Token(id)
 	if errors.Is(err, ErrNotFound) {
 		t, err = noToken, nil
 	}
+
 	if err != nil {
 		return Caller{}, err
 	}
-	// The secret is always compared first: without it, the response time reveals nothing about the token's state.
+
+	// The secret is always compared first: without it, the response time reveals nothing about the
+	// token's state.
 	same := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
 	if same != 1 {
 		return Caller{}, refusedToken("the secret of " + id + " is another, or there is no such token")
 	}
+
 	now := ""
 	if t.Expires != "" { // only these tokens need the time, and every request comes here
 		end, err := r.End()
@@ -223,9 +241,11 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 			return Caller{}, err
 		}
 	}
+
 	if why := t.closed(now); why != "" {
 		return Caller{}, refusedToken("the token " + t.ID + " " + why)
 	}
+
 	return Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}}, nil
 }
 

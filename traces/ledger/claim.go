@@ -50,9 +50,10 @@ func (e *ClaimError) Error() string {
 
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// Claim makes this process the owner of a held run that is decided or has expired. Of several callers, in any number of
-// processes, one succeeds; the others get a [*ClaimError]. The run belongs to this process until the run ends, the
-// process is gone, or the process gives up the work. [Ledger.Resume] continues the run.
+// Claim makes this process the owner of a held run that is decided or has expired. Of several
+// callers, in any number of processes, one succeeds; the others get a [*ClaimError]. The run
+// belongs to this process until the run ends, the process is gone, or the process gives up the
+// work. [Ledger.Resume] continues the run.
 func (l *Ledger) Claim(ctx context.Context, run string) error {
 	return l.claim(ctx, run, takable)
 }
@@ -73,6 +74,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 	if !l.take(run) {
 		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)
 	}
+
 	err := l.commit(ctx, func(b *batch) error {
 		q, err := b.Request(run)
 		if err != nil {
@@ -99,11 +101,12 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 	if err != nil {
 		l.endWork(run)
 	}
+
 	return err
 }
 
-// free reports whether no process works on a run. A run that carries this process's id is free: take has found that no goroutine
-// of this process works on it any more.
+// free reports whether no process works on a run. A run that carries this process's id is free:
+// take has found that no goroutine of this process works on it any more.
 func (l *Ledger) free(q *Request, gone func(owner string) (bool, error)) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
@@ -115,7 +118,8 @@ func (l *Ledger) free(q *Request, gone func(owner string) (bool, error)) (bool, 
 	return is, nil
 }
 
-// take notes that a goroutine of this process works on a run. It returns false if another goroutine already does.
+// take notes that a goroutine of this process works on a run. It returns false if another goroutine
+// already does.
 func (l *Ledger) take(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,20 +16,21 @@ import (
 // maxBatch bounds the operations that share a transaction.
 const maxBatch = 256
 
-// yields says how often the committer yields before it commits, if the last commit had several operations. Under load,
-// more operations arrive meanwhile and share the flush.
+// yields says how often the committer yields before it commits, if the last commit had several
+// operations. Under load, more operations arrive meanwhile and share the flush.
 const yields = 2
 
-// An operation is committed as a whole or not at all. It may run more than once, so it keeps no state. It returns its
-// refusals before it writes anything, so that the other operations of its batch continue.
+// An operation is committed as a whole or not at all. It may run more than once, so it keeps no
+// state. It returns its refusals before it writes anything, so that the other operations of its
+// batch continue.
 type operation struct {
 	do    func(*batch) error
 	taken atomic.Bool // the committer records it, or its caller gave it up
 	err   chan error
 }
 
-// commit runs an operation. When it returns nil, the operation is durable. If ctx is done, an operation that has not begun is
-// dropped.
+// commit runs an operation. When it returns nil, the operation is durable. If ctx is done, an
+// operation that has not begun is dropped.
 func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	o := &operation{do: do, err: make(chan error, 1)}
 	select {
@@ -39,6 +40,7 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 		return context.Cause(ctx)
 	case l.queue <- o:
 	}
+
 	select {
 	case err := <-o.err:
 		return err
@@ -57,7 +59,8 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	}
 }
 
-// commitLoop commits all waiting operations in one transaction, and repeats that until the ledger is closed.
+// commitLoop commits all waiting operations in one transaction, and repeats that until the ledger
+// is closed.
 func (l *Ledger) commitLoop() {
 	defer close(l.done)
 	together := 1 // how many operations the last commit had
@@ -96,8 +99,8 @@ func (l *Ledger) collectBatch(waiting []*operation, together int, others func())
 	return waiting
 }
 
-// record commits operations together and, if that fails, each alone. It does not retry if no operation was begun, or if
-// the store cannot record now: each retry would wait in vain.
+// record commits operations together and, if that fails, each alone. It does not retry if no
+// operation was begun, or if the store cannot record now: each retry would wait in vain.
 func (l *Ledger) record(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
@@ -105,6 +108,7 @@ func (l *Ledger) record(waiting []*operation) {
 			begun = append(begun, o)
 		}
 	}
+
 	if len(begun) == 0 {
 		return
 	}
@@ -120,6 +124,7 @@ func (l *Ledger) record(waiting []*operation) {
 		}
 		return
 	}
+
 	for i, o := range begun {
 		if err != nil {
 			o.err <- err
@@ -129,8 +134,8 @@ func (l *Ledger) record(waiting []*operation) {
 	}
 }
 
-// commitBatch runs operations in one transaction. errs has the refusal of each operation, and is nil if none was begun;
-// err says why the transaction failed.
+// commitBatch runs operations in one transaction. errs has the refusal of each operation, and is
+// nil if none was begun; err says why the transaction failed.
 func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 	begun := time.Now()
 	defer func() {
@@ -138,6 +143,7 @@ func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 			(*took)(time.Since(begun))
 		}
 	}()
+
 	err = l.store.Update(context.Background(), func(tx Tx) error {
 		end, err := tx.End()
 		if err != nil {
@@ -150,8 +156,10 @@ func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 		if err != nil {
 			return err
 		}
+
 		errs = make([]error, len(all))
 		b := &batch{Tx: tx, ledger: l, size: end.Size, now: now}
+
 		for i, o := range all {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
@@ -161,8 +169,10 @@ func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 				return errs[i]
 			}
 		}
+
 		return nil
 	})
+
 	return errs, l.reportFatal(err)
 }
 
@@ -177,9 +187,9 @@ type batch struct {
 	events [][]byte // the events of entry
 }
 
-// add adds an event, and applies it to its request, if it has one. It does not put the request: an operation that adds
-// several events puts the request once. The events that an operation adds to a run make one entry. An operation that
-// reads its own events must flush first.
+// add adds an event, and applies it to its request, if it has one. It does not put the request: an
+// operation that adds several events puts the request once. The events that an operation adds to a
+// run make one entry. An operation that reads its own events must flush first.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
 	if b.size == 0 && b.entry == nil && p.kind() != LogCreated {
@@ -187,15 +197,18 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 			return err
 		}
 	}
+
 	if e := b.entry; e == nil || run == "" || e.RunID != run || e.By != by {
 		if err := b.begin(r, run, by); err != nil {
 			return err
 		}
 	}
+
 	text, err := encode(p)
 	if err != nil {
 		return err
 	}
+
 	e := b.entry
 	b.events, e.Type = append(b.events, text), p.kind()
 	if r == nil {
@@ -204,6 +217,7 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	if err := project(r, &Event{Index: e.Index, RunID: run, Type: e.Type, At: e.At, By: by}, p); err != nil {
 		return err
 	}
+
 	r.Entry, r.Entries = e.Index, e.N+1
 	return nil
 }

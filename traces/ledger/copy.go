@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// ErrLedgerClosed means that an entry closed the ledger: it accepts no further entry. The error names the ledger that
-// continues the log.
+// ErrLedgerClosed means that an entry closed the ledger: it accepts no further entry. The error
+// names the ledger that continues the log.
 var ErrLedgerClosed = errors.New("the ledger is closed")
 
 // ErrNotEmpty means that a store cannot be the target, because it has entries.
@@ -32,7 +32,8 @@ func closedError(r Reader) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w since %s: it goes on in %s; name that one in the configuration", ErrLedgerClosed, e.At, p.(*closed).Target)
+	return fmt.Errorf("%w since %s: it goes on in %s; name that one in the configuration", ErrLedgerClosed, e.At,
+		p.(*closed).Target)
 }
 
 // notClosed returns ErrLedgerClosed for a ledger that is closed.
@@ -52,19 +53,21 @@ type Move struct {
 	Clock func() time.Time
 }
 
-// Copy copies a ledger to an empty store, and closes its source. The copy has the same log, so checkpoints of the source hold for it, and
-// goes on with it. Copy takes three steps:
+// Copy copies a ledger to an empty store, and closes its source. The copy has the same log, so
+// checkpoints of the source hold for it, and goes on with it. Copy takes three steps:
 //
 //  1. One transaction writes all rows of the source, and the entry that closes the log, to the target.
 //  2. The source gets the same entry, and accepts no further one. No other process has written to the source since step 1 began.
 //  3. Only the target gets the next entry, [LedgerContinued]. Until then, the target is closed, too.
 //
-// If a step fails, the target is empty, or it is a complete and closed copy. Copying again continues with the step that failed. Only the
-// target of step 1 can be continued, so a second copy of a closed source is refused.
+// If a step fails, the target is empty, or it is a complete and closed copy. Copying again
+// continues with the step that failed. Only the target of step 1 can be continued, so a second copy
+// of a closed source is refused.
 //
-// Nothing stops a user who can write the source from adding entries to it, with or without a [LedgerContinued]. Then there are two logs
-// of one origin that differ after the entry [LedgerClosed], as with every copy of a file. A checkpoint or a witness of one of
-// them reveals the other.
+// Nothing stops a user who can write the source from adding entries to it, with or without a
+// [LedgerContinued]. Then there are two logs of one origin that differ after the entry
+// [LedgerClosed], as with every copy of a file. A checkpoint or a witness of one of them reveals
+// the other.
 func Copy(ctx context.Context, from, to Store, m Move) error {
 	err := from.Update(ctx, func(s Tx) error {
 		end, err := s.End()
@@ -124,18 +127,20 @@ func (c *closing) add(tx Tx) error {
 	return errors.Join(b.add(nil, "", c.by, c.payload), b.flush())
 }
 
-// unused returns ErrInUse if a live process owns a run or is a gateway. The first process that opens the copy ends the
-// runs of processes that are gone.
+// unused returns ErrInUse if a live process owns a run or is a gateway. The first process that
+// opens the copy ends the runs of processes that are gone.
 func unused(ctx context.Context, store Store, r Reader) error {
 	var replicas roster
 	live, err := replicas.running(ctx, r, store.OwnerGone)
 	if err != nil {
 		return err
 	}
+
 	var users []string
 	for i := range live {
 		users = append(users, fmt.Sprintf("the gateway %s, since %s", live[i].Owner, live[i].Since))
 	}
+
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
 			return err
@@ -151,16 +156,19 @@ func unused(ctx context.Context, store Store, r Reader) error {
 			users = append(users, fmt.Sprintf("the run %s of the process %s", q.RunID, q.Owner))
 		}
 	}
+
 	if len(users) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf("%w: %s; stop them first", ErrInUse, strings.Join(users[:min(len(users), maxNamed)], "; "))
 }
 
 // maxNamed bounds how many gateways and runs an error names.
 const maxNamed = 10
 
-// fill writes all rows and the closing entry to the target. If an earlier copy did that, fill returns the closing entry of that copy.
+// fill writes all rows and the closing entry to the target. If an earlier copy did that, fill
+// returns the closing entry of that copy.
 func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing, error) {
 	found := false
 	// A view takes no lock: the target may be the source, whose lock this process holds.
@@ -182,8 +190,8 @@ func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing
 	})
 }
 
-// unfinished returns the closing entry of a target that an earlier copy has filled. The error is ErrNotEmpty if the
-// target has any other content.
+// unfinished returns the closing entry of a target that an earlier copy has filled. The error is
+// ErrNotEmpty if the target has any other content.
 func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	end, err := t.End()
 	if err != nil || end.Size == 0 {
@@ -196,6 +204,7 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	if err != nil {
 		return e, false, err
 	}
+
 	there, err := TakeCheckpoint(t)
 	if err != nil {
 		return e, false, err
@@ -203,10 +212,12 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	if err := here.Contained(there, t); err != nil {
 		return e, false, errors.Join(ErrNotEmpty, err)
 	}
+
 	last, err := t.LastOf(LedgerClosed)
 	if err != nil {
 		return e, false, err
 	}
+
 	p, err := last.singleEvent(t)
 	return closing{last.Index, last.At, last.By, p}, true, err
 }
@@ -278,9 +289,9 @@ func copyEntries(s Reader, t Tx) error {
 	})
 }
 
-// copyMark is the name of a hook that every copy has. The next entry of that hook is the one after [LedgerClosed]. The
-// source has no such hook, or that of an earlier copy. So the source is never mistaken for its own copy under another
-// name.
+// copyMark is the name of a hook that every copy has. The next entry of that hook is the one after
+// [LedgerClosed]. The source has no such hook, or that of an earlier copy. So the source is never
+// mistaken for its own copy under another name.
 const copyMark = "copy"
 
 // finish adds the entry with which the target continues the log, unless the target has it.
@@ -308,14 +319,17 @@ func (m *Move) finish(ctx context.Context, from, to Store) error {
 			if there.Size > here.Size {
 				return nil // an earlier call has finished
 			}
+
 			end, err := t.End()
 			if err != nil {
 				return err
 			}
+
 			e, err := m.closing(to, t, end)
 			if err != nil {
 				return err
 			}
+
 			e.payload = new(continued)
 			return e.add(t)
 		})

@@ -23,13 +23,14 @@ func Ways() []string { return []string{ByReply, ByRepeat, ByTask} }
 // ErrOpen means that a run has no outcome yet. A [ClaimError] wraps it.
 var ErrOpen = errors.New("the run has not ended, so there is no outcome to deliver")
 
-// Deliver records that the requester is about to get the outcome of a held run, and by which of the [Ways]. Of several
-// callers, in any number of processes, exactly one gets true; the others must not deliver the outcome again. When
-// Deliver returns true, that is durable: if the process ends before it sends the response, no repetition attaches to
-// the run any more, and the ledger still shows the outcome.
+// Deliver records that the requester is about to get the outcome of a held run, and by which of the
+// [Ways]. Of several callers, in any number of processes, exactly one gets true; the others must
+// not deliver the outcome again. When Deliver returns true, that is durable: if the process ends
+// before it sends the response, no repetition attaches to the run any more, and the ledger still
+// shows the outcome.
 //
-// The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if the run was not held, and a [*ClaimError] with
-// [ErrOpen] if the run has not ended.
+// The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if the run was not held, and a
+// [*ClaimError] with [ErrOpen] if the run has not ended.
 func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err error) {
 	if !slices.Contains(Ways(), how) {
 		return false, fmt.Errorf("no outcome is delivered by way of %q", visible.Clip(how, MaxTokenName))
@@ -41,7 +42,8 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 		case err != nil:
 			return orUnknown(run, err)
 		case q.Binding == "":
-			return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
+			return &Refusal{Code: RefusedNotHeld,
+				Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 		case q.Ended == "":
 			return &ClaimError{Request: q, Err: ErrOpen}
 		case q.Delivered != "":
@@ -53,7 +55,8 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	return first && err == nil, err
 }
 
-// A Look identifies an agent's call that is repeated. Its fields have the values of the same fields of [Request].
+// A Look identifies an agent's call that is repeated. Its fields have the values of the same fields
+// of [Request].
 type Look struct {
 	Actor      string
 	OnBehalfOf string
@@ -63,11 +66,13 @@ type Look struct {
 	Arguments  canonical.Digest
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.Waiting] finds it. It reads one
-// index, however many runs there are. The error is [ErrNotFound] if there is no such run, which is the usual case. So it
-// is if a member of look other than OnBehalfOf and Client is empty.
+// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.Waiting] finds
+// it. It reads one index, however many runs there are. The error is [ErrNotFound] if there is no
+// such run, which is the usual case. So it is if a member of look other than OnBehalfOf and Client
+// is empty.
 func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
-	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // no call can be equal to it
+	// No call can be equal to it.
+	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" {
 		return Request{}, ErrNotFound
 	}
 	err := l.Glance(ctx, func(r Reader) error {

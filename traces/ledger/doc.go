@@ -1,2 +1,3 @@
-// Package ledger is the durable record of runs: requests, decisions and who made them, calls, and results.
+// Package ledger is the durable record of runs: requests, decisions and who made them, calls, and
+// results.
 package ledger

@@ -17,8 +17,8 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// Leaf returns the bytes of the entry's leaf: canonical JSON. If a [Ref] replaces the events, the leaf contains it as a
-// string.
+// Leaf returns the bytes of the entry's leaf: canonical JSON. If a [Ref] replaces the events, the
+// leaf contains it as a string.
 func (e *Entry) Leaf() []byte {
 	events := e.Events
 	if isRef(events) {
@@ -36,7 +36,8 @@ func (e *Entry) Leaf() []byte {
 // hash returns the leaf's hash (RFC 6962, section 2.1).
 func (e *Entry) hash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
 
-// Intact returns the hash of the entry in the tree, and reports whether it equals the hash of the entry's leaf.
+// Intact returns the hash of the entry in the tree, and reports whether it equals the hash of the
+// entry's leaf.
 func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, is bool, err error) {
 	h, err = leafHash(r, e.Index)
 	return h, err == nil && h == e.hash(), err
@@ -76,16 +77,26 @@ func (e *Entry) split(events jsontext.Value) (all []Event, err error) {
 	if err := json.Unmarshal(events, &values); err != nil {
 		return nil, canonical.Explain(err)
 	}
+
 	for _, v := range values {
 		var has typed
 		if err := json.Unmarshal(v, &has); err != nil {
 			return nil, canonical.Explain(err)
 		}
-		all = append(all, Event{Index: e.Index, RunID: e.RunID, Type: has.Type, At: e.At, By: e.By, Payload: v})
+		all = append(all, Event{
+			Index:   e.Index,
+			RunID:   e.RunID,
+			Type:    has.Type,
+			At:      e.At,
+			By:      e.By,
+			Payload: v,
+		})
 	}
+
 	if len(all) == 0 {
 		return nil, errors.New("it has no event")
 	}
+
 	return all, nil
 }
 
@@ -241,7 +252,8 @@ func (r *record) check() error {
 	for _, in := range r.Inputs {
 		switch k := in.Event.Kind(); {
 		case in.Step < next || in.Step >= len(r.Steps):
-			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record", in.Step)
+			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record",
+				in.Step)
 		case in.At == "" && in.Event == nil:
 			return fmt.Errorf("the input of its step %d is empty", in.Step)
 		case in.Event != nil && k != '{' && eventRef(in.Event) == "":

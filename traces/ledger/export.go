@@ -25,8 +25,9 @@ type exportedBlob struct {
 	Text   string           `json:"text"`
 }
 
-// An Exporter writes entries and blobs as lines of canonical JSON. The line of an entry has its leaf. A blob comes
-// before the first entry that refers to it. The line of a pruned entry has only its hash.
+// An Exporter writes entries and blobs as lines of canonical JSON. The line of an entry has its
+// leaf. A blob comes before the first entry that refers to it. The line of a pruned entry has only
+// its hash.
 type Exporter struct {
 	To   io.Writer
 	Next int64 // index of the first entry that is not written yet
@@ -94,7 +95,8 @@ func (x *Exporter) line(v any) error {
 	return err
 }
 
-// FirstAt returns the index of the first entry with this time or a later one. If there is none, it returns the index of the next new entry.
+// FirstAt returns the index of the first entry with this time or a later one. If there is none, it
+// returns the index of the next new entry.
 func FirstAt(r Reader, at string) (int64, error) {
 	end, err := r.End()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Lengths of run ids (UUIDs). The first characters encode the time; people name a run by some of the last characters.
+// Lengths of run ids (UUIDs). The first characters encode the time; people name a run by some of
+// the last characters.
 const (
 	RunIDBytes  = 36
 	ShortRun    = 8 // characters that lists show
@@ -17,8 +18,9 @@ const (
 // Short returns the end of a run id, as lists show it.
 func Short(run string) string { return run[max(0, len(run)-ShortRun):] }
 
-// FindRun returns the id of the run that a text names: by its whole id, or by the first four to eight of its last eight
-// characters. It returns a text that names no run unchanged. The error is [ErrUnknown] if several runs match.
+// FindRun returns the id of the run that a text names: by its whole id, or by the first four to
+// eight of its last eight characters. It returns a text that names no run unchanged. The error is
+// [ErrUnknown] if several runs match.
 func FindRun(r Reader, text string) (string, error) {
 	if len(text) < minShortRun || len(text) > ShortRun {
 		return text, nil
@@ -36,8 +38,9 @@ func FindRun(r Reader, text string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", &Refusal{Code: RefusedUnknown, Message: fmt.Sprintf("%s is the end of several run ids, such as %s: give more characters, or the whole id",
-		text, strings.Join(found, " and "))}
+	return "", &Refusal{Code: RefusedUnknown,
+		Message: fmt.Sprintf("%s is the end of several run ids, such as %s: give more characters, or the whole id",
+			text, strings.Join(found, " and "))}
 }
 
 // Statuses returns all statuses.
@@ -45,8 +48,8 @@ func Statuses() []Status {
 	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate}
 }
 
-// Choose sets the statuses and the times of a filter. It reads times as [ParsePast] does. No statuses, or an empty
-// time, match every run.
+// Choose sets the statuses and the times of a filter. It reads times as [ParsePast] does. No
+// statuses, or an empty time, match every run.
 func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (err error) {
 	for _, name := range statuses {
 		if !slices.Contains(Statuses(), Status(name)) {
@@ -68,7 +71,8 @@ func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (
 	return nil
 }
 
-// ParseTime parses a time, or a date, which means midnight UTC. The result has the form of recorded times.
+// ParseTime parses a time, or a date, which means midnight UTC. The result has the form of recorded
+// times.
 func ParseTime(s string) (string, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil {

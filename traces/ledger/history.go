@@ -19,13 +19,15 @@ import (
 	"pgfsm/states"
 )
 
-// MaxCounted bounds how many earlier calls are read for one answer. They are read in the transaction that reserves the
-// run's place, and all other writers wait for that transaction. If there are more calls, there is no answer.
+// MaxCounted bounds how many earlier calls are read for one answer. They are read in the
+// transaction that reserves the run's place, and all other writers wait for that transaction. If
+// there are more calls, there is no answer.
 const MaxCounted = 10_000
 
-// ReadHistory implements [states.Historian]. One transaction reads the earlier calls and records the run with its call,
-// so that later runs find it. Of several concurrent runs, each finds those that were recorded before it. The
-// reservation ends when the run ends without a call, or is recovered.
+// ReadHistory implements [states.Historian]. One transaction reads the earlier calls and records
+// the run with its call, so that later runs find it. Of several concurrent runs, each finds those
+// that were recorded before it. The reservation ends when the run ends without a call, or is
+// recovered.
 func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
 	var read *states.HistoryRead
 	err := r.commit(ctx, func(b *batch, q *Request) (err error) {
@@ -43,7 +45,8 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 		return states.Interruption(policy.CodeCancelled, "The run was cancelled while pgfsm read the earlier calls.")
 	}
 	return &states.EffectFailed{
-		Code: policy.CodeRecordFailed, Effect: states.NotSent, Reason: "pgfsm cannot read the earlier calls: " + err.Error(),
+		Code: policy.CodeRecordFailed, Effect: states.NotSent,
+		Reason: "pgfsm cannot read the earlier calls: " + err.Error(),
 	}
 }
 
@@ -60,9 +63,10 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 	return p.read(b, wanted)
 }
 
-// ReadEarlierCalls returns what [Run.ReadHistory] would return for a call that is not made. It records nothing. A nil
-// Viewer stands for a ledger without calls.
-func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
+// ReadEarlierCalls returns what [Run.ReadHistory] would return for a call that is not made. It
+// records nothing. A nil Viewer stands for a ledger without calls.
+func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string,
+	wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	p := past{request: r, server: server, tool: tool}
 	if v == nil {
 		return p.read(unwritten{}, wanted)
@@ -94,7 +98,8 @@ type past struct {
 func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
-		if read.Calls, err = taskCalls(b, p.gone.pruned, taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
+		if read.Calls, err = taskCalls(b, p.gone.pruned,
+			taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
 			return nil, err
 		}
 	}
@@ -106,16 +111,20 @@ func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryR
 	return read, nil
 }
 
-// answer answers one query. It counts calls that may yet be made, whenever they were requested. It also counts calls
-// that were made, if they were requested or sent since the beginning of the window.
+// answer answers one query. It counts calls that may yet be made, whenever they were requested. It
+// also counts calls that were made, if they were requested or sent since the beginning of the
+// window.
 func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
 	f, why := p.window(query)
-	if why == "" && p.gone.Before > f.Since { // pruned runs had ended by then, so their calls were sent before
+	// Pruned runs had ended by then, so their calls were sent before.
+	if why == "" && p.gone.Before > f.Since {
 		why = "what was before " + p.gone.Before + " was pruned, and the window begins at " + f.Since
 	}
+
 	if why != "" {
 		return query.Fail(why), nil
 	}
+
 	n, sum := 0, new(big.Rat)
 	for q, err := range b.Requests(f) {
 		switch {
@@ -138,14 +147,17 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 			return query.Fail(fmt.Sprintf("run %s: %v", q.RunID, err)), nil
 		}
 	}
+
 	if query.Of != condition.QuerySum {
 		return query.Answer(strconv.Itoa(n)), nil
 	}
+
 	digits, _ := sum.FloatPrec() // the sum is exact, because each summand is a decimal
 	return query.Answer(sum.FloatString(digits)), nil
 }
 
-// window returns the filter of a query. A query about an unknown actor or task has no answer, which differs from zero.
+// window returns the filter of a query. A query about an unknown actor or task has no answer, which
+// differs from zero.
 func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	asked := p.request
 	if err := query.Check(); err != nil {
@@ -155,6 +167,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	if err != nil || at.Format(timeForm) != asked.At {
 		return f, fmt.Sprintf("the time of the request is not of the form %s", timeForm)
 	}
+
 	f = Filter{Counted: true, Since: at.Add(-time.Duration(query.Window) * time.Second).Format(timeForm)}
 	if query.Of != condition.QueryCountAll {
 		if p.tool == "" {
@@ -162,6 +175,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 		}
 		f.Server, f.Tool = p.server, p.tool
 	}
+
 	switch query.Scope {
 	case condition.ScopeActor:
 		if f.Actor = asked.Actor; f.Actor == "" {
@@ -173,6 +187,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 		}
 		f.Task = asked.Task.ID
 	}
+
 	return f, ""
 }
 
@@ -191,18 +206,22 @@ func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 		}
 		value = next
 	}
+
 	literal := string(value)
 	if value.Kind() != '0' {
 		return fmt.Errorf("its argument %q is no number", path)
 	}
 	// Numbers outside the range of a double are rejected before they are written in full.
-	if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) || f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
+	if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) ||
+		f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
 		return fmt.Errorf("its argument %q is a number that double does not hold", path)
 	}
+
 	n, ok := new(big.Rat).SetString(literal)
 	if !ok {
 		return fmt.Errorf("its argument %q is no number", path)
 	}
+
 	sum.Add(sum, n)
 	return nil
 }

@@ -8,12 +8,13 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked before the call was sent.
+// ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked
+// before the call was sent.
 var ErrRevoked = errors.New("the requester or an approver lost their token, or was blocked, before the call was sent")
 
-// WhyNotCalled returns why the call of a held run will not be made even if approvers agree, as far as that is known
-// now. The requester, or a person who approved the call, is blocked or has no valid token left. The result is empty if
-// nothing is known.
+// WhyNotCalled returns why the call of a held run will not be made even if approvers agree, as far
+// as that is known now. The requester, or a person who approved the call, is blocked or has no
+// valid token left. The result is empty if nothing is known.
 func WhyNotCalled(r Reader, q *Request) (string, error) {
 	if q.Status != Pending && q.Status != Approved {
 		return "", nil
@@ -21,15 +22,17 @@ func WhyNotCalled(r Reader, q *Request) (string, error) {
 	return revocationReason(r, q)
 }
 
-// revocationReason checks identities again before an approved call is sent. It returns a reason if the token of a vote
-// was revoked since, or if the requester has no valid agent token left. It also returns one if a subject of an identity
-// provider is blocked: the requester, the person for whom they act, or a voter. Otherwise the result is empty. A token
-// that only expired after the vote still counts. An unknown token counts as revoked.
+// revocationReason checks identities again before an approved call is sent. It returns a reason if
+// the token of a vote was revoked since, or if the requester has no valid agent token left. It also
+// returns one if a subject of an identity provider is blocked: the requester, the person for whom
+// they act, or a voter. Otherwise the result is empty. A token that only expired after the vote
+// still counts. An unknown token counts as revoked.
 func revocationReason(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
 		return "", err
 	}
+
 	for i := range cast {
 		by, voter := cast[i].vote.By, cast[i].vote.Voter()
 		if cast[i].token == "" && policy.HasSubject(by) {
@@ -51,18 +54,23 @@ func revocationReason(r Reader, q *Request) (reason string, err error) {
 			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", voter, t.Revoked), nil
 		}
 	}
+
 	switch b, is, err := blockOf(r, q.Actor, q.OnBehalfOf); {
 	case err != nil:
 		return "", err
 	case is:
 		if b.Name == q.Actor {
-			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", policy.FullName(b.Name, q.Display), b.Since), nil
+			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", policy.FullName(b.Name, q.Display),
+				b.Since), nil
 		}
-		return fmt.Sprintf("%s, for whom the call was requested, was blocked at %s.", policy.FullName(b.Name, q.OnBehalfOfDisplay), b.Since), nil
+		return fmt.Sprintf("%s, for whom the call was requested, was blocked at %s.",
+			policy.FullName(b.Name, q.OnBehalfOfDisplay), b.Since), nil
 	}
+
 	if tokenless(q.Actor) {
 		return "", nil
 	}
+
 	for t, err := range r.Tokens() {
 		if err != nil {
 			return "", err
@@ -71,5 +79,6 @@ func revocationReason(r Reader, q *Request) (reason string, err error) {
 			return "", nil
 		}
 	}
+
 	return fmt.Sprintf("%s asked, and has no token any more that may ask for calls.", q.Actor), nil
 }

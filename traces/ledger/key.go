@@ -31,12 +31,14 @@ func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
 	return origin, err
 }
 
-// AddKey records that a verifier key belongs to the log. The rules of [Ledger.CreateToken] say who may add one.
+// AddKey records that a verifier key belongs to the log. The rules of [Ledger.CreateToken] say who
+// may add one.
 func (l *Ledger) AddKey(ctx context.Context, by Caller, vkey string) error {
 	return l.changeKey(ctx, by, &keyAdded{Key: vkey})
 }
 
-// RemoveKey records that a key no longer signs for the log. The rules of [Ledger.CreateToken] say who may remove one.
+// RemoveKey records that a key no longer signs for the log. The rules of [Ledger.CreateToken] say
+// who may remove one.
 func (l *Ledger) RemoveKey(ctx context.Context, by Caller, vkey string) error {
 	return l.changeKey(ctx, by, &keyRemoved{Key: vkey})
 }
@@ -76,7 +78,8 @@ func Keys(r Reader) (keys []Key, err error) {
 	return keys, err
 }
 
-// projectKey applies an event to the keys of the log with this origin. Writers and Verify both use it.
+// projectKey applies an event to the keys of the log with this origin. Writers and Verify both use
+// it.
 func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 	indexOf := func(vkey string) int { return slices.IndexFunc(keys, func(k Key) bool { return k.Key == vkey }) }
 	switch p := p.(type) {
@@ -86,7 +89,8 @@ func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 		case err != nil:
 			return keys, err
 		case v.Name() != origin:
-			return keys, fmt.Errorf("the key is of the log %s, and this log is %s", visible.Text(v.Name()), visible.Text(origin))
+			return keys, fmt.Errorf("the key is of the log %s, and this log is %s", visible.Text(v.Name()),
+				visible.Text(origin))
 		case indexOf(p.Key) >= 0:
 			return keys, fmt.Errorf("the key %s was added before", p.Key)
 		}
@@ -94,7 +98,8 @@ func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 	case *keyRemoved:
 		i := indexOf(p.Key)
 		if i < 0 || keys[i].Removed != "" {
-			return keys, fmt.Errorf("%s is no key of the log, or was removed before; pgfsm ledger key list shows all", visible.Clip(p.Key, maxKeyText))
+			return keys, fmt.Errorf("%s is no key of the log, or was removed before; pgfsm ledger key list shows all",
+				visible.Clip(p.Key, maxKeyText))
 		}
 		keys[i].Removed = at
 	}

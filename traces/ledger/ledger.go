@@ -14,15 +14,16 @@ import (
 	"pgfsm/policy"
 )
 
-// ClockSkew bounds how far the clock may be behind the last event. Within this bound, the ledger's time stands still.
-// Beyond it the ledger records nothing, because approvals that have expired would be valid again.
+// ClockSkew bounds how far the clock may be behind the last event. Within this bound, the ledger's
+// time stands still. Beyond it the ledger records nothing, because approvals that have expired
+// would be valid again.
 const ClockSkew = time.Minute
 
 // ErrClockBack means that the clock was set back.
 var ErrClockBack = errors.New("the clock stands before the ledger's last entry; set it right: nothing is recorded until then")
 
-// ErrUnavailable is wrapped by a store's error if the store recorded nothing and may succeed later: the disk is full, or another
-// process holds the ledger.
+// ErrUnavailable is wrapped by a store's error if the store recorded nothing and may succeed later:
+// the disk is full, or another process holds the ledger.
 var ErrUnavailable = errors.New("the ledger cannot record now")
 
 // ErrClosed means that the ledger is being closed.
@@ -38,7 +39,8 @@ type Options struct {
 	Origin string
 }
 
-// A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the same time share a flush.
+// A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the
+// same time share a flush.
 type Ledger struct {
 	store   Store
 	owner   string
@@ -50,9 +52,10 @@ type Ledger struct {
 	closing chan struct{}
 	done    chan struct{}
 	bundles bundles
-	gone    atomic.Pointer[knownPrune]          // the last prune that was read; nil: none was read yet
-	measure atomic.Pointer[func(time.Duration)] // is called with the duration of each commit; nil: durations are not measured
-	useless chan error                          // receives the first error after which the store is unusable
+	gone    atomic.Pointer[knownPrune] // the last prune that was read; nil: none was read yet
+	// Is called with the duration of each commit; nil: durations are not measured.
+	measure atomic.Pointer[func(time.Duration)]
+	useless chan error // receives the first error after which the store is unusable
 
 	replicas roster
 	refusals refusals
@@ -61,8 +64,8 @@ type Ledger struct {
 	busy map[string]bool // the runs that a goroutine of this process works on
 }
 
-// Open begins to record in a store. It locks the id of a new owner; the runs of this process carry that id. The error
-// is [ErrLedgerClosed] if an entry closed the ledger.
+// Open begins to record in a store. It locks the id of a new owner; the runs of this process carry
+// that id. The error is [ErrLedgerClosed] if an entry closed the ledger.
 func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	if err := store.Glance(ctx, notClosed); err != nil {
 		return nil, err
@@ -75,18 +78,28 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
 	}
+
 	l := &Ledger{
-		store: store, owner: id.String(), release: release, origin: o.Origin, clock: o.Clock,
-		build: o.Build,
-		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
-		busy: make(map[string]bool), useless: make(chan error, 1),
+		store:   store,
+		owner:   id.String(),
+		release: release,
+		origin:  o.Origin,
+		clock:   o.Clock,
+		build:   o.Build,
+		queue:   make(chan *operation, maxBatch),
+		closing: make(chan struct{}),
+		done:    make(chan struct{}),
+		busy:    make(map[string]bool),
+		useless: make(chan error, 1),
 	}
 	if l.clock == nil {
 		l.clock = store.Now
 	}
+
 	if l.origin == "" {
 		l.origin = "pgfsm-log-" + rand.Text()
 	}
+
 	go l.commitLoop()
 	return l, nil
 }
@@ -94,18 +107,20 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 // Owner returns the id that the runs of this process carry.
 func (l *Ledger) Owner() string { return l.owner }
 
-// Now returns the time of the ledger's clock. Callers use it for requests that the ledger records, and for times that
-// they compare with the ledger's.
+// Now returns the time of the ledger's clock. Callers use it for requests that the ledger records,
+// and for times that they compare with the ledger's.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Useless returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an operation of the
-// store has failed with it. From then on this process cannot use the ledger.
+// Useless returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an
+// operation of the store has failed with it. From then on this process cannot use the ledger.
 func (l *Ledger) Useless() <-chan error { return l.useless }
 
-// MeasureCommits makes the ledger call took with the duration of each later commit. took must not block.
+// MeasureCommits makes the ledger call took with the duration of each later commit. took must not
+// block.
 func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
 
-// reportFatal returns err. If err makes the store unusable, reportFatal also sends it to [Ledger.Useless].
+// reportFatal returns err. If err makes the store unusable, reportFatal also sends it to
+// [Ledger.Useless].
 func (l *Ledger) reportFatal(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {
@@ -126,8 +141,8 @@ func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
 	return l.reportFatal(l.store.Glance(ctx, do))
 }
 
-// Update runs do in one transaction of the store, for rows that are not part of the record. The error is
-// [ErrLedgerClosed] if an entry closed the ledger.
+// Update runs do in one transaction of the store, for rows that are not part of the record. The
+// error is [ErrLedgerClosed] if an entry closed the ledger.
 func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
 	return l.reportFatal(l.store.Update(ctx, func(tx Tx) error {
 		if err := notClosed(tx); err != nil {
@@ -137,7 +152,8 @@ func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
 	}))
 }
 
-// Close waits for commits in progress and releases the owner's lock. The store stays open. Later commits fail with [ErrClosed].
+// Close waits for commits in progress and releases the owner's lock. The store stays open. Later
+// commits fail with [ErrClosed].
 func (l *Ledger) Close() error {
 	close(l.closing)
 	<-l.done
@@ -164,7 +180,8 @@ func (i *instant) text(t time.Time) string {
 // timeAfter returns the ledger's time, which is never before last, the time of the last event.
 func (l *Ledger) timeAfter(last string) (string, error) { return notBefore(l.clock(), last) }
 
-// notBefore returns the clock's time, or the time of the last event if the clock is slightly behind it.
+// notBefore returns the clock's time, or the time of the last event if the clock is slightly behind
+// it.
 func notBefore(clock time.Time, last string) (string, error) {
 	t := clock.UTC()
 	now := t.Format(timeForm)

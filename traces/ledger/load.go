@@ -10,7 +10,8 @@ import (
 	"pgfsm/traces"
 )
 
-// A Record holds what the ledger recorded about one run. [traces.Replayer.Resume] derives the run's trace from it.
+// A Record holds what the ledger recorded about one run. [traces.Replayer.Resume] derives the run's
+// trace from it.
 type Record struct {
 	Header  traces.Header
 	Request Request
@@ -24,8 +25,8 @@ type Record struct {
 	permit canonical.Digest // the permit of the call that was sent; empty: no call was sent
 }
 
-// Load returns the record of one run. It compares blobs with their digests, and does not check hashes of entries. The error is
-// [ErrNotFound] if there is no such run.
+// Load returns the record of one run. It compares blobs with their digests, and does not check
+// hashes of entries. The error is [ErrNotFound] if there is no such run.
 func Load(r Reader, run string) (*Record, error) {
 	request, err := r.Request(run)
 	if err != nil {
@@ -58,6 +59,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 	if begins != (rec.Header.RunID == "") {
 		return fmt.Errorf("%w: a run begins with %s, not with %s", ErrChanged, RequestCreated, e.Type)
 	}
+
 	if begins {
 		content, err := blob(r, first.Bundle, BlobBundle)
 		if err != nil {
@@ -66,6 +68,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 		rec.Header, rec.build = first.header(e.RunID), first.Build
 		rec.Header.Bundle.Content = []byte(content)
 	}
+
 	if part, ok := p.(recording); ok {
 		inputs, err := part.recorded().inputs(func(ref string) (jsontext.Value, error) { return resolve(r, ref) })
 		if err != nil {
@@ -73,6 +76,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 		}
 		rec.Inputs = append(rec.Inputs, inputs...)
 	}
+
 	switch p := p.(type) {
 	case *asked:
 		rec.held, rec.last = len(rec.Inputs), p.Last
@@ -81,12 +85,13 @@ func (rec *Record) add(r Reader, e *Event) error {
 	case *ended:
 		rec.ended = &p.Outcome
 	}
+
 	return nil
 }
 
-// reexecute returns a run that executes its record again. A held run must get the trace that was recorded. Once a held
-// run was resumed, another build may have resumed it and worded reasons differently. Then the head says whether the
-// trace is the recorded one.
+// reexecute returns a run that executes its record again. A held run must get the trace that was
+// recorded. Once a held run was resumed, another build may have resumed it and worded reasons
+// differently. Then the head says whether the trace is the recorded one.
 func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 	if rec.ended != nil || rec.Request.Sent != "" {
 		return p.Reexecute(&rec.Header, rec.Inputs)
@@ -97,7 +102,11 @@ func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 // header returns the run's header, without the bundle's content.
 func (p *created) header(run string) traces.Header {
 	return traces.Header{
-		Bundle: traces.Bundle{Digest: p.Bundle}, Format: p.Format, Machine: p.Machine, Request: p.Request, RunID: run,
+		Bundle:  traces.Bundle{Digest: p.Bundle},
+		Format:  p.Format,
+		Machine: p.Machine,
+		Request: p.Request,
+		RunID:   run,
 	}
 }
 

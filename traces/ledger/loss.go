@@ -13,18 +13,19 @@ var ErrNothingLost = errors.New("the log contains every checkpoint: nothing was 
 
 // A former log lost entries that were signed. Its checkpoints are signed notes.
 type former struct {
-	Common string `json:"common,omitzero"` // the largest checkpoint before the loss that the log still contained; empty if there was none
-	Lost   string `json:"lost"`            // the largest checkpoint that the log did not contain
+	// The largest checkpoint before the loss that the log still contained; empty if there was none.
+	Common string `json:"common,omitzero"`
+	Lost   string `json:"lost"` // the largest checkpoint that the log did not contain
 }
 
-// ContinueAfterLoss begins a new log in an empty store, for a ledger that no longer contains all of its signed
-// checkpoints: it was restored from a backup, or its database failed over and lost entries. Entry 0 of the new log
-// names the former log by its last common and its lost checkpoint. Nothing else is copied: the former log no longer
-// knows which approved calls were made, and which tokens were revoked, after its last entry. Then ContinueAfterLoss
-// closes the former log.
+// ContinueAfterLoss begins a new log in an empty store, for a ledger that no longer contains all of
+// its signed checkpoints: it was restored from a backup, or its database failed over and lost
+// entries. Entry 0 of the new log names the former log by its last common and its lost checkpoint.
+// Nothing else is copied: the former log no longer knows which approved calls were made, and which
+// tokens were revoked, after its last entry. Then ContinueAfterLoss closes the former log.
 //
-// The new log needs another origin: a witness that saw the lost checkpoint rightly rejects every checkpoint of the
-// former log.
+// The new log needs another origin: a witness that saw the lost checkpoint rightly rejects every
+// checkpoint of the former log.
 func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, origin string, m Move) error {
 	return from.Update(ctx, func(s Tx) error {
 		loss, err := lossOf(s, signed)
@@ -35,6 +36,7 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		if err != nil {
 			return err
 		}
+
 		e, err := m.closing(from, s, end)
 		if err != nil {
 			return err
@@ -42,6 +44,7 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		if err := unused(ctx, from, s); err != nil {
 			return err
 		}
+
 		created := &logCreated{Origin: origin, Former: loss}
 		if err := created.check(); err != nil {
 			return err
@@ -52,6 +55,7 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		if end.Size == 0 || end.Type == LedgerClosed {
 			return nil
 		}
+
 		return e.add(s)
 	})
 }
@@ -84,20 +88,26 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
+
 	var lost, common, least checkpoint.Checkpoint // least is the smallest that the log does not contain
 	var f former
 	contained := make(map[checkpoint.Checkpoint]string)
+
 	for _, text := range signed {
 		c, err := checkpoint.Read(text)
 		if err != nil {
 			return nil, err
 		}
+
 		if now.Origin == "" {
 			now.Origin = c.Origin
 		}
+
 		if c.Origin != now.Origin {
-			return nil, fmt.Errorf("the checkpoint is of the log %s, and the ledger has the log %s", c.Origin, now.Origin)
+			return nil, fmt.Errorf("the checkpoint is of the log %s, and the ledger has the log %s", c.Origin,
+				now.Origin)
 		}
+
 		switch err := c.Contained(now, r); {
 		case err == nil:
 			contained[c] = string(text)
@@ -112,14 +122,17 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 			}
 		}
 	}
+
 	if f.Lost == "" {
 		return nil, ErrNothingLost
 	}
+
 	for c, text := range contained { // the order does not matter, because no two have the same size
 		if c.Size > common.Size && c.Size < least.Size {
 			common, f.Common = c, text
 		}
 	}
+
 	return &f, nil
 }
 

@@ -48,12 +48,19 @@ func ParamsDigest(raw []byte) canonical.Digest {
 	return canonical.Sum("mcp params", raw)
 }
 
-// Pass records that the gateway relays a message. When Pass returns nil, that is durable; otherwise the gateway must
-// not relay the message. The transaction that records it checks the caller. The error is [ErrToken] if the caller has
-// no valid token for calls, [ErrRole] if the token was never for calls, [ErrBlocked] if the caller is blocked, and
-// [ErrPassage] if the passage is invalid.
+// Pass records that the gateway relays a message. When Pass returns nil, that is durable; otherwise
+// the gateway must not relay the message. The transaction that records it checks the caller. The
+// error is [ErrToken] if the caller has no valid token for calls, [ErrRole] if the token was never
+// for calls, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage is invalid.
 func (l *Ledger) Pass(ctx context.Context, p Passage) error {
-	event := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, OnBehalfOf: p.By.OnBehalfOf(), Server: p.Server, Token: p.By.TokenID}
+	event := &passed{
+		Direction:  p.Direction,
+		Method:     p.Method,
+		Params:     p.Digest,
+		OnBehalfOf: p.By.OnBehalfOf(),
+		Server:     p.Server,
+		Token:      p.By.TokenID,
+	}
 	if err := event.check(p.By.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
@@ -65,8 +72,8 @@ func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 	})
 }
 
-// stillCalls is [Caller.recheck] for calls. It does not check users of the operating system and anonymous agents: they
-// have no token that could be revoked or expire.
+// stillCalls is [Caller.recheck] for calls. It does not check users of the operating system and
+// anonymous agents: they have no token that could be revoked or expire.
 func (c Caller) stillCalls(b *batch) error {
 	if c.TokenID == "" && !c.subject() {
 		return nil
@@ -80,9 +87,11 @@ func (p *passed) check(actor string) error {
 	case p.Direction != ToServer && p.Direction != ToClient:
 		return fmt.Errorf("it goes %q, neither %s nor %s", p.Direction, ToServer, ToClient)
 	case p.Method == "" || len(p.Method) > MaxMethod || !utf8.ValidString(p.Method):
-		return fmt.Errorf("its method has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Method), MaxMethod)
+		return fmt.Errorf("its method has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Method),
+			MaxMethod)
 	case p.Server == "" || len(p.Server) > MaxServerName || !utf8.ValidString(p.Server):
-		return fmt.Errorf("its server's name has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Server), MaxServerName)
+		return fmt.Errorf("its server's name has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Server),
+			MaxServerName)
 	case p.Token == "" && !tokenless(actor):
 		return errors.New("who comes without a token has no name of their own")
 	case p.Token != "" && tokenless(actor):
@@ -90,6 +99,7 @@ func (p *passed) check(actor string) error {
 	case p.OnBehalfOf != "" && !(policy.HasSubject(p.OnBehalfOf) && policy.HasSubject(actor)):
 		return errors.New("only an agent of an identity provider acts for a person, and only for one of a provider")
 	}
+
 	if p.Params != "" {
 		if _, err := canonical.ParseDigest(string(p.Params)); err != nil {
 			return fmt.Errorf("its params: %w", err)
@@ -98,8 +108,8 @@ func (p *passed) check(actor string) error {
 	return nil
 }
 
-// tokenless reports whether an actor has no token of the ledger. Such an actor is a user of the operating system, a
-// subject of an identity provider, or anonymous.
+// tokenless reports whether an actor has no token of the ledger. Such an actor is a user of the
+// operating system, a subject of an identity provider, or anonymous.
 func tokenless(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
@@ -110,8 +120,8 @@ type usage struct {
 	first, last Event // without their payloads
 }
 
-// passage checks a relayed message, and notes when its token was used. The tokens themselves are verified after the
-// last event.
+// passage checks a relayed message, and notes when its token was used. The tokens themselves are
+// verified after the last event.
 func (v *verifier) passage(e *Event, p *passed) error {
 	key := entryKey(e.Index)
 	if err := p.check(e.By); err != nil {
@@ -136,8 +146,8 @@ func (v *verifier) passage(e *Event, p *passed) error {
 	return nil
 }
 
-// usages compares the relayed messages with the tokens. Each token must be an agent's token with the actor's name, and
-// used between its creation and its expiry or revocation.
+// usages compares the relayed messages with the tokens. Each token must be an agent's token with
+// the actor's name, and used between its creation and its expiry or revocation.
 func (v *verifier) usages() error {
 	for _, id := range slices.Sorted(maps.Keys(v.used)) {
 		u := v.used[id]

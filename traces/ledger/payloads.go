@@ -17,7 +17,8 @@ type payload interface {
 	kind() Type
 	name(Type)
 	aboutNoRun() bool
-	// apply changes the request that the event is about. An error means that the event is impossible in the request's state.
+	// apply changes the request that the event is about. An error means that the event is
+	// impossible in the request's state.
 	apply(*Request, *Event) error
 }
 
@@ -57,7 +58,8 @@ type logCreated struct {
 	Origin string  `json:"origin"`
 }
 
-// A created payload has the run's header, and the planned call, if there is one. The process that made the entry owns the run.
+// A created payload has the run's header, and the planned call, if there is one. The process that
+// made the entry owns the run.
 type created struct {
 	typed
 	Build   string           `json:"build"` // the version of the program
@@ -99,8 +101,8 @@ type decision struct {
 	Reason    string           `json:"reason"`
 }
 
-// A record is the part of a run's record that an event adds: the steps since the last such event, and their inputs from
-// outside. The run's trace is derived from all steps and inputs.
+// A record is the part of a run's record that an event adds: the steps since the last such event,
+// and their inputs from outside. The run's trace is derived from all steps and inputs.
 type record struct {
 	Inputs []input       `json:"inputs"`
 	Steps  []fsm.Trigger `json:"steps"`
@@ -108,9 +110,11 @@ type record struct {
 
 // An input holds the parts of a step that the machine cannot compute again.
 type input struct {
-	At    string         `json:"at,omitzero"`    // absent: the time of the step before, or of the request for the first step
-	Event jsontext.Value `json:"event,omitzero"` // absent if the step has none; may be a [Ref], as a JSON string
-	Step  int            `json:"step"`           // from 0, within the event
+	// absent: the time of the step before, or of the request for the first step.
+	At string `json:"at,omitzero"`
+	// Absent if the step has none; may be a [Ref], as a JSON string.
+	Event jsontext.Value `json:"event,omitzero"`
+	Step  int            `json:"step"` // from 0, within the event
 }
 
 // recordOf converts steps to a record.
@@ -125,7 +129,8 @@ func recordOf(steps []traces.Input) (r record) {
 	return r
 }
 
-// inputs returns the steps with their events. It reads events that are stored by reference with get.
+// inputs returns the steps with their events. It reads events that are stored by reference with
+// get.
 func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
 	all := make([]traces.Input, len(r.Steps))
 	for i, on := range r.Steps {
@@ -161,10 +166,12 @@ type voted struct {
 	Binding canonical.Digest `json:"binding"`
 	Decides bool             `json:"decides"`           // this vote decides the request
 	Display string           `json:"display,omitempty"` // the voter's name as people read it
-	Groups  []string         `json:"groups,omitempty"`  // the voter's groups that the roles of the run's bundle name
-	Key     string           `json:"key"`               // the caller's Idempotency-Key, if there was one
-	Reason  string           `json:"reason"`
-	Token   string           `json:"token"` // the id of the voter's token; empty for a person of an identity provider
+	// The voter's groups that the roles of the run's bundle name.
+	Groups []string `json:"groups,omitempty"`
+	Key    string   `json:"key"` // the caller's Idempotency-Key, if there was one
+	Reason string   `json:"reason"`
+	// The id of the voter's token; empty for a person of an identity provider.
+	Token string `json:"token"`
 
 	approve bool
 }
@@ -218,12 +225,14 @@ type passed struct {
 
 type activated struct {
 	noRun
-	Actor    string           `json:"actor,omitempty"` // the caller who asked for a reload; empty: no caller did
-	Build    string           `json:"build"`           // the version of the program
-	Bundle   canonical.Digest `json:"bundle"`
-	Cause    Cause            `json:"cause"`
-	Changed  []string         `json:"changed,omitempty"`  // changed keys of the configuration, sorted
-	Previous canonical.Digest `json:"previous,omitempty"` // the bundle that the gateway used before; empty at the start
+	// The caller who asked for a reload; empty: no caller did.
+	Actor   string           `json:"actor,omitempty"`
+	Build   string           `json:"build"` // the version of the program
+	Bundle  canonical.Digest `json:"bundle"`
+	Cause   Cause            `json:"cause"`
+	Changed []string         `json:"changed,omitempty"` // changed keys of the configuration, sorted
+	// The bundle that the gateway used before; empty at the start.
+	Previous canonical.Digest `json:"previous,omitempty"`
 }
 
 type tokenCreated struct {
@@ -252,8 +261,8 @@ type identityUnblocked struct {
 	Subject string `json:"subject"`
 }
 
-// An accessRefused payload is a request that the gateway refused because the agent's token lacks scopes; the event
-// names the agent.
+// An accessRefused payload is a request that the gateway refused because the agent's token lacks
+// scopes; the event names the agent.
 type accessRefused struct {
 	noRun
 	Endpoint string `json:"endpoint"` // the path of the endpoint
@@ -270,8 +279,8 @@ type keyRemoved struct {
 	Key string `json:"key"`
 }
 
-// A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls
-// of each task over.
+// A pruned payload says which entries were removed; their hashes are still in the tree. It carries
+// the number of calls of each task over.
 type pruned struct {
 	noRun
 	Before  string     `json:"before"`
@@ -323,9 +332,12 @@ func (v *voted) kind() Type {
 
 // payloads lists an empty payload of each type.
 var payloads = []payload{
-	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true}, new(voted), new(expired),
-	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated), new(tokenCreated), new(tokenRevoked),
-	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(pruned), new(closed), new(continued),
+	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true},
+	new(voted), new(expired),
+	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated),
+	new(tokenCreated), new(tokenRevoked),
+	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(pruned),
+	new(closed), new(continued),
 }
 
 // Types returns all types of event.
@@ -336,7 +348,8 @@ func Types() (all []Type) {
 	return all
 }
 
-// Rare reports whether events of the type are about no run and few. [Reader.EntriesOfType] finds only such events.
+// Rare reports whether events of the type are about no run and few. [Reader.EntriesOfType] finds
+// only such events.
 func (t Type) Rare() bool {
 	p, err := newPayload(t)
 	return err == nil && p.aboutNoRun() && t != MCPPassed

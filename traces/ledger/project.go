@@ -11,7 +11,8 @@ import (
 	"pgfsm/states"
 )
 
-// project applies one event to a request. The writer and Verify both use it; each counts the run's entries itself.
+// project applies one event to a request. The writer and Verify both use it; each counts the run's
+// entries itself.
 func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
@@ -23,7 +24,9 @@ func project(r *Request, e *Event, p payload) error {
 	if err := p.apply(r, e); err != nil {
 		return err
 	}
-	if !isDelivery { // a delivery must not change what a client sees: a completed task stays the same, byte for byte
+	// A delivery must not change what a client sees: a completed task stays the same, byte for
+	// byte.
+	if !isDelivery {
 		r.Updated = e.At
 	}
 	return nil
@@ -31,30 +34,43 @@ func project(r *Request, e *Event, p payload) error {
 
 func (p *created) apply(r *Request, e *Event) error {
 	*r = Request{
-		RunID: e.RunID, At: p.Request.At, Kind: p.Request.Kind, Actor: p.Request.Actor, Env: p.Env, Bundle: p.Bundle,
-		Owner: e.By, Status: Proposed, State: states.Received, Trace: p.Request.Trace.TraceID(),
+		RunID:  e.RunID,
+		At:     p.Request.At,
+		Kind:   p.Request.Kind,
+		Actor:  p.Request.Actor,
+		Env:    p.Env,
+		Bundle: p.Bundle,
+		Owner:  e.By,
+		Status: Proposed,
+		State:  states.Received,
+		Trace:  p.Request.Trace.TraceID(),
 	}
+
 	if i := p.Request.Identity; i != nil {
 		r.OnBehalfOf, r.Client, r.Display, r.OnBehalfOfDisplay = i.OnBehalfOf, i.Client, i.Display, i.OnBehalfOfDisplay
 	}
+
 	if p.Request.Task != nil {
 		r.Task = p.Request.Task.ID
 	}
+
 	if c := p.Call; c != nil {
-		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, canonical.Sum(kindArguments, c.Args), c.Definition
+		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, canonical.Sum(kindArguments, c.Args),
+			c.Definition
 		r.Args = c.column()
 	} else {
 		r.Server, r.Tool, r.Args = requestedCall(&p.Request)
 	}
+
 	return nil
 }
 
 // maxRequestedName bounds, in bytes, a name from a request that was not validated.
 const maxRequestedName = 256
 
-// requestedCall returns the call of a request whose plan was not validated, so that users find the request. Nothing has
-// checked that the server and its tool exist, or that the arguments fit. Longer names, and arguments over [MaxInline],
-// are left out. A question names no call.
+// requestedCall returns the call of a request whose plan was not validated, so that users find the
+// request. Nothing has checked that the server and its tool exist, or that the arguments fit.
+// Longer names, and arguments over [MaxInline], are left out. A question names no call.
 func requestedCall(q *states.Request) (server, tool, args string) {
 	if q.Kind == states.KindAsk {
 		return "", "", ""
@@ -103,7 +119,8 @@ func (p *scored) apply(r *Request, _ *Event) error {
 
 func (p *decision) apply(r *Request, _ *Event) error {
 	r.Policy, r.Reason = p.Policy, p.Reason
-	if r.Status == Approved { // the call is judged again after the approval, and the policy still allows or holds it
+	// The call is judged again after the approval, and the policy still allows or holds it.
+	if r.Status == Approved {
 		return nil
 	}
 	switch policy.Outcome(p.Outcome) {

@@ -22,9 +22,9 @@ func TakeCheckpoint(r Reader) (c checkpoint.Checkpoint, err error) {
 	return checkpoint.Take(origin, end.Size, r)
 }
 
-// Contains parses a signed checkpoint; it verifies no signature. The error is [checkpoint.ErrInconsistent] if the log
-// does not contain the entries of the checkpoint. Contains compares the tree's hashes; [Verify] also compares the
-// entries with the hashes.
+// Contains parses a signed checkpoint; it verifies no signature. The error is
+// [checkpoint.ErrInconsistent] if the log does not contain the entries of the checkpoint. Contains
+// compares the tree's hashes; [Verify] also compares the entries with the hashes.
 func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
 	if c, err = checkpoint.Read(signed); err != nil {
 		return c, err
@@ -36,8 +36,8 @@ func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
 	return c, c.Contained(now, r)
 }
 
-// Prove proves with a signed checkpoint that the log contains a run that has ended or is held. The error is
-// [ErrNotFound] if there is no such run, and [ErrUnfinished] if the run is under way.
+// Prove proves with a signed checkpoint that the log contains a run that has ended or is held. The
+// error is [ErrNotFound] if there is no such run, and [ErrUnfinished] if the run is under way.
 func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 	c, err := Contains(r, signed)
 	if err != nil {
@@ -50,9 +50,11 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 	if q.Ended == "" && q.State != states.Pending {
 		return nil, fmt.Errorf("run %s is at %s: %w", run, q.State, ErrUnfinished)
 	}
+
 	var entries []checkpoint.Entry
 	var last int64
 	ended := false
+
 	for e, err := range r.EntriesOf(run) {
 		if err != nil {
 			return nil, err
@@ -73,21 +75,23 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 		entries, last = append(entries, one), e.Index
 		ended = ended || e.Type == RunEnded
 	}
+
 	return checkpoint.Prove(signed, r, last, entries)
 }
 
-// An Inclusion says where the entries of a run are in the log. It has the hashes that lead from the last of these
-// entries to the root of the tree. Each entry has the hash of the entry before, so the last entry stands for all of
-// them. Every member is always present.
+// An Inclusion says where the entries of a run are in the log. It has the hashes that lead from the
+// last of these entries to the root of the tree. Each entry has the hash of the entry before, so
+// the last entry stands for all of them. Every member is always present.
 type Inclusion struct {
-	SchemaVersion int              `json:"schema_version"`
-	Run           string           `json:"run"`
-	Origin        string           `json:"origin"` // the name of the log
-	Size          int64            `json:"size"`   // the size of the tree: how many entries the log has
-	Root          tlog.Hash        `json:"root"`   // the root of the tree
-	Index         int64            `json:"index"`  // the index of the run's last entry
-	Entries       []LeafHash       `json:"entries"`
-	Path          tlog.RecordProof `json:"path"` // the inclusion proof of the last entry (RFC 6962), from its leaf to the root
+	SchemaVersion int        `json:"schema_version"`
+	Run           string     `json:"run"`
+	Origin        string     `json:"origin"` // the name of the log
+	Size          int64      `json:"size"`   // the size of the tree: how many entries the log has
+	Root          tlog.Hash  `json:"root"`   // the root of the tree
+	Index         int64      `json:"index"`  // the index of the run's last entry
+	Entries       []LeafHash `json:"entries"`
+	// The inclusion proof of the last entry (RFC 6962), from its leaf to the root.
+	Path tlog.RecordProof `json:"path"`
 }
 
 // A LeafHash is the hash of an entry in the tree.
@@ -96,13 +100,22 @@ type LeafHash struct {
 	Hash  tlog.Hash `json:"hash"`
 }
 
-// Include returns the inclusion of a run in the log as it is now. It proves nothing without a signed checkpoint: see [Prove].
+// Include returns the inclusion of a run in the log as it is now. It proves nothing without a
+// signed checkpoint: see [Prove].
 func Include(r Reader, run string) (in Inclusion, err error) {
 	c, err := TakeCheckpoint(r)
 	if err != nil {
 		return in, err
 	}
-	in = Inclusion{SchemaVersion: documentVersion, Run: run, Origin: c.Origin, Size: c.Size, Root: c.Root}
+
+	in = Inclusion{
+		SchemaVersion: documentVersion,
+		Run:           run,
+		Origin:        c.Origin,
+		Size:          c.Size,
+		Root:          c.Root,
+	}
+
 	for e, err := range r.EntriesOf(run) {
 		if err != nil {
 			return in, err
@@ -113,6 +126,7 @@ func Include(r Reader, run string) (in Inclusion, err error) {
 		}
 		in.Entries, in.Index = append(in.Entries, LeafHash{e.Index, hash}), e.Index
 	}
+
 	if len(in.Entries) == 0 {
 		return in, fmt.Errorf("run %s: %w", run, ErrNotFound)
 	}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ErrPruneTime means that the ledger cannot be pruned before a time: the time is malformed or has not passed.
+// ErrPruneTime means that the ledger cannot be pruned before a time: the time is malformed or has
+// not passed.
 var ErrPruneTime = errors.New("the ledger is pruned before a time of the form " + timeForm + ", which has passed")
 
 // ErrPruning means that another process changed what the prune would have removed.
@@ -20,18 +21,20 @@ type Pruned struct {
 	Kept    int   `json:"kept"`    // how many runs began before the time and stay
 }
 
-// pruneAtOnce bounds, roughly, how many entries one transaction of a prune removes. No other process records anything
-// during the transaction.
+// pruneAtOnce bounds, roughly, how many entries one transaction of a prune removes. No other
+// process records anything during the transaction.
 const pruneAtOnce = 5000
 
-// Prune removes the bodies of entries: those of runs that ended before a time, and older relayed messages and refused
-// requests. A run whose outcome was delivered after that time stays. The hashes of the entries stay in the tree, so
-// that the rest can still be verified against every checkpoint.
+// Prune removes the bodies of entries: those of runs that ended before a time, and older relayed
+// messages and refused requests. A run whose outcome was delivered after that time stays. The
+// hashes of the entries stay in the tree, so that the rest can still be verified against every
+// checkpoint.
 //
-// Prune removes many entries in several transactions. Each removes whole runs. It first adds an entry that names what
-// it removes and carries the calls of tasks over. by is the caller: [Ledger.CreateToken] says who may prune, and the
-// error is [ErrRole] or [ErrToken] for other callers. If there is nothing to remove, Prune records nothing. After an
-// error, done says what was removed before it.
+// Prune removes many entries in several transactions. Each removes whole runs. It first adds an
+// entry that names what it removes and carries the calls of tasks over. by is the caller:
+// [Ledger.CreateToken] says who may prune, and the error is [ErrRole] or [ErrToken] for other
+// callers. If there is nothing to remove, Prune records nothing. After an error, done says what was
+// removed before it.
 func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (done Pruned, err error) {
 	return l.prune(ctx, before, by, pruneAtOnce)
 }
@@ -40,6 +43,7 @@ func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int
 	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
 		return done, fmt.Errorf("%w: %q", ErrPruneTime, before)
 	}
+
 	var plan prunePlan
 	err = l.View(ctx, func(r Reader) error {
 		if err := l.mayPrune(r, by); err != nil {
@@ -52,6 +56,7 @@ func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int
 	if err != nil {
 		return done, err
 	}
+
 	done.Kept = plan.kept
 	for i := range plan.parts {
 		part := &plan.parts[i]
@@ -61,16 +66,24 @@ func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int
 		done.Entries += part.entries
 		done.Runs += len(part.runs)
 	}
+
 	return done, nil
 }
 
 // prunePart removes one part of the plan, in one transaction.
 func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, by Caller) error {
 	plan.calls.addAll(part.calls)
-	p := &pruned{Before: plan.before, Entries: part.removed, Runs: len(part.runs), Tasks: plan.calls.sorted()}
+	p := &pruned{
+		Before:  plan.before,
+		Entries: part.removed,
+		Runs:    len(part.runs),
+		Tasks:   plan.calls.sorted(),
+	}
+
 	var size int64
 	err := l.commit(ctx, func(b *batch) error {
-		if err := mayManage(b, by, b.now); err != nil { // the token may have been revoked or have expired since
+		// The token may have been revoked or have expired since.
+		if err := mayManage(b, by, b.now); err != nil {
 			return err
 		}
 		if err := plan.holds(b); err != nil {
@@ -89,6 +102,7 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 	if err == nil {
 		plan.size, plan.last = size, size-1
 	}
+
 	return err
 }
 
@@ -111,8 +125,8 @@ type knownPrune struct {
 	entry int64
 }
 
-// lastPrune returns the last prune; zero if there was none. It parses the entry once, because runs need it while all
-// writers wait.
+// lastPrune returns the last prune; zero if there was none. It parses the entry once, because runs
+// need it while all writers wait.
 func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	e, err := r.LastOf(LedgerPruned)
 	if errors.Is(err, ErrNotFound) {

@@ -10,16 +10,16 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCarried bounds how many pairs of a task and a tool a prune carries over: about 10 MB. Each process reads them
-// once.
+// MaxCarried bounds how many pairs of a task and a tool a prune carries over: about 10 MB. Each
+// process reads them once.
 const MaxCarried = 100_000
 
 // ErrCarried means that a prune would carry over more pairs than one entry holds.
 var ErrCarried = fmt.Errorf("more than %d pairs of a task and a tool were called, and their calls would have to be carried over: "+
 	"prune up to an earlier time, or export the ledger and go on in a new file", MaxCarried)
 
-// A taskCall counts the calls of a task to one tool by pruned runs. Grants count over a whole task, so without the
-// counts a prune would allow a task the same calls again.
+// A taskCall counts the calls of a task to one tool by pruned runs. Grants count over a whole task,
+// so without the counts a prune would allow a task the same calls again.
 type taskCall struct {
 	Calls  int    `json:"calls"`
 	Server string `json:"server"`
@@ -87,8 +87,8 @@ func (c carriedCalls) sorted() []taskCall {
 	return keys
 }
 
-// check validates the counts of a prune, and compares them with the counts of the prune before: no call may be
-// forgotten.
+// check validates the counts of a prune, and compares them with the counts of the prune before: no
+// call may be forgotten.
 func (p *pruned) check(before *pruned) error {
 	if len(p.Tasks) > MaxCarried {
 		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)
@@ -106,7 +106,8 @@ func (p *pruned) check(before *pruned) error {
 	}
 	for _, c := range before.Tasks {
 		if pastCalls(p.Tasks, c) < c.Calls {
-			return fmt.Errorf("it forgets calls of task %q to %s %s that the prune before it carried", c.Task, c.Server, c.Tool)
+			return fmt.Errorf("it forgets calls of task %q to %s %s that the prune before it carried", c.Task,
+				c.Server, c.Tool)
 		}
 	}
 	return nil

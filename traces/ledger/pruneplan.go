@@ -14,11 +14,12 @@ type prunePlan struct {
 	before string
 	kept   int
 	parts  []prunePart
-	last   int64                      // index of the last prune
-	size   int64                      // the size of the log when the plan was made
-	calls  carriedCalls               // calls of tasks by runs that earlier prunes removed
-	over   map[string]int64           // the runs to remove, with the indexes of their last entries
-	blobs  map[canonical.Digest]int64 // blobs that no remaining entry refers to, with the last window that refers to them
+	last   int64            // index of the last prune
+	size   int64            // the size of the log when the plan was made
+	calls  carriedCalls     // calls of tasks by runs that earlier prunes removed
+	over   map[string]int64 // the runs to remove, with the indexes of their last entries
+	// Blobs that no remaining entry refers to, with the last window that refers to them.
+	blobs map[canonical.Digest]int64
 }
 
 // A prunePart lists what one transaction of a prune removes.
@@ -30,8 +31,8 @@ type prunePart struct {
 	calls   carriedCalls       // calls of tasks by the runs of this part
 }
 
-// holds returns an error if the plan is out of date: another process pruned the ledger, or delivered the outcome of a
-// run. A delivery is the only event after a run's end.
+// holds returns an error if the plan is out of date: another process pruned the ledger, or
+// delivered the outcome of a run. A delivery is the only event after a run's end.
 func (p *prunePlan) holds(r Reader) error {
 	last, err := r.LastOf(LedgerPruned)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -40,6 +41,7 @@ func (p *prunePlan) holds(r Reader) error {
 	if last.Index != p.last {
 		return ErrPruning
 	}
+
 	for e, err := range r.Entries(p.size) {
 		if err != nil {
 			return err
@@ -55,6 +57,7 @@ func (p *prunePlan) holds(r Reader) error {
 			delete(p.blobs, d)
 		}
 	}
+
 	return nil
 }
 
@@ -68,19 +71,26 @@ func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
 	return all
 }
 
-// planPrune finds what a prune removes: the runs that ended before a time with their entries, and older messages and
-// refusals. The runs whose last entry is in a window are removed together, with the messages and refusals of that
-// window.
+// planPrune finds what a prune removes: the runs that ended before a time with their entries, and
+// older messages and refusals. The runs whose last entry is in a window are removed together, with
+// the messages and refusals of that window.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
 	previous, err := l.lastPrune(r)
 	if err != nil {
 		return p, err
 	}
+
 	p = prunePlan{
-		before: before, last: previous.entry, calls: carriedBy(previous.Tasks), over: make(map[string]int64), blobs: make(map[canonical.Digest]int64),
+		before: before,
+		last:   previous.entry,
+		calls:  carriedBy(previous.Tasks),
+		over:   make(map[string]int64),
+		blobs:  make(map[canonical.Digest]int64),
 	}
+
 	carried := carriedBy(previous.Tasks)
 	var ended []Request
+
 	for q, err := range r.Requests(Filter{}) {
 		switch {
 		case err != nil:
@@ -89,7 +99,14 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			return p, ctx.Err()
 		case q.Ended != "" && q.Ended < before && q.Delivered < before:
 			p.over[q.RunID] = q.Entry
-			ended = append(ended, Request{RunID: q.RunID, Entry: q.Entry, Task: q.Task, Server: q.Server, Tool: q.Tool, Sent: q.Sent})
+			ended = append(ended, Request{
+				RunID:  q.RunID,
+				Entry:  q.Entry,
+				Task:   q.Task,
+				Server: q.Server,
+				Tool:   q.Tool,
+				Sent:   q.Sent,
+			})
 			if err := carried.add(&q); err != nil {
 				return p, err
 			}
@@ -97,11 +114,14 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			p.kept++
 		}
 	}
-	window := max(atOnce, int64(len(carried))) // each part repeats the calls of all tasks, so a part must not be smaller than they are
+
+	// Each part repeats the calls of all tasks, so a part must not be smaller than they are.
+	window := max(atOnce, int64(len(carried)))
 	parts := make(map[int64]*prunePart)
 	if err := p.walk(ctx, r, parts, window); err != nil {
 		return p, err
 	}
+
 	for i := range ended {
 		part := parts[ended[i].Entry/window]
 		if part == nil { // no entry of the run is left
@@ -112,17 +132,19 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			return p, err
 		}
 	}
+
 	p.join(parts, window)
 	return p, nil
 }
 
-// walk finds the entries to remove, and the blobs that only these refer to. It reads the whole log twice: first for the
-// entries to remove, then for those that stay.
+// walk finds the entries to remove, and the blobs that only these refer to. It reads the whole log
+// twice: first for the entries to remove, then for those that stay.
 func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
 	end, err := r.End()
 	if err != nil {
 		return err
 	}
+
 	p.size = end.Size
 	const none = -1
 	windowOf := func(e *Entry) int64 {
@@ -134,6 +156,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 		}
 		return none
 	}
+
 	for _, pass := range []bool{true, false} {
 		previous := int64(none) // the window of the previous entry
 		for e, err := range r.Entries(0) {
@@ -149,6 +172,7 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 			if err != nil {
 				return err
 			}
+
 			for _, d := range refs {
 				if pass {
 					p.blobs[d] = max(p.blobs[d], windowIndex)
@@ -156,24 +180,30 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 					delete(p.blobs, d)
 				}
 			}
+
 			if !pass {
 				continue
 			}
+
 			part := parts[windowIndex]
 			if part == nil {
 				part = &prunePart{calls: make(carriedCalls)}
 				parts[windowIndex] = part
 			}
+
 			if windowIndex != previous {
 				part.removed = append(part.removed, Range{First: e.Index})
 			}
+
 			part.removed[len(part.removed)-1].Last = e.Index
 			part.entries, previous = part.entries+1, windowIndex
 		}
+
 		if len(p.blobs) == 0 { // no entry to remove refers to a blob
 			break
 		}
 	}
+
 	return nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// Rebuild computes the rows of requests, tokens and blocks from the entries again. It writes the rows that differ to
-// tx, unless tx is nil, and returns the faults that it found. It evaluates no gate and does not check the tree: see
-// [Verify].
+// Rebuild computes the rows of requests, tokens and blocks from the entries again. It writes the
+// rows that differ to tx, unless tx is nil, and returns the faults that it found. It evaluates no
+// gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
 	b := rebuild{ctx: ctx, r: r, tx: tx}
 	for _, pass := range []func() error{b.requests, b.missing, b.tokens, b.blocks} {
@@ -113,8 +113,10 @@ func (b *rebuild) blocks() error {
 	return compareBlocks(b.r, want, rebuilt(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
 }
 
-// rebuilt returns a function that puts the wanted row of a key that differs, or drops a row that nothing accounts for.
-func rebuilt[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error, drop func(Tx, string) error) func(key, what string) error {
+// rebuilt returns a function that puts the wanted row of a key that differs, or drops a row that
+// nothing accounts for.
+func rebuilt[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error,
+	drop func(Tx, string) error) func(key, what string) error {
 	return func(key, what string) error {
 		return b.found(table, key, what, func(tx Tx) error {
 			if row, known := want[key]; known {

@@ -14,9 +14,9 @@ import (
 	"pgfsm/traces"
 )
 
-// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger at the latest when
-// the run is held or its call is sent. One goroutine owns it. The Run ends with Finish, with Abandon, or when the run
-// is held.
+// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger
+// at the latest when the run is held or its call is sent. One goroutine owns it. The Run ends with
+// Finish, with Abandon, or when the run is held.
 type Run struct {
 	l      *Ledger
 	header traces.Header
@@ -27,22 +27,32 @@ type Run struct {
 	at     string         // when the last step happened; the time of the request if there is none
 	inputs []traces.Input // inputs of the steps that are not recorded yet
 	blobs  []Blob         // blobs that inputs refers to
-	last   Request        // the request after the last commit; zero before the first. If another process adds an event, it owns the run
-	judged bool           // the first decision of risk and policy is recorded
+	// The request after the last commit; zero before the first. If another process adds an event,
+	// it owns the run.
+	last   Request
+	judged bool // the first decision of risk and policy is recorded
 }
 
-// Begin begins the record of a run. The ledger contains nothing of the run until the run is held, dispatched or ended.
-// A run that is lost before that has called nothing.
+// Begin begins the record of a run. The ledger contains nothing of the run until the run is held,
+// dispatched or ended. A run that is lost before that has called nothing.
 func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	l.take(h.RunID)
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
-// continueRecord continues the record of a run that this process has claimed. again is the run that executes the record
-// again; nil if this build judges the run differently.
+// continueRecord continues the record of a run that this process has claimed. again is the run that
+// executes the record again; nil if this build judges the run differently.
 func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *Run {
 	q := &rec.Request
-	r := &Run{l: l, header: rec.Header, run: run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
+	r := &Run{
+		l:      l,
+		header: rec.Header,
+		run:    run,
+		again:  again,
+		at:     rec.Header.Request.At,
+		last:   *q,
+		judged: q.Status != Proposed,
+	}
 	for _, in := range rec.Inputs {
 		r.at = cmp.Or(in.At, r.at)
 	}
@@ -53,8 +63,9 @@ func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resu
 	return r
 }
 
-// Append links a step to the step before. A step that holds or dispatches the run is committed with all steps before
-// it. When Append returns nil, they are durable. Its errors say that nothing happened, and what the operator can do.
+// Append links a step to the step before. A step that holds or dispatches the run is committed with
+// all steps before it. When Append returns nil, they are durable. Its errors say that nothing
+// happened, and what the operator can do.
 func (r *Run) Append(ctx context.Context, s states.Step) error {
 	r.link(s)
 	switch s.On {
@@ -76,7 +87,8 @@ func (r *Run) link(s states.Step) {
 	if step.At != r.at {
 		r.at, in.At = step.At, step.At
 	}
-	listing := s.From == states.Screened || s.From == states.Approved // many runs have the same listing, so it is stored once
+	// Many runs have the same listing, so it is stored once.
+	listing := s.From == states.Screened || s.From == states.Approved
 	switch {
 	case step.Event.Kind() == 'n':
 	case len(step.Event) > MaxInline || listing && len(step.Event) > minShared:
@@ -100,7 +112,8 @@ func (r *Run) trace() *traces.Chain {
 // minShared is the size in bytes from which a listing of tools is stored as a blob.
 const minShared = 256
 
-// Finish records the outcome with all steps that are not recorded yet, and returns the head of the run's trace.
+// Finish records the outcome with all steps that are not recorded yet, and returns the head of the
+// run's trace.
 func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	head := r.Head(o)
 	err := r.commit(ctx, func(b *batch, q *Request) error { return r.end(b, q, o, head) })
@@ -114,12 +127,13 @@ func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, e
 // Head returns the head that the run's trace would have if the run ended now.
 func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.trace().Last(), o) }
 
-// Abandon gives the run up. Steps that are not recorded are lost. If the call was sent, the next recovery ends the run
-// as indeterminate.
+// Abandon gives the run up. Steps that are not recorded are lost. If the call was sent, the next
+// recovery ends the run as indeterminate.
 func (r *Run) Abandon() { r.l.endWork(r.header.RunID) }
 
-// commit records the steps that are not recorded yet together with the events that do adds, or records nothing.
-// Cancelling ctx does not stop it: a call that happened is recorded even if its client is gone.
+// commit records the steps that are not recorded yet together with the events that do adds, or
+// records nothing. Cancelling ctx does not stop it: a call that happened is recorded even if its
+// client is gone.
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
 	ctx = context.WithoutCancel(ctx)
 	var stands Request
@@ -132,6 +146,7 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		if err := r.advanceBatchTime(b); err != nil {
 			return err
 		}
+
 		b.wrote = true
 		if stands.RunID == "" {
 			put = b.AddRequest
@@ -139,27 +154,32 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 				return err
 			}
 		}
+
 		for i := range r.blobs {
 			if err := b.PutBlob(r.blobs[i]); err != nil {
 				return err
 			}
 		}
+
 		if err := do(b, &stands); err != nil {
 			return err
 		}
+
 		return put(stands)
 	})
 	if err != nil {
 		return fmt.Errorf("the ledger did not take it: %w", r.explainAddFailure(ctx, err, &stands))
 	}
+
 	r.last, r.inputs, r.blobs = stands, nil, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
+
 	return nil
 }
 
-// explainAddFailure replaces the error of a commit that added a run: if the row exists, another process owns the run.
-// If the row is the one that the commit wanted to add, the commit succeeded although the store reported an error, and
-// the error stays.
+// explainAddFailure replaces the error of a commit that added a run: if the row exists, another
+// process owns the run. If the row is the one that the commit wanted to add, the commit succeeded
+// although the store reported an error, and the error stays.
 func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Request) error {
 	if r.last.RunID != "" {
 		return broke
@@ -175,9 +195,10 @@ func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Reques
 	return &ClaimError{Request: q, Err: ErrTaken}
 }
 
-// checkOwnership returns an error if another process owns the run or has ended it. Either would have added an event. So
-// a run whose last event is this process's is unchanged. For an approved call that is about to be sent, it checks the
-// clock and the tokens once more, in the transaction that records the dispatch. It writes nothing.
+// checkOwnership returns an error if another process owns the run or has ended it. Either would
+// have added an event. So a run whose last event is this process's is unchanged. For an approved
+// call that is about to be sent, it checks the clock and the tokens once more, in the transaction
+// that records the dispatch. It writes nothing.
 func (r *Run) checkOwnership(b *batch) error {
 	if r.last.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
 		return errors.Join(checkCountable(r.header.Request.Task), r.notBlocked(b))
@@ -200,7 +221,8 @@ func (r *Run) checkOwnership(b *batch) error {
 	return r.notBlocked(b)
 }
 
-// notBlocked returns [ErrBlocked] if the call is about to be held or sent, and its requester is blocked.
+// notBlocked returns [ErrBlocked] if the call is about to be held or sent, and its requester is
+// blocked.
 func (r *Run) notBlocked(b *batch) error {
 	f, q := r.run.Facts(), &r.header.Request
 	if (f.Held == nil || r.last.Binding != "") && (f.Dispatched == nil || r.last.Sent != "") {
@@ -212,8 +234,8 @@ func (r *Run) notBlocked(b *batch) error {
 	return unblocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
-// advanceBatchTime moves the batch's time forward to that of the step that holds the run, because the clock may have
-// been set back since. No vote may have a time before that step.
+// advanceBatchTime moves the batch's time forward to that of the step that holds the run, because
+// the clock may have been set back since. No vote may have a time before that step.
 func (r *Run) advanceBatchTime(b *batch) (err error) {
 	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
 		b.now, err = r.l.timeAfter(r.at)
@@ -241,19 +263,29 @@ func (r *Run) create(b *batch, q *Request) error {
 	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
 		return err
 	}
+
 	p := &created{
-		Build: r.l.build, Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Request: h.Request,
+		Build:   r.l.build,
+		Bundle:  h.Bundle.Digest,
+		Env:     r.run.Bundle().Content().Env,
+		Format:  h.Format,
+		Machine: h.Machine,
+		Request: h.Request,
 	}
+
 	if f := r.run.Facts(); f.Validated != nil {
 		args := r.run.Plan().Args
 		p.Call = &call{
-			Args: args, Definition: f.Validated.Definition, Server: f.Validated.Server,
-			Tool: f.Validated.Tool,
+			Args:       args,
+			Definition: f.Validated.Definition,
+			Server:     f.Validated.Server,
+			Tool:       f.Validated.Tool,
 		}
 		if _, err := inline(args, b.PutBlob); err != nil {
 			return err
 		}
 	}
+
 	return b.add(q, h.RunID, r.l.owner, p)
 }
 
@@ -279,8 +311,13 @@ func (r *Run) decide(b *batch, q *Request, bundle canonical.Digest, v policy.Ver
 		bundle = ""
 	}
 	return b.add(q, r.header.RunID, r.l.owner, &decision{
-		Bundle: bundle, Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
-		Outcome: string(v.Outcome), Policy: id, Reason: v.Reason,
+		Bundle:    bundle,
+		Code:      string(v.Code),
+		Condition: condition,
+		Gate:      string(v.Gate),
+		Outcome:   string(v.Outcome),
+		Policy:    id,
+		Reason:    v.Reason,
 	})
 }
 
@@ -296,8 +333,12 @@ func (r *Run) hold(b *batch, q *Request) error {
 		return errors.New("a run is held without an assessment")
 	}
 	return b.add(q, r.header.RunID, r.l.owner, &asked{
-		record: r.record(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
-		Expires: f.Held.Bound.Expires, Last: r.trace().Last(), Quorum: max(f.Assessed.Quorum, 1),
+		record:    r.record(),
+		Approvers: append([]string{}, f.Assessed.Approvers...),
+		Binding:   f.Held.Binding,
+		Expires:   f.Held.Bound.Expires,
+		Last:      r.trace().Last(),
+		Quorum:    max(f.Assessed.Quorum, 1),
 	})
 }
 
@@ -313,7 +354,8 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 	p := &sent{record: r.record(), Permit: f.Dispatched.Permit}
 	if f.Approved != nil {
 		p.Trace = f.Permitted.Trace.TraceID()
-		if err := r.decide(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition); err != nil {
+		if err := r.decide(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy,
+			f.Assessed.Condition); err != nil {
 			return err
 		}
 	}
@@ -345,8 +387,9 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 	return b.add(q, r.header.RunID, r.l.owner, &ended{record: r.record(), Head: head, Outcome: o})
 }
 
-// decides reports whether a gate stopped the run with a verdict that no other event records: the first decision of risk
-// and policy. Votes and expiries have their own events, and an interruption is no decision.
+// decides reports whether a gate stopped the run with a verdict that no other event records: the
+// first decision of risk and policy. Votes and expiries have their own events, and an interruption
+// is no decision.
 func decides(s *states.StoppedFact) bool {
 	switch v := s.Verdict; {
 	case s.Assessment != nil, v.Gate == policy.GateRun:
@@ -356,8 +399,8 @@ func decides(s *states.StoppedFact) bool {
 	}
 }
 
-// Effects returns the handler that the run must use. It parks a held run, which no process owns until one claims it. It
-// answers questions about earlier calls from the ledger.
+// Effects returns the handler that the run must use. It parks a held run, which no process owns
+// until one claims it. It answers questions about earlier calls from the ledger.
 func (r *Run) Effects(h states.EffectHandler) states.EffectHandler { return ledgerEffects{h, r} }
 
 type ledgerEffects struct {
@@ -365,7 +408,8 @@ type ledgerEffects struct {
 	run *Run
 }
 
-// Do parks a held run, answers questions about earlier calls from the ledger, and passes every other effect on.
+// Do parks a held run, answers questions about earlier calls from the ledger, and passes every
+// other effect on.
 func (e ledgerEffects) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	switch wanted.(type) {
 	case *states.AwaitDecision:

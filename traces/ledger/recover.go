@@ -18,11 +18,12 @@ type Recovered struct {
 	Err     error            // why the run could not be ended; it stays as it is
 }
 
-// Recover ends every run that no process works on and that can be ended without servers. These are denied runs, expired
-// runs, and runs whose process is gone. If such a process left a call in flight, the run fails as indeterminate, and
-// the call is never repeated; otherwise the run fails as interrupted. Recover does not touch pending or approved runs,
-// or runs of live processes. A process that did not renew its lease in time also counts as gone. Claiming its run ends
-// the lease, so that the process records nothing more. Its call may still be made.
+// Recover ends every run that no process works on and that can be ended without servers. These are
+// denied runs, expired runs, and runs whose process is gone. If such a process left a call in
+// flight, the run fails as indeterminate, and the call is never repeated; otherwise the run fails
+// as interrupted. Recover does not touch pending or approved runs, or runs of live processes. A
+// process that did not renew its lease in time also counts as gone. Claiming its run ends the
+// lease, so that the process records nothing more. Its call may still be made.
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
@@ -34,6 +35,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		if err != nil {
 			return err
 		}
+
 		lives := make(map[string]bool) // by owner, because many runs have the same one
 		for q, err := range r.Requests(Filter{Open: true}) {
 			if err != nil {
@@ -45,18 +47,21 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			live, known := lives[q.Owner]
 			if !known {
 				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.OwnerGone(ctx, owner) })
-				live = err == nil && !free // RecoverRun asks again and reports an error with each run of the owner
+				// RecoverRun asks again and reports an error with each run of the owner.
+				live = err == nil && !free
 				lives[q.Owner] = live
 			}
 			if !live {
 				found = append(found, q.RunID)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	var recovered []Recovered
 	for _, id := range found {
 		r, err := l.RecoverRun(ctx, p, id)
@@ -68,11 +73,12 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		}
 		recovered = append(recovered, r)
 	}
+
 	return recovered, nil
 }
 
-// RecoverRun is Recover for one run. The error, which is also in the result, is a [*ClaimError] if the run must not be
-// recovered.
+// RecoverRun is Recover for one run. The error, which is also in the result, is a [*ClaimError] if
+// the run must not be recovered.
 func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string) (Recovered, error) {
 	out := Recovered{RunID: run}
 	if out.Err = l.claim(ctx, run, overdue); out.Err != nil {
@@ -87,28 +93,41 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 		got, err := o.endChanged(context.WithoutCancel(ctx), p)
 		return Recovered{run, got.Outcome, got.Head, err}, err
 	}
+
 	handler := states.EffectHandler(gone{})
-	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: the run ends only if it was denied or has expired
-		handler = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o}
+	// Held and not sent: the run ends only if it was denied or has expired.
+	if o.request.Binding != "" && o.request.Sent == "" {
+		handler = &guard{
+			l:      l,
+			live:   &states.Live{Approver: votedAlready{o.decided}},
+			caller: context.WithoutCancel(ctx),
+			o:      &o,
+		}
 	}
+
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), handler, o.rec); out.Err != nil {
 		return out, out.Err
 	}
+
 	out.Head, out.Err = o.rec.Finish(ctx, out.Outcome)
 	return out, out.Err
 }
 
-// overdue returns why a run cannot be ended without servers; nil if it can be. It does not check the owner.
+// overdue returns why a run cannot be ended without servers; nil if it can be. It does not check
+// the owner.
 func overdue(q *Request, now string) error {
-	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.IsBefore(now, q.Expires) {
+	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) &&
+		policy.IsBefore(now, q.Expires) {
 		return ErrUndecided // or the run is approved, and a process with servers must resume it
 	}
 	return nil
 }
 
-// gone is the handler of a run whose process is gone. It handles the effect after the last recorded step.
+// gone is the handler of a run whose process is gone. It handles the effect after the last recorded
+// step.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {
-	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended, or could not renew its lease."), nil
+	return states.Interruption(policy.CodeInterrupted,
+		"The process that owned the run ended, or could not renew its lease."), nil
 }

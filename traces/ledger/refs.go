@@ -34,7 +34,8 @@ func references(p payload) (all []canonical.Digest) {
 	return all
 }
 
-// eventRef returns the reference that replaces an input's event; empty if the input contains the event.
+// eventRef returns the reference that replaces an input's event; empty if the input contains the
+// event.
 func eventRef(event jsontext.Value) string {
 	var ref string
 	if event.Kind() != '"' || json.Unmarshal(event, &ref) != nil || !isRef(ref) {
@@ -43,7 +44,8 @@ func eventRef(event jsontext.Value) string {
 	return ref
 }
 
-// inline returns a small value unchanged. It puts a large value as a blob and returns a reference to the blob.
+// inline returns a small value unchanged. It puts a large value as a blob and returns a reference
+// to the blob.
 func inline(value []byte, put func(Blob) error) (string, error) {
 	if len(value) <= MaxInline {
 		return string(value), nil
@@ -52,7 +54,8 @@ func inline(value []byte, put func(Blob) error) (string, error) {
 	return Ref(b.Digest), put(b)
 }
 
-// resolve returns the value of a column. If the column refers to a blob, resolve reads the blob and checks its digest.
+// resolve returns the value of a column. If the column refers to a blob, resolve reads the blob and
+// checks its digest.
 func resolve(r Reader, value string) (jsontext.Value, error) {
 	if !isRef(value) {
 		return jsontext.Value(value), nil

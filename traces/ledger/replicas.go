@@ -22,19 +22,23 @@ type Replica struct {
 	Runs   int              `json:"runs"` // how many runs are under way
 }
 
-// Replicas lists the processes that serve agents on a ledger, and counts the runs that have not ended. Every member is
-// always present.
+// Replicas lists the processes that serve agents on a ledger, and counts the runs that have not
+// ended. Every member is always present.
 type Replicas struct {
-	SchemaVersion int       `json:"schema_version"`
-	Origin        string    `json:"origin"`
-	Entries       int64     `json:"entries"`
-	At            string    `json:"at"`         // when the last entry was added
-	Checkpoint    int64     `json:"checkpoint"` // how many entries the last checkpoint in checkpoints.dir covers; 0: there is none
+	SchemaVersion int    `json:"schema_version"`
+	Origin        string `json:"origin"`
+	Entries       int64  `json:"entries"`
+	At            string `json:"at"` // when the last entry was added
+	// How many entries the last checkpoint in checkpoints.dir covers; 0: there is none.
+	Checkpoint    int64     `json:"checkpoint"`
 	BundlesDiffer bool      `json:"bundles_differ"`
-	Replicas      []Replica `json:"replicas"`                // ordered by start, the oldest first
-	Others        int       `json:"runs_of_other_processes"` // runs under way in processes that do not serve agents
-	Waiting       int       `json:"runs_waiting"`            // runs that wait for approvers, or approved runs that wait for a replica
-	Left          int       `json:"runs_of_no_process"`      // runs without a process; the next sweep of a replica ends them
+	Replicas      []Replica `json:"replicas"` // ordered by start, the oldest first
+	// Runs under way in processes that do not serve agents.
+	Others int `json:"runs_of_other_processes"`
+	// Runs that wait for approvers, or approved runs that wait for a replica.
+	Waiting int `json:"runs_waiting"`
+	// Runs without a process; the next sweep of a replica ends them.
+	Left int `json:"runs_of_no_process"`
 }
 
 // ReadReplicas returns the processes that work on the ledger of a store at a time.
@@ -72,6 +76,7 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 	for i := range p.Replicas {
 		byOwner[p.Replicas[i].Owner] = &p.Replicas[i]
 	}
+
 	gone := map[string]bool{"": true} // by owner, because many runs have the same one
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
@@ -95,11 +100,12 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 			p.Waiting++
 		}
 	}
+
 	return nil
 }
 
-// Activations returns the last activation of each bundle, the newest first, at most limit. The first one has the active
-// bundle.
+// Activations returns the last activation of each bundle, the newest first, at most limit. The
+// first one has the active bundle.
 func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	o := &l.replicas
 	o.mu.Lock()
@@ -110,8 +116,8 @@ func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	return newest, err
 }
 
-// A roster caches the replicas, because a ledger has an entry for each start and each reload. The zero roster has read
-// no entry.
+// A roster caches the replicas, because a ledger has an entry for each start and each reload. The
+// zero roster has read no entry.
 type roster struct {
 	mu   sync.Mutex
 	read int64 // index after the last activation that was read
@@ -121,7 +127,8 @@ type roster struct {
 }
 
 // running returns the replicas whose process is not gone.
-func (o *roster) running(ctx context.Context, r Reader, gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
+func (o *roster) running(ctx context.Context, r Reader,
+	gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.refresh(r); err != nil {
@@ -149,6 +156,7 @@ func (o *roster) refresh(r Reader) error {
 	if err != nil || last.Index < o.read {
 		return err
 	}
+
 	for e, err := range r.EntriesOfType(BundleActivated) {
 		if err != nil {
 			return err
@@ -160,14 +168,23 @@ func (o *roster) refresh(r Reader) error {
 		if err != nil {
 			return err
 		}
+
 		o.read = e.Index + 1
-		if i := slices.IndexFunc(o.live, func(r Replica) bool { return r.Owner == a.By }); i >= 0 { // the replica has reloaded
+		// The replica has reloaded.
+		if i := slices.IndexFunc(o.live, func(r Replica) bool { return r.Owner == a.By }); i >= 0 {
 			o.live[i].Bundle = a.Bundle
 		} else if a.Cause == CauseStart {
-			o.live = append(o.live, Replica{Owner: a.By, Since: a.At, Build: a.Build, Bundle: a.Bundle})
+			o.live = append(o.live, Replica{
+				Owner:  a.By,
+				Since:  a.At,
+				Build:  a.Build,
+				Bundle: a.Bundle,
+			})
 		}
+
 		o.bundles = append(slices.DeleteFunc(o.bundles, func(b Activation) bool { return b.Bundle == a.Bundle }), a)
 	}
+
 	return nil
 }
 

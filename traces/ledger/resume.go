@@ -14,8 +14,8 @@ import (
 	"pgfsm/traces"
 )
 
-// ErrGivenUp means that the work on a claimed run was stopped before its call was sent. Nothing was recorded: the decision
-// stays, and the run can be claimed again.
+// ErrGivenUp means that the work on a claimed run was stopped before its call was sent. Nothing was
+// recorded: the decision stays, and the run can be claimed again.
 var ErrGivenUp = errors.New("the work on the run was stopped before anything was called; it can be taken up again")
 
 // ErrChanged means that rows of the ledger were changed.
@@ -25,7 +25,8 @@ var ErrChanged = errors.New("the ledger was changed")
 type World struct {
 	// Ports returns the run's tools, planner and caller. It is called once.
 	Ports func(*states.Run) *states.Live
-	// Bundle is the current bundle of the operator's configuration. Without it, no approved call is made.
+	// Bundle is the current bundle of the operator's configuration. Without it, no approved call is
+	// made.
 	Bundle *policy.Bundle
 	// Trace generates the trace context of the approved call. If it is nil, the call has none.
 	Trace func() *states.TraceContext
@@ -40,17 +41,18 @@ type Resumed struct {
 	Head    canonical.Digest // the head of the trace
 }
 
-// Resume continues a run that this process has claimed. It executes the record again up to the hold, judges the votes,
-// lists the tools once more, judges the call by the current bundle, and makes at most one call. A run that this build
-// judges differently from what approvers saw ends as build_changed. The run has as much time as a new one. The error is
-// [ErrGivenUp] if ctx was cancelled before the call was sent, or if the call's server did not list its tools. After an
+// Resume continues a run that this process has claimed. It executes the record again up to the
+// hold, judges the votes, lists the tools once more, judges the call by the current bundle, and
+// makes at most one call. A run that this build judges differently from what approvers saw ends as
+// build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
+// cancelled before the call was sent, or if the call's server did not list its tools. After an
 // error the run is open, and Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	defer l.endWork(run)
 	resumed, err := l.resume(ctx, p, run, w)
 	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
-		// The approval expired, or a token was revoked, between the last check and the call. The next attempt sees that and
-		// ends the run.
+		// The approval expired, or a token was revoked, between the last check and the call. The
+		// next attempt sees that and ends the run.
 		resumed, err = l.resume(ctx, p, run, w)
 	}
 	return resumed, err
@@ -64,6 +66,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	case o.changed != nil:
 		return o.endChanged(ctx, p)
 	}
+
 	resumed := Resumed{Run: o.again.Run}
 	limit := time.Duration(resumed.Run.Bundle().Limits().RunTimeout) * time.Millisecond
 	within, cancel := deadline.Within(ctx, limit)
@@ -72,18 +75,22 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	if w.Ports != nil {
 		live = w.Ports(resumed.Run)
 	}
+
 	if w.Trace != nil {
 		o.decided.Trace = w.Trace()
 	}
+
 	live.Approver, live.Active = votedAlready{o.decided}, w.Bundle
 	var keep states.Recorder = o.rec
 	if w.Watch != nil {
 		keep = w.Watch(resumed.Run, o.rec)
 	}
+
 	handler := &guard{l: l, live: live, caller: ctx, o: &o}
 	if resumed.Outcome, err = o.again.Advance(within, handler, keep); err != nil {
 		return resumed, err
 	}
+
 	resumed.Head, err = o.rec.Finish(ctx, resumed.Outcome)
 	return resumed, err
 }
@@ -97,8 +104,9 @@ func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got
 	return got, err
 }
 
-// Ended returns an ended run with its outcome, by executing the record again. It records nothing: a caller that tells
-// an agent the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided] if the run has not ended.
+// Ended returns an ended run with its outcome, by executing the record again. It records nothing: a
+// caller that tells an agent the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided]
+// if the run has not ended.
 func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got Resumed, err error) {
 	rec, err := Load(r, run)
 	switch {
@@ -107,6 +115,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 	case rec.Request.Ended == "":
 		return got, &ClaimError{Request: rec.Request, Err: ErrUndecided}
 	}
+
 	got.Head = rec.Request.Head
 	if rec.ended != nil && rec.ended.Code == policy.CodeBuildChanged && rec.Request.Sent == "" {
 		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Request.Binding), *rec.ended
@@ -116,6 +125,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 	if err != nil {
 		return got, err
 	}
+
 	got.Run = again.Run
 	if got.Outcome, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {
 		return got, err
@@ -123,6 +133,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 	if head := again.Head(got.Outcome); head != got.Head {
 		return got, fmt.Errorf("run %s: %w: its head is %s, the ledger keeps %s", run, ErrChanged, head, got.Head)
 	}
+
 	return got, nil
 }
 
@@ -150,6 +161,7 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if err := errors.Join(unchanged(r, q), identitiesUnchanged(ctx, r)); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
+
 		o = opened{request: *q}
 		if q.Binding == "" || q.Sent != "" {
 			o.again, err = rec.reexecute(p)
@@ -157,21 +169,25 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 			o.changed, o.rec = err, l.continueRecord(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
+
 		o.rec = l.continueRecord(rec, o.again.Run, o.again)
 		o.decided, err = l.decidedNow(r, q)
+
 		return err
 	})
 	return o, err
 }
 
-// unchanged compares a run's rows with its entries, and the entries with the tree. The call that is about to be made
-// must be the one that approvers saw and decided about.
+// unchanged compares a run's rows with its entries, and the entries with the tree. The call that is
+// about to be made must be the one that approvers saw and decided about.
 func unchanged(r Reader, q *Request) error {
 	var again Request
 	prev := ""
+
 	for e, err := range r.EntriesOf(q.RunID) {
 		if err != nil {
 			return err
@@ -188,14 +204,16 @@ func unchanged(r Reader, q *Request) error {
 		}
 		prev = link(hash)
 	}
+
 	if differing(again, *q) != "" {
 		return fmt.Errorf("%w: the request is not what its entries made of it", ErrChanged)
 	}
+
 	return nil
 }
 
-// identitiesUnchanged compares the tokens and the blocks with their entries. A changed row could hide that a token was
-// revoked or a subject blocked.
+// identitiesUnchanged compares the tokens and the blocks with their entries. A changed row could
+// hide that a token was revoked or a subject blocked.
 func identitiesUnchanged(ctx context.Context, r Reader) error {
 	err := verifyIdentities(ctx, r)
 	if errors.Is(err, ErrTampered) {
@@ -204,8 +222,8 @@ func identitiesUnchanged(ctx context.Context, r Reader) error {
 	return err
 }
 
-// matchesRecord reports whether the row that approvers saw of a held run equals its record. If this build words reasons
-// differently, it cannot compare the reason.
+// matchesRecord reports whether the row that approvers saw of a held run equals its record. If this
+// build words reasons differently, it cannot compare the reason.
 func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 	f := run.Facts()
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
@@ -213,15 +231,18 @@ func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 	}
 	args, err := inline(run.Plan().Args, func(Blob) error { return nil })
 	b, a := &f.Held.Bound, f.Assessed
-	bound := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool && q.Arguments == b.Arguments &&
-		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() && q.Expires == b.Expires && q.Binding == f.Held.Binding
+	bound := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool &&
+		q.Arguments == b.Arguments &&
+		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() && q.Expires == b.Expires &&
+		q.Binding == f.Held.Binding
 	judged := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score && q.Policy == a.Policy &&
-		(reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) && slices.Equal(q.Approvers, a.Approvers)
+		(reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) &&
+		slices.Equal(q.Approvers, a.Approvers)
 	return err == nil && q.Args == args && bound && judged
 }
 
-// decidedNow returns the votes about a held run as the event that the machine judges. The event has the time of the
-// vote that decided, or the current time if no vote did.
+// decidedNow returns the votes about a held run as the event that the machine judges. The event has
+// the time of the vote that decided, or the current time if no vote did.
 func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
@@ -247,8 +268,9 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 	return t.decided, nil
 }
 
-// A guard is the handler of an approved run. It makes the call only before the approval expires, and only if no token of the
-// requester or of an approver was revoked. The machine judges whether the current bundle permits it.
+// A guard is the handler of an approved run. It makes the call only before the approval expires,
+// and only if no token of the requester or of an approver was revoked. The machine judges whether
+// the current bundle permits it.
 type guard struct {
 	l      *Ledger
 	live   *states.Live
@@ -277,8 +299,9 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 	return ev, err
 }
 
-// checkListed gives the run up if the server of an approved call did not list its tools. A short outage of a server
-// must not cost the approval: as long as the approval is valid, the run can be resumed.
+// checkListed gives the run up if the server of an approved call did not list its tools. A short
+// outage of a server must not cost the approval: as long as the approval is valid, the run can be
+// resumed.
 func checkListed(ev states.Event, server string) error {
 	switch e := ev.(type) {
 	case *states.EffectFailed:
@@ -317,7 +340,8 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 	return nil, nil
 }
 
-// lapsed reports whether the approval has expired, and returns the reason if an identity was revoked since.
+// lapsed reports whether the approval has expired, and returns the reason if an identity was
+// revoked since.
 func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
 	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
 		end, err := r.End()

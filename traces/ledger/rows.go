@@ -48,16 +48,18 @@ const (
 	TokenRevoked      Type = "token.revoked"
 	IdentityBlocked   Type = "identity.blocked" // a subject of an identity provider was blocked
 	IdentityUnblocked Type = "identity.unblocked"
-	AccessRefused     Type = "access.refused" // an agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope
-	KeyAdded          Type = "key.added"      // a verifier key was added to the log
-	KeyRemoved        Type = "key.removed"    // a key no longer signs
-	LedgerPruned      Type = "ledger.pruned"
-	LedgerClosed      Type = "ledger.closed"    // the last entry of a log that was copied or lost entries; see [Copy]
-	LedgerContinued   Type = "ledger.continued" // the entry after ledger.closed in the copy
+	// An agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope.
+	AccessRefused Type = "access.refused"
+	KeyAdded      Type = "key.added"   // a verifier key was added to the log
+	KeyRemoved    Type = "key.removed" // a key no longer signs
+	LedgerPruned  Type = "ledger.pruned"
+	// The last entry of a log that was copied or lost entries; see [Copy].
+	LedgerClosed    Type = "ledger.closed"
+	LedgerContinued Type = "ledger.continued" // the entry after ledger.closed in the copy
 )
 
-// An Entry is a leaf of the log: the events that one commit adds to one run, or one event of no run. Entries are only added. The log is
-// a Merkle tree over them (RFC 6962, section 2).
+// An Entry is a leaf of the log: the events that one commit adds to one run, or one event of no
+// run. Entries are only added. The log is a Merkle tree over them (RFC 6962, section 2).
 type Entry struct {
 	Index  int64          // from 0, without gaps
 	RunID  string         // empty if the entry belongs to no run
@@ -86,8 +88,8 @@ type End struct {
 	Type Type   // the type of the last entry
 }
 
-// A Request is the current state of one run: a projection of its events, stored for queries. Verify computes it again from the
-// events and compares.
+// A Request is the current state of one run: a projection of its events, stored for queries. Verify
+// computes it again from the events and compares.
 type Request struct {
 	RunID      string
 	At         string // when the run was requested
@@ -101,8 +103,9 @@ type Request struct {
 	Env        string
 	Server     string // Server, Tool and Args are as requested, unless the plan was validated
 	Tool       string
-	Args       string           // canonical JSON, or a [Ref]; empty if there is no call
-	Arguments  canonical.Digest // digest of the arguments that approvals bind; empty until a plan was validated
+	Args       string // canonical JSON, or a [Ref]; empty if there is no call
+	// Digest of the arguments that approvals bind; empty until a plan was validated.
+	Arguments  canonical.Digest
 	Definition canonical.Digest
 	Bundle     canonical.Digest
 	Mode       string // the mode of the risk rules
@@ -115,23 +118,26 @@ type Request struct {
 	Binding    canonical.Digest // the digest that votes must name; empty unless it was held
 	Approvers  []string         // roles that may vote
 	Quorum     int
-	Agreed     int              // how many approvers have approved
-	Expires    string           // RFC 3339; empty unless it was held
-	Owner      string           // the process that owns the run; empty if none does
-	Sent       string           // when the call was sent; empty if it was not
-	Ended      string           // when the run ended; empty if it has not
-	Steps      int              // how many steps are recorded
-	Head       canonical.Digest // the trace's head once the run has ended; before, the hash of the step that held it; else empty
-	Entry      int64            // index of the last entry
-	Entries    int              // how many entries the run has
-	Delivered  string           // when the outcome was delivered to the requester; empty if it was not
-	Trace      string           // the id of the trace of the agent's request; empty if there is none
-	CallTrace  string           // the id of the trace of an approved call; empty if there is none
+	Agreed     int    // how many approvers have approved
+	Expires    string // RFC 3339; empty unless it was held
+	Owner      string // the process that owns the run; empty if none does
+	Sent       string // when the call was sent; empty if it was not
+	Ended      string // when the run ended; empty if it has not
+	Steps      int    // how many steps are recorded
+	// The trace's head once the run has ended; before, the hash of the step that held it; else
+	// empty.
+	Head      canonical.Digest
+	Entry     int64  // index of the last entry
+	Entries   int    // how many entries the run has
+	Delivered string // when the outcome was delivered to the requester; empty if it was not
+	Trace     string // the id of the trace of the agent's request; empty if there is none
+	CallTrace string // the id of the trace of an approved call; empty if there is none
 
 	OnBehalfOfDisplay string // the name of OnBehalfOf as people read it
 }
 
-// Validated reports whether the server and the tool existed and the arguments fitted; otherwise the request's call is unverified.
+// Validated reports whether the server and the tool existed and the arguments fitted; otherwise the
+// request's call is unverified.
 func (r *Request) Validated() bool { return r.Definition != "" }
 
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.
@@ -150,7 +156,8 @@ const (
 // MaxInline is the largest value in bytes that a row contains itself.
 const MaxInline = 4 << 10
 
-// Ref returns the text that a row contains instead of a blob's value. JSON never begins with an at sign.
+// Ref returns the text that a row contains instead of a blob's value. JSON never begins with an at
+// sign.
 func Ref(d canonical.Digest) string { return "@" + string(d) }
 
 // A Token authenticates a caller. The secret is not stored.
@@ -173,8 +180,8 @@ type Block struct {
 	Entry int64  // index of the block's entry
 }
 
-// A Session is a browser in which a person is signed in, or a link with which a person can sign in once. It is not part
-// of the record.
+// A Session is a browser in which a person is signed in, or a link with which a person can sign in
+// once. It is not part of the record.
 type Session struct {
 	Secret   canonical.Digest // digest of the secret that the browser or the link has
 	Kind     string           // SessionLink or SessionOpen
@@ -193,7 +200,8 @@ const (
 	SessionOpen = "open"
 )
 
-// A Delivery is a message to a web hook that has not been delivered, or was given up. It is not part of the record.
+// A Delivery is a message to a web hook that has not been delivered, or was given up. It is not
+// part of the record.
 type Delivery struct {
 	Entry    int64  // index of the event's entry
 	Hook     string // digest of the hook's URL, because configurations change

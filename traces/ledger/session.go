@@ -14,14 +14,15 @@ import (
 
 // Lifetimes of console sessions.
 const (
-	LinkTime      = time.Minute    // an unused sign-in link
-	SessionIdle   = time.Hour      // an unused session
-	SessionEnd    = 12 * time.Hour // any session
-	sessionResave = time.Minute    // how old the recorded last use may be: recording each use would mean a write for every page
+	LinkTime    = time.Minute    // an unused sign-in link
+	SessionIdle = time.Hour      // an unused session
+	SessionEnd  = 12 * time.Hour // any session
+	// How old the recorded last use may be: recording each use would mean a write for every page.
+	sessionResave = time.Minute
 )
 
-// ErrSession means that there is no such session or link, or that it has ended. It also means that its token is no
-// longer valid, or that its person is blocked.
+// ErrSession means that there is no such session or link, or that it has ended. It also means that
+// its token is no longer valid, or that its person is blocked.
 var ErrSession = errors.New("the session has ended")
 
 // kindSession is the kind of the digest of a session's secret.
@@ -30,7 +31,8 @@ const kindSession = "session"
 // SessionDigest returns the digest under which a session is stored.
 func SessionDigest(secret string) canonical.Digest { return canonical.Sum(kindSession, []byte(secret)) }
 
-// NewLink returns the secret of a link. With the link, the caller can sign in at the console once, within [LinkTime].
+// NewLink returns the secret of a link. With the link, the caller can sign in at the console once,
+// within [LinkTime].
 func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
 		if by.subject() {
@@ -91,9 +93,9 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 	return secret, err
 }
 
-// SignInAs begins a session of a person whom an identity provider has authenticated. The person's roles must allow
-// [ActRead]. authTime is when the provider asked for the person's credentials; zero if the provider does not say. The
-// session keeps the person's present groups until it ends.
+// SignInAs begins a session of a person whom an identity provider has authenticated. The person's
+// roles must allow [ActRead]. authTime is when the provider asked for the person's credentials;
+// zero if the provider does not say. The session keeps the person's present groups until it ends.
 func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (secret string, err error) {
 	s := Session{Kind: SessionOpen, Name: by.Name}
 	if s.Identity, err = canonical.Sorted(by.Identity); err != nil {
@@ -115,8 +117,9 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 	return secret, err
 }
 
-// Session returns the caller who is signed in. The roles of a person of an identity provider are missing: the
-// configuration gives them. used reports that the person did something; a page that refreshes itself passes false.
+// Session returns the caller who is signed in. The roles of a person of an identity provider are
+// missing: the configuration gives them. used reports that the person did something; a page that
+// refreshes itself passes false.
 func (l *Ledger) Session(ctx context.Context, secret string, used bool) (who Caller, err error) {
 	digest, late := SessionDigest(secret), false
 	err = l.View(ctx, func(r Reader) error {
@@ -155,7 +158,8 @@ func (l *Ledger) readTime(r Reader) (string, error) {
 	return l.timeAfter(end.At)
 }
 
-// newSession stores a session, which begins now, and returns its secret. It removes sessions that have ended.
+// newSession stores a session, which begins now, and returns its secret. It removes sessions that
+// have ended.
 func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, err error) {
 	b.wrote = true
 	var ended []canonical.Digest
@@ -175,12 +179,13 @@ func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, 
 	random := make([]byte, secretBytes)
 	rand.Read(random) // never returns an error: a failure ends the process
 	secret = base64.RawURLEncoding.EncodeToString(random)
-	begins.Secret, begins.Created, begins.Used, begins.Expires = SessionDigest(secret), b.now, b.now, later(b.now, lasts)
+	begins.Secret, begins.Created, begins.Used, begins.Expires = SessionDigest(secret), b.now, b.now,
+		later(b.now, lasts)
 	return secret, b.PutSession(begins)
 }
 
-// liveSession returns a session that has not ended, and its owner: the owner of its token, or a person who is not
-// blocked. The error is [ErrSession] if there is none.
+// liveSession returns a session that has not ended, and its owner: the owner of its token, or a
+// person who is not blocked. The error is [ErrSession] if there is none.
 func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
 	s, err = r.Session(secret)
 	if err == nil && (s.Kind != kind || s.ended(now)) {
@@ -226,8 +231,8 @@ func (s *Session) ended(now string) bool {
 	return now >= s.Expires || now >= later(s.Used, SessionIdle)
 }
 
-// later returns a time of the ledger plus a duration. If the text is not a time, it returns an empty text, which sorts
-// before every time.
+// later returns a time of the ledger plus a duration. If the text is not a time, it returns an
+// empty text, which sorts before every time.
 func later(at string, d time.Duration) string {
 	t, err := time.Parse(timeForm, at)
 	if err != nil {

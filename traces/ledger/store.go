@@ -14,45 +14,52 @@ import (
 // ErrNotFound means that the row does not exist.
 var ErrNotFound = errors.New("not in the ledger")
 
-// ErrMalformed means that stored rows cannot be read as those of a ledger. If the file is a ledger, [Verify] reports
-// what else is wrong.
+// ErrMalformed means that stored rows cannot be read as those of a ledger. If the file is a ledger,
+// [Verify] reports what else is wrong.
 var ErrMalformed = errors.New("the file is not a ledger")
 
-// Errors of stores. An error of a store wraps [ErrUnavailable] if nothing was recorded and a retry can succeed. [ErrReadOnly]
-// and [ErrSchema] say why a store cannot be used as it is.
+// Errors of stores. An error of a store wraps [ErrUnavailable] if nothing was recorded and a retry
+// can succeed. [ErrReadOnly] and [ErrSchema] say why a store cannot be used as it is.
 var (
 	// ErrReadOnly means that the store can be read but not written.
 	ErrReadOnly = errors.New("the ledger cannot be written")
 	// ErrSchema means that the store has the tables of another version of pgfsm, or none.
 	ErrSchema = errors.New("the ledger does not have the schema of this version of pgfsm")
-	// ErrUnsettled means that nobody knows whether a transaction was committed. The caller must act on neither outcome, and must not
-	// try again: the next transaction that succeeds reads the outcome.
+	// ErrUnsettled means that nobody knows whether a transaction was committed. The caller must act
+	// on neither outcome, and must not try again: the next transaction that succeeds reads the
+	// outcome.
 	ErrUnsettled = errors.New("whether the ledger has recorded this is not known")
-	// ErrFenced means that another process has ended the lease of this store's owner, because it was not renewed in time. From then on
-	// every operation of the store fails with it. Other processes end the owner's runs, so its process ends, and starts as a new owner.
+	// ErrFenced means that another process has ended the lease of this store's owner, because it
+	// was not renewed in time. From then on every operation of the store fails with it. Other
+	// processes end the owner's runs, so its process ends, and starts as a new owner.
 	ErrFenced = errors.New("another process has taken the runs of this one over, because its lease had run out")
-	// ErrLost means that the store no longer has an entry that it has acknowledged: an older copy was put back, or a standby was
-	// promoted that had not received it. From then on every operation of the store fails with it.
+	// ErrLost means that the store no longer has an entry that it has acknowledged: an older copy
+	// was put back, or a standby was promoted that had not received it. From then on every
+	// operation of the store fails with it.
 	ErrLost = errors.New("the ledger has lost entries that it had acknowledged")
 )
 
-// A Store stores the rows of a ledger. It does not know what they mean: the tree, projections and rules are the ledger's. Package
-// storetest has the tests that every Store must pass.
+// A Store stores the rows of a ledger. It does not know what they mean: the tree, projections and
+// rules are the ledger's. Package storetest has the tests that every Store must pass.
 type Store interface {
-	// Update runs do in one transaction. No other writer, of this or any process, writes between its reads and its
-	// writes. When Update returns nil, all its writes are durable. When it returns an error other than [ErrUnsettled],
-	// no reader has seen or will see any of them. It returns an error of do unchanged.
+	// Update runs do in one transaction. No other writer, of this or any process, writes between
+	// its reads and its writes. When Update returns nil, all its writes are durable. When it
+	// returns an error other than [ErrUnsettled], no reader has seen or will see any of them. It
+	// returns an error of do unchanged.
 	Update(ctx context.Context, do func(Tx) error) error
 	// View runs do on one consistent state. It does not wait for writers.
 	View(ctx context.Context, do func(Reader) error) error
-	// Glance is View without a consistent state: each read sees what was committed when that read began. It costs less
-	// than View. It suits a single read, or reads that do not depend on each other.
+	// Glance is View without a consistent state: each read sees what was committed when that read
+	// began. It costs less than View. It suits a single read, or reads that do not depend on each
+	// other.
 	Glance(ctx context.Context, do func(Reader) error) error
-	// Now returns the time of the clock that all processes of one ledger share. The store may have read that clock some seconds ago.
+	// Now returns the time of the clock that all processes of one ledger share. The store may have
+	// read that clock some seconds ago.
 	Now() time.Time
 	// AcquireOwnership locks an owner's id until release, or until this process ends.
 	AcquireOwnership(ctx context.Context, owner string) (release func() error, err error)
-	// OwnerGone reports whether no process holds the lock of the owner. An error means that the store cannot tell.
+	// OwnerGone reports whether no process holds the lock of the owner. An error means that the
+	// store cannot tell.
 	OwnerGone(ctx context.Context, owner string) (bool, error)
 	Close() error
 }
@@ -65,11 +72,12 @@ type Reader interface {
 	CountHashes() (int64, error)
 	// End returns the end of the log.
 	End() (End, error)
-	// LastOf returns the last entry without a run whose event has a type, or ErrNotFound. Its cost does not depend on
-	// the number of other entries.
+	// LastOf returns the last entry without a run whose event has a type, or ErrNotFound. Its cost
+	// does not depend on the number of other entries.
 	LastOf(Type) (Entry, error)
-	// EntriesOfType returns the entries without a run whose event has a type, oldest first. Its cost does not depend on
-	// the number of other entries. It does not find [MCPPassed]: there are many such entries.
+	// EntriesOfType returns the entries without a run whose event has a type, oldest first. Its
+	// cost does not depend on the number of other entries. It does not find [MCPPassed]: there are
+	// many such entries.
 	EntriesOfType(Type) iter.Seq2[Entry, error]
 	// Entries returns the entries from an index on, oldest first.
 	Entries(from int64) iter.Seq2[Entry, error]
@@ -80,12 +88,13 @@ type Reader interface {
 	Reached(run string) (int64, error)
 	// Requests returns the requests that match, in the filter's order.
 	Requests(Filter) iter.Seq2[Request, error]
-	// Counts counts the newest requests, at most newest of them. It groups those that were requested at since or later
-	// by the first unit bytes of their times, and puts all others into one group. It returns the groups in order.
+	// Counts counts the newest requests, at most newest of them. It groups those that were
+	// requested at since or later by the first unit bytes of their times, and puts all others into
+	// one group. It returns the groups in order.
 	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
-	// Waiting returns the id of the oldest run of exactly this call to which a repetition attaches: an agent's call that
-	// was held, and whose outcome was not delivered yet. The error is ErrNotFound if there is none. Its cost does not
-	// depend on the number of runs.
+	// Waiting returns the id of the oldest run of exactly this call to which a repetition attaches:
+	// an agent's call that was held, and whose outcome was not delivered yet. The error is
+	// ErrNotFound if there is none. Its cost does not depend on the number of runs.
 	Waiting(Look) (string, error)
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all blobs, ordered by digest.
@@ -97,7 +106,8 @@ type Reader interface {
 	Block(name string) (Block, error)
 	// Blocks returns all blocks, ordered by name.
 	Blocks() iter.Seq2[Block, error]
-	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most limit. An empty hook means all hooks.
+	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most
+	// limit. An empty hook means all hooks.
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
 	// Hooks returns the hooks that have a next entry, in order.
 	Hooks() iter.Seq2[string, error]
@@ -121,20 +131,25 @@ type Filter struct {
 	Tool     string
 	Policy   string // the policy that decided
 	Code     string
-	Since    string // only those that have not ended, or that were requested or whose call was sent at this time or later
-	Until    string // only those that were requested before this time
-	Text     string // only those with this text in the JSON of their arguments; ASCII letters match in either case
-	Counted  bool   // only calls that were made or may yet be: sent, or not ended
-	After    string // run ids after this one: run ids are ordered by time
-	Before   string // run ids before this one
-	Short    string // run ids whose last [ShortRun] characters begin with this
-	Newest   bool   // newest first
-	Limit    int    // 0: all
+	// Only those that have not ended, or that were requested or whose call was sent at this time or
+	// later.
+	Since string
+	Until string // only those that were requested before this time
+	// Only those with this text in the JSON of their arguments; ASCII letters match in either case.
+	Text    string
+	Counted bool   // only calls that were made or may yet be: sent, or not ended
+	After   string // run ids after this one: run ids are ordered by time
+	Before  string // run ids before this one
+	Short   string // run ids whose last [ShortRun] characters begin with this
+	Newest  bool   // newest first
+	Limit   int    // 0: all
 }
 
 // A Count is one group of requests.
 type Count struct {
-	At     string // the first bytes of the times at which they were requested; empty if that was before the period
+	// The first bytes of the times at which they were requested; empty if that was before the
+	// period.
+	At     string
 	Status Status
 	Code   string
 	First  string // when the first of them was requested
@@ -144,9 +159,10 @@ type Count struct {
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash].
-	// An entry with only an index is one that [Tx.Prune] has removed the body of; the last entry always has a body. No
-	// two entries of a run have the same number N.
+	// AddEntry adds an entry after the last one, and the hashes that it completes: see
+	// [tlog.StoredHashesForRecordHash]. An entry with only an index is one that [Tx.Prune] has
+	// removed the body of; the last entry always has a body. No two entries of a run have the same
+	// number N.
 	AddEntry(Entry, []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
@@ -162,11 +178,11 @@ type Tx interface {
 	SetDelivered(hook string, next int64) error
 	PutSession(Session) error
 	DropSession(secret canonical.Digest) error
-	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs. The hashes stay. No
-	// other operation removes rows of the record.
+	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs.
+	// The hashes stay. No other operation removes rows of the record.
 	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
-	// OwnerGone is [Store.OwnerGone] within the transaction. An owner that is gone stays gone once the transaction is
-	// committed: it records nothing any more, even if its process still lives.
+	// OwnerGone is [Store.OwnerGone] within the transaction. An owner that is gone stays gone once
+	// the transaction is committed: it records nothing any more, even if its process still lives.
 	OwnerGone(owner string) (bool, error)
 }
 

@@ -7,23 +7,25 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrForeignTask means that another counter counted the calls of a run's task. The ledger's count can then differ from
-// the one that the gates judged.
+// ErrForeignTask means that another counter counted the calls of a run's task. The ledger's count
+// can then differ from the one that the gates judged.
 var ErrForeignTask = errors.New("the calls of its task were not counted by this ledger, so nothing is called: name the task with ledger.Task")
 
 // ErrTaskCalls means that a task has made too many calls to one tool to be counted.
 var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and no more are counted: go on under another task", MaxCounted)
 
-// Task returns the task with an id for a run of this ledger. The run reads the calls of the task later; see
-// [Run.ReadHistory].
+// Task returns the task with an id for a run of this ledger. The run reads the calls of the task
+// later; see [Run.ReadHistory].
 func Task(id string) *policy.Task {
 	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }
 
-// taskCalls counts the calls to one tool that the runs of a task have made or may yet make, including those of pruned runs.
+// taskCalls counts the calls to one tool that the runs of a task have made or may yet make,
+// including those of pruned runs.
 func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
 	n := 0
-	for _, err := range r.Requests(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true, Limit: MaxCounted + 1}) {
+	for _, err := range r.Requests(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true,
+		Limit: MaxCounted + 1}) {
 		if err != nil {
 			return nil, err
 		}

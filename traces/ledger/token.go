@@ -26,16 +26,26 @@ import (
 // MaxTokenName bounds the name of a token, in bytes: every event and every list contains it.
 const MaxTokenName = 128
 
-// CreateToken creates a token for a person or a service and returns its text, which is stored nowhere. expires is a
-// time of the form 2006-01-02T15:04:05Z, or empty for a token that never expires. As long as there is an active token
-// of the role admin, by must be an admin. Otherwise every user who may write the ledger may create tokens. The error is
-// [ErrTokenValues], [ErrRole] or [ErrToken] if nothing else failed.
-func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires string) (text string, made Token, err error) {
+// CreateToken creates a token for a person or a service and returns its text, which is stored
+// nowhere. expires is a time of the form 2006-01-02T15:04:05Z, or empty for a token that never
+// expires. As long as there is an active token of the role admin, by must be an admin. Otherwise
+// every user who may write the ledger may create tokens. The error is [ErrTokenValues], [ErrRole]
+// or [ErrToken] if nothing else failed.
+func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires string) (text string, made Token,
+	err error) {
 	if err := checkToken(name, role, expires); err != nil {
 		return "", Token{}, err
 	}
+
 	id, text := newToken()
-	p := &tokenCreated{Expires: expires, ID: id, Name: name, Role: role, Secret: canonical.Sum(kindToken, []byte(text))}
+	p := &tokenCreated{
+		Expires: expires,
+		ID:      id,
+		Name:    name,
+		Role:    role,
+		Secret:  canonical.Sum(kindToken, []byte(text)),
+	}
+
 	err = l.commit(ctx, func(b *batch) error {
 		made = Token{}
 		if err := mayManage(b, by, b.now); err != nil {
@@ -55,11 +65,12 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 	if err != nil {
 		return "", Token{}, err
 	}
+
 	return text, made, nil
 }
 
-// RevokeToken ends a token at once. The rules of [Ledger.CreateToken] say who may revoke. The error is [ErrTokenID] if
-// there is no such token, or if it was revoked before.
+// RevokeToken ends a token at once. The rules of [Ledger.CreateToken] say who may revoke. The error
+// is [ErrTokenID] if there is no such token, or if it was revoked before.
 func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked Token, err error) {
 	err = l.commit(ctx, func(b *batch) error {
 		revoked = Token{}
@@ -69,12 +80,14 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 		t, err := b.Token(id)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return &Refusal{Code: RefusedTokenID, Message: fmt.Sprintf("no token has the id %q; pgfsm token list shows all",
-				visible.Clip(id, MaxTokenName))}
+			return &Refusal{Code: RefusedTokenID,
+				Message: fmt.Sprintf("no token has the id %q; pgfsm token list shows all",
+					visible.Clip(id, MaxTokenName))}
 		case err != nil:
 			return err
 		case t.Revoked != "":
-			return &Refusal{Code: RefusedTokenID, Message: fmt.Sprintf("the token %s was revoked at %s", t.ID, t.Revoked)}
+			return &Refusal{Code: RefusedTokenID,
+				Message: fmt.Sprintf("the token %s was revoked at %s", t.ID, t.Revoked)}
 		}
 		revoked = t
 		return b.addToken(&revoked, by.Name, &tokenRevoked{ID: id})
@@ -104,14 +117,23 @@ func (b *batch) addToken(t *Token, by string, p payload) error {
 	return b.PutToken(*t)
 }
 
-// projectToken applies one event to a token. Writers and Verify both use it. It ignores events about other tokens.
+// projectToken applies one event to a token. Writers and Verify both use it. It ignores events
+// about other tokens.
 func projectToken(t *Token, e *Event, p payload) error {
 	switch p := p.(type) {
 	case *tokenCreated:
 		if t.ID != "" {
 			return fmt.Errorf("the token %s is created twice", p.ID)
 		}
-		*t = Token{Created: e.At, Expires: p.Expires, ID: p.ID, Name: p.Name, Role: p.Role, Secret: p.Secret, Entry: e.Index}
+		*t = Token{
+			Created: e.At,
+			Expires: p.Expires,
+			ID:      p.ID,
+			Name:    p.Name,
+			Role:    p.Role,
+			Secret:  p.Secret,
+			Entry:   e.Index,
+		}
 	case *tokenRevoked:
 		if t.ID != p.ID || t.Revoked != "" {
 			return fmt.Errorf("the token %s is revoked, which is not there or is revoked already", p.ID)
@@ -153,13 +175,16 @@ func refusedValues(format string, args ...any) error {
 // checkToken validates a token's values without the ledger.
 func checkToken(name, role, expires string) error {
 	if !slices.Contains(Roles(), role) {
-		return refusedValues("the role %q is not one of %s", visible.Clip(role, MaxTokenName), strings.Join(Roles(), ", "))
+		return refusedValues("the role %q is not one of %s", visible.Clip(role, MaxTokenName),
+			strings.Join(Roles(), ", "))
 	}
+
 	if expires != "" {
 		if t, err := time.Parse(timeForm, expires); err != nil || t.Format(timeForm) != expires {
 			return refusedValues("the expiry %q is not of the form %s", visible.Clip(expires, MaxTokenName), timeForm)
 		}
 	}
+
 	shown := visible.Clip(name, MaxTokenName)
 	switch {
 	case name == "" || len(name) > MaxTokenName:
@@ -169,7 +194,8 @@ func checkToken(name, role, expires string) error {
 	case strings.TrimSpace(name) != name:
 		return refusedValues("the name %q begins or ends with white space", shown)
 	case !norm.NFKC.IsNormalString(name):
-		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
+		return refusedValues("the name %q is written in a form that looks like another: write %q", shown,
+			norm.NFKC.String(name))
 	case skeletonOf(name) == skeletonOf(Anonymous):
 		return refusedValues("the name %q looks like that of agents without a token", shown)
 	case policy.HasSubject(strings.ToLower(name)):
@@ -179,20 +205,23 @@ func checkToken(name, role, expires string) error {
 	case looksLocal(name):
 		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, policy.LocalUser)
 	}
+
 	return nil
 }
 
-// noLookalike rejects a name that people could mistake for the name of another token. Several tokens with one name
-// belong to one person. A name in another letter case would be the same person for approvals, but another person for
-// roles and counts. A name that looks the same would be another person for pgfsm, but the same person for readers.
-// Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and
-// worker-9 are two names.
+// noLookalike rejects a name that people could mistake for the name of another token. Several
+// tokens with one name belong to one person. A name in another letter case would be the same person
+// for approvals, but another person for roles and counts. A name that looks the same would be
+// another person for pgfsm, but the same person for readers. Revoked tokens count, because the
+// record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are
+// two names.
 func noLookalike(r Reader, name string) error {
 	for t, err := range r.Tokens() {
 		if err != nil {
 			return err
 		}
-		if t.Name != name && (policy.SamePerson(t.Name, name) || beyondASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
+		if t.Name != name && (policy.SamePerson(t.Name, name) ||
+			beyondASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
 			return refusedValues("the name %q looks like %q, which the token %s has: take that very name, or one that differs more",
 				name, t.Name, t.ID)
 		}
@@ -200,8 +229,8 @@ func noLookalike(r Reader, name string) error {
 	return nil
 }
 
-// looksLocal reports whether people read the beginning of a name as [policy.LocalUser], even if its letters or its
-// colon are other characters.
+// looksLocal reports whether people read the beginning of a name as [policy.LocalUser], even if its
+// letters or its colon are other characters.
 func looksLocal(name string) bool {
 	word := strings.TrimSuffix(policy.LocalUser, ":")
 	for i, r := range name {
@@ -212,8 +241,8 @@ func looksLocal(name string) bool {
 	return false
 }
 
-// colons lists the characters that look like a colon: U+003A and its confusables in Unicode's confusables.txt, except
-// those that NFKC maps to U+003A.
+// colons lists the characters that look like a colon: U+003A and its confusables in Unicode's
+// confusables.txt, except those that NFKC maps to U+003A.
 const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u2236\ua4fd\ua789"
 
 func skeletonOf(name string) string { return screen.Skeleton(screen.Fold(name)) }
@@ -225,8 +254,8 @@ func beyondASCII(s string) bool {
 // maxTokenDays bounds a token's life, in days: ten years. A token may also never expire.
 const maxTokenDays = 3660
 
-// ParseExpiry parses when a token expires: some days or hours from now (90d, 12h), on a date, at a time, or never. The
-// result is empty for never.
+// ParseExpiry parses when a token expires: some days or hours from now (90d, 12h), on a date, at a
+// time, or never. The result is empty for never.
 func ParseExpiry(s string, now time.Time) (string, error) {
 	if s == "never" {
 		return "", nil
@@ -276,16 +305,20 @@ const (
 	rowOfNothing = "no entry tells of it"
 )
 
-// compareTokens calls found for each token whose row differs from its events, and returns how many rows there are.
+// compareTokens calls found for each token whose row differs from its events, and returns how many
+// rows there are.
 func compareTokens(r Reader, want map[string]Token, found func(id, what string) error) (rows int64, err error) {
 	return compareRows("tokens", r.Tokens(), func(t Token) string { return t.ID }, want, found)
 }
 
-// compareRows calls found for each row of a table that differs from its events, and returns how many rows there are.
-func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) string, want map[string]T, found func(key, what string) error) (
+// compareRows calls found for each row of a table that differs from its events, and returns how
+// many rows there are.
+func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) string, want map[string]T,
+	found func(key, what string) error) (
 	rows int64, err error) {
 	seen := make(map[string]bool, len(want))
 	last := "the first"
+
 	for have, err := range all {
 		if err != nil {
 			return rows, unread(table, last, err)
@@ -303,6 +336,7 @@ func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) str
 			return rows, err
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if seen[key] {
 			continue
@@ -311,5 +345,6 @@ func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) str
 			return rows, err
 		}
 	}
+
 	return rows, nil
 }

@@ -15,9 +15,10 @@ import (
 // ErrUnfinished means that a run has no trace yet, because it is under way.
 var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended or is held")
 
-// Trace derives the trace of a run that has ended or is held. The outcome of a held run is pending, even if the run was
-// decided meanwhile. The error is [ErrNotFound] if there is no such run, and [ErrUnfinished] if the run is under way.
-// It is a [*traces.DivergenceError] if the machine does not lead to the recorded hash and head.
+// Trace derives the trace of a run that has ended or is held. The outcome of a held run is pending,
+// even if the run was decided meanwhile. The error is [ErrNotFound] if there is no such run, and
+// [ErrUnfinished] if the run is under way. It is a [*traces.DivergenceError] if the machine does
+// not lead to the recorded hash and head.
 func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byte, error) {
 	rec, err := Load(r, run)
 	if err != nil {
@@ -34,8 +35,8 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	return doc, nil
 }
 
-// WriteTraces writes the traces of all runs that have one into a folder. It returns how many traces it wrote, and how
-// many runs have none yet.
+// WriteTraces writes the traces of all runs that have one into a folder. It returns how many traces
+// it wrote, and how many runs have none yet.
 func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder string) (written, open int, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return 0, 0, err
@@ -60,10 +61,12 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 	return written, open, nil
 }
 
-// Steps returns the recorded steps of a run. underWay reports that the run has neither ended nor is held. Its process
-// has then recorded the steps up to the reading of earlier calls, or up to the call; the next commit records the steps
-// after them. The errors are those of [Trace], without [ErrUnfinished].
-func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps []traces.Step, underWay bool, err error) {
+// Steps returns the recorded steps of a run. underWay reports that the run has neither ended nor is
+// held. Its process has then recorded the steps up to the reading of earlier calls, or up to the
+// call; the next commit records the steps after them. The errors are those of [Trace], without
+// [ErrUnfinished].
+func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps []traces.Step, underWay bool,
+	err error) {
 	rec, err := Load(r, run)
 	if err != nil {
 		return nil, false, err
@@ -89,8 +92,10 @@ func (rec *Record) document(ctx context.Context, p *traces.Replayer) ([]byte, er
 	return traces.Document(&rec.Header, again.Steps(), outcome), nil
 }
 
-// derive executes a record up to its end, and compares the result with the recorded head and permit.
-func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *traces.Resumption, o states.Outcome, err error) {
+// derive executes a record up to its end, and compares the result with the recorded head and
+// permit.
+func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *traces.Resumption, o states.Outcome,
+	err error) {
 	if again, err = rec.reexecute(p); err != nil {
 		return nil, o, err
 	}

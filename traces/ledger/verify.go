@@ -36,7 +36,8 @@ func (f *Fault) Unwrap() error { return ErrTampered }
 
 // VerifyOptions configures [Verify].
 type VerifyOptions struct {
-	// Checkpoint is one that was stored elsewhere. Without it, Verify cannot detect that the end of the ledger is missing.
+	// Checkpoint is one that was stored elsewhere. Without it, Verify cannot detect that the end of
+	// the ledger is missing.
 	Checkpoint *checkpoint.Checkpoint
 	// Replayer executes each run again. If it is nil, Verify executes no run.
 	Replayer *traces.Replayer
@@ -59,25 +60,28 @@ type Report struct {
 	Root     tlog.Hash   `json:"root"`   // the hash of the tree
 	Notes    []string    `json:"notes"`  // what was not verified
 
-	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"` // entries that the checkpoint covers and that were pruned after it
+	// Entries that the checkpoint covers and that were pruned after it.
+	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"`
 }
 
 // A Prune is one prune that the log records.
 type Prune struct {
-	Entry   int64   `json:"entry"` // the index of its entry
-	At      string  `json:"at"`
-	By      string  `json:"by"`
-	Before  string  `json:"before"`
-	Runs    int     `json:"runs"`
-	Entries []Range `json:"entries"` // ranges that are gone after this prune; an earlier prune may have removed some of them
+	Entry  int64  `json:"entry"` // the index of its entry
+	At     string `json:"at"`
+	By     string `json:"by"`
+	Before string `json:"before"`
+	Runs   int    `json:"runs"`
+	// Ranges that are gone after this prune; an earlier prune may have removed some of them.
+	Entries []Range `json:"entries"`
 }
 
-// Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was sent without a
-// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests, for the tokens and for the
-// blocks. The error is a [*Fault] for the first row that is wrong. It is another error if something could not be read.
+// Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was
+// sent without a decision. Its memory does not grow with the number of runs, but for [maxTracked]
+// digests, for the tokens and for the blocks. The error is a [*Fault] for the first row that is
+// wrong. It is another error if something could not be read.
 //
-// A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored
-// elsewhere detects that.
+// A user who can write all tables can write a new consistent history, or delete the end: only a
+// checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
 	for _, pass := range []func() error{v.entries, v.tokens, v.blocked, v.usages, v.requests, v.unreferenced} {
@@ -87,8 +91,9 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	}
 	v.report.Complete = o.Checkpoint != nil
 	if v.blobs.overflow {
-		v.report.Notes = append(v.report.Notes, fmt.Sprintf("more than %d large values: whether something refers to each was not looked at",
-			maxTracked))
+		v.report.Notes = append(v.report.Notes,
+			fmt.Sprintf("more than %d large values: whether something refers to each was not looked at",
+				maxTracked))
 	}
 	return v.report, nil
 }
@@ -161,7 +166,8 @@ func unread(table, key string, err error) error {
 // everything is an index before all entries, even before entries with invalid indexes.
 const everything = math.MinInt64
 
-// maxTracked bounds how many digests of blobs the verifier keeps, to find blobs without a reference: about 200 MB.
+// maxTracked bounds how many digests of blobs the verifier keeps, to find blobs without a
+// reference: about 200 MB.
 const maxTracked = 4 << 20
 
 // maxCached bounds the bytes of cached blobs. The cache helps because many runs share catalogs.
@@ -198,7 +204,8 @@ func (b *blobs) use(all []canonical.Digest) {
 	}
 }
 
-// text returns the text of a blob after checking its digest. A fault names the row that refers to the blob.
+// text returns the text of a blob after checking its digest. A fault names the row that refers to
+// the blob.
 func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
 	if text, ok := b.cached[d]; ok {
 		return text, nil
@@ -206,6 +213,7 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	if _, err := canonical.ParseDigest(string(d)); err != nil {
 		return "", &Fault{table, key, "it refers to a blob by what is no digest"}
 	}
+
 	row, err := b.r.Blob(d)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -213,9 +221,11 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	case err != nil:
 		return "", unread("blobs", string(d), err)
 	}
+
 	if err := row.check(d, kind); err != nil {
 		return "", err
 	}
+
 	if len(row.Text) <= maxCached/8 {
 		if b.size += len(row.Text); b.size > maxCached {
 			clear(b.cached)
@@ -223,6 +233,7 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 		}
 		b.cached[d] = row.Text
 	}
+
 	return row.Text, nil
 }
 
@@ -237,7 +248,8 @@ func (b *Blob) check(d canonical.Digest, kind string) error {
 	return nil
 }
 
-// value returns the value of a column, or of the blob that the column refers to. It must be one strict JSON value.
+// value returns the value of a column, or of the blob that the column refers to. It must be one
+// strict JSON value.
 func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	if isRef(value) {
 		text, err := b.text(canonical.Digest(value[1:]), BlobValue, table, key)

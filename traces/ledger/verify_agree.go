@@ -48,7 +48,8 @@ type repeatedFacts struct {
 
 // repeated lists the states whose facts events repeat.
 var repeated = []fsm.State{
-	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed, states.Blocked,
+	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched,
+	states.Executed, states.Blocked,
 }
 
 // agree compares the events with the steps.
@@ -56,6 +57,7 @@ func (s *runVerifier) agree(steps []traces.Step) error {
 	run := s.request.RunID
 	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
 	var votes []policy.Vote
+
 	for i := range steps {
 		step := &steps[i]
 		if step.From == states.Pending {
@@ -73,30 +75,38 @@ func (s *runVerifier) agree(steps []traces.Step) error {
 		}
 		reached[step.To] = f
 	}
+
 	if what := s.disagrees(reached, votes); what != "" {
 		return &Fault{"entries", "of run " + run, what + " is not what the steps say"}
 	}
+
 	return nil
 }
 
 // disagrees names the first event that differs from the steps; empty if none does.
 func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
-	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.matches(v, reached[states.Planned]) {
+	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) ||
+		v != nil && !s.first.Call.matches(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
 	}
+
 	if a := reached[states.Assessed]; a != nil {
 		if s.scored == nil || s.scored.Mode != a.Mode || s.scored.Score != a.Score {
 			return string(RiskScored)
 		}
-		if d := s.judged; d == nil || d.Policy != a.Policy || d.Condition != a.Condition || d.Outcome != string(a.Verdict.Outcome) {
+		if d := s.judged; d == nil || d.Policy != a.Policy || d.Condition != a.Condition ||
+			d.Outcome != string(a.Verdict.Outcome) {
 			return string(DecisionMade)
 		}
 	}
+
 	h, a := reached[states.Pending], reached[states.Assessed]
-	if (h != nil) != (s.asked != nil) || h != nil && (a == nil || s.asked.Binding != h.Binding || s.asked.Expires != h.Bound.Expires ||
-		!slices.Equal(s.asked.Approvers, a.Approvers) || s.asked.Quorum != max(a.Quorum, 1)) {
+	if (h != nil) != (s.asked != nil) ||
+		h != nil && (a == nil || s.asked.Binding != h.Binding || s.asked.Expires != h.Bound.Expires ||
+			!slices.Equal(s.asked.Approvers, a.Approvers) || s.asked.Quorum != max(a.Quorum, 1)) {
 		return string(ApprovalRequested)
 	}
+
 	at := cmp.Or(reached[states.Permitted], reached[states.Blocked])
 	if at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
 		return string(DecisionMade)
@@ -104,18 +114,21 @@ func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []po
 	if votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {
 		return "the votes"
 	}
+
 	d := reached[states.Dispatched]
-	if (d != nil) != (s.sent != nil) || d != nil && (d.Permit != s.sent.Permit || s.sent.Trace != s.traceOf(reached[states.Permitted])) {
+	if (d != nil) != (s.sent != nil) ||
+		d != nil && (d.Permit != s.sent.Permit || s.sent.Trace != s.traceOf(reached[states.Permitted])) {
 		return string(ProxySent)
 	}
 	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && x.Bytes != s.result.Bytes {
 		return string(ToolResult)
 	}
+
 	return ""
 }
 
-// traceOf returns the trace id that the event of the call must name. Only an approved call has a trace of its own;
-// other calls share the trace of their request.
+// traceOf returns the trace id that the event of the call must name. Only an approved call has a
+// trace of its own; other calls share the trace of their request.
 func (s *runVerifier) traceOf(permitted *repeatedFacts) string {
 	if s.asked == nil || permitted == nil {
 		return ""
@@ -129,19 +142,22 @@ func (c *call) matches(validated, planned *repeatedFacts) bool {
 	var plan struct {
 		Args jsontext.Value `json:"args"`
 	}
-	return planned != nil && json.Unmarshal(validated.Arguments, &arguments) == nil && json.Unmarshal(planned.Plan, &plan) == nil &&
+	return planned != nil && json.Unmarshal(validated.Arguments, &arguments) == nil &&
+		json.Unmarshal(planned.Plan, &plan) == nil &&
 		c.Server == validated.Server && c.Tool == validated.Tool && c.Definition == validated.Definition &&
 		string(canonical.Sum(kindArguments, c.Args)) == arguments && bytes.Equal(c.Args, plan.Args)
 }
 
-// differing names the first column in which two rows differ, with both values; empty if they are equal.
+// differing names the first column in which two rows differ, with both values; empty if they are
+// equal.
 func differing[T any](want, have T) string {
 	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
 	for i := range w.NumField() {
 		a, b := w.Field(i), h.Field(i)
 		same := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // a nil list equals an empty one
 		if !same && !reflect.DeepEqual(a.Interface(), b.Interface()) {
-			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name), fmt.Sprint(b), fmt.Sprint(a))
+			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name),
+				fmt.Sprint(b), fmt.Sprint(a))
 		}
 	}
 	return ""

@@ -7,17 +7,22 @@ import (
 	"pgfsm/traces"
 )
 
-// A Reexecution counts the runs that this build executed again. It compares decisions, and not the wording of reasons.
-// For each step it compares the trigger and the target, and for the outcome the gate, code and effect. It also compares
-// what the events repeat (the call, risk, policy, binding, approvers, quorum, expiry, permit, result). A difference is
-// no proof of tampering: another build may decide otherwise.
+// A Reexecution counts the runs that this build executed again. It compares decisions, and not the
+// wording of reasons. For each step it compares the trigger and the target, and for the outcome the
+// gate, code and effect. It also compares what the events repeat (the call, risk, policy, binding,
+// approvers, quorum, expiry, permit, result). A difference is no proof of tampering: another build
+// may decide otherwise.
 type Reexecution struct {
-	Same           int64  `json:"same"`                      // this build decides as recorded
-	OtherTrace     int64  `json:"other_trace"`               // runs in Same with another trace, such as another wording: [Trace] cannot derive the recorded one
-	Otherwise      int64  `json:"otherwise"`                 // this build decides otherwise
-	Unjudged       int64  `json:"unjudged"`                  // this build cannot read the run's bundle or its inputs
-	FirstOtherwise *Fault `json:"first_otherwise,omitempty"` // the first run that this build decides otherwise
-	FirstUnjudged  *Fault `json:"first_unjudged,omitempty"`  // the first run that this build cannot judge
+	Same int64 `json:"same"` // this build decides as recorded
+	// Runs in Same with another trace, such as another wording: [Trace] cannot derive the recorded
+	// one.
+	OtherTrace int64 `json:"other_trace"`
+	Otherwise  int64 `json:"otherwise"` // this build decides otherwise
+	// This build cannot read the run's bundle or its inputs.
+	Unjudged int64 `json:"unjudged"`
+	// The first run that this build decides otherwise.
+	FirstOtherwise *Fault `json:"first_otherwise,omitempty"`
+	FirstUnjudged  *Fault `json:"first_unjudged,omitempty"` // the first run that this build cannot judge
 }
 
 // OK reports whether this build decides every run as recorded.
@@ -29,15 +34,18 @@ func (s *runVerifier) execute() error {
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
 		return nil
 	}
+
 	run := s.request.RunID
 	rec := &Record{Header: s.first.header(run), Request: s.request, Inputs: s.inputs}
 	content, err := s.v.blobs.text(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
 	if err != nil {
 		return err
 	}
+
 	rec.Header.Bundle.Content = []byte(content)
 	deep := &s.v.report.Deep
 	same, err := s.judge(rec, p)
+
 	switch {
 	case s.v.ctx.Err() != nil:
 		return s.v.ctx.Err()
@@ -57,14 +65,15 @@ func (s *runVerifier) execute() error {
 			deep.OtherTrace++
 		}
 	}
+
 	return nil
 }
 
 // errUnjudged means that this build cannot read the bundle or the inputs of a run.
 var errUnjudged = errors.New("this build cannot judge it")
 
-// judge executes a record again, and reports whether the result is the recorded trace. The error wraps errUnjudged, or
-// says what this build decides otherwise.
+// judge executes a record again, and reports whether the result is the recorded trace. The error
+// wraps errUnjudged, or says what this build decides otherwise.
 func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
 	if rec.Header.Format != traces.Format {
 		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
@@ -80,6 +89,7 @@ func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err err
 	if err != nil {
 		return false, err
 	}
+
 	steps := again.Steps()
 	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
@@ -87,6 +97,7 @@ func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err err
 	if err := s.agree(steps); err != nil {
 		return false, err
 	}
+
 	same = s.asked == nil || steps[s.heldAt-1].Hash == s.asked.Last
 	if s.ended == nil {
 		return same, nil
@@ -94,10 +105,12 @@ func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err err
 	if same = same && again.Head(outcome) == s.ended.Head; same && outcome != s.ended.Outcome {
 		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", outcome, s.ended.Outcome)
 	}
+
 	was, is := s.ended.Outcome, outcome
 	was.Note, was.Reason, is.Note, is.Reason = "", "", "", ""
 	if was != is {
 		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", is, was)
 	}
+
 	return same, nil
 }

@@ -11,16 +11,18 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 )
 
-// entries checks all entries, oldest first. Each must be the leaf that the tree has, the tree must be complete, and
-// missing entries must have been pruned.
+// entries checks all entries, oldest first. Each must be the leaf that the tree has, the tree must
+// be complete, and missing entries must have been pruned.
 func (v *verifier) entries() error {
 	end, err := v.r.End()
 	if err != nil {
 		return unread("entries", "the last", err)
 	}
+
 	v.total = 2 * end.Size
 	v.tree.r = v.r
 	last := Entry{Index: -1}
+
 	for e, err := range v.r.Entries(everything) {
 		if err != nil {
 			return unread("entries", entryKey(last.Index), err)
@@ -40,18 +42,21 @@ func (v *verifier) entries() error {
 		}
 		last = e
 	}
+
 	return v.checkComplete()
 }
 
-// follows checks an entry's index and time. Pruned entries before it have no body, so their leaves are read from the
-// tree.
+// follows checks an entry's index and time. Pruned entries before it have no body, so their leaves
+// are read from the tree.
 func (v *verifier) follows(e, last *Entry) error {
 	if e.Index <= last.Index {
 		return fmt.Errorf("it follows entry %d", last.Index)
 	}
+
 	if e.Index > last.Index+1 {
 		v.absent = append(v.absent, Range{last.Index + 1, e.Index - 1})
 	}
+
 	for i := last.Index + 1; i < e.Index; i++ {
 		h, err := leafHash(v.r, i)
 		if errors.Is(err, ErrNotFound) {
@@ -65,8 +70,10 @@ func (v *verifier) follows(e, last *Entry) error {
 		}
 		v.report.Pruned++
 	}
+
 	if after := last.Type == LedgerClosed; after != (e.Type == LedgerContinued) || after && e.Index != last.Index+1 {
-		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued, LedgerClosed)
+		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued,
+			LedgerClosed)
 	}
 	if e.At < last.At {
 		return fmt.Errorf("its time %s is before that of the entry before it, %s", e.At, last.At)
@@ -74,6 +81,7 @@ func (v *verifier) follows(e, last *Entry) error {
 	if t, err := time.Parse(timeForm, e.At); err != nil || t.Format(timeForm) != e.At {
 		return fmt.Errorf("its time %q is not of the form %s", e.At, timeForm)
 	}
+
 	return nil
 }
 
@@ -86,22 +94,26 @@ type treeCheck struct {
 
 // add adds a leaf. The error is a [*Fault] if the store has different hashes.
 func (t *treeCheck) add(leaf tlog.Hash) error {
-	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf, tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
-		needed := make([]tlog.Hash, len(ids))
-		for i, id := range ids {
-			needed[i] = t.left[id]
-			delete(t.left, id) // each hash is needed once
-		}
-		return needed, nil
-	}))
+	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf,
+		tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
+			needed := make([]tlog.Hash, len(ids))
+			for i, id := range ids {
+				needed[i] = t.left[id]
+				delete(t.left, id) // each hash is needed once
+			}
+			return needed, nil
+		}))
 	if err != nil {
 		return err
 	}
+
 	first := tlog.StoredHashIndex(0, t.size)
 	ids := make([]int64, len(hashes))
+
 	for i := range hashes {
 		ids[i] = first + int64(i)
 	}
+
 	have, err := t.r.ReadHashes(ids)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -113,12 +125,15 @@ func (t *treeCheck) add(leaf tlog.Hash) error {
 	case !slices.Equal(have, hashes):
 		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is not that of the tree below"}
 	}
+
 	if t.left == nil {
 		t.left = make(map[int64]tlog.Hash)
 	}
+
 	for i, id := range ids {
 		t.left[id] = hashes[i]
 	}
+
 	t.size++
 	return nil
 }
@@ -129,11 +144,13 @@ func (v *verifier) entry(e *Entry) error {
 		v.ofRuns++
 		return nil
 	}
+
 	key := entryKey(e.Index)
 	decoded, err := v.payloads(e)
 	if err != nil {
 		return err
 	}
+
 	p := decoded[0]
 	switch {
 	case len(decoded) != 1 || e.N != 0 || e.Prev != "":
@@ -143,6 +160,7 @@ func (v *verifier) entry(e *Entry) error {
 	case (e.Type == LogCreated) != (e.Index == 0):
 		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
 	}
+
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
@@ -166,6 +184,7 @@ func (v *verifier) entry(e *Entry) error {
 	case *pruned:
 		return fault("entries", key, v.prune(e, p))
 	}
+
 	return nil
 }
 
@@ -188,7 +207,8 @@ func (v *verifier) payloads(e *Entry) ([]payload, error) {
 	return decoded, nil
 }
 
-// prune checks the event of a prune. [verifier.checkComplete] compares the event with the missing entries.
+// prune checks the event of a prune. [verifier.checkComplete] compares the event with the missing
+// entries.
 func (v *verifier) prune(e *Entry, p *pruned) error {
 	next := int64(1) // the first entry is never pruned
 	for _, r := range p.Entries {
@@ -209,14 +229,17 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	return nil
 }
 
-// checkComplete checks that only pruned entries are missing, and compares the tree with the checkpoint.
+// checkComplete checks that only pruned entries are missing, and compares the tree with the
+// checkpoint.
 func (v *verifier) checkComplete() error {
 	v.report.Size = v.tree.size
 	if n, err := v.r.CountHashes(); err != nil {
 		return unread("tree", "the last", err)
 	} else if want := tlog.StoredHashCount(v.tree.size); n != want {
-		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size), fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
+		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size),
+			fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
 	}
+
 	if err := matching(v.absent, v.gone); err != nil {
 		return err
 	}
@@ -224,15 +247,18 @@ func (v *verifier) checkComplete() error {
 	if v.report.Root, err = tlog.TreeHash(v.tree.size, v.r); err != nil {
 		return err
 	}
+
 	c := v.o.Checkpoint
 	if c == nil {
 		return nil
 	}
+
 	v.report.PrunedAfter = prunedAfter(v.report.Prunes, c.Size)
 	err = c.Contained(checkpoint.Checkpoint{Origin: v.report.Origin, Size: v.tree.size, Root: v.report.Root}, v.r)
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), err.Error()}
 	}
+
 	return err
 }
 
@@ -282,18 +308,23 @@ func rangesOf(prunes []Prune) (all []Range) {
 	return unionOf(all)
 }
 
-// matching returns a fault for the first entry that is absent although it was not pruned, or present although it was.
+// matching returns a fault for the first entry that is absent although it was not pruned, or
+// present although it was.
 func matching(absent, gone []Range) error {
 	for i := range max(len(absent), len(gone)) {
 		switch {
 		case i < len(absent) && (i == len(gone) || absent[i].First < gone[i].First):
-			return &Fault{"entries", entryKey(absent[i].First), fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+			return &Fault{"entries", entryKey(absent[i].First),
+				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
 		case i == len(absent) || gone[i].First < absent[i].First:
-			return &Fault{"entries", entryKey(gone[i].First), fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+			return &Fault{"entries", entryKey(gone[i].First),
+				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
 		case absent[i].Last < gone[i].Last:
-			return &Fault{"entries", entryKey(absent[i].Last + 1), fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+			return &Fault{"entries", entryKey(absent[i].Last + 1),
+				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
 		case absent[i].Last > gone[i].Last:
-			return &Fault{"entries", entryKey(gone[i].Last + 1), fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+			return &Fault{"entries", entryKey(gone[i].Last + 1),
+				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
 		}
 	}
 	return nil

@@ -2,9 +2,9 @@ package ledger
 
 import "context"
 
-// VerifyOpen compares the rows that a gateway acts on with their entries: the tokens, the blocks, and the requests that
-// have not ended. Its cost does not depend on the number of ended runs. Only [Verify] checks the whole tree. The error
-// is a [*Fault] for the first row that differs.
+// VerifyOpen compares the rows that a gateway acts on with their entries: the tokens, the blocks,
+// and the requests that have not ended. Its cost does not depend on the number of ended runs. Only
+// [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
 	if err := v.ofTypes(LedgerPruned); err != nil {
@@ -26,7 +26,8 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// verifyIdentities compares the tokens and the blocks with their entries. The error is a [*Fault] for the first row that differs.
+// verifyIdentities compares the tokens and the blocks with their entries. The error is a [*Fault]
+// for the first row that differs.
 func verifyIdentities(ctx context.Context, r Reader) error {
 	return (&verifier{ctx: ctx, r: r, blobs: newBlobs(r)}).identities()
 }

@@ -14,7 +14,8 @@ import (
 	"pgfsm/traces"
 )
 
-// requests computes every request from its events, one run after the other, and compares it with its row.
+// requests computes every request from its events, one run after the other, and compares it with
+// its row.
 func (v *verifier) requests() error {
 	last, seen := "", int64(0)
 	for q, err := range v.r.Requests(Filter{}) {
@@ -35,8 +36,9 @@ func (v *verifier) requests() error {
 	return nil
 }
 
-// runAfter returns the first run, in the order of ids, that comes after the run last and has an entry. If there is
-// none, it returns last. If the row of a request cannot be read, the row is most likely that of this run.
+// runAfter returns the first run, in the order of ids, that comes after the run last and has an
+// entry. If there is none, it returns last. If the row of a request cannot be read, the row is most
+// likely that of this run.
 func (v *verifier) runAfter(last string) string {
 	next := ""
 	for e, err := range v.r.Entries(everything) {
@@ -89,6 +91,7 @@ func (v *verifier) run(have *Request) (int64, error) {
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
 	}
+
 	n := int64(0)
 	for e, err := range v.r.EntriesOf(have.RunID) {
 		if err != nil {
@@ -102,17 +105,20 @@ func (v *verifier) run(have *Request) (int64, error) {
 			return n, err
 		}
 	}
+
 	if s.first == nil {
 		return n, &Fault{"requests", have.RunID, rowOfNothing}
 	}
 	if name := differing(s.request, *have); name != "" {
 		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
 	}
+
 	if isRef(have.Args) {
 		if _, err := v.blobs.value(have.Args, "requests", have.RunID); err != nil {
 			return n, err
 		}
 	}
+
 	return n, s.execute()
 }
 
@@ -121,6 +127,7 @@ func (s *runVerifier) entry(e *Entry, run string) error {
 	key := entryKey(e.Index)
 	hash := e.hash()
 	stored, err := leafHash(s.v.r, e.Index)
+
 	switch {
 	case err != nil:
 		return unread("tree", key, err)
@@ -129,15 +136,18 @@ func (s *runVerifier) entry(e *Entry, run string) error {
 	case e.N != s.request.Entries || e.Prev != s.prev:
 		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
+
 	decoded, err := s.v.payloads(e)
 	if err != nil {
 		return err
 	}
+
 	for _, p := range decoded {
 		if err := s.event(&Event{Index: e.Index, RunID: run, Type: p.kind(), At: e.At, By: e.By}, p); err != nil {
 			return fault("entries", key, err)
 		}
 	}
+
 	s.request.Entry, s.request.Entries, s.prev = e.Index, e.N+1, link(hash)
 	return nil
 }
@@ -172,14 +182,15 @@ func (s *runVerifier) input(e *Event, r *record) error {
 	return nil
 }
 
-// checkEvent returns an error for an event that is not allowed, besides the checks of [project]. It finds calls without
-// a decision, decisions without the required votes, and repeated events.
+// checkEvent returns an error for an event that is not allowed, besides the checks of [project]. It
+// finds calls without a decision, decisions without the required votes, and repeated events.
 func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.request
 	switch p := p.(type) {
 	case *decision:
 		switch {
-		case p.Bundle != "" && q.Status != Approved: // only an approved call is judged again, by the active bundle
+		// Only an approved call is judged again, by the active bundle.
+		case p.Bundle != "" && q.Status != Approved:
 			return errors.New("it was decided by another bundle than the run's")
 		case policy.Outcome(p.Outcome) != policy.Block && q.Status != Proposed && q.Status != Approved:
 			return fmt.Errorf("a policy decided %s about a request that is %s", p.Outcome, q.Status)
@@ -217,6 +228,7 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	if err != nil { // this version cannot compile the bundle, so its roles and names are unknown
 		bundle = new(policy.Bundle)
 	}
+
 	switch {
 	case s.asked == nil:
 		return errors.New("a vote about a request that was not held")
@@ -235,17 +247,19 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	case err == nil && !slices.Equal(p.Groups, bundle.RoleGroups(&policy.Identity{Groups: &p.Groups})):
 		return errors.New("a vote with groups that no role names")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
-		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1, max(q.Quorum, 1))
+		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
+			max(q.Quorum, 1))
 	case p.Token == "" && policy.HasSubject(e.By):
 		return s.v.notBlocked(e.Index, e.By)
 	case !known || token.Name != e.By || token.Role != RoleApprover:
 		return errors.New("the token of the vote is not one of the person as an approver")
 	}
+
 	return validThen(&token, e)
 }
 
-// mayLeave checks that nobody whose block stops the call was blocked: the requester, the person for whom they act, or a
-// voter.
+// mayLeave checks that nobody whose block stops the call was blocked: the requester, the person for
+// whom they act, or a voter.
 func (s *runVerifier) mayLeave(e *Event) error {
 	names := []string{s.request.Actor, s.request.OnBehalfOf}
 	for i := range s.votes {

@@ -26,18 +26,20 @@ type Ballot struct {
 	By      Caller           // the caller that [Ledger.Authenticate] returned
 	groups  []string         // the caller's groups that the roles of the run's bundle name
 	Approve bool
-	Reason  string // required for a denial; the requester sees it; invisible characters are recorded as escapes
-	Key     string // identifies a repetition, within a run and a person; may be empty
+	// Required for a denial; the requester sees it; invisible characters are recorded as escapes.
+	Reason string
+	Key    string // identifies a repetition, within a run and a person; may be empty
 }
 
-// Vote records a ballot, and the decision if the ballot decides. One denial decides at once. Approvals decide when as
-// many different people agree as the quorum requires. The transaction that records the ballot makes all checks, so of
-// several concurrent ballots exactly one decides.
+// Vote records a ballot, and the decision if the ballot decides. One denial decides at once.
+// Approvals decide when as many different people agree as the quorum requires. The transaction that
+// records the ballot makes all checks, so of several concurrent ballots exactly one decides.
 //
-// Vote returns the request with the ballot. If the same person votes again with the same key and content, Vote records
-// nothing and returns the first result. The error is a [*Refusal] if the ballot does not count: [ErrToken], [ErrRole],
-// [ErrBallot], [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted],
-// [ErrFresh] or [ErrKeyReused]. A ballot after the expiry records the expiry, unless it is already recorded.
+// Vote returns the request with the ballot. If the same person votes again with the same key and
+// content, Vote records nothing and returns the first result. The error is a [*Refusal] if the
+// ballot does not count: [ErrToken], [ErrRole], [ErrBallot], [ErrUnknown], [ErrNotHeld],
+// [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted], [ErrFresh] or
+// [ErrKeyReused]. A ballot after the expiry records the expiry, unless it is already recorded.
 func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.By.Allow(ActVote); err != nil {
 		return Request{}, err
@@ -45,11 +47,13 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.check(); err != nil {
 		return Request{}, err
 	}
+
 	v.Reason = visible.Text(v.Reason) // agents, terminals and chats show it
 	bundle, err := l.bundleOf(ctx, v.Run)
 	if err != nil {
 		return Request{}, err
 	}
+
 	v.groups = bundle.RoleGroups(v.By.Identity)
 	var stands Request
 	var late error // set if the ledger records the expiry and refuses the ballot
@@ -60,9 +64,11 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err == nil {
 		err = late
 	}
+
 	if err != nil {
 		return Request{}, err
 	}
+
 	return stands, nil
 }
 
@@ -102,6 +108,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if err := v.By.Fresh(b, within(bundle, q.Policy), b.now); err != nil {
 		return q, nil, err
 	}
+
 	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
 	return q, nil, b.put(&q, v.By.Name, &voted{
 		Binding: v.Binding,
@@ -145,7 +152,8 @@ func (v *Ballot) check() error {
 	return nil
 }
 
-// Undecided returns the error that [Ledger.Vote] would return for every ballot about a run at the time now.
+// Undecided returns the error that [Ledger.Vote] would return for every ballot about a run at the
+// time now.
 func Undecided(r Reader, run, now string) error {
 	q, err := r.Request(run)
 	if err != nil {
@@ -183,10 +191,12 @@ func open(q *Request, cast []ballot) error {
 			return refusedDecided(q, &cast[i].vote, by)
 		}
 	}
-	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before a decision; it is %s", q.Status)}
+	return &Refusal{Code: RefusedNotHeld,
+		Message: fmt.Sprintf("the request ended before a decision; it is %s", q.Status)}
 }
 
-// fits returns an error for a ballot with another binding, or by a person who may not vote or has voted before.
+// fits returns an error for a ballot with another binding, or by a person who may not vote or has
+// voted before.
 func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 	if v.Binding != q.Binding {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
@@ -216,9 +226,10 @@ func within(bundle *policy.Bundle, id string) int64 {
 	return 0
 }
 
-// Fresh returns [ErrFresh] if ms is not 0 and the caller's session of the console began more than ms milliseconds
-// before now, or if the caller has no session. ms is the key fresh of a policy. A session of a person of an identity
-// provider began when the provider asked for the person's credentials.
+// Fresh returns [ErrFresh] if ms is not 0 and the caller's session of the console began more than
+// ms milliseconds before now, or if the caller has no session. ms is the key fresh of a policy. A
+// session of a person of an identity provider began when the provider asked for the person's
+// credentials.
 func (c Caller) Fresh(r Reader, ms int64, now string) error {
 	if ms == 0 {
 		return nil
@@ -237,8 +248,9 @@ func (c Caller) Fresh(r Reader, ms int64, now string) error {
 			return nil
 		}
 	}
-	return &Refusal{Code: RefusedFresh, Message: fmt.Sprintf("the policy takes votes only in the console, and only within %s after signing in: "+
-		"sign out there, sign in again, and vote", within)}
+	return &Refusal{Code: RefusedFresh,
+		Message: fmt.Sprintf("the policy takes votes only in the console, and only within %s after signing in: "+
+			"sign out there, sign in again, and vote", within)}
 }
 
 // repeats returns the earlier ballot of the same person with the same key; nil if there is none.
@@ -259,7 +271,15 @@ func (v *Ballot) equals(c *ballot) bool {
 }
 
 func (v *Ballot) vote(at string) policy.Vote {
-	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Display: v.By.identity().Display, Groups: v.groups, Outcome: policy.VoteDeny, Reason: v.Reason}
+	w := policy.Vote{
+		At:      at,
+		Binding: v.Binding,
+		By:      v.By.Name,
+		Display: v.By.identity().Display,
+		Groups:  v.groups,
+		Outcome: policy.VoteDeny,
+		Reason:  v.Reason,
+	}
 	if v.Approve {
 		w.Outcome = policy.VoteApprove
 	}
@@ -290,14 +310,28 @@ func ballots(r Reader, run string) ([]ballot, error) {
 			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 		v := p.(*voted)
-		cast = append(cast, ballot{vote: v.vote(e.At, e.By), key: v.Key, token: v.Token, decides: v.Decides, entry: e.Index})
+		cast = append(cast, ballot{
+			vote:    v.vote(e.At, e.By),
+			key:     v.Key,
+			token:   v.Token,
+			decides: v.Decides,
+			entry:   e.Index,
+		})
 	}
 	return cast, nil
 }
 
 // vote returns the vote in the form that the machine judges.
 func (p *voted) vote(at, by string) policy.Vote {
-	v := policy.Vote{At: at, Binding: p.Binding, By: by, Display: p.Display, Groups: p.Groups, Outcome: policy.VoteDeny, Reason: p.Reason}
+	v := policy.Vote{
+		At:      at,
+		Binding: p.Binding,
+		By:      by,
+		Display: p.Display,
+		Groups:  p.Groups,
+		Outcome: policy.VoteDeny,
+		Reason:  p.Reason,
+	}
 	if p.approve {
 		v.Outcome = policy.VoteApprove
 	}
@@ -318,7 +352,8 @@ func votes(cast []ballot) []policy.Vote {
 	return all
 }
 
-// requestAt returns a request as it was after an entry: the projection of its events up to that entry.
+// requestAt returns a request as it was after an entry: the projection of its events up to that
+// entry.
 func requestAt(r Reader, run string, entry int64) (q Request, err error) {
 	for e, err := range r.EntriesOf(run) {
 		if err != nil || e.Index > entry {
@@ -352,12 +387,20 @@ func (q *Request) follow(r Reader, e *Entry) error {
 
 // heldCall returns the request in the form in which the gate judges votes.
 func heldCall(q *Request) *policy.Held {
-	return &policy.Held{Actor: q.Actor, OnBehalfOf: q.OnBehalfOf, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
+	return &policy.Held{
+		Actor:      q.Actor,
+		OnBehalfOf: q.OnBehalfOf,
+		Approvers:  q.Approvers,
+		Binding:    q.Binding,
+		Expires:    q.Expires,
+		Quorum:     q.Quorum,
+	}
 }
 
 func orUnknown(run string, err error) error {
 	if errors.Is(err, ErrNotFound) {
-		return &Refusal{Code: RefusedUnknown, Message: fmt.Sprintf("the ledger has no run %q", visible.Clip(run, MaxTokenName))}
+		return &Refusal{Code: RefusedUnknown,
+			Message: fmt.Sprintf("the ledger has no run %q", visible.Clip(run, MaxTokenName))}
 	}
 	return err
 }

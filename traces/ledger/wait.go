@@ -8,9 +8,9 @@ import (
 	"pgfsm/policy"
 )
 
-// PollInterval and MaxPollInterval bound how often a waiting goroutine reads the ledger, because a commit of another
-// process wakes no goroutine of this one. While nothing changes, the pauses grow to an eighth of the time since the
-// last change: hundreds of calls may wait for people.
+// PollInterval and MaxPollInterval bound how often a waiting goroutine reads the ledger, because a
+// commit of another process wakes no goroutine of this one. While nothing changes, the pauses grow
+// to an eighth of the time since the last change: hundreds of calls may wait for people.
 const (
 	PollInterval    = 250 * time.Millisecond
 	MaxPollInterval = 2 * time.Second
@@ -21,7 +21,8 @@ type Viewer interface {
 	View(ctx context.Context, do func(Reader) error) error
 }
 
-// Poll calls look at once and then at every interval, until look is done or fails, or until the context is done.
+// Poll calls look at once and then at every interval, until look is done or fails, or until the
+// context is done.
 func Poll(ctx context.Context, every time.Duration, look func() (done bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -37,8 +38,8 @@ func Poll(ctx context.Context, every time.Duration, look func() (done bool, err 
 	}
 }
 
-// PollChanges calls look at once and then after growing pauses, until look is done or fails, or until the context is
-// done. When look reports a change, the pauses are short again.
+// PollChanges calls look at once and then after growing pauses, until look is done or fails, or
+// until the context is done. When look reports a change, the pauses are short again.
 func PollChanges(ctx context.Context, look func() (changed, done bool, err error)) error {
 	since := time.Now()
 	for {
@@ -59,9 +60,9 @@ func PollChanges(ctx context.Context, look func() (changed, done bool, err error
 	}
 }
 
-// Wait waits until a run is no longer pending or has expired, even if the expiry is not recorded. It returns the
-// request of the run. When the context is done, it returns the cause and the request as it was read last. The error is
-// [ErrUnknown] if there is no such run.
+// Wait waits until a run is no longer pending or has expired, even if the expiry is not recorded.
+// It returns the request of the run. When the context is done, it returns the cause and the request
+// as it was read last. The error is [ErrUnknown] if there is no such run.
 func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q Request, err error) {
 	err = PollChanges(ctx, func() (_, done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
@@ -77,9 +78,10 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 	return q, err
 }
 
-// Watch calls see for every event from an entry on, and for each new event, once each and in order. see also gets the
-// current request that the event is about, or the zero Request if there is none. Watch returns the error of see, or the
-// cause when the context is done. With a negative index it begins after the last entry.
+// Watch calls see for every event from an entry on, and for each new event, once each and in order.
+// see also gets the current request that the event is about, or the zero Request if there is none.
+// Watch returns the error of see, or the cause when the context is done. With a negative index it
+// begins after the last entry.
 func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) error) error {
 	return PollChanges(ctx, func() (changed, _ bool, _ error) {
 		for {
@@ -98,8 +100,8 @@ func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) e
 	})
 }
 
-// maxEntries bounds how many entries one transaction reads: a watcher that begins at the first entry may need a
-// million.
+// maxEntries bounds how many entries one transaction reads: a watcher that begins at the first
+// entry may need a million.
 const maxEntries = 1000
 
 type seenEvent struct {
@@ -115,6 +117,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, e
 			*from = end.Size
 			return err
 		}
+
 		n := 0
 		for e, err := range r.Entries(*from) {
 			if err != nil {
@@ -131,16 +134,19 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, e
 				break
 			}
 		}
+
 		for i := range seen {
 			if seen[i].event.RunID == "" {
 				continue
 			}
 			q, err := r.Request(seen[i].event.RunID)
-			if err != nil && !errors.Is(err, ErrNotFound) { // the request is missing if it was pruned meanwhile
+			// The request is missing if it was pruned meanwhile.
+			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
 			seen[i].request = q
 		}
+
 		return nil
 	})
 	return seen, err

@@ -11,10 +11,12 @@ import (
 	"pgfsm/traces"
 )
 
-// ErrBundle means that the ledger has no bundle with this digest, or that this build cannot read the bundle.
+// ErrBundle means that the ledger has no bundle with this digest, or that this build cannot read
+// the bundle.
 var ErrBundle = errors.New("the ledger has no such bundle that this version of pgfsm can read")
 
-// A WhatIf holds the judgments of two bundles about one recorded run, up to the decision about its call.
+// A WhatIf holds the judgments of two bundles about one recorded run, up to the decision about its
+// call.
 type WhatIf struct {
 	Bundle     canonical.Digest // digest of the other bundle
 	Own, By    *states.Run      // the run judged by its own bundle, and by the other one
@@ -22,8 +24,9 @@ type WhatIf struct {
 	Unanswered error            // why the other bundle cannot judge the run: a [*traces.UnansweredError]
 }
 
-// TryBundle judges a recorded run by a bundle of the log; an empty digest means the active bundle. It calls and records
-// nothing. The error is [ErrNotFound] if there is no such run, and [ErrBundle] if there is no such bundle.
+// TryBundle judges a recorded run by a bundle of the log; an empty digest means the active bundle.
+// It calls and records nothing. The error is [ErrNotFound] if there is no such run, and [ErrBundle]
+// if there is no such bundle.
 func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest) (w WhatIf, err error) {
 	rec, err := Load(r, run)
 	if err != nil {
@@ -33,6 +36,7 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 	if err != nil {
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
+
 	if bundle == "" {
 		active, err := LastActivation(r)
 		if err != nil || active == nil {
@@ -40,18 +44,22 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 		}
 		bundle = active.Bundle
 	}
+
 	other, err := bundleOf(r, p, bundle)
 	if err != nil {
 		return w, err
 	}
+
 	w.Bundle = bundle
 	if w.Own, _, err = p.Judge(&rec.Header, rec.Inputs, own); err != nil && !unanswered(err) {
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
+
 	w.By, w.Steps, err = p.Judge(&rec.Header, rec.Inputs, other)
 	if unanswered(err) {
 		w.Unanswered, err = err, nil
 	}
+
 	return w, err
 }
 

@@ -11,21 +11,25 @@ import (
 // withdrawn is the reason of a denial that the requester recorded by a withdrawal.
 const withdrawn = "taken back by who asked for it"
 
-// Withdraw takes a held call back for its requester. It is recorded as a denial and decides like one. No requester
-// approves their own request, but every requester may withdraw it. The error is a [*Refusal] if there is nothing to
-// withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrToken], [ErrRole] or [ErrBlocked].
+// Withdraw takes a held call back for its requester. It is recorded as a denial and decides like
+// one. No requester approves their own request, but every requester may withdraw it. The error is a
+// [*Refusal] if there is nothing to withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided],
+// [ErrExpired], [ErrToken], [ErrRole] or [ErrBlocked].
 func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	return l.commit(ctx, func(b *batch) error {
 		if err := by.stillCalls(b); err != nil {
 			return err
 		}
+
 		q, err := b.Request(run)
 		if err == nil && (!by.IsRequester(&q) || by.TokenID == "" && !tokenless(by.Name)) {
 			err = ErrNotFound // another requester's run counts as missing
 		}
+
 		if err != nil {
 			return orUnknown(run, err)
 		}
+
 		cast, err := ballots(b, run)
 		if err != nil {
 			return err
@@ -36,7 +40,13 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 		if !policy.IsBefore(b.now, q.Expires) {
 			return refusedExpired(&q)
 		}
-		return b.put(&q, by.Name, &voted{Binding: q.Binding, Decides: true, Reason: withdrawn, Token: by.TokenID})
+
+		return b.put(&q, by.Name, &voted{
+			Binding: q.Binding,
+			Decides: true,
+			Reason:  withdrawn,
+			Token:   by.TokenID,
+		})
 	})
 }
 
@@ -56,7 +66,8 @@ func (s *runVerifier) mayWithdraw(e *Event, p *voted) error {
 
 // validThen returns an error if a token was not valid at the time of an event.
 func validThen(t *Token, e *Event) error {
-	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) || e.At < t.Created {
+	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) ||
+		e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")
 	}
 	return nil

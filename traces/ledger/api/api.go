@@ -23,14 +23,15 @@ import (
 
 // Options of a handler.
 type Options struct {
-	// Ledger contains the calls and counts the votes. Without a ledger, only the health checks are served.
+	// Ledger contains the calls and counts the votes. Without a ledger, only the health checks are
+	// served.
 	Ledger *ledger.Ledger
 	// Replayer executes the records of runs again. With a ledger it must not be nil.
 	Replayer *traces.Replayer
 	// Callers verifies callers. Nil: the ledger's tokens are accepted.
 	Callers web.Authenticator
-	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
-	// rejected.
+	// Hosts are the accepted values of the Host header: name and port, as a browser writes them.
+	// Without hosts every request is rejected.
 	Hosts []string
 	// Metrics writes the metrics and returns their media type. Nil: there are none.
 	Metrics func(io.Writer) (mime string, err error)
@@ -42,27 +43,32 @@ type Options struct {
 	Warnings func() []string
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.
 	Checkpoints string
-	// Result returns the result of a request's call, or nil and the reason why the caller may not see it. If Result is nil, no result is
-	// shown.
+	// Result returns the result of a request's call, or nil and the reason why the caller may not
+	// see it. If Result is nil, no result is shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
-	// Bundle returns the bundle that judges the calls of this service. Nil: the bundle that a gateway last activated.
+	// Bundle returns the bundle that judges the calls of this service. Nil: the bundle that a
+	// gateway last activated.
 	Bundle func() *policy.Bundle
-	// Reload has the service read its configuration again, for a caller; the error may be a [ReloadError]. Nil: the service cannot
-	// reload.
+	// Reload has the service read its configuration again, for a caller; the error may be a
+	// [ReloadError]. Nil: the service cannot reload.
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)
-	// Servers returns the servers as this service last saw them, and a note about missing information. Nil: the service has no servers.
+	// Servers returns the servers as this service last saw them, and a note about missing
+	// information. Nil: the service has no servers.
 	Servers func() (all []present.Server, note string)
-	// Log writes one line with details that callers must not learn. Lines about invalid tokens are limited to one a second. It may be
-	// nil.
+	// Log writes one line with details that callers must not learn. Lines about invalid tokens are
+	// limited to one a second. It may be nil.
 	Log func(line string)
 }
 
 // A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
 	Options
-	guard   *web.Guard
-	listing chan struct{}  // one value while a page is read: a page may read all requests, and calls need the ledger's readers
-	failed  rate.Sometimes // limits the lines about rejected tokens: anybody can cause them, and must not fill a disk
+	guard *web.Guard
+	// One value while a page is read: a page may read all requests, and calls need the ledger's
+	// readers.
+	listing chan struct{}
+	// Limits the lines about rejected tokens: anybody can cause them, and must not fill a disk.
+	failed rate.Sometimes
 }
 
 // New returns a handler.
@@ -78,21 +84,27 @@ func New(o Options) *Handler {
 	} else {
 		h.Callers = Unblocked{h.Callers, o.Ledger}
 	}
+
 	if h.Bundle == nil {
 		h.Bundle = func() *policy.Bundle { return nil }
 	}
+
 	if h.Voted == nil {
 		h.Voted = func(ledger.Ballot) {}
 	}
+
 	if h.Ready == nil {
 		h.Ready = func(context.Context) []NotReady { return nil }
 	}
+
 	if h.Warnings == nil {
 		h.Warnings = func() []string { return []string{} }
 	}
+
 	if h.Log == nil {
 		h.Log = func(string) {}
 	}
+
 	return h
 }
 
@@ -109,28 +121,36 @@ type route struct {
 }
 
 var routes = []route{
-	{method: http.MethodGet, path: "/pending", may: []ledger.Action{ledger.ActRead}, query: []string{"after", "limit"}, serve: (*Handler).pending},
-	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).requests, query: []string{
-		"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
-	}},
+	{method: http.MethodGet, path: "/pending", may: []ledger.Action{ledger.ActRead},
+		query: []string{"after", "limit"}, serve: (*Handler).pending},
+	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).requests,
+		query: []string{
+			"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
+		}},
 	{method: http.MethodGet, path: "/replicas", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).replicas},
-	{method: http.MethodGet, path: "/summary", may: []ledger.Action{ledger.ActRead}, query: []string{"since"}, serve: (*Handler).summary},
-	{method: http.MethodGet, path: "/entries", may: []ledger.Action{ledger.ActAudit}, serve: (*Handler).entries, query: []string{
-		"before", "by", "limit", "run", "since", "type", "until",
-	}},
+	{method: http.MethodGet, path: "/summary", may: []ledger.Action{ledger.ActRead}, query: []string{"since"},
+		serve: (*Handler).summary},
+	{method: http.MethodGet, path: "/entries", may: []ledger.Action{ledger.ActAudit}, serve: (*Handler).entries,
+		query: []string{
+			"before", "by", "limit", "run", "since", "type", "until",
+		}},
 	{method: http.MethodGet, path: "/checkpoints", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).signed},
 	{method: http.MethodGet, path: "/policies", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listPolicies},
 	{method: http.MethodGet, path: "/servers", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listServers},
-	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
+	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall},
+		serve: (*Handler).status},
 	{method: http.MethodGet, path: "/steps/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).steps},
-	{method: http.MethodGet, path: "/what-if/", may: []ledger.Action{ledger.ActRead}, query: []string{"bundle"}, serve: (*Handler).whatIf},
+	{method: http.MethodGet, path: "/what-if/", may: []ledger.Action{ledger.ActRead}, query: []string{"bundle"},
+		serve: (*Handler).whatIf},
 	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).inclusion},
-	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, body: true, serve: (*Handler).approve},
+	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, body: true,
+		serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, body: true, serve: (*Handler).deny},
 	{method: http.MethodPost, path: "/reload", may: []ledger.Action{ledger.ActReload}, serve: (*Handler).reloadConfig},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
 	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
-	{method: http.MethodGet, path: "/metrics", may: []ledger.Action{ledger.ActAudit}, local: true, serve: (*Handler).metrics},
+	{method: http.MethodGet, path: "/metrics", may: []ledger.Action{ledger.ActAudit}, local: true,
+		serve: (*Handler).metrics},
 	{method: http.MethodGet, path: "/healthz", open: true, serve: (*Handler).healthz},
 	{method: http.MethodGet, path: "/readyz", open: true, serve: (*Handler).readyz},
 }
@@ -179,6 +199,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	if err != nil {
 		return answer{}, err
 	}
+
 	c := &call{w: w, r: r, run: run}
 	_, sent := r.Header["Authorization"]
 	if !at.open && (!at.local || sent || !web.FromThisMachine(r)) {
@@ -192,20 +213,22 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 			return answer{}, c.caller.Allow(at.may[0])
 		}
 	}
+
 	if c.query, err = parameters(r, at.query); err != nil {
 		return answer{}, err
 	}
 	if !at.body && (r.ContentLength != 0 || r.Body != http.NoBody) {
 		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
 	}
+
 	return at.serve(h, c)
 }
 
 // runID matches a run's id. Another form of the same id is another path.
 var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// find returns the route of a call, and the run's id in its path. It does not decode or clean the path: a proxy in front may have checked
-// another form of it.
+// find returns the route of a call, and the run's id in its path. It does not decode or clean the
+// path: a proxy in front may have checked another form of it.
 func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err error) {
 	path := r.URL.EscapedPath()
 	var methods []string

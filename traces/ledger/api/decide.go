@@ -15,7 +15,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// MaxBody bounds the body of a ballot in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
+// MaxBody bounds the body of a ballot in bytes: a reason of [ledger.MaxReason] bytes, each of them
+// escaped, and a digest.
 const MaxBody = 8 << 10
 
 // maxBodyDepth bounds the nesting of a ballot: it is one flat object.
@@ -44,13 +45,21 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 		return answer{}, newProblem(DigestRequired,
 			"expected_digest is missing: send the binding of the request as you saw it, so that you decide about nothing else")
 	}
+
 	cast := ledger.Ballot{
-		Run: c.run, Binding: canonical.Digest(*b.ExpectedDigest), By: c.caller, Approve: approve, Reason: b.Reason, Key: key,
+		Run:     c.run,
+		Binding: canonical.Digest(*b.ExpectedDigest),
+		By:      c.caller,
+		Approve: approve,
+		Reason:  b.Reason,
+		Key:     key,
 	}
+
 	q, err := h.Ledger.Vote(c.r.Context(), cast)
 	if err != nil {
 		return answer{}, err
 	}
+
 	h.Voted(cast)
 	out := voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
 	err = h.Ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
@@ -60,6 +69,7 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 	if err != nil { // the vote counts nevertheless
 		h.Log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
 	}
+
 	return jsonAnswer(out), nil
 }
 
@@ -73,9 +83,11 @@ func readBallot(c *call) (b ballot, err error) {
 	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return b, newProblem(ContentType, "the body must not be compressed")
 	}
+
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBody))
 	var large *http.MaxBytesError
 	var slow net.Error
+
 	switch {
 	case errors.As(err, &large):
 		return b, newProblem(BodyTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
@@ -84,26 +96,33 @@ func readBallot(c *call) (b ballot, err error) {
 	case err != nil:
 		return b, newProblem(BodyInvalid, "the body broke off")
 	}
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // json would decode null as an empty object
+
+	// Json would decode null as an empty object.
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return b, newProblem(BodyInvalid, "the body is not a JSON object")
 	}
+
 	err = canonical.CheckDepth(body, maxBodyDepth)
 	if err == nil {
 		err = canonical.Unmarshal(body, &b)
 	}
+
 	if err != nil {
-		return b, newProblem(BodyInvalid, "the body is not the JSON object that is expected: "+canonical.Explain(err).Error())
+		return b, newProblem(BodyInvalid,
+			"the body is not the JSON object that is expected: "+canonical.Explain(err).Error())
 	}
+
 	return b, nil
 }
 
-// idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft requires, or without quotes, as many clients send
-// it.
+// idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft requires, or
+// without quotes, as many clients send it.
 func idempotencyKey(h http.Header) (string, error) {
 	values, sent := h["Idempotency-Key"]
 	if !sent {
 		return "", nil
 	}
+
 	refuse := func() (string, error) {
 		return "", newProblem(KeyInvalid, fmt.Sprintf(
 			`the Idempotency-Key must be 1 to %d printable ASCII characters: "in quotes", or bare without spaces and ,;"\`, ledger.MaxKey))
@@ -116,6 +135,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		}
 		text = text[1 : len(text)-1]
 	}
+
 	var key strings.Builder
 	for i := 0; i < len(text); i++ {
 		b := text[i]
@@ -130,8 +150,10 @@ func idempotencyKey(h http.Header) (string, error) {
 		}
 		key.WriteByte(b)
 	}
+
 	if key.Len() == 0 || key.Len() > ledger.MaxKey {
 		return refuse()
 	}
+
 	return key.String(), nil
 }

@@ -6,14 +6,16 @@ import "pgfsm/internal/present"
 type page struct {
 	SchemaVersion int           `json:"schema_version"`
 	Requests      []present.Run `json:"requests"`
-	Next          string        `json:"next"` // value of the parameter after for the next page; empty on the last
+	// Value of the parameter after for the next page; empty on the last.
+	Next string `json:"next"`
 }
 
 // A voted document answers a vote that counted. Its request is in the state after the vote.
 type voted struct {
 	SchemaVersion int         `json:"schema_version"`
 	Request       present.Run `json:"request"`
-	NotCalled     string      `json:"not_called,omitzero"` // reason why the call will not be made although the vote counts
+	// Reason why the call will not be made although the vote counts.
+	NotCalled string `json:"not_called,omitzero"`
 }
 
 type health struct {

@@ -36,7 +36,8 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// errCredentials means that an authenticator knows the kind of credentials, and that they are not valid.
+// errCredentials means that an authenticator knows the kind of credentials, and that they are not
+// valid.
 var errCredentials = errors.New("the credentials are not valid")
 
 // authenticate verifies the credentials of a request and returns the caller.
@@ -44,7 +45,8 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	c, err := h.Callers.Authenticate(r)
 	switch {
 	case errors.Is(err, web.ErrNoCredentials):
-		return ledger.Caller{}, newProblem(TokenMissing, "no token came: send Authorization: Bearer and a token of pgfsm token create")
+		return ledger.Caller{}, newProblem(TokenMissing,
+			"no token came: send Authorization: Bearer and a token of pgfsm token create")
 	case err != nil:
 		if !errors.As(err, new(*ledger.Refusal)) && !errors.Is(err, web.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", errCredentials, err)

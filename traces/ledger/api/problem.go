@@ -11,52 +11,62 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the ledger's codes.
+// A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the
+// ledger's codes.
 type Code string
 
 // The codes that are not the ledger's.
 const (
-	HostRefused     Code = "host_refused"            // the service does not serve this Host header
-	OriginRefused   Code = "origin_refused"          // the call comes from another page
-	HeaderRepeated  Code = "header_repeated"         // a header that affects the decision was sent twice
-	PathUnknown     Code = "path_unknown"            //
-	MethodUnknown   Code = "method_not_allowed"      //
-	QueryInvalid    Code = "query_invalid"           // a parameter is unknown, repeated, or has an invalid value
-	ContentType     Code = "content_type_invalid"    // the Content-Type is not JSON
-	BodyTooLarge    Code = "body_too_large"          //
-	BodyTooSlow     Code = "body_too_slow"           //
-	BodyInvalid     Code = "body_invalid"            // the body is not one strict JSON object with the known members
+	HostRefused    Code = "host_refused"       // the service does not serve this Host header
+	OriginRefused  Code = "origin_refused"     // the call comes from another page
+	HeaderRepeated Code = "header_repeated"    // a header that affects the decision was sent twice
+	PathUnknown    Code = "path_unknown"       //
+	MethodUnknown  Code = "method_not_allowed" //
+	// A parameter is unknown, repeated, or has an invalid value.
+	QueryInvalid Code = "query_invalid"
+	ContentType  Code = "content_type_invalid" // the Content-Type is not JSON
+	BodyTooLarge Code = "body_too_large"       //
+	BodyTooSlow  Code = "body_too_slow"        //
+	// The body is not one strict JSON object with the known members.
+	BodyInvalid     Code = "body_invalid"
 	BodyNotExpected Code = "body_not_expected"       //
 	KeyInvalid      Code = "idempotency_key_invalid" //
 	DigestRequired  Code = "digest_required"         // the vote does not name a digest
 	TokenMissing    Code = "token_missing"           //
-	ReloadRefused   Code = "reload_refused"          // the configuration cannot be used; the former one stays active
-	Unavailable     Code = "unavailable"             // the ledger cannot record now
-	Internal        Code = "internal"                //
+	// The configuration cannot be used; the former one stays active.
+	ReloadRefused Code = "reload_refused"
+	Unavailable   Code = "unavailable" // the ledger cannot record now
+	Internal      Code = "internal"    //
 )
 
 // statuses maps each code to its HTTP status.
 var statuses = map[Code]int{
-	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden, HeaderRepeated: http.StatusBadRequest,
-	PathUnknown: http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed, QueryInvalid: http.StatusBadRequest,
-	ContentType: http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
+	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden,
+	HeaderRepeated: http.StatusBadRequest,
+	PathUnknown:    http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed,
+	QueryInvalid: http.StatusBadRequest,
+	ContentType:  http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
 	BodyTooSlow: http.StatusRequestTimeout, BodyInvalid: http.StatusBadRequest, BodyNotExpected: http.StatusBadRequest,
-	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired, TokenMissing: http.StatusUnauthorized,
-	ReloadRefused: http.StatusUnprocessableEntity, Unavailable: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired,
+	TokenMissing:  http.StatusUnauthorized,
+	ReloadRefused: http.StatusUnprocessableEntity, Unavailable: http.StatusServiceUnavailable,
+	Internal: http.StatusInternalServerError,
 
-	Code(ledger.RefusedToken):    http.StatusUnauthorized,
-	Code(ledger.RefusedRole):     http.StatusForbidden,
-	Code(ledger.RefusedBlocked):  http.StatusForbidden,
-	Code(ledger.RefusedBallot):   http.StatusUnprocessableEntity,
-	Code(ledger.RefusedUnknown):  http.StatusNotFound,
-	Code(ledger.RefusedNotHeld):  http.StatusConflict,
-	Code(ledger.RefusedDecided):  http.StatusConflict,
-	Code(ledger.RefusedExpired):  http.StatusGone,
-	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed, // the caller sent the digest as a condition, which does not hold
+	Code(ledger.RefusedToken):   http.StatusUnauthorized,
+	Code(ledger.RefusedRole):    http.StatusForbidden,
+	Code(ledger.RefusedBlocked): http.StatusForbidden,
+	Code(ledger.RefusedBallot):  http.StatusUnprocessableEntity,
+	Code(ledger.RefusedUnknown): http.StatusNotFound,
+	Code(ledger.RefusedNotHeld): http.StatusConflict,
+	Code(ledger.RefusedDecided): http.StatusConflict,
+	Code(ledger.RefusedExpired): http.StatusGone,
+	// The caller sent the digest as a condition, which does not hold.
+	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed,
 	Code(ledger.RefusedEligible): http.StatusForbidden,
 	Code(ledger.RefusedFresh):    http.StatusForbidden,
 	Code(ledger.RefusedVoted):    http.StatusConflict,
-	Code(ledger.RefusedKey):      http.StatusUnprocessableEntity, // status of draft-ietf-httpapi-idempotency-key-header
+	// Status of draft-ietf-httpapi-idempotency-key-header.
+	Code(ledger.RefusedKey): http.StatusUnprocessableEntity,
 }
 
 // problemPrefix is the prefix of a problem type's URI; the code follows.
@@ -82,7 +92,11 @@ func (p *problem) Error() string { return p.Detail }
 func newProblem(c Code, detail string) *problem {
 	status := statuses[c]
 	return &problem{
-		Code: c, Detail: visible.Clip(detail, maxDetail), Status: status, Title: http.StatusText(status), Type: problemPrefix + string(c),
+		Code:   c,
+		Detail: visible.Clip(detail, maxDetail),
+		Status: status,
+		Title:  http.StatusText(status),
+		Type:   problemPrefix + string(c),
 	}
 }
 
@@ -90,6 +104,7 @@ func newProblem(c Code, detail string) *problem {
 func problemOf(r *http.Request, err error, log func(string)) *problem {
 	var p *problem
 	var no *ledger.Refusal
+
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -113,19 +128,23 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
 	case errors.Is(err, ledger.ErrUnsettled):
 		log(err.Error())
-		return newProblem(Unavailable, "whether the ledger has recorded this is not known; read the request's status, or send the same again "+
-			"with the same Idempotency-Key")
+		return newProblem(Unavailable,
+			"whether the ledger has recorded this is not known; read the request's status, or send the same again "+
+				"with the same Idempotency-Key")
 	case errors.Is(err, ledger.ErrUnavailable):
 		log(err.Error())
 		if r.Method != http.MethodPost {
 			return newProblem(Unavailable, "the ledger cannot be read now; the service's log says why")
 		}
-		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
-	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrLedgerClosed):
+		return newProblem(Unavailable,
+			"the ledger cannot record now, and nothing was decided; the service's log says why")
+	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost),
+		errors.Is(err, ledger.ErrLedgerClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
 	case r.Context().Err() != nil: // the client has disconnected
 		return newProblem(Unavailable, "the request was cancelled")
 	}
+
 	log("a call could not be answered: " + err.Error())
 	return newProblem(Internal, "the call could not be answered; the service's log says why")
 }

@@ -24,8 +24,12 @@ func (h *Handler) pending(c *call) (answer, error) {
 
 func (h *Handler) requests(c *call) (answer, error) {
 	f := ledger.Filter{
-		Who: c.query["actor"], Task: c.query["task"], Server: c.query["server"], Tool: c.query["tool"], Policy: c.query["policy"],
-		Code: c.query["code"],
+		Who:    c.query["actor"],
+		Task:   c.query["task"],
+		Server: c.query["server"],
+		Tool:   c.query["tool"],
+		Policy: c.query["policy"],
+		Code:   c.query["code"],
 	}
 	var statuses []string
 	if names := c.query["status"]; names != "" {
@@ -89,7 +93,8 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 	return jsonAnswer(out), err
 }
 
-// status returns one request with its details. An agent sees only its own requests, and does not learn that there are others.
+// status returns one request with its details. An agent sees only its own requests, and does not
+// learn that there are others.
 func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
 	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
@@ -137,7 +142,8 @@ func (h *Handler) summary(c *call) (answer, error) {
 
 // entries returns one page of the log.
 func (h *Handler) entries(c *call) (answer, error) {
-	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(c.query["type"]), By: c.query["by"]}, Run: c.query["run"]}
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(c.query["type"]), By: c.query["by"]},
+		Run: c.query["run"]}
 	if err := f.Choose(c.query["since"], c.query["until"], h.Ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}

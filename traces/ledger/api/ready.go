@@ -16,12 +16,15 @@ type Reason string
 
 // The reasons. An error has the first one that matches it.
 const (
-	LedgerFenced        Reason = "ledger_fenced"        // another replica has taken over this one's runs; the process ends
-	LedgerLost          Reason = "ledger_lost"          // the ledger has lost acknowledged entries; the process ends
-	LedgerSchema        Reason = "ledger_schema"        // another version of pgfsm made the ledger
-	LedgerReadOnly      Reason = "ledger_read_only"     //
-	LedgerBehind        Reason = "ledger_behind"        // the clock is behind the time of the last entry
-	LedgerUnavailable   Reason = "ledger_unavailable"   // unreachable, locked, full, or does not answer in time
+	// Another replica has taken over this one's runs; the process ends.
+	LedgerFenced Reason = "ledger_fenced"
+	// The ledger has lost acknowledged entries; the process ends.
+	LedgerLost     Reason = "ledger_lost"
+	LedgerSchema   Reason = "ledger_schema"    // another version of pgfsm made the ledger
+	LedgerReadOnly Reason = "ledger_read_only" //
+	LedgerBehind   Reason = "ledger_behind"    // the clock is behind the time of the last entry
+	// Unreachable, locked, full, or does not answer in time.
+	LedgerUnavailable   Reason = "ledger_unavailable"
 	WorkerBehind        Reason = "worker_behind"        // the service cannot find decided calls
 	NotRecording        Reason = "not_recording"        // the last run could not be recorded
 	AllowlistUnreadable Reason = "allowlist_unreadable" // every call is refused
@@ -29,10 +32,13 @@ const (
 
 // detail describes each reason. It names no address and no file: /readyz needs no token.
 var detail = map[Reason]string{
-	LedgerFenced: "another replica has taken over the runs of this process, which ends", LedgerLost: "the ledger has lost acknowledged entries",
-	LedgerSchema: "the ledger does not have the schema of this version of pgfsm", LedgerReadOnly: "the ledger cannot be written",
-	LedgerBehind: "the ledger's clock is behind its last entry", LedgerUnavailable: "the ledger cannot be reached, read or written now",
-	WorkerBehind: "decided calls cannot be found", NotRecording: "the last run could not be recorded",
+	LedgerFenced:      "another replica has taken over the runs of this process, which ends",
+	LedgerLost:        "the ledger has lost acknowledged entries",
+	LedgerSchema:      "the ledger does not have the schema of this version of pgfsm",
+	LedgerReadOnly:    "the ledger cannot be written",
+	LedgerBehind:      "the ledger's clock is behind its last entry",
+	LedgerUnavailable: "the ledger cannot be reached, read or written now",
+	WorkerBehind:      "decided calls cannot be found", NotRecording: "the last run could not be recorded",
 	AllowlistUnreadable: "the allowlist cannot be read, so every call is refused",
 }
 
@@ -42,14 +48,17 @@ type NotReady struct {
 	Err    error
 }
 
-// NewNotReady returns the cause of an error. If the error is none of the ledger's, the reason is otherwise.
+// NewNotReady returns the cause of an error. If the error is none of the ledger's, the reason is
+// otherwise.
 func NewNotReady(err error, otherwise Reason) NotReady {
 	for _, known := range []struct {
 		is     error
 		reason Reason
 	}{
-		{ledger.ErrFenced, LedgerFenced}, {ledger.ErrLost, LedgerLost}, {ledger.ErrSchema, LedgerSchema}, {ledger.ErrReadOnly, LedgerReadOnly},
-		{ledger.ErrClockBack, LedgerBehind}, {ledger.ErrUnavailable, LedgerUnavailable}, {ledger.ErrUnsettled, LedgerUnavailable},
+		{ledger.ErrFenced, LedgerFenced}, {ledger.ErrLost, LedgerLost}, {ledger.ErrSchema, LedgerSchema},
+		{ledger.ErrReadOnly, LedgerReadOnly},
+		{ledger.ErrClockBack, LedgerBehind}, {ledger.ErrUnavailable, LedgerUnavailable},
+		{ledger.ErrUnsettled, LedgerUnavailable},
 	} {
 		if errors.Is(err, known.is) {
 			return NotReady{known.reason, err}
@@ -89,7 +98,8 @@ func (h *Handler) readable(ctx context.Context) error {
 	})
 }
 
-// Health returns the state of the service as /readyz reports it. If the service is not ready, Health logs the causes.
+// Health returns the state of the service as /readyz reports it. If the service is not ready,
+// Health logs the causes.
 func (h *Handler) Health(ctx context.Context) present.Health {
 	causes := h.Ready(ctx)
 	if err := h.readable(ctx); err != nil {

@@ -21,7 +21,8 @@ func (h *Handler) reloadConfig(c *call) (answer, error) {
 	done, err := h.Reload(c.r.Context(), c.caller)
 	if no := (*ReloadError)(nil); errors.As(err, &no) {
 		refused := newProblem(ReloadRefused, "")
-		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…")) // a fault's place takes several lines
+		// A fault's place takes several lines.
+		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…"))
 		return answer{}, refused
 	}
 	if err != nil {

@@ -26,21 +26,33 @@ type limits struct {
 }
 
 var serverLimits = limits{
-	header: 5 * time.Second, read: 15 * time.Second, write: 30 * time.Second, idle: time.Minute, grace: 10 * time.Second,
-	headerBytes: 16 << 10, connections: 256,
+	header:      5 * time.Second,
+	read:        15 * time.Second,
+	write:       30 * time.Second,
+	idle:        time.Minute,
+	grace:       10 * time.Second,
+	headerBytes: 16 << 10,
+	connections: 256,
 }
 
-// Serve serves until ctx is done, and then finishes the requests in progress. It closes the listener.
+// Serve serves until ctx is done, and then finishes the requests in progress. It closes the
+// listener.
 func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
 	return serve(ctx, on, h, serverLimits)
 }
 
 func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
 	server := &http.Server{
-		Handler: web.Handler(h), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
-		MaxHeaderBytes: web.MaxHeaderBytes(l.headerBytes), DisableGeneralOptionsHandler: true,
-		ErrorLog: log.New(io.Discard, "", 0), // it would log text from strangers
+		Handler:                      web.Handler(h),
+		ReadHeaderTimeout:            l.header,
+		ReadTimeout:                  l.read,
+		WriteTimeout:                 l.write,
+		IdleTimeout:                  l.idle,
+		MaxHeaderBytes:               web.MaxHeaderBytes(l.headerBytes),
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0), // it would log text from strangers
 	}
+
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
@@ -51,14 +63,17 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error
 		}
 		stopped <- err
 	})
+
 	err := server.Serve(web.Shed(server, on, l.connections))
 	if stop() { // the server failed
 		return errors.Join(err, server.Close())
 	}
+
 	return <-stopped
 }
 
-// hostName matches the value of a Host header: a host name or an address, each with or without a port.
+// hostName matches the value of a Host header: a host name or an address, each with or without a
+// port.
 var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
 // HostName reports whether a text can be the value of a Host header.

@@ -49,7 +49,8 @@ func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 	return c, nil
 }
 
-// orUnavailable returns a refusal of the ledger unchanged. Any other error means that credentials cannot be verified now.
+// orUnavailable returns a refusal of the ledger unchanged. Any other error means that credentials
+// cannot be verified now.
 func orUnavailable(err error) error {
 	if errors.As(err, new(*ledger.Refusal)) {
 		return err

@@ -38,11 +38,13 @@ func Take(origin string, size int64, tree tlog.HashReader) (Checkpoint, error) {
 	return Checkpoint{Origin: origin, Size: size, Root: root}, err
 }
 
-// Contained returns nil if the log in the state now contains the entries of the checkpoint, and otherwise [ErrInconsistent].
+// Contained returns nil if the log in the state now contains the entries of the checkpoint, and
+// otherwise [ErrInconsistent].
 func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 	switch {
 	case now.Origin != c.Origin:
-		return fmt.Errorf("%w: it is the log %s, and the checkpoint is of the log %s", ErrInconsistent, now.Origin, c.Origin)
+		return fmt.Errorf("%w: it is the log %s, and the checkpoint is of the log %s", ErrInconsistent, now.Origin,
+			c.Origin)
 	case now.Size < c.Size:
 		return fmt.Errorf("%w: it has %d entries and the checkpoint has %d; the last ones were removed, or an older copy was put back",
 			ErrInconsistent, now.Size, c.Size)
@@ -88,7 +90,8 @@ type Opened struct {
 	Cosigned []Cosignature
 }
 
-// A Cosignature states that the checkpoint was the largest of the log that the witness had seen at this time.
+// A Cosignature states that the checkpoint was the largest of the log that the witness had seen at
+// this time.
 type Cosignature struct {
 	Witness string    `json:"key"`
 	At      time.Time `json:"at"`
@@ -99,7 +102,8 @@ func Open(signed []byte, keys Keys) (*Opened, error) {
 	err := errors.New("no key of the log is given")
 	for i, key := range keys.Log {
 		var n *note.Note
-		_, _, n, err = log.ParseCheckpoint(signed, key.Name(), key, slices.Concat(keys.Log[:i], keys.Log[i+1:], keys.Witnesses)...)
+		_, _, n, err = log.ParseCheckpoint(signed, key.Name(), key,
+			slices.Concat(keys.Log[:i], keys.Log[i+1:], keys.Witnesses)...)
 		if err == nil {
 			return opened(n, keys)
 		}
@@ -113,12 +117,14 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	o := &Opened{Checkpoint: c}
 	for _, s := range n.Sigs {
 		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
 			return nil, fmt.Errorf("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
 		}
-		if !slices.ContainsFunc(keys.Witnesses, func(w note.Verifier) bool { return w.Name() == s.Name && w.KeyHash() == s.Hash }) {
+		if !slices.ContainsFunc(keys.Witnesses,
+			func(w note.Verifier) bool { return w.Name() == s.Name && w.KeyHash() == s.Hash }) {
 			o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
 			continue
 		}
@@ -128,16 +134,19 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 		}
 		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: at.UTC()})
 	}
+
 	for _, w := range keys.Witnesses {
 		name := keyName(w.Name(), w.KeyHash())
 		if !slices.ContainsFunc(o.Cosigned, func(s Cosignature) bool { return s.Witness == name }) {
 			return nil, fmt.Errorf("the checkpoint is not verified: the witness %s has not cosigned it", name)
 		}
 	}
+
 	return o, nil
 }
 
-// Read reads a checkpoint and verifies no signature: the checkpoint may be forged or of another log.
+// Read reads a checkpoint and verifies no signature: the checkpoint may be forged or of another
+// log.
 func Read(signed []byte) (Checkpoint, error) {
 	n, err := unverified(signed)
 	if err != nil {
@@ -146,7 +155,8 @@ func Read(signed []byte) (Checkpoint, error) {
 	return parse(n.Text)
 }
 
-// Signers returns the keys whose signatures a checkpoint has, and verifies none of them. A text that is not a signed checkpoint has none.
+// Signers returns the keys whose signatures a checkpoint has, and verifies none of them. A text
+// that is not a signed checkpoint has none.
 func Signers(signed []byte) (names []string) {
 	n, err := unverified(signed)
 	if err != nil {

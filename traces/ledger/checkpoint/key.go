@@ -21,12 +21,14 @@ const maxOrigin = 255
 func CheckOrigin(origin string) error {
 	bad := func(r rune) bool { return r == '+' || unicode.IsSpace(r) || unicode.IsControl(r) }
 	if origin == "" || len(origin) > maxOrigin || !utf8.ValidString(origin) || strings.ContainsFunc(origin, bad) {
-		return fmt.Errorf("the origin %.300q does not have 1 to %d bytes without spaces, control characters and +", origin, maxOrigin)
+		return fmt.Errorf("the origin %.300q does not have 1 to %d bytes without spaces, control characters and +",
+			origin, maxOrigin)
 	}
 	return nil
 }
 
-// NewKey draws an Ed25519 key of the log with this origin. The private key signs checkpoints; the verifier key is public.
+// NewKey draws an Ed25519 key of the log with this origin. The private key signs checkpoints; the
+// verifier key is public.
 func NewKey(origin string) (private, verifier string, err error) {
 	if err := CheckOrigin(origin); err != nil {
 		return "", "", err
@@ -34,7 +36,8 @@ func NewKey(origin string) (private, verifier string, err error) {
 	return note.GenerateKey(nil, origin)
 }
 
-// keyMode is the mode of a file with a private key; others holds the bits that its mode must not have.
+// keyMode is the mode of a file with a private key; others holds the bits that its mode must not
+// have.
 const keyMode, others = 0o600, 0o077
 
 // WriteKey writes a private key to a new file.
@@ -49,7 +52,8 @@ func ReadSigner(path string) (note.Signer, error) {
 		return nil, err
 	}
 	if info.Mode()&others != 0 {
-		return nil, fmt.Errorf("%s: others may read or write this private key (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: others may read or write this private key (mode %04o): run chmod 600 on it", path,
+			info.Mode().Perm())
 	}
 	text, err := safefile.ReadTrusted(path)
 	if err != nil {
@@ -62,7 +66,8 @@ func ReadSigner(path string) (note.Signer, error) {
 	return signer, nil
 }
 
-// LogVerifier parses the verifier key of a log. Its error does not show the text, which may be a private key.
+// LogVerifier parses the verifier key of a log. Its error does not show the text, which may be a
+// private key.
 func LogVerifier(vkey string) (note.Verifier, error) {
 	v, err := note.NewVerifier(vkey)
 	if err != nil {
@@ -71,14 +76,16 @@ func LogVerifier(vkey string) (note.Verifier, error) {
 	return v, nil
 }
 
-// WitnessVerifier parses the verifier key of a witness: a key for cosignatures, or a plain Ed25519 key.
+// WitnessVerifier parses the verifier key of a witness: a key for cosignatures, or a plain Ed25519
+// key.
 func WitnessVerifier(vkey string) (note.Verifier, error) {
 	text := vkey
 	if converted, err := formats.VKeyToCosignatureV1(vkey); err == nil {
 		text = converted
 	}
 	v, err := formats.NewVerifierForCosignatureV1(text)
-	if err == nil && !strings.HasPrefix(text, keyName(v.Name(), v.KeyHash())+"+") { // the library does not compare the hash
+	// The library does not compare the hash.
+	if err == nil && !strings.HasPrefix(text, keyName(v.Name(), v.KeyHash())+"+") {
 		err = errors.New("its hash is of another key")
 	}
 	if err != nil {

@@ -40,7 +40,8 @@ type leaf struct {
 // blobKind is the kind of digest with which a leaf refers to its events.
 const blobKind = "blob"
 
-// Prove proves that the run's last entry, which has this index, is in the log at a signed checkpoint.
+// Prove proves that the run's last entry, which has this index, is in the log at a signed
+// checkpoint.
 func Prove(signed []byte, tree tlog.HashReader, index int64, entries []Entry) (*Proof, error) {
 	c, err := Read(signed)
 	if err != nil {
@@ -82,20 +83,24 @@ func ParseProof(text []byte) (*Proof, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a proof of a run: the extra data: %w", err)
 	}
+
 	var doc formats.TLogProof
 	if err := doc.Unmarshal(append(append(bytes.Clone(header), '\n'), rest...)); err != nil {
 		return nil, fmt.Errorf("not a proof of a run: %w", err)
 	}
+
 	p := &Proof{Signed: doc.Checkpoint, Index: int64(doc.Index)}
 	for _, hash := range doc.Hashes {
 		p.Hashes = append(p.Hashes, hash)
 	}
+
 	if p.Entries, err = parseEntries(entries); err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(p.Marshal(), text) {
 		return nil, errors.New("not a proof of a run: it is not in its one form")
 	}
+
 	return p, nil
 }
 
@@ -136,7 +141,8 @@ func parseLeaf(text []byte) (*leaf, error) {
 	return l, nil
 }
 
-// events returns the events of an entry. If the leaf refers to them by a digest, the text must have this digest.
+// events returns the events of an entry. If the leaf refers to them by a digest, the text must have
+// this digest.
 func (e *Entry) events(l *leaf) (jsontext.Value, error) {
 	if l.Events.Kind() != '"' {
 		return l.Events, nil

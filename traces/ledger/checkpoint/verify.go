@@ -28,7 +28,8 @@ type Verified struct {
 //   - one of these entries records the end of this trace: its head, which covers every value of it. For a run that is held, the entry
 //     has the hash of the trace's last step, which covers every value but the outcome.
 //
-// It does not show that the run has no later entry, and, without a witness, that the log has no second history.
+// It does not show that the run has no later entry, and, without a witness, that the log has no
+// second history.
 func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	o, err := Open(p.Signed, keys)
 	if err != nil {
@@ -38,10 +39,19 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{Opened: *o, Run: recorded.run, Index: p.Index, Entries: len(p.Entries), Ended: recorded.head != ""}
+
+	v := &Verified{
+		Opened:  *o,
+		Run:     recorded.run,
+		Index:   p.Index,
+		Entries: len(p.Entries),
+		Ended:   recorded.head != "",
+	}
+
 	switch last := t.Steps[len(t.Steps)-1].Hash; {
 	case t.Header.RunID != recorded.run:
-		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", recorded.run, t.Header.RunID)
+		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", recorded.run,
+			t.Header.RunID)
 	case v.Ended && t.Head != recorded.head:
 		return nil, fmt.Errorf("the log has the head %s, and the trace has the head %s", recorded.head, t.Head)
 	case v.Ended:
@@ -49,8 +59,10 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	case t.Outcome.State != string(states.Pending):
 		return nil, fmt.Errorf("the log has the run as held, and the trace ends at %s", t.Outcome.State)
 	case last != recorded.last:
-		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", recorded.last, last)
+		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", recorded.last,
+			last)
 	}
+
 	return v, nil
 }
 
@@ -61,16 +73,20 @@ type end struct {
 	last canonical.Digest // hash of the last step when the run was held; empty if it never was
 }
 
-// check verifies that the last entry is in the tree of a checkpoint and that the entries are chained from the run's first on.
+// check verifies that the last entry is in the tree of a checkpoint and that the entries are
+// chained from the run's first on.
 func (p *Proof) check(c Checkpoint) (*end, error) {
 	if len(p.Entries) == 0 {
 		return nil, errors.New("the proof has no entries")
 	}
-	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index, tlog.RecordHash(p.Entries[len(p.Entries)-1].Leaf)); err != nil {
+	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index,
+		tlog.RecordHash(p.Entries[len(p.Entries)-1].Leaf)); err != nil {
 		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
 	}
+
 	recorded := new(end)
 	prev := ""
+
 	for i := range p.Entries {
 		e := &p.Entries[i]
 		l, err := parseLeaf(e.Leaf)
@@ -93,9 +109,11 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 		}
 		prev = tlog.RecordHash(e.Leaf).String()
 	}
+
 	if recorded.head == "" && recorded.last == "" {
 		return nil, errors.New("the entries record neither that the run ended nor that it is held")
 	}
+
 	return recorded, nil
 }
 
@@ -105,15 +123,18 @@ func (all *end) read(e *Entry, l *leaf) error {
 	if err != nil {
 		return err
 	}
+
 	var events []struct {
 		Type string           `json:"type"`
 		Head canonical.Digest `json:"head"`
 		Last canonical.Digest `json:"last"`
 		Rest jsontext.Value   `json:",embed"`
 	}
+
 	if err := json.Unmarshal(text, &events); err != nil {
 		return fmt.Errorf("its events: %w", canonical.Explain(err))
 	}
+
 	for _, event := range events {
 		switch event.Type {
 		case "approval.requested":
@@ -125,5 +146,6 @@ func (all *end) read(e *Entry, l *leaf) error {
 			all.head = event.Head
 		}
 	}
+
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 const (
 	// witnessTimeout bounds one request to a witness.
 	witnessTimeout = 30 * time.Second
-	// sizeType is the content type of an answer with the size of the last checkpoint that the witness cosigned.
+	// sizeType is the content type of an answer with the size of the last checkpoint that the
+	// witness cosigned.
 	sizeType = "text/x.tlog.size"
 	// maxShown bounds the part of a witness's answer that an error shows, in bytes.
 	maxShown = 200
@@ -49,20 +50,23 @@ func NewWitness(prefix string, key note.Verifier) (*Witness, error) {
 	}
 	w := &Witness{key: key, url: u.JoinPath("add-checkpoint").String()}
 	w.client = http.Client{
-		Timeout:       witnessTimeout,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: MaxBytes},
+		Timeout: witnessTimeout,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
+			MaxResponseHeaderBytes: MaxBytes},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return w, nil
 }
 
-// Cosign submits a signed checkpoint of the log with this tree, and returns it with the cosignature of the witness. The error is
-// [ErrInconsistent] if the witness has cosigned another history of the log.
+// Cosign submits a signed checkpoint of the log with this tree, and returns it with the cosignature
+// of the witness. The error is [ErrInconsistent] if the witness has cosigned another history of the
+// log.
 func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReader) ([]byte, error) {
 	c, err := Read(signed)
 	if err != nil {
 		return nil, err
 	}
+
 	var old int64 // a witness with an earlier checkpoint answers with its size
 	r, err := w.submit(ctx, signed, old, nil)
 	if err == nil && r.status == http.StatusConflict {
@@ -80,12 +84,14 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 		}
 		r, err = w.submit(ctx, signed, old, proof)
 	}
+
 	if err != nil {
 		return nil, err
 	}
 	if err := w.refusal(r, c, old); err != nil {
 		return nil, err
 	}
+
 	return w.join(signed, r.body)
 }
 
@@ -109,9 +115,11 @@ type response struct {
 func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) (*response, error) {
 	var body bytes.Buffer
 	fmt.Fprintf(&body, "old %d\n", old)
+
 	for _, hash := range proof {
 		fmt.Fprintf(&body, "%s\n", hash)
 	}
+
 	fmt.Fprintf(&body, "\n%s", signed)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, &body)
 	if err != nil {
@@ -130,6 +138,7 @@ func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tl
 	if len(r.body) > MaxBytes {
 		return nil, fmt.Errorf("witness %s: its answer has more than %d bytes", w.url, MaxBytes)
 	}
+
 	return r, nil
 }
 
@@ -145,7 +154,8 @@ func (r *response) size() (int64, error) {
 
 func (r *response) bodyText() string { return string(r.body[:min(len(r.body), maxShown)]) }
 
-// refusal returns the reason why the witness did not cosign a checkpoint that was submitted with this old size; nil if it did.
+// refusal returns the reason why the witness did not cosign a checkpoint that was submitted with
+// this old size; nil if it did.
 func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 	switch r.status {
 	case http.StatusOK:
@@ -154,9 +164,11 @@ func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 		if now, err := r.size(); err == nil && now != old {
 			return fmt.Errorf("witness %s: it cosigned another checkpoint meanwhile: run the command again", w.url)
 		}
-		return fmt.Errorf("%w: the witness %s has cosigned another tree with %d entries", ErrInconsistent, w.url, c.Size)
+		return fmt.Errorf("%w: the witness %s has cosigned another tree with %d entries", ErrInconsistent, w.url,
+			c.Size)
 	case http.StatusUnprocessableEntity:
-		return fmt.Errorf("%w: the witness %s has cosigned %d entries that are not the first ones of this log", ErrInconsistent, w.url, old)
+		return fmt.Errorf("%w: the witness %s has cosigned %d entries that are not the first ones of this log",
+			ErrInconsistent, w.url, old)
 	case http.StatusNotFound:
 		return fmt.Errorf("witness %s: it does not know the log %s: check the URL, and have the operator of the witness add the log with its "+
 			"verifier keys (pgfsm ledger key list)", w.url, c.Origin)
@@ -170,27 +182,34 @@ func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 	return fmt.Errorf("witness %s: it answered with status %d: %q; try again later", w.url, r.status, r.bodyText())
 }
 
-// join verifies the cosignature of the witness among the signature lines of its answer, and adds it to the checkpoint.
+// join verifies the cosignature of the witness among the signature lines of its answer, and adds it
+// to the checkpoint.
 func (w *Witness) join(signed, lines []byte) ([]byte, error) {
 	n, err := unverified(signed)
 	if err != nil {
 		return nil, err
 	}
-	n.UnverifiedSigs = slices.DeleteFunc(n.UnverifiedSigs, func(s note.Signature) bool { // an earlier cosignature would hide the new one
+
+	// An earlier cosignature would hide the new one.
+	n.UnverifiedSigs = slices.DeleteFunc(n.UnverifiedSigs, func(s note.Signature) bool {
 		return s.Name == w.key.Name() && s.Hash == w.key.KeyHash()
 	})
 	base, err := note.Sign(n)
 	if err != nil {
 		return nil, err
 	}
+
 	verifiers := note.VerifierList(w.key)
 	opened, err := note.Open(append(base, lines...), verifiers)
 	if err == nil && opened.Text != n.Text {
 		err = errors.New("there is more than signatures")
 	}
+
 	if err != nil {
-		return nil, fmt.Errorf("witness %s: its answer has no valid cosignature of %s: %w", w.url, keyName(w.key.Name(), w.key.KeyHash()), err)
+		return nil, fmt.Errorf("witness %s: its answer has no valid cosignature of %s: %w", w.url,
+			keyName(w.key.Name(), w.key.KeyHash()), err)
 	}
+
 	n.UnverifiedSigs = append(n.UnverifiedSigs, opened.Sigs...)
 	return note.Sign(n)
 }

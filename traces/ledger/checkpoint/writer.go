@@ -26,8 +26,8 @@ const (
 	dirMode    = 0o755
 )
 
-// A Writer writes signed checkpoints of a growing log into a folder, as checkpoint-SIZE. It signs only a state that contains the last
-// checkpoint in the folder.
+// A Writer writes signed checkpoints of a growing log into a folder, as checkpoint-SIZE. It signs
+// only a state that contains the last checkpoint in the folder.
 type Writer struct {
 	Dir     string
 	Every   time.Duration
@@ -37,8 +37,9 @@ type Writer struct {
 	Log  *slog.Logger
 }
 
-// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done. It returns [ErrInconsistent] as soon as the
-// log does not contain the last checkpoint in the folder. It logs other errors and tries again.
+// Run writes a checkpoint now and at each interval, if the log has grown, until ctx is done. It
+// returns [ErrInconsistent] as soon as the log does not contain the last checkpoint in the folder.
+// It logs other errors and tries again.
 func (w *Writer) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.Every)
 	defer tick.Stop()
@@ -84,7 +85,8 @@ func (w *Writer) Write(ctx context.Context) error {
 	})
 }
 
-// Last returns the largest checkpoint in a folder of a [Writer]; zero if there is none. It verifies no signature.
+// Last returns the largest checkpoint in a folder of a [Writer]; zero if there is none. It verifies
+// no signature.
 func Last(dir string) (c Checkpoint, err error) {
 	files, err := Files(dir)
 	if err != nil || len(files) == 0 {
@@ -101,7 +103,8 @@ func Last(dir string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// Files returns the files of the checkpoints in a folder, smallest first. A missing folder has none.
+// Files returns the files of the checkpoints in a folder, smallest first. A missing folder has
+// none.
 func Files(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir)
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {

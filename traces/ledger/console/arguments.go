@@ -23,10 +23,12 @@ type value struct {
 	Text    string // content of a string
 }
 
-// values returns the values of a JSON document in order. more reports whether there are further values.
+// values returns the values of a JSON document in order. more reports whether there are further
+// values.
 func values(doc jsontext.Value) (all []value, more bool, err error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(doc))
 	bytes := 0
+
 	for {
 		t, err := dec.ReadToken()
 		if errors.Is(err, io.EOF) {
@@ -35,6 +37,7 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 		if err != nil {
 			return all, false, err
 		}
+
 		kind, text := "", t.String()
 		switch t.Kind() {
 		case '{', '[':
@@ -61,10 +64,12 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 		case 'n':
 			kind = "null"
 		}
+
 		v := value{string(dec.StackPointer()), kind, text}
 		if bytes += len(v.Pointer) + len(v.Text); len(all) == maxValues || bytes > maxValueBytes {
 			return all, true, nil
 		}
+
 		all = append(all, v)
 	}
 }

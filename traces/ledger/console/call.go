@@ -53,16 +53,23 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	if err != nil {
 		return err
 	}
+
 	if h.Definition != nil && body.Request.Status == ledger.Pending {
 		current, known := h.Definition(body.Request.Server, body.Request.Tool)
 		body.Replaced = known && current != body.Request.Definition
 	}
+
 	if body.Stale {
 		body.Again = h.signInAgain(v.who.Name, "calls/"+v.id, body.Bound.Fresh)
 	}
+
 	title := body.Request.Tool + " on " + body.Request.Server
 	return h.render(v, status, "call", view{
-		Title: title, Events: "of=" + v.id, After: after, CLI: present.CommandLine("pgfsm", "approvals", "show", v.id), Body: body,
+		Title:  title,
+		Events: "of=" + v.id,
+		After:  after,
+		CLI:    present.CommandLine("pgfsm", "approvals", "show", v.id),
+		Body:   body,
 	})
 }
 
@@ -70,9 +77,11 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
 	q := &c.Request
 	c.Rows, c.Left = c.Approval.Rows(now), left(now, q.Expires)
+
 	for i := range c.Risk {
 		c.Rules = append(c.Rules, present.RiskRule(&c.Risk[i]))
 	}
+
 	if c.Arguments, err = newArguments(q.Args); err != nil {
 		return err
 	}
@@ -80,21 +89,25 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 	if err := c.compare(r); err != nil {
 		return err
 	}
+
 	definition, err := newArguments(c.Approval.Definition)
 	c.Definition = definition.Raw
 	if err != nil {
 		return err
 	}
+
 	earlier := ledger.Filter{Actor: q.Actor, Task: q.Task, Before: q.Run, Newest: true}
 	if c.Earlier.Runs, _, err = present.ReadRuns(r, earlier, maxEarlier); err != nil {
 		return err
 	}
+
 	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
 	switch why := ledger.Undecided(r, q.Run, now); {
 	case why != nil:
 	case who.Allow(ledger.ActVote) != nil:
 		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
-	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" && bundle.SamePerson(c.Bound.OnBehalfOf, who.Name):
+	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" &&
+		bundle.SamePerson(c.Bound.OnBehalfOf, who.Name):
 		c.Why = "This is your own request: another approver decides."
 	case slices.ContainsFunc(c.Votes, ownVote):
 		c.Why = "You have voted. Another approver's vote is still needed."
@@ -108,6 +121,7 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 		c.MayVote = err == nil
 		return err
 	}
+
 	return nil
 }
 
@@ -117,8 +131,14 @@ var approved = []ledger.Status{ledger.Approved, ledger.Executed, ledger.Failed, 
 // compare compares the arguments with those of the last approved call of the same tool.
 func (c *callView) compare(r ledger.Reader) error {
 	f := ledger.Filter{
-		Statuses: approved, Held: true, Server: c.Request.Server, Tool: c.Request.Tool, Before: c.Request.Run, Newest: true,
+		Statuses: approved,
+		Held:     true,
+		Server:   c.Request.Server,
+		Tool:     c.Request.Tool,
+		Before:   c.Request.Run,
+		Newest:   true,
 	}
+
 	for q, err := range r.Requests(f) {
 		if err != nil {
 			return err
@@ -135,7 +155,8 @@ func (c *callView) compare(r ledger.Reader) error {
 	return nil
 }
 
-// maxEarlier bounds the earlier calls on a page: those by the same actor, and in the same task if the call has one.
+// maxEarlier bounds the earlier calls on a page: those by the same actor, and in the same task if
+// the call has one.
 const maxEarlier = 10
 
 // vote casts the vote of a form.
@@ -148,11 +169,19 @@ func (h *Handler) vote(v *visit) error {
 	if !approve && fields["vote"] != "deny" {
 		return errForm
 	}
+
 	// The same vote again, after a double click or a lost connection, counts as one vote.
-	key := canonical.Sum("console vote", []byte(v.secret), []byte(v.id), []byte(fields["digest"]), []byte(fields["vote"]), []byte(fields["reason"]))
+	key := canonical.Sum("console vote", []byte(v.secret), []byte(v.id), []byte(fields["digest"]),
+		[]byte(fields["vote"]), []byte(fields["reason"]))
 	ballot := ledger.Ballot{
-		Run: v.id, Binding: canonical.Digest(fields["digest"]), By: v.who, Approve: approve, Reason: fields["reason"], Key: string(key),
+		Run:     v.id,
+		Binding: canonical.Digest(fields["digest"]),
+		By:      v.who,
+		Approve: approve,
+		Reason:  fields["reason"],
+		Key:     string(key),
 	}
+
 	_, err = h.Ledger.Vote(v.r.Context(), ballot)
 	var no *ledger.Refusal
 	if errors.As(err, &no) && no.Code != ledger.RefusedUnknown && no.Code != ledger.RefusedToken {
@@ -164,7 +193,9 @@ func (h *Handler) vote(v *visit) error {
 	if err != nil {
 		return err
 	}
+
 	h.Voted(ballot)
 	http.Redirect(v.w, v.r, v.base+"calls/"+v.id, http.StatusSeeOther)
+
 	return nil
 }

@@ -1,10 +1,12 @@
 // Package console serves the pages on which people decide about held calls and look at runs.
 //
-// A person signs in with a token, with a link that pgfsm console prints, or at an identity provider, and gets a session, which a cookie
-// carries. The console never reads bearer tokens. Every page works without JavaScript: a vote is a form. The script only refreshes pages
-// whose content has changed.
+// A person signs in with a token, with a link that pgfsm console prints, or at an identity
+// provider, and gets a session, which a cookie carries. The console never reads bearer tokens.
+// Every page works without JavaScript: a vote is a form. The script only refreshes pages whose
+// content has changed.
 //
-// Text from agents and servers is escaped. Characters that are not visible as themselves are written as marked escapes.
+// Text from agents and servers is escaped. Characters that are not visible as themselves are
+// written as marked escapes.
 package console
 
 import (
@@ -29,38 +31,43 @@ import (
 // Path is the console's path, below the address of its listener.
 const Path = "/console/"
 
-// CallPath is the path of a held call's page, below the address of its listener, without the run's id.
+// CallPath is the path of a held call's page, below the address of its listener, without the run's
+// id.
 const CallPath = Path + "calls/"
 
-// LinkPath is the path of a sign-in link's page, below the address of its listener, without the link's secret.
+// LinkPath is the path of a sign-in link's page, below the address of its listener, without the
+// link's secret.
 const LinkPath = Path + "link/"
 
 // Options of a handler.
 type Options struct {
 	Ledger   *ledger.Ledger
 	Replayer *traces.Replayer // executes runs with today's machine
-	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. The console serves names of this machine
-	// without TLS; a proxy serves the others with TLS.
+	// Hosts are the accepted values of the Host header: name and port, as a browser writes them.
+	// The console serves names of this machine without TLS; a proxy serves the others with TLS.
 	Hosts []string
 	// Voted is called after each vote that counted. It must not block.
 	Voted func(ledger.Ballot)
-	// Result returns the result of a request's call, or nil and the reason why the person may not see it.
+	// Result returns the result of a request's call, or nil and the reason why the person may not
+	// see it.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.
 	Checkpoints string
 	// Health returns the state of the service.
 	Health func(context.Context) present.Health
-	// Bundle returns the bundle that judges the calls of this service. Nil: the service makes no calls, and the bundle is the one that a
-	// gateway last activated.
+	// Bundle returns the bundle that judges the calls of this service. Nil: the service makes no
+	// calls, and the bundle is the one that a gateway last activated.
 	Bundle func() *policy.Bundle
-	// Servers returns the servers as this service last saw them, and a note about missing information. Nil: the service has no servers.
+	// Servers returns the servers as this service last saw them, and a note about missing
+	// information. Nil: the service has no servers.
 	Servers func() (all []present.Server, note string)
-	// Definition returns the digest of a tool's definition in the last known listing of its server; empty if the listing does not contain
-	// the tool. Nil: the service has no servers.
+	// Definition returns the digest of a tool's definition in the last known listing of its server;
+	// empty if the listing does not contain the tool. Nil: the service has no servers.
 	Definition func(server, tool string) (d canonical.Digest, known bool)
 	// AskServers lists the tools of every server again. Nil: the service has no servers.
 	AskServers func(context.Context) error
-	// Explain returns the decision of every gate about a hypothetical call. Nil: the service has no gates.
+	// Explain returns the decision of every gate about a hypothetical call. Nil: the service has no
+	// gates.
 	Explain func(context.Context, present.Question) (present.Explanation, error)
 	// Providers sign people in, besides tokens.
 	Providers []Provider
@@ -73,14 +80,15 @@ type Handler struct {
 	Options
 	guard   *web.Guard
 	origin  http.CrossOriginProtection
-	listing chan struct{}  // one value while a page reads many requests: calls need the ledger's readers
-	trying  chan struct{}  // one value while a person tries out a policy or lists tools: that takes seconds
-	streams chan struct{}  // one value for each open event stream
-	failed  rate.Sometimes // limits the lines about failed sign-ins: anybody can cause them, and must not fill a disk
-	asking  *rate.Limiter  // limits the requests to providers for people who sign in
-	pulse   pulse
-	closed  context.Context // done after Close
-	close   context.CancelFunc
+	listing chan struct{} // one value while a page reads many requests: calls need the ledger's readers
+	trying  chan struct{} // one value while a person tries out a policy or lists tools: that takes seconds
+	streams chan struct{} // one value for each open event stream
+	// Limits the lines about failed sign-ins: anybody can cause them, and must not fill a disk.
+	failed rate.Sometimes
+	asking *rate.Limiter // limits the requests to providers for people who sign in
+	pulse  pulse
+	closed context.Context // done after Close
+	close  context.CancelFunc
 }
 
 // maxStreams bounds the open event streams: each keeps a connection of the admin address busy.
@@ -100,12 +108,14 @@ func New(o Options) *Handler {
 	return h
 }
 
-// WithConsole serves the console, and every other path by another handler. The root path redirects to the console.
+// WithConsole serves the console, and every other path by another handler. The root path redirects
+// to the console.
 func WithConsole(h *Handler, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
 		switch {
-		case (path == "/" || path == strings.TrimSuffix(Path, "/")) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		case (path == "/" || path == strings.TrimSuffix(Path, "/")) &&
+			(r.Method == http.MethodGet || r.Method == http.MethodHead):
 			secure(w.Header())
 			http.Redirect(w, r, Path, http.StatusSeeOther)
 		case strings.HasPrefix(path, Path):
@@ -216,17 +226,19 @@ func (h *Handler) serve(v *visit) error {
 	return matched.serve(h, v)
 }
 
-// split returns the base of a path and the page below it. It does not decode or clean the path: a proxy in front may have checked another
-// form of it.
+// split returns the base of a path and the page below it. It does not decode or clean the path: a
+// proxy in front may have checked another form of it.
 func split(path string) (base, page string, ok bool) {
 	page, ok = strings.CutPrefix(path, Path)
-	if id, rest, found := strings.Cut(strings.TrimPrefix(page, localPrefix), "/"); found && strings.HasPrefix(page, localPrefix) && localID.MatchString(id) {
+	if id, rest, found := strings.Cut(strings.TrimPrefix(page, localPrefix), "/"); found &&
+		strings.HasPrefix(page, localPrefix) && localID.MatchString(id) {
 		return Path + localPrefix + id + "/", rest, ok
 	}
 	return Path, page, ok
 }
 
-// fits reports whether the route serves a page below the base, and returns the last part of its path.
+// fits reports whether the route serves a page below the base, and returns the last part of its
+// path.
 func (at *route) fits(page string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(page, at.page)
 	return id, ok && (at.rest == nil && id == "" || at.rest != nil && at.rest.MatchString(id))
@@ -259,10 +271,12 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 
 var (
-	errNoPage  = &refusal{http.StatusNotFound, "There is no such page."}
-	errMethod  = &refusal{http.StatusMethodNotAllowed, "This page does not accept requests with this method."}
-	errHost    = &refusal{http.StatusMisdirectedRequest, "This address is not one of the console's. Add it to serve.hosts, or give approvals serve --host."}
-	errOrigin  = &refusal{http.StatusForbidden, "The request comes from a page of another site, so the console ignores it."}
+	errNoPage = &refusal{http.StatusNotFound, "There is no such page."}
+	errMethod = &refusal{http.StatusMethodNotAllowed, "This page does not accept requests with this method."}
+	errHost   = &refusal{http.StatusMisdirectedRequest,
+		"This address is not one of the console's. Add it to serve.hosts, or give approvals serve --host."}
+	errOrigin = &refusal{http.StatusForbidden,
+		"The request comes from a page of another site, so the console ignores it."}
 	errHeaders = &refusal{http.StatusBadRequest, "The request has a security header more than once."}
 	errCookies = &refusal{http.StatusBadRequest, "The browser sent two session cookies, and at most one is the console's. Another service on this machine may have set " +
 		"the other one. Delete the cookies of this site, and sign in again."}
@@ -281,10 +295,12 @@ func (h *Handler) fail(v *visit, err error) {
 	case errors.As(err, &no):
 		h.showError(v, statusOf(no), no.Error())
 	case v.r.Context().Err() != nil: // the browser has left
-	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrClockBack), errors.Is(err, ledger.ErrUnsettled), errors.Is(err, ledger.ErrClosed):
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrClockBack),
+		errors.Is(err, ledger.ErrUnsettled), errors.Is(err, ledger.ErrClosed):
 		h.Log(err.Error())
-		h.showError(v, http.StatusServiceUnavailable, "The ledger cannot be used now. Nobody can tell whether a vote that you just cast counts: "+
-			"look at the call again before you repeat it. The service's log says what is wrong.")
+		h.showError(v, http.StatusServiceUnavailable,
+			"The ledger cannot be used now. Nobody can tell whether a vote that you just cast counts: "+
+				"look at the call again before you repeat it. The service's log says what is wrong.")
 	default:
 		h.Log("a page of the console cannot be shown: " + err.Error())
 		h.showError(v, http.StatusInternalServerError, "This page cannot be shown. The service's log says why.")

@@ -24,18 +24,22 @@ type claim struct {
 	Found bool // the evidence is marked in the result
 }
 
-// typedAt is the place of the typed payload in a tool's result. Evidence is located in this payload.
+// typedAt is the place of the typed payload in a tool's result. Evidence is located in this
+// payload.
 const typedAt = "/structuredContent"
 
-// marked splits an indented result at the evidence of a summary. It marks only evidence that is exactly at its recorded place.
+// marked splits an indented result at the evidence of a summary. It marks only evidence that is
+// exactly at its recorded place.
 func marked(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
 	text := result.Clone()
 	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
 		return nil, nil, err
 	}
+
 	for _, item := range summary {
 		claims = append(claims, claim{Located: item})
 	}
+
 	dec, written := jsontext.NewDecoder(bytes.NewReader(text)), 0
 	for len(claims) > 0 {
 		offset := dec.InputOffset()
@@ -46,27 +50,34 @@ func marked(result jsontext.Value, summary []evidence.Located) (parts []part, cl
 		if err != nil {
 			return nil, nil, err
 		}
+
 		places := placesAt(claims, string(dec.StackPointer()))
 		if len(places) == 0 || isName(dec) || !slices.Contains([]jsontext.Kind{'"', '0', 't', 'f'}, token.Kind()) {
 			continue
 		}
+
 		value, end := token.String(), int(dec.InputOffset())
 		raw := bytes.TrimLeft(text[offset:end], " \n:,")
 		start := end - len(raw)
 		found := false
+
 		for _, i := range places {
 			found = claims[i].mark(value) || found
 		}
+
 		if !found {
 			continue
 		}
+
 		parts = append(append(parts, part{Text: string(text[written:start])}), divide(value, raw, claims, places)...)
 		written = end
 	}
+
 	return append(parts, part{Text: string(text[written:])}), claims, nil
 }
 
-// placesAt returns the items whose evidence is in the value at a pointer, in the order of their places.
+// placesAt returns the items whose evidence is in the value at a pointer, in the order of their
+// places.
 func placesAt(claims []claim, pointer string) (all []int) {
 	for i := range claims {
 		if typedAt+claims[i].At.Pointer == pointer {
@@ -84,7 +95,8 @@ func (c *claim) mark(value string) bool {
 	return c.Found
 }
 
-// divide splits a value at its evidence. It quotes a string again. If evidence overlaps, the overlap belongs to the first item.
+// divide splits a value at its evidence. It quotes a string again. If evidence overlaps, the
+// overlap belongs to the first item.
 func divide(value string, raw []byte, claims []claim, places []int) (parts []part) {
 	write := func(s string) string { return s }
 	if raw[0] == '"' {
@@ -97,6 +109,7 @@ func divide(value string, raw []byte, claims []claim, places []int) (parts []par
 		}
 		parts = append(parts, part{Text: `"`})
 	}
+
 	done := 0
 	for _, i := range places {
 		if p := claims[i].At; claims[i].Found && p.End > done {
@@ -105,9 +118,11 @@ func divide(value string, raw []byte, claims []claim, places []int) (parts []par
 			done = p.End
 		}
 	}
+
 	parts = append(parts, part{Text: write(value[done:])})
 	if raw[0] == '"' {
 		parts = append(parts, part{Text: `"`})
 	}
+
 	return parts
 }

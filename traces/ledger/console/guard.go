@@ -11,13 +11,13 @@ import (
 	"pgfsm/internal/web"
 )
 
-// contentPolicy allows only the console's own files. It requires Trusted Types and allows none to be made: the script cannot write
-// markup.
+// contentPolicy allows only the console's own files. It requires Trusted Types and allows none to
+// be made: the script cannot write markup.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// secure sets headers that keep other pages and caches away. Without the origin in Referer, browsers would send forms with the Origin
-// null.
+// secure sets headers that keep other pages and caches away. Without the origin in Referer,
+// browsers would send forms with the Origin null.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", contentPolicy)
@@ -27,7 +27,8 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// checkOrigin rejects repeated headers, requests for another host, and forms of another origin. Links from other pages are allowed.
+// checkOrigin rejects repeated headers, requests for another host, and forms of another origin.
+// Links from other pages are allowed.
 func (h *Handler) checkOrigin(r *http.Request) error {
 	err := h.guard.CheckHost(r)
 	switch {
@@ -41,7 +42,8 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// maxForm bounds a form in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
+// maxForm bounds a form in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a
+// digest.
 const maxForm = 8 << 10
 
 // form reads the fields of a form. It rejects repeated and unknown fields.

@@ -52,10 +52,18 @@ func (h *Handler) inbox(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return h.render(v, http.StatusOK, "inbox", view{Title: "Inbox", Events: "of=held", After: after, CLI: "pgfsm approvals list", Body: body})
+
+	return h.render(v, http.StatusOK, "inbox", view{
+		Title:  "Inbox",
+		Events: "of=held",
+		After:  after,
+		CLI:    "pgfsm approvals list",
+		Body:   body,
+	})
 }
 
-// read reads one consistent state of the ledger. It also returns the end of the log and the ledger's time.
+// read reads one consistent state of the ledger. It also returns the end of the log and the
+// ledger's time.
 func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
 	return h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
 		end, err := r.End()
@@ -104,7 +112,8 @@ const hintOfTime = "24h, 2027-01-31"
 
 // fields lists the filters of pgfsm ledger list, except the status.
 var fields = []field{
-	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
+	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"},
+	{Name: "tool", Label: "Tool"},
 	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
 	{Name: "until", Label: "Until", Hint: hintOfTime}, {Name: "text", Label: "Text in the arguments"},
 }
@@ -122,24 +131,36 @@ func (h *Handler) runs(v *visit) error {
 	body := runsView{List: runList{Base: v.base}, Statuses: ledger.Statuses(), Status: query.Get("status")}
 	words := []string{"pgfsm", "ledger", "list"}
 	value := make(map[string]string)
+
 	for _, f := range fields {
 		f.Value = query.Get(f.Name)
 		value[f.Name] = f.Value
 		body.Fields = append(body.Fields, f)
 	}
+
 	for _, name := range filters {
 		if given := query.Get(name); given != "" {
 			words = append(words, "--"+name, given)
 		}
 	}
+
 	f := ledger.Filter{
-		Who: value["actor"], Task: value["task"], Server: value["server"], Tool: value["tool"], Policy: value["policy"], Code: value["code"],
-		Text: value["text"], Before: query.Get("before"), Newest: true,
+		Who:    value["actor"],
+		Task:   value["task"],
+		Server: value["server"],
+		Tool:   value["tool"],
+		Policy: value["policy"],
+		Code:   value["code"],
+		Text:   value["text"],
+		Before: query.Get("before"),
+		Newest: true,
 	}
+
 	var statuses []string
 	if body.Status != "" {
 		statuses = []string{body.Status}
 	}
+
 	status, after := http.StatusOK, int64(0)
 	if err := f.Choose(statuses, value["since"], value["until"], h.Ledger.Now()); err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
@@ -159,5 +180,6 @@ func (h *Handler) runs(v *visit) error {
 	}); err != nil {
 		return err
 	}
+
 	return h.render(v, status, "runs", view{Title: "Runs", CLI: present.CommandLine(words...), Body: body})
 }

@@ -21,8 +21,8 @@ const (
 
 var errStreams = &refusal{http.StatusServiceUnavailable, "Too many pages are open. This one does not refresh itself."}
 
-// events sends a message whenever the content of a page has changed; the page then requests itself again. A message has the end of the
-// log as its id, and no other content.
+// events sends a message whenever the content of a page has changed; the page then requests itself
+// again. A message has the end of the log as its id, and no other content.
 func (h *Handler) events(v *visit) error {
 	select {
 	case h.streams <- struct{}{}:
@@ -30,11 +30,13 @@ func (h *Handler) events(v *visit) error {
 	default:
 		return errStreams
 	}
+
 	query := v.r.URL.Query()
 	subject, position := query.Get("of"), query.Get("after")
 	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
 		position = last
 	}
+
 	after, err := strconv.ParseInt(position, 10, 64)
 	if err != nil || subject != "held" && subject != "log" && !runID.MatchString(subject) {
 		return errNoPage
@@ -43,6 +45,7 @@ func (h *Handler) events(v *visit) error {
 	if err := out.SetReadDeadline(time.Time{}); err != nil { // the stream lasts longer than a request may
 		return err
 	}
+
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("X-Accel-Buffering", "no")
 	send := func(format string, args ...any) error {
@@ -55,6 +58,7 @@ func (h *Handler) events(v *visit) error {
 	if send("retry: 2000\n\n") != nil {
 		return nil
 	}
+
 	h.follow(v, subject, after, send)
 	return nil
 }
@@ -92,8 +96,8 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	}
 }
 
-// state returns the state of a run, of the held calls or of the log. end is the end of the log. last is the end of the log at the last
-// change, or a later one. The text changes with each change.
+// state returns the state of a run, of the held calls or of the log. end is the end of the log.
+// last is the end of the log at the last change, or a later one. The text changes with each change.
 func (h *Handler) state(ctx context.Context, of string) (end, last int64, state string, err error) {
 	end, held, err := h.pulse.read(ctx, h.Ledger)
 	if err != nil || of == "held" {
@@ -118,13 +122,15 @@ type pulse struct {
 	err  error
 }
 
-// read returns the end of the log and a digest of the newest held calls. They are at most half an interval old.
+// read returns the end of the log and a digest of the newest held calls. They are at most half an
+// interval old.
 func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) < ledger.PollInterval/2 {
 		return p.end, p.held, p.err
 	}
+
 	p.err = l.View(context.WithoutCancel(ctx), func(r ledger.Reader) error {
 		end, err := r.End()
 		if err != nil || end.Size == p.end && p.held != "" {
@@ -141,6 +147,7 @@ func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held str
 		p.end, p.held = end.Size, string(canonical.Sum("held calls", calls))
 		return nil
 	})
+
 	p.at = time.Now()
 	return p.end, p.held, p.err
 }

@@ -38,7 +38,8 @@ var entryIndex = regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`)
 
 // logFields are the filters of the log, besides the type.
 var logFields = []field{
-	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"}, {Name: "since", Label: "Since", Hint: hintOfTime},
+	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"},
+	{Name: "since", Label: "Since", Hint: hintOfTime},
 	{Name: "until", Label: "Until", Hint: hintOfTime},
 }
 
@@ -49,7 +50,13 @@ func (h *Handler) log(v *visit) error {
 	}
 	defer func() { <-h.listing }()
 	query := v.r.URL.Query()
-	body := logView{Base: v.base, Audits: v.who.May(ledger.ActAudit), Types: ledger.Types(), Type: query.Get("type"), NoFolder: h.Checkpoints == ""}
+	body := logView{
+		Base:     v.base,
+		Audits:   v.who.May(ledger.ActAudit),
+		Types:    ledger.Types(),
+		Type:     query.Get("type"),
+		NoFolder: h.Checkpoints == "",
+	}
 	given, words := url.Values{}, []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
 	for _, name := range []string{"type", "run", "by", "since", "until"} {
 		if value := query.Get(name); value != "" {
@@ -61,7 +68,8 @@ func (h *Handler) log(v *visit) error {
 		f.Value = query.Get(f.Name)
 		body.Fields = append(body.Fields, f)
 	}
-	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")}, Run: query.Get("run")}
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")},
+		Run: query.Get("run")}
 	status, after := http.StatusOK, int64(0)
 	beforeIndex, err := index(query.Get("before"))
 	if err == nil {
@@ -138,6 +146,7 @@ func (h *Handler) entry(v *visit) error {
 	if err != nil {
 		return errNoPage
 	}
+
 	body, after := entryView{Base: v.base}, int64(0)
 	err = h.read(v, &after, func(r ledger.Reader, _ string) error {
 		if number >= after {
@@ -148,10 +157,12 @@ func (h *Handler) entry(v *visit) error {
 	if err != nil {
 		return err
 	}
+
 	cli := ""
 	if !body.Pruned { // no command prints the hash of a pruned entry
 		cli = present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
 	}
+
 	return h.render(v, http.StatusOK, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body})
 }
 
@@ -182,6 +193,7 @@ func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
 		b.Events = indented(list)
 		break
 	}
+
 	if b.Pruned {
 		pruned := ledger.Entry{Index: at}
 		hash, _, err := pruned.Intact(r)
@@ -190,12 +202,14 @@ func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
 		}
 		b.Entry.Entry, b.Hash = at, hash.String()
 	}
+
 	c, err := present.ReadCheckpoints(r, checkpoints)
 	for _, one := range c.Checkpoints {
 		if one.Problem == "" && one.Size > at {
 			b.Covered = strconv.FormatInt(one.Size, 10)
 		}
 	}
+
 	return err
 }
 

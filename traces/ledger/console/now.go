@@ -30,7 +30,8 @@ type period struct {
 }
 
 // periods lists the links.
-var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: present.DefaultPeriod}, {Name: "last week", Since: "168h"}}
+var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: present.DefaultPeriod},
+	{Name: "last week", Since: "168h"}}
 
 // Sizes of the pictures, which the page scales.
 const (
@@ -68,10 +69,12 @@ func (h *Handler) showNow(v *visit) error {
 	defer func() { <-h.listing }()
 	body, after, status := nowView{Base: v.base, Audits: v.who.May(ledger.ActAudit)}, int64(0), http.StatusOK
 	chosen := cmp.Or(v.r.URL.Query().Get("since"), present.DefaultPeriod)
+
 	for _, p := range periods {
 		p.Chosen = p.Since == chosen
 		body.Periods = append(body.Periods, p)
 	}
+
 	since, err := ledger.ParsePast(chosen, h.Ledger.Now())
 	if err != nil {
 		status, body.Error, chosen = http.StatusBadRequest, "since "+err.Error(), ""
@@ -82,17 +85,24 @@ func (h *Handler) showNow(v *visit) error {
 	}); err != nil {
 		return err
 	}
+
 	body.Health = h.Health(v.r.Context())
 	body.draw()
 	if n := len(body.Refusals); n > maxRefusals {
 		body.More, body.Refusals = n-maxRefusals, body.Refusals[:maxRefusals]
 	}
+
 	words := []string{"pgfsm", "ledger", "summary"}
 	if chosen != "" {
 		words = append(words, "--since", chosen)
 	}
+
 	return h.render(v, status, "now", view{
-		Title: "Now", Events: "of=held", After: after, CLI: present.CommandLine(words...), Body: &body,
+		Title:  "Now",
+		Events: "of=held",
+		After:  after,
+		CLI:    present.CommandLine(words...),
+		Body:   &body,
 	})
 }
 
@@ -119,26 +129,31 @@ func (n *nowView) columns() {
 	if len(n.Times) == 0 {
 		return
 	}
+
 	unit := time.Duration(n.Unit) * time.Second
 	begin, end := n.Since, n.Times[len(n.Times)-1].At
 	if n.Partial {
 		begin = n.First
 	}
+
 	start, err := time.Parse(policy.TimeForm, begin)
 	until, late := time.Parse(policy.TimeForm, max(end, n.Until))
 	if err != nil || late != nil {
 		return // without a picture, the table shows the same
 	}
+
 	start = start.Truncate(unit)
 	if until.Sub(start) > maxColumns*unit {
 		start = until.Add(-maxColumns * unit).Truncate(unit)
 	}
+
 	columnAt := make(map[string]int)
 	for t := start; !t.After(until); t = t.Add(unit) {
 		text := t.Format(policy.TimeForm)
 		columnAt[text] = len(n.Columns)
 		n.Columns = append(n.Columns, column{At: text})
 	}
+
 	largest := 1
 	for _, c := range n.Times {
 		i, shown := columnAt[c.At]
@@ -156,6 +171,7 @@ func (n *nowView) columns() {
 		}
 		largest = max(largest, sums.Executed+sums.Not+sums.Open)
 	}
+
 	step := chartWidth / len(n.Columns)
 	for i := range n.Columns {
 		c, y := &n.Columns[i], chartHeight

@@ -21,7 +21,8 @@ const (
 	maxNamed  = 20      // unused policies that the page names above the table
 )
 
-// A policyView is the page of policies. After a form was sent, it shows the answer instead of the tables.
+// A policyView is the page of policies. After a form was sent, it shows the answer instead of the
+// tables.
 type policyView struct {
 	Uses        *present.Policies
 	Unused      []string // only the first ones
@@ -61,14 +62,17 @@ func (h *Handler) policies(v *visit) error {
 	if err != nil {
 		return err
 	}
+
 	cli := "pgfsm policy lint"
 	if unused := body.Uses.Unused(); len(unused) > 0 { // the command shows whether the policy ever decided
 		cli = present.CommandLine("pgfsm", "ledger", "list", "--policy", unused[0])
 	}
+
 	body.Unused, body.MoreUnused = first(body.Uses.Unused(), maxNamed)
 	body.UnusedRules, body.MoreRules = first(body.Uses.UnusedRules(), maxNamed)
 	body.Uses.Policies, body.Others = first(body.Uses.Policies, maxListed)
 	body.Uses.RiskRules, _ = first(body.Uses.RiskRules, maxListed)
+
 	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
@@ -81,14 +85,20 @@ func first[E any](all []E, n int) (some []E, others int) {
 }
 
 func (h *Handler) newPolicyView(v *visit) policyView {
-	return policyView{Explains: h.Explain != nil, Base: v.base, Hint: hintOfTime, Fields: map[string]string{
-		"args": "{}", "actor": v.who.Name, "since": "24h",
-	}}
+	return policyView{
+		Explains: h.Explain != nil,
+		Base:     v.base,
+		Hint:     hintOfTime,
+		Fields: map[string]string{
+			"args": "{}", "actor": v.who.Name, "since": "24h",
+		},
+	}
 }
 
 // tryPolicy answers one of the page's forms. It makes no call and records nothing.
 func (h *Handler) tryPolicy(v *visit) error {
-	fields, err := sizedForm(v, maxDraft, "try", "server", "tool", "args", "actor", "env", "task", "agent", "live", "draft", "since")
+	fields, err := sizedForm(v, maxDraft, "try", "server", "tool", "args", "actor", "env", "task", "agent", "live",
+		"draft", "since")
 	if err != nil {
 		return err
 	}
@@ -97,9 +107,11 @@ func (h *Handler) tryPolicy(v *visit) error {
 	}
 	defer func() { <-h.trying }()
 	body, cli := h.newPolicyView(v), ""
+
 	for name, text := range fields { // in any order: each name occurs once
 		body.Fields[name] = strings.ReplaceAll(text, "\r\n", "\n") // browsers send lines with CRLF
 	}
+
 	switch fields["try"] {
 	case "explain":
 		cli, err = h.explain(v, &body)
@@ -109,13 +121,16 @@ func (h *Handler) tryPolicy(v *visit) error {
 	default:
 		return errForm
 	}
+
 	if err != nil {
 		return err
 	}
+
 	status := http.StatusOK
 	if body.Error != "" {
 		status = http.StatusUnprocessableEntity
 	}
+
 	return h.render(v, status, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
@@ -124,31 +139,43 @@ func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
 	if h.Explain == nil {
 		return "", errForm
 	}
+
 	f := body.Fields
 	q := present.Question{
-		Server: f["server"], Tool: f["tool"], Args: f["args"], Actor: f["actor"], Env: f["env"], Task: f["task"],
-		Agent: f["agent"] != "", Live: f["live"] != "",
+		Server: f["server"],
+		Tool:   f["tool"],
+		Args:   f["args"],
+		Actor:  f["actor"],
+		Env:    f["env"],
+		Task:   f["task"],
+		Agent:  f["agent"] != "",
+		Live:   f["live"] != "",
 	}
+
 	words := []string{"pgfsm", "policy", "explain"}
 	for _, name := range []string{"server", "tool", "args", "actor", "env", "task"} {
 		if f[name] != "" {
 			words = append(words, "--"+name, f[name])
 		}
 	}
+
 	for _, name := range []string{"agent", "live"} {
 		if f[name] != "" {
 			words = append(words, "--"+name)
 		}
 	}
+
 	x, err := h.Explain(v.r.Context(), q)
 	var asked *present.QuestionError
 	if errors.As(err, &asked) {
 		body.Error = asked.Error()
 		return "", nil
 	}
+
 	if err == nil {
 		body.Explained = &x
 	}
+
 	return present.CommandLine(words...), err
 }
 
@@ -161,6 +188,7 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 			return nil
 		}
 	}
+
 	var active *policy.Content
 	err = h.Ledger.View(ctx, func(r ledger.Reader) (err error) {
 		active, _, _, err = present.ActiveBundle(r, h.bundle())
@@ -173,31 +201,38 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 		body.Error = "No gateway has used this ledger, so there are no calls to compare."
 		return nil
 	}
+
 	var claims []string
 	if active.Identity != nil {
 		claims = active.Identity.Claims
 	}
+
 	draft, err := backtest.ReadDraft(body.Fields["draft"], claims...)
 	if err != nil {
 		body.Error = err.Error()
 		return nil
 	}
+
 	compare := backtest.Comparer{
-		Old: ruling.NewJudge(active.Policy, nil, claims...), New: ruling.NewJudge(draft, nil, claims...), Replayer: h.Replayer,
+		Old: ruling.NewJudge(active.Policy, nil, claims...), New: ruling.NewJudge(draft, nil, claims...),
+		Replayer: h.Replayer,
 	}
 	report, err := compare.CompareLog(ctx, h.Ledger, since, backtest.ForDraft)
 	if err != nil {
 		return err
 	}
+
 	c := &comparison{LogReport: report}
 	c.Changed, c.More = first(report.Changed, maxListed)
 	body.Compared = c
+
 	return nil
 }
 
 // Total describes the compared calls.
 func (c *comparison) Total() string {
-	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.", c.Judged, len(c.Report.Changed))
+	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.",
+		c.Judged, len(c.Report.Changed))
 	if n := len(c.Unknown); n > 0 {
 		text += fmt.Sprintf(" %d more cannot be compared: their runs did not record what a policy reads of the identity, such as %s.", n, c.Unknown[0].Unknown[0])
 	}

@@ -24,21 +24,22 @@ type Provider interface {
 	Name() string
 	// SignInURL returns the URL at which the browser signs in.
 	SignInURL(context.Context, *login.SignIn) (string, error)
-	// SignIn verifies the provider's response. It returns the person, and the time when the provider asked for their credentials; zero if
-	// unknown.
+	// SignIn verifies the provider's response. It returns the person, and the time when the
+	// provider asked for their credentials; zero if unknown.
 	SignIn(context.Context, *login.SignIn, url.Values) (who ledger.Caller, at time.Time, err error)
 	// Roles returns the ledger roles of a person.
 	Roles(id *policy.Identity, name string) []string
 }
 
-// Each sign-in causes a request to the provider, and anybody who reaches the console can cause it. Providers block clients that send too
-// many.
+// Each sign-in causes a request to the provider, and anybody who reaches the console can cause it.
+// Providers block clients that send too many.
 const (
 	signInsEachSecond = 5
 	signInsAtOnce     = 20
 )
 
-// attemptCookie contains an attempt to sign in at a provider. It is for one browser and a few minutes.
+// attemptCookie contains an attempt to sign in at a provider. It is for one browser and a few
+// minutes.
 const attemptCookie = "pgfsm-attempt"
 
 const (
@@ -56,8 +57,8 @@ type attempt struct {
 	next     string
 }
 
-// newAttempt returns an attempt, unless there is no such provider or no next page. It identifies the provider by its issuer: replicas may
-// list the providers in another order.
+// newAttempt returns an attempt, unless there is no such provider or no next page. It identifies
+// the provider by its issuer: replicas may list the providers in another order.
 func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*attempt, bool) {
 	i := slices.IndexFunc(h.Providers, func(p Provider) bool { return p.IssuerURL() == issuer })
 	if i < 0 || !isNext(next) {
@@ -67,30 +68,38 @@ func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*att
 	if local(r) {
 		scheme = "http://"
 	}
-	return &attempt{login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage}, h.Providers[i], next}, true
+	return &attempt{login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage}, h.Providers[i],
+		next}, true
 }
 
-// toProvider sends the browser to a provider. It answers a GET, because the content policy would block the redirect of a form.
+// toProvider sends the browser to a provider. It answers a GET, because the content policy would
+// block the redirect of a form.
 func (h *Handler) toProvider(v *visit) error {
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	seconds := uint64(0)
 	if text := q.Get(queryMaxAge); err == nil && text != "" {
 		seconds, err = strconv.ParseUint(text, 10, 32)
 	}
+
 	a, ok := h.newAttempt(v.r, rand.Text(), q.Get(queryIssuer), q.Get(queryNext))
 	if err != nil || !ok {
 		return errNoPage
 	}
+
 	a.MaxAge = time.Duration(seconds) * time.Second
 	signInURL, err := a.provider.SignInURL(v.r.Context(), &a.SignIn)
 	if err != nil {
 		h.logSignIn("nobody can sign in at " + a.provider.IssuerURL() + ": " + err.Error())
-		return &refusal{http.StatusServiceUnavailable, "The identity provider cannot be reached now. The service's log says why."}
+		return &refusal{http.StatusServiceUnavailable,
+			"The identity provider cannot be reached now. The service's log says why."}
 	}
-	keeps := cookie(v.r, attemptCookie, strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), Path)
+
+	keeps := cookie(v.r, attemptCookie,
+		strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), Path)
 	keeps.MaxAge = int(login.Timeout / time.Second)
 	http.SetCookie(v.w, keeps)
 	http.Redirect(v.w, v.r, signInURL, http.StatusSeeOther)
+
 	return nil
 }
 
@@ -115,26 +124,33 @@ func (h *Handler) attemptOf(r *http.Request) (*attempt, bool) {
 func (h *Handler) fromProvider(v *visit) error {
 	a, ok := h.attemptOf(v.r)
 	if !ok {
-		return h.notSignedIn(v, http.StatusBadRequest, "", "This browser did not begin to sign in, or took too long. Begin again.")
+		return h.notSignedIn(v, http.StatusBadRequest, "",
+			"This browser did not begin to sign in, or took too long. Begin again.")
 	}
+
 	http.SetCookie(v.w, drop(cookie(v.r, attemptCookie, "", Path)))
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return errNoPage
 	}
 	if !h.asking.Allow() {
-		return h.notSignedIn(v, http.StatusTooManyRequests, a.next, "Many people are signing in now. Try again in a few seconds.")
+		return h.notSignedIn(v, http.StatusTooManyRequests, a.next,
+			"Many people are signing in now. Try again in a few seconds.")
 	}
+
 	who, signedInAt, err := a.provider.SignIn(v.r.Context(), &a.SignIn, q)
 	if err != nil {
 		h.logSignIn("nobody was signed in at the console by " + a.provider.IssuerURL() + ": " + err.Error())
-		return h.notSignedIn(v, http.StatusUnauthorized, a.next, "The identity provider did not sign you in. The service's log says why.")
+		return h.notSignedIn(v, http.StatusUnauthorized, a.next,
+			"The identity provider did not sign you in. The service's log says why.")
 	}
+
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt)
 	if errors.Is(err, ledger.ErrRole) {
 		return h.notSignedIn(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+
 			", who has no role here. Ask the operator of this gateway for one: the key identity.may of its configuration gives roles.")
 	}
+
 	return h.signedIn(v, secret, a.next, err)
 }
 
@@ -150,8 +166,9 @@ func (h *Handler) providerLinks(next string) (all []providerLink) {
 	return all
 }
 
-// signInAgain returns the link that leads a person to their provider, and then to a page. The provider asks for credentials again if it
-// last asked longer ago than a policy allows, in milliseconds.
+// signInAgain returns the link that leads a person to their provider, and then to a page. The
+// provider asks for credentials again if it last asked longer ago than a policy allows, in
+// milliseconds.
 func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 	i := h.providerOf(name)
 	if i < 0 {
@@ -164,5 +181,6 @@ func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 
 // providerOf returns the index of a person's provider, or a negative number.
 func (h *Handler) providerOf(name string) int {
-	return slices.IndexFunc(h.Providers, func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.IssuerURL(), "")) })
+	return slices.IndexFunc(h.Providers,
+		func(p Provider) bool { return strings.HasPrefix(name, policy.SubjectName(p.IssuerURL(), "")) })
 }

@@ -39,12 +39,14 @@ func (h *Handler) run(v *visit) error {
 	if err != nil {
 		return err
 	}
+
 	if chosen {
 		if err := h.turn(v); err != nil {
 			return err
 		}
 		defer func() { <-h.listing }()
 	}
+
 	err = h.read(v, &after, func(r ledger.Reader, now string) error {
 		q, err := r.Request(v.id)
 		if errors.Is(err, ledger.ErrNotFound) {
@@ -63,22 +65,30 @@ func (h *Handler) run(v *visit) error {
 		if err := h.addSteps(v, r, &body); err != nil {
 			return err
 		}
+
 		if body.Audits {
 			if err := h.addResult(v, r, &q, &body); err != nil {
 				return err
 			}
 		}
+
 		return h.addWhatIf(v, r, &body)
 	})
 	if err == nil && body.Request.Args != nil {
 		body.Arguments, err = newArguments(body.Request.Args)
 		body.Arguments.Digest = body.Request.Arguments
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return h.render(v, http.StatusOK, "run", view{
-		Title: "Run " + v.id, Events: "of=" + v.id, After: after, CLI: present.CommandLine("pgfsm", "ledger", "show", v.id), Body: body,
+		Title:  "Run " + v.id,
+		Events: "of=" + v.id,
+		After:  after,
+		CLI:    present.CommandLine("pgfsm", "ledger", "show", v.id),
+		Body:   body,
 	})
 }
 
@@ -88,6 +98,7 @@ var errNoRun = &refusal{http.StatusNotFound, "The ledger has no such run."}
 func (b *runView) addRecord(r ledger.Reader, now string) error {
 	run := b.Request.Run
 	var events []present.Event
+
 	for e, err := range ledger.EventsOf(r, run) {
 		if err != nil {
 			return err
@@ -96,17 +107,20 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 		events = append(events, event)
 		b.Events = append(b.Events, event.Line(false))
 	}
+
 	b.Rows = b.Details.Rows(events, now)
 	proof, err := ledger.Include(r, run)
 	if err != nil {
 		return err
 	}
+
 	b.Proof = proof
 	b.Prove = []string{
 		present.CommandLine("pgfsm", "ledger", "prove", run, "-o", "run.tlog-proof"),
 		present.CommandLine("pgfsm", "ledger", "trace", run, "-o", "run.json"),
 		"pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub",
 	}
+
 	return nil
 }
 
@@ -149,12 +163,14 @@ func (h *Handler) trace(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err
 	}
+
 	run := strings.TrimSuffix(v.id, "/trace")
 	var doc []byte
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
 		doc, err = ledger.Trace(v.r.Context(), r, run, h.Replayer)
 		return err
 	})
+
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return errNoRun
@@ -163,10 +179,12 @@ func (h *Handler) trace(v *visit) error {
 	case err != nil:
 		return err
 	}
+
 	header := v.w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Disposition", `attachment; filename="`+traces.Name(run)+`"`)
 	header.Set("Content-Length", strconv.Itoa(len(doc)))
 	_, _ = v.w.Write(doc) // a browser that has left needs no file
+
 	return nil
 }

@@ -49,7 +49,8 @@ type difference struct {
 	Rows     []diffRow
 }
 
-// A diffRow is one line of a difference. Its text has escapes for characters that are not visible as themselves.
+// A diffRow is one line of a difference. Its text has escapes for characters that are not visible
+// as themselves.
 type diffRow struct {
 	Sign, Class string
 	Text        []piece
@@ -63,9 +64,11 @@ func (h *Handler) servers(v *visit) error {
 	if h.Servers != nil {
 		listed, note = h.Servers()
 	}
+
 	if err := h.turn(v); err != nil {
 		return err
 	}
+
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
 		body.Servers, err = present.NewServers(r, listed, note)
 		return err
@@ -79,6 +82,7 @@ func (h *Handler) servers(v *visit) error {
 	}
 	defer func() { <-h.trying }()
 	left := maxChanges
+
 	for _, s := range body.Servers.Servers {
 		body.Listed = append(body.Listed, newServerView(s, &left))
 		body.Changed += body.Listed[len(body.Listed)-1].Drifted
@@ -86,6 +90,7 @@ func (h *Handler) servers(v *visit) error {
 			body.Unseen++
 		}
 	}
+
 	return h.render(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
 }
 
@@ -132,7 +137,8 @@ func newToolView(t present.ServerTool, left *int) toolView {
 
 var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
 
-// escapes matches a doubled backslash, which stands for itself, and the escapes of package visible and of JSON.
+// escapes matches a doubled backslash, which stands for itself, and the escapes of package visible
+// and of JSON.
 var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]{2}`)
 
 // escaped splits a text at its escapes of invisible characters, so that the escapes can be marked.

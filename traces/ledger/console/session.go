@@ -15,8 +15,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// sessionCookie contains the secret of a session. Without TLS, which the console serves only to this machine, browsers send cookies to
-// every port of the machine. So the cookie has a path that only its browser and the console know.
+// sessionCookie contains the secret of a session. Without TLS, which the console serves only to
+// this machine, browsers send cookies to every port of the machine. So the cookie has a path that
+// only its browser and the console know.
 const sessionCookie = "pgfsm"
 
 // localPrefix begins the path of a session's pages without TLS; an id follows.
@@ -33,7 +34,8 @@ func baseOf(r *http.Request, secret string) string {
 	return Path + localPrefix + sum[:32] + "/"
 }
 
-// local reports whether a browser reaches the console without TLS. Only programs on this machine can: others need a proxy.
+// local reports whether a browser reaches the console without TLS. Only programs on this machine
+// can: others need a proxy.
 func local(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -42,7 +44,8 @@ func local(r *http.Request) bool {
 	return r.TLS == nil && loopback.Host(strings.Trim(host, "[]"))
 }
 
-// cookieName returns the name of a cookie. Behind TLS, the name's prefix forbids other sites to set it.
+// cookieName returns the name of a cookie. Behind TLS, the name's prefix forbids other sites to set
+// it.
 func cookieName(r *http.Request, name string) string {
 	if local(r) {
 		return name
@@ -50,9 +53,16 @@ func cookieName(r *http.Request, name string) string {
 	return "__Host-" + name
 }
 
-// cookie returns a cookie for a path. Behind TLS it is for the whole site, as the prefix of its name requires.
+// cookie returns a cookie for a path. Behind TLS it is for the whole site, as the prefix of its
+// name requires.
 func cookie(r *http.Request, name, value, path string) *http.Cookie {
-	c := &http.Cookie{Name: cookieName(r, name), Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{
+		Name:     cookieName(r, name),
+		Value:    value,
+		Path:     path,
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+	}
 	if !local(r) {
 		c.Path, c.Secure = "/", true
 	}
@@ -82,8 +92,8 @@ func (h *Handler) identify(v *visit) (err error) {
 	return err
 }
 
-// session calls [ledger.Ledger.Session] and adds the roles of a person of an identity provider. The roles follow the configuration, which
-// may have changed since the person signed in.
+// session calls [ledger.Ledger.Session] and adds the roles of a person of an identity provider. The
+// roles follow the configuration, which may have changed since the person signed in.
 func (h *Handler) session(ctx context.Context, secret string, used bool) (who ledger.Caller, err error) {
 	who, err = h.Ledger.Session(ctx, secret, used)
 	if err != nil || who.TokenID != "" {
@@ -168,7 +178,8 @@ func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
 	return h.render(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
 }
 
-// begin sets the session's cookie and redirects to a page. It does not take over an earlier session of the browser.
+// begin sets the session's cookie and redirects to a page. It does not take over an earlier session
+// of the browser.
 func (h *Handler) begin(v *visit, secret, next string) {
 	http.SetCookie(v.w, cookie(v.r, sessionCookie, secret, baseOf(v.r, secret)))
 	http.Redirect(v.w, v.r, baseOf(v.r, secret)+next, http.StatusSeeOther)
@@ -177,7 +188,8 @@ func (h *Handler) begin(v *visit, secret, next string) {
 // A linkView is the page of a sign-in link.
 type linkView struct{ Name, Role string }
 
-var errLink = &refusal{http.StatusGone, "This link was used, or its minute is over. Run pgfsm console again for a new one."}
+var errLink = &refusal{http.StatusGone,
+	"This link was used, or its minute is over. Run pgfsm console again for a new one."}
 
 func (h *Handler) linkPage(v *visit) error {
 	who, err := h.Ledger.Link(v.r.Context(), v.id)

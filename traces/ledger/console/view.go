@@ -48,12 +48,14 @@ var pages = func() map[string]*template.Template {
 		panic(err)
 	}
 	for _, name := range names {
-		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files,
+			name))
 	}
 	return all
 }()
 
-// A piece of a text is displayed unchanged, or is the escape of a character that is not visible as itself.
+// A piece of a text is displayed unchanged, or is the escape of a character that is not visible as
+// itself.
 type piece struct {
 	Text string
 	Odd  bool
@@ -64,6 +66,7 @@ func pieces(s string, escape func(string) string) (all []piece) {
 	if escape(s) == s {
 		return []piece{{Text: s}}
 	}
+
 	start := 0
 	for i, r := range s {
 		size := len(string(r))
@@ -85,9 +88,11 @@ func pieces(s string, escape func(string) string) (all []piece) {
 		}
 		start = i + size
 	}
+
 	if start < len(s) {
 		all = append(all, piece{Text: s[start:]})
 	}
+
 	return all
 }
 
@@ -118,8 +123,8 @@ func (h *Handler) showError(v *visit, status int, text string) {
 	h.write(v, status, "error", view{Title: http.StatusText(status), Body: text})
 }
 
-// asset serves a file of the console. The dark colours of the machine's picture are in the style sheet: in the page they would be an
-// inline style, which the content policy forbids.
+// asset serves a file of the console. The dark colours of the machine's picture are in the style
+// sheet: in the page they would be an inline style, which the content policy forbids.
 func (h *Handler) asset(v *visit) error {
 	b, err := files.ReadFile("static/" + v.page)
 	if err != nil {

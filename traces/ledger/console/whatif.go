@@ -32,7 +32,8 @@ type choice struct {
 // A whatIfRow compares the run's own bundle with the chosen one.
 type whatIfRow struct{ Name, Own, Other string }
 
-// chooseBundle reads the chosen bundle from the query. It reports whether a bundle is to judge the run.
+// chooseBundle reads the chosen bundle from the query. It reports whether a bundle is to judge the
+// run.
 func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
 	given, is := v.r.URL.Query()["bundle"]
 	if !is {
@@ -53,6 +54,7 @@ func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 	if err != nil {
 		return err
 	}
+
 	for i, a := range activations {
 		label := fmt.Sprintf("%s, activated %s", a.Bundle.Short(), a.At)
 		if i == 0 {
@@ -60,11 +62,14 @@ func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 		}
 		w.Choices = append(w.Choices, choice{a.Bundle, label, a.Bundle == w.Bundle})
 	}
+
 	if w.Bundle == "" {
 		return nil
 	}
+
 	w.CLI = present.CommandLine("pgfsm", "ledger", "what-if", v.id, "--bundle", string(w.Bundle))
 	tried, err := ledger.TryBundle(r, h.Replayer, v.id, w.Bundle)
+
 	switch {
 	case errors.Is(err, ledger.ErrBundle):
 		w.Error = "The ledger has no such bundle that this version of pgfsm can read."
@@ -76,13 +81,16 @@ func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 		w.Error = "The run cannot be judged again; the service's log says why."
 		return nil
 	}
+
 	answer := present.NewWhatIf(v.id, &tried)
 	w.Answer = &answer
 	own, other := answer.Own.Rows(), answer.Judged.Rows()
+
 	for i := range own {
 		if own[i].Value != "" || other[i].Value != "" {
 			w.Rows = append(w.Rows, whatIfRow{own[i].Name, own[i].Value, other[i].Value})
 		}
 	}
+
 	return nil
 }

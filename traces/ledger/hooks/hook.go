@@ -18,7 +18,8 @@ const (
 	Decided   = "decided"   // approvers decided about a held call, or it expired
 )
 
-// A Hook is a receiver of web hooks, as configured. Package config has checked its URL and its kinds of message.
+// A Hook is a receiver of web hooks, as configured. Package config has checked its URL and its
+// kinds of message.
 type Hook struct {
 	URL    string
 	Secret string // whsec_ and base64, as in Standard Webhooks, or any text, whose bytes are the key
@@ -38,7 +39,9 @@ type receiver struct {
 	events []string
 	id     string // the hook's id in the ledger
 	remind string // the id of the hook's reminders in the ledger
-	read   int64  // index after the entries that this process has read since the stored progress; none of them needs a message
+	// Index after the entries that this process has read since the stored progress; none of them
+	// needs a message.
+	read int64
 }
 
 // newReceiver reads the secret of a hook. The error does not contain it.
@@ -54,7 +57,10 @@ func newReceiver(h Hook) (*receiver, error) {
 		return nil, fmt.Errorf("its secret has %d bytes; it must have %d or more", len(key), MinSecret)
 	}
 	return &receiver{
-		url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL))),
+		url:    h.URL,
+		key:    key,
+		events: h.Events,
+		id:     string(canonical.Sum("hook", []byte(h.URL))),
 		remind: string(canonical.Sum("hook reminder", []byte(h.URL))),
 	}, nil
 }

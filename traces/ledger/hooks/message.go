@@ -24,7 +24,8 @@ type document struct {
 	Data      data   `json:"data"`
 }
 
-// data holds the call, without its arguments, and the decision. Its values do not change later, so that a repeated message is the same.
+// data holds the call, without its arguments, and the decision. Its values do not change later, so
+// that a repeated message is the same.
 type data struct {
 	SchemaVersion int `json:"schema_version"`
 	present.Call
@@ -76,7 +77,12 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 
 // data returns the members that every message about a call has.
 func (s *Sender) data(q *ledger.Request) data {
-	return data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(q), Decide: s.options.DecideAt(q.RunID), Votes: []policy.Vote{}}
+	return data{
+		SchemaVersion: present.SchemaVersion,
+		Call:          present.NewCall(q),
+		Decide:        s.options.DecideAt(q.RunID),
+		Votes:         []policy.Vote{},
+	}
 }
 
 // decides reports whether an approval completed the quorum.

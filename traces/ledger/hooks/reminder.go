@@ -10,8 +10,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// reminder returns the row of the reminder about a held call. It returns nil if the call expires too soon for a reminder. The row waits
-// in the ledger until the reminder is due, so that it survives a restart and only one process sends it.
+// reminder returns the row of the reminder about a held call. It returns nil if the call expires
+// too soon for a reminder. The row waits in the ledger until the reminder is due, so that it
+// survives a restart and only one process sends it.
 func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledger.Delivery, error) {
 	q, err := r.Request(e.RunID)
 	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
@@ -48,10 +49,12 @@ func (s *Sender) planReminder(r ledger.Reader, to *receiver) (p plan, err error)
 	return p, nil
 }
 
-// newReminder returns the reminder about the call that an entry holds; nil if the reminder is no longer needed.
+// newReminder returns the reminder about the call that an entry holds; nil if the reminder is no
+// longer needed.
 func (s *Sender) newReminder(r ledger.Reader, to *receiver, index int64) (*message, error) {
 	for e, err := range r.Entries(index) {
-		if err != nil || e.Index != index || !to.wants(Reminder) { // the entry was pruned, or the configuration changed
+		// The entry was pruned, or the configuration changed.
+		if err != nil || e.Index != index || !to.wants(Reminder) {
 			return nil, err
 		}
 		q, err := r.Request(e.RunID)

@@ -21,11 +21,13 @@ import (
 const (
 	// PollInterval is the time between two reads of the ledger for a hook.
 	PollInterval = time.Second
-	// Timeout bounds the time in which a receiver must answer a message. The receiver should store the message and process it later.
+	// Timeout bounds the time in which a receiver must answer a message. The receiver should store
+	// the message and process it later.
 	Timeout = 10 * time.Second
 	// lease bounds how long a sending process owns a message: three times the longest attempt.
 	lease = 3 * Timeout
-	// maxAnswer bounds how many bytes of a receiver's answer are read, so that the connection can be used again.
+	// maxAnswer bounds how many bytes of a receiver's answer are read, so that the connection can
+	// be used again.
 	maxAnswer = 4 << 10
 	// maxEntries is the number of entries that are read before the progress is stored.
 	maxEntries = 1000
@@ -36,8 +38,9 @@ const (
 // MaxAttempts is the number of attempts before a message is dropped.
 const MaxAttempts = 8
 
-// pauses are the times between attempts. Most receivers recover within minutes. Messages are sent in order, so a message that a receiver
-// never accepts delays the others by the sum of the pauses: about two hours.
+// pauses are the times between attempts. Most receivers recover within minutes. Messages are sent
+// in order, so a message that a receiver never accepts delays the others by the sum of the pauses:
+// about two hours.
 var pauses = [MaxAttempts - 1]time.Duration{
 	5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
@@ -66,7 +69,8 @@ type Options struct {
 	Hooks []Hook
 	// Log writes one line about an undelivered message.
 	Log func(line string)
-	// RemindBefore is the time between a reminder and the expiry of the held call; 0: no reminder is sent.
+	// RemindBefore is the time between a reminder and the expiry of the held call; 0: no reminder
+	// is sent.
 	RemindBefore time.Duration
 	// DecideAt returns the URL where approvers decide about a run; empty if there is none.
 	DecideAt func(run string) string
@@ -95,7 +99,10 @@ func New(store Store, o Options) (*Sender, error) {
 	s.client = &http.Client{
 		Timeout: Timeout,
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			Proxy:                  http.ProxyFromEnvironment,
+			MaxIdleConnsPerHost:    1,
+			IdleConnTimeout:        time.Minute,
+			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 		// The URL comes only from the configuration, so this client follows no redirects.
@@ -115,7 +122,8 @@ func (s *Sender) Begin(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if _, err = tx.Delivered(hook.id); errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
+			// A new hook gets no earlier events.
+			if _, err = tx.Delivered(hook.id); errors.Is(err, ledger.ErrNotFound) {
 				err = tx.SetDelivered(hook.id, end.Size)
 			}
 		}
@@ -161,7 +169,8 @@ func (r *receiver) name() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// step sends the next message of a hook if it is due, and reports whether the caller should continue at once.
+// step sends the next message of a hook if it is due, and reports whether the caller should
+// continue at once.
 func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) {
 	d, m, more, err := s.next(ctx, to)
 	if err != nil || m == nil {
@@ -170,21 +179,26 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 	failed := s.send(ctx, to, m)
 	if failed != nil && ctx.Err() != nil {
 		failed = nil
-		d.Attempts-- // the attempt failed because the service is stopping, so it does not count and is repeated
+		// The attempt failed because the service is stopping, so it does not count and is repeated.
+		d.Attempts--
 		d.Next = s.timestamp()
 		return false, s.settle(ctx, d)
 	}
+
 	switch {
 	case failed == nil:
 		d.State, d.Error = done, ""
 	case d.Attempts >= MaxAttempts:
 		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
-		s.options.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
+		s.options.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s",
+			to.name(), m.id, d.Entry, d.Attempts, d.Error))
 	default:
 		d.Error = visible.Clip(failed.Error(), maxError)
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
-		s.options.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
+		s.options.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts,
+			MaxAttempts, d.Next, d.Error))
 	}
+
 	return true, s.settle(ctx, d)
 }
 
@@ -193,7 +207,8 @@ func (s *Sender) timestamp() string { return s.clock().UTC().Format(timeForm) }
 // settle records the result of an attempt, even during shutdown: the message was sent.
 func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
-		// If the attempt took longer than the lease, another process owns the message, and that process's record stays.
+		// If the attempt took longer than the lease, another process owns the message, and that
+		// process's record stays.
 		for now, err := range tx.Deliveries(d.Hook, never, math.MaxInt) {
 			if err != nil {
 				return err
@@ -214,8 +229,8 @@ func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	return nil, nil
 }
 
-// next claims the message to send now: the waiting one, or one about the next event. There may be none. Reading takes no lock of the
-// ledger, so an idle hook costs nothing.
+// next claims the message to send now: the waiting one, or one about the next event. There may be
+// none. Reading takes no lock of the ledger, so an idle hook costs nothing.
 func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
 	var look bool
 	err = s.store.View(ctx, func(r ledger.Reader) error {
@@ -226,32 +241,39 @@ func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m 
 	if err != nil || !look {
 		return nil, nil, false, err
 	}
+
 	err = s.store.Update(ctx, func(tx ledger.Tx) error {
 		p, err := s.plan(tx, to) // another process may have been faster
 		d, m, more = nil, nil, p.more
 		if err != nil || !p.write {
 			return err
 		}
+
 		if p.moved {
 			if err := tx.SetDelivered(to.id, p.next); err != nil {
 				return err
 			}
 		}
+
 		if p.reminder != nil {
 			if err := tx.PutDelivery(*p.reminder); err != nil {
 				return err
 			}
 		}
+
 		if p.delivery == nil {
 			return nil
 		}
+
 		if p.message != nil {
 			d, m = p.delivery, p.message
 			d.Attempts++
 			d.Next = s.clock().Add(lease).UTC().Format(timeForm)
 		}
+
 		return tx.PutDelivery(*p.delivery)
 	})
+
 	return d, m, more, err
 }
 
@@ -277,10 +299,12 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	if waits != nil {
 		return s.retry(r, to, waits)
 	}
+
 	begins, err := r.Delivered(to.id)
 	if err != nil {
 		return p, err
 	}
+
 	for e, err := range r.Entries(max(begins, to.read)) {
 		if err != nil {
 			return p, err
@@ -302,11 +326,14 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 		}
 		to.read = p.next
 	}
+
 	return p, nil // the progress of few entries is not stored: this process does not read them again
 }
 
-// message returns the message about an entry, and the reminder that follows it; nil if there is none.
-func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery, err error) {
+// message returns the message about an entry, and the reminder that follows it; nil if there is
+// none.
+func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery,
+	err error) {
 	// Most entries do not belong to an approval.
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
 		return nil, nil, nil
@@ -360,11 +387,14 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	if err != nil {
 		return errors.New("its URL is none")
 	}
+
 	sentAt := s.clock().Unix()
 	q.Header = http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
-		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(sentAt, 10)}, "Webhook-Signature": {to.sign(m.id, sentAt, m.body)},
+		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(sentAt, 10)},
+		"Webhook-Signature": {to.sign(m.id, sentAt, m.body)},
 	}
+
 	response, err := s.client.Do(q)
 	if err != nil {
 		var urlErr *url.Error // its text holds the URL
@@ -378,5 +408,6 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("it answered with status %d", response.StatusCode)
 	}
+
 	return nil
 }

@@ -10,17 +10,20 @@ import (
 )
 
 const (
-	// lockLog makes this transaction the only one that writes. Each transaction checks that the last acknowledged entry is there: a
-	// pooler may connect to another server silently. A stopped process blocks the others only briefly: the timeouts apply both while the
-	// server waits for a statement and while it waits for the process to read a large result. A role may have other settings, so lockLog
-	// also sets the level of messages: the warning of a commit that the standby may not have must arrive.
+	// lockLog makes this transaction the only one that writes. Each transaction checks that the
+	// last acknowledged entry is there: a pooler may connect to another server silently. A stopped
+	// process blocks the others only briefly: the timeouts apply both while the server waits for a
+	// statement and while it waits for the process to read a large result. A role may have other
+	// settings, so lockLog also sets the level of messages: the warning of a commit that the
+	// standby may not have must arrive.
 	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
 		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
 		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('tcp_user_timeout', ?, true), " +
 		"set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
-	// fence changes no row for a store whose lease another store has ended. No lease can be ended meanwhile: that takes the log's lock,
-	// too.
-	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds + " WHERE owner = ANY(?) AND NOT over " +
+	// fence changes no row for a store whose lease another store has ended. No lease can be ended
+	// meanwhile: that takes the log's lock, too.
+	fence = "UPDATE replicas SET commits = ?, until = clock_timestamp() + ? " + microseconds +
+		" WHERE owner = ANY(?) AND NOT over " +
 		"RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 	grow = "UPDATE log SET size = ?, at = ?, type = ?"
 	// touch is a write that changes nothing, but is flushed as any other write.
@@ -34,7 +37,8 @@ func (s *Store) locked() []statement {
 		index = last.index
 	}
 	idle := fmt.Sprintf("%dms", (s.lease / 3).Milliseconds())
-	return []statement{{query: "BEGIN ISOLATION LEVEL READ COMMITTED"}, {query: lockLog, args: []any{index, idle, idle}}}
+	return []statement{{query: "BEGIN ISOLATION LEVEL READ COMMITTED"},
+		{query: lockLog, args: []any{index, idle, idle}}}
 }
 
 // endOf checks the answer to lockLog.
@@ -51,7 +55,8 @@ func (s *Store) endOf(r result) (end ledger.End, err error) {
 	case readOnly != "off":
 		return end, unavailable(errStandby)
 	case !durable(commit):
-		return end, fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
+		return end, fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe,
+			commit)
 	}
 	if last := s.last.Load(); last != nil {
 		return end, s.compare(last, leaf)
@@ -66,6 +71,7 @@ func (s *Store) begin(t *tx) error {
 	if len(s.owners) > 0 {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
+
 	t.session.begun = true
 	t.began = time.Now()
 	results, _, err := t.session.send(t.session.ctx, batch...)
@@ -76,6 +82,7 @@ func (s *Store) begin(t *tx) error {
 	if t.log, err = s.endOf(results[1]); err != nil {
 		return err
 	}
+
 	if n := len(s.owners); n > 0 {
 		if len(results[2].rows) != n {
 			return s.end(ledger.ErrFenced)
@@ -83,6 +90,7 @@ func (s *Store) begin(t *tx) error {
 		// This machine's clock may have been set, or have stood still, since the lease was renewed.
 		s.setClock(time.UnixMicro(results[2].rows[0].Int64()), time.Now())
 	}
+
 	return nil
 }
 
@@ -95,23 +103,29 @@ func (s *Store) commit(t *tx) error {
 	if !t.Wrote() {
 		return nil
 	}
+
 	var batch []statement
 	if t.leaf != nil {
 		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}})
 	}
-	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 { // the lease could not be renewed during the transaction
+
+	// The lease could not be renewed during the transaction.
+	if len(s.owners) > 0 && time.Since(t.began) > s.lease/3 {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
+
 	session := t.session
 	writes := len(session.queue) + len(batch)
 	delete(session.notices(), noticed)
 	results, done, err := session.send(context.Background(), append(batch, statement{query: "COMMIT"})...)
+
 	switch {
 	case err == nil && session.notices()[noticed] == nil:
 		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
 			return fmt.Errorf("the ledger: the transaction came to %s", tag)
 		}
-	case done < writes && !session.conn.Conn().IsClosed(): // the server does not run the statements after a failed one
+	// The server does not run the statements after a failed one.
+	case done < writes && !session.conn.Conn().IsClosed():
 		return err
 	default:
 		if err == nil {
@@ -122,6 +136,7 @@ func (s *Store) commit(t *tx) error {
 			return err
 		}
 	}
+
 	session.begun = false
 	if t.leaf != nil {
 		s.last.Store(&acknowledged{t.log.Size - 1, *t.leaf})
@@ -130,5 +145,6 @@ func (s *Store) commit(t *tx) error {
 		}
 		maps.Copy(s.hashes, t.hashes)
 	}
+
 	return nil
 }

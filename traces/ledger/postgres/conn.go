@@ -15,7 +15,8 @@ import (
 	"pgfsm/traces/ledger/postgres/pgurl"
 )
 
-// maxConns bounds the connections of a process. Readers and the writer use fewer; the others are connections that are being closed.
+// maxConns bounds the connections of a process. Readers and the writer use fewer; the others are
+// connections that are being closed.
 const maxConns = 2 * (maxReaders + 2)
 
 // parse reads a URL. No error wraps an error of pgx, which repeats the URL.
@@ -31,11 +32,12 @@ func parse(url string) (*pgxpool.Config, time.Duration, error) {
 	return c, lease, nil
 }
 
-// configure sets the options of every connection. Statements are not prepared, because a pooler may run each transaction on another
-// connection.
+// configure sets the options of every connection. Statements are not prepared, because a pooler may
+// run each transaction on another connection.
 func (s *Store) configure(c *pgxpool.Config) {
 	c.MaxConns = maxConns
-	// A role may have other settings. Poolers in transaction mode accept these two, because all clients send them.
+	// A role may have other settings. Poolers in transaction mode accept these two, because all
+	// clients send them.
 	c.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	c.ConnConfig.RuntimeParams["datestyle"] = "ISO"
 	if c.ConnConfig.ConnectTimeout == 0 { // so that the other hosts of the URL are tried, too
@@ -50,25 +52,30 @@ func (s *Store) configure(c *pgxpool.Config) {
 // noticed is the key of the last notice in the data of a connection.
 const noticed = "notice"
 
-// check rejects a new connection to a database that is not the ledger's, or that can lose acknowledged commits.
+// check rejects a new connection to a database that is not the ledger's, or that can lose
+// acknowledged commits.
 func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	if e := conn.PgConn().ParameterStatus("server_encoding"); e != "UTF8" {
 		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
 	}
+
 	var version *int64
 	var fsync, commit, recovery, readOnly, bytes string
 	var dbTime time.Time
 	sent := time.Now()
-	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM "+versionTable+"), current_setting('fsync'), current_setting('synchronous_commit'), "+
+	err := conn.QueryRow(ctx, "SELECT (SELECT max(version_id) FROM "+versionTable+
+		"), current_setting('fsync'), current_setting('synchronous_commit'), "+
 		"pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_setting('bytea_output'), clock_timestamp()").
 		Scan(&version, &fsync, &commit, &recovery, &readOnly, &bytes, &dbTime)
 	var coded *pgconn.PgError
+
 	switch {
 	case errors.As(err, &coded) && coded.Code == codeNoTable:
 		return ErrNoLedger
 	case err != nil:
 		return explained(ctx, err)
 	}
+
 	s.setClock(dbTime, sent)
 	switch {
 	case version == nil, *version == 0: // a migration failed
@@ -87,10 +94,12 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	case recovery == "true" || readOnly == "on":
 		return unavailable(errStandby)
 	}
+
 	return s.present(ctx, conn)
 }
 
-// durable reports whether the server acknowledges a commit only after flushing it, on the synchronous standby too.
+// durable reports whether the server acknowledges a commit only after flushing it, on the
+// synchronous standby too.
 func durable(synchronousCommit string) bool {
 	return synchronousCommit == "on" || synchronousCommit == "remote_apply"
 }
@@ -116,7 +125,8 @@ func (s *Store) compare(last *acknowledged, leaf []byte) error {
 	if string(leaf) == string(last.leaf[:]) {
 		return nil
 	}
-	return s.end(fmt.Errorf("%w: entry %d, with the leaf hash %s, is missing or another one now", ledger.ErrLost, last.index, last.leaf))
+	return s.end(fmt.Errorf("%w: entry %d, with the leaf hash %s, is missing or another one now", ledger.ErrLost,
+		last.index, last.leaf))
 }
 
 // An acknowledged entry is the last one of a commit that the database confirmed to this store.

@@ -13,9 +13,10 @@ import (
 
 // Errors about the state of a database.
 var (
-	ErrNoLedger = fmt.Errorf("%w: this role finds no tables of a ledger in the database; run pgfsm ledger init", ledger.ErrSchema)
-	ErrUnsafe   = errors.New("the database can lose what it acknowledges")
-	ErrClosed   = errors.New("the ledger is closed")
+	ErrNoLedger = fmt.Errorf("%w: this role finds no tables of a ledger in the database; run pgfsm ledger init",
+		ledger.ErrSchema)
+	ErrUnsafe = errors.New("the database can lose what it acknowledges")
+	ErrClosed = errors.New("the ledger is closed")
 
 	ErrUnreadable = errors.New("the database's answers cannot be read")
 
@@ -32,11 +33,13 @@ const (
 	codeExists   = "42P07"
 )
 
-// passing lists the classes of errors that can pass without a change of the ledger: connection, state of the transaction, rejected login,
-// rollback, resources, an operator's intervention, system.
+// passing lists the classes of errors that can pass without a change of the ledger: connection,
+// state of the transaction, rejected login, rollback, resources, an operator's intervention,
+// system.
 var passing = []string{"08", "25", "28", "40", "53", "55", "57", "58"}
 
-// explained translates an error of pgx into an error of the ledger. ctx is the context of the statement.
+// explained translates an error of pgx into an error of the ledger. ctx is the context of the
+// statement.
 func explained(ctx context.Context, err error) error {
 	var coded *pgconn.PgError
 	switch {
@@ -54,13 +57,15 @@ func explained(ctx context.Context, err error) error {
 	case coded.Code == codeNoTable, coded.Code == codeNoColumn:
 		return fmt.Errorf("%w: %s", ledger.ErrSchema, coded.Message)
 	case coded.Code == codeExists:
-		return fmt.Errorf("%w: %s, and is not one of pgfsm: use another schema or database", ledger.ErrSchema, coded.Message)
+		return fmt.Errorf("%w: %s, and is not one of pgfsm: use another schema or database", ledger.ErrSchema,
+			coded.Message)
 	}
 	return fmt.Errorf("the ledger: %w", err)
 }
 
-// unavailable returns an error saying that nothing was recorded, and that a later attempt may succeed. It wraps only [errStandby]:
-// callers must not take a context error of this package for one of their own.
+// unavailable returns an error saying that nothing was recorded, and that a later attempt may
+// succeed. It wraps only [errStandby]: callers must not take a context error of this package for
+// one of their own.
 func unavailable(err error) error {
 	if err == errStandby {
 		return fmt.Errorf("%w: %w: the database: %w", ledger.ErrUnavailable, ledger.ErrReadOnly, err)

@@ -17,7 +17,8 @@ import (
 const (
 	microseconds = "* interval '1 microsecond'"
 	takeLease    = "INSERT INTO replicas (owner, since, until) VALUES ($1, clock_timestamp(), clock_timestamp() + $2 " + microseconds + ") ON CONFLICT DO NOTHING"
-	renewLease   = "UPDATE replicas SET until = clock_timestamp() + $2 " + microseconds + " WHERE owner = $1 AND NOT over RETURNING clock_timestamp()"
+	renewLease   = "UPDATE replicas SET until = clock_timestamp() + $2 " + microseconds +
+		" WHERE owner = $1 AND NOT over RETURNING clock_timestamp()"
 	// No process checks a lapsed lease whose owner had no run: it is deleted after a day.
 	dropLeases = "DELETE FROM replicas WHERE until < clock_timestamp() - interval '1 day'"
 	askOver    = "SELECT over::text FROM replicas WHERE owner = ?"
@@ -33,8 +34,8 @@ func valid(owner string) error {
 	return nil
 }
 
-// AcquireOwnership implements [ledger.Store.AcquireOwnership]. The store renews the owner's lease until release. An owner that no longer
-// has a lease is never owned again.
+// AcquireOwnership implements [ledger.Store.AcquireOwnership]. The store renews the owner's lease
+// until release. An owner that no longer has a lease is never owned again.
 func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, errReadOnly
@@ -49,6 +50,7 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 	if _, err := s.exec(ctx, dropLeases); err != nil {
 		return nil, err
 	}
+
 	n, err := s.exec(ctx, takeLease, owner, s.lease.Microseconds())
 	if err != nil {
 		return nil, err
@@ -56,6 +58,7 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 	if n == 0 {
 		return nil, fmt.Errorf("the ledger: owner %s is another process", owner)
 	}
+
 	s.owners = append(s.owners, owner)
 	ctx, stop := context.WithCancel(context.Background())
 	renewed := make(chan struct{})
@@ -63,6 +66,7 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 		defer close(renewed)
 		s.renew(ctx, owner)
 	}()
+
 	return sync.OnceValue(func() error {
 		stop()
 		<-renewed
@@ -70,7 +74,8 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 	}), nil
 }
 
-// releaseTime bounds the end of a lease. Without its synchronous standby a database answers no commit, and the lease runs out anyway.
+// releaseTime bounds the end of a lease. Without its synchronous standby a database answers no
+// commit, and the lease runs out anyway.
 const releaseTime = 5 * time.Second
 
 // release ends a lease. The caller ensures that no transaction of this store is in progress.
@@ -125,7 +130,8 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 	}
 }
 
-// OwnerGone implements [ledger.Store.OwnerGone]. It is called within views, so it does not wait for one.
+// OwnerGone implements [ledger.Store.OwnerGone]. It is called within views, so it does not wait for
+// one.
 func (s *Store) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	if err := errors.Join(valid(owner), s.usable()); err != nil {
 		return false, err
@@ -148,8 +154,8 @@ func (s *Store) exec(ctx context.Context, query string, args ...any) (int64, err
 	return tag.RowsAffected(), nil
 }
 
-// setClock compares the database's clock with this machine's: at is the database's time, and sent is this machine's time when it sent the
-// query. The answer has arrived just now.
+// setClock compares the database's clock with this machine's: at is the database's time, and sent
+// is this machine's time when it sent the query. The answer has arrived just now.
 func (s *Store) setClock(at, sent time.Time) {
 	s.ahead.Store(int64(at.Sub(sent.Add(time.Since(sent) / 2))))
 }

@@ -16,7 +16,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// rolesScript makes the roles. SCHEMA_OF_LEDGER and DATABASE_OF_LEDGER stand for the names of where the tables are.
+// rolesScript makes the roles. SCHEMA_OF_LEDGER and DATABASE_OF_LEDGER stand for the names of where
+// the tables are.
 //
 //go:embed roles.sql
 var rolesScript string
@@ -30,13 +31,15 @@ const (
 	lockTable    = "pgfsm_migration"
 )
 
-// Migrate makes a ledger in a database, or migrates its tables to this version. The URL must lead to the server itself: a pooler would
-// run parts of a migration on several connections. Migrate returns the statements that make the roles, for psql.
+// Migrate makes a ledger in a database, or migrates its tables to this version. The URL must lead
+// to the server itself: a pooler would run parts of a migration on several connections. Migrate
+// returns the statements that make the roles, for psql.
 func Migrate(ctx context.Context, url string) (roles string, err error) {
 	c, _, err := parse(url)
 	if err != nil {
 		return "", err
 	}
+
 	db := stdlib.OpenDB(*c.ConnConfig)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	files, err := fs.Sub(migrations, "migrations")
@@ -47,6 +50,7 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithTableName(versionTable), goose.WithLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
@@ -55,10 +59,14 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 	if _, err := p.Up(ctx); err != nil {
 		return "", explained(ctx, err)
 	}
+
 	var schema, database string
-	if err := db.QueryRowContext(ctx, "SELECT current_schema(), current_database()").Scan(&schema, &database); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT current_schema(), current_database()").Scan(&schema,
+		&database); err != nil {
 		return "", explained(ctx, err)
 	}
-	names := strings.NewReplacer("SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize(), "DATABASE_OF_LEDGER", pgx.Identifier{database}.Sanitize())
+
+	names := strings.NewReplacer("SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize(), "DATABASE_OF_LEDGER",
+		pgx.Identifier{database}.Sanitize())
 	return names.Replace(rolesScript), nil
 }

@@ -17,7 +17,8 @@ import (
 // ErrUnrecorded means that a statement did not change the required number of rows.
 var ErrUnrecorded = errors.New("a row was not recorded")
 
-// rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction does not end is closed.
+// rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction
+// does not end is closed.
 const rollbackTime = 5 * time.Second
 
 // maxQueued bounds the statements of a batch: a copy or a prune writes millions of rows.
@@ -37,8 +38,8 @@ type result struct {
 	rows []sqlrows.Row
 }
 
-// A session runs the statements of one transaction on one connection. Writes wait until the next query, or the commit, so that they cost
-// no round trip.
+// A session runs the statements of one transaction on one connection. Writes wait until the next
+// query, or the commit, so that they cost no round trip.
 type session struct {
 	ctx     context.Context
 	pool    *pgxpool.Pool
@@ -52,12 +53,13 @@ type session struct {
 	cursors int
 }
 
-// send sends the queued statements and the given ones, and returns the results of the given ones. done is the number of statements that
-// succeeded, the queued ones included.
+// send sends the queued statements and the given ones, and returns the results of the given ones.
+// done is the number of statements that succeeded, the queued ones included.
 func (s *session) send(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
 	if s.failed != nil {
 		return nil, 0, s.failed
 	}
+
 	ctx, stop := context.WithTimeoutCause(ctx, s.wait, errNoAnswer)
 	defer stop()
 	defer func() { s.failed = err }()
@@ -66,28 +68,34 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 			return nil, 0, explained(ctx, err)
 		}
 	}
+
 	sent := append(s.queue, statements...)
 	queued := len(s.queue)
 	s.queue = nil
 	var batch pgx.Batch
+
 	for i := range sent {
 		batch.Queue(numbered(sent[i].query), sent[i].args...)
 	}
+
 	answers := s.conn.SendBatch(ctx, &batch)
 	defer func() {
 		if late := answers.Close(); err == nil && late != nil {
 			err = explained(ctx, late)
 		}
 	}()
+
 	results := make([]result, len(sent))
 	for i := range sent {
 		if results[i], err = read(answers); err != nil {
 			return nil, i, explained(ctx, err)
 		}
 		if n := results[i].tag.RowsAffected(); sent[i].table != "" && n != 1 {
-			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", sent[i].table, sent[i].key, ErrUnrecorded, n)
+			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", sent[i].table, sent[i].key,
+				ErrUnrecorded, n)
 		}
 	}
+
 	return results[queued:], len(sent), nil
 }
 
@@ -104,6 +112,7 @@ func read(answers pgx.BatchResults) (r result, err error) {
 		return r, err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		values, err := rows.Values()
 		if err != nil {
@@ -123,8 +132,10 @@ func read(answers pgx.BatchResults) (r result, err error) {
 		}
 		r.rows = append(r.rows, sqlrows.Row{Values: values})
 	}
+
 	rows.Close()
 	r.tag = rows.CommandTag()
+
 	return r, rows.Err()
 }
 
@@ -170,6 +181,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 	if !s.begun && (s.always || page > 1) {
 		batch = append(batch, statement{query: s.begin})
 	}
+
 	if page == 1 {
 		results, _, err := s.send(s.ctx, append(batch, statement{query: query, args: stored(args)})...)
 		if err != nil {
@@ -178,14 +190,18 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 		s.begun = s.begun || len(batch) > 0
 		return &pages{rows: results[len(batch)].rows}, nil
 	}
+
 	s.cursors++
 	p := &pages{session: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
-	results, _, err := s.send(s.ctx, append(batch, statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: stored(args)}, p.fetch())...)
+	results, _, err := s.send(s.ctx, append(batch,
+		statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: stored(args)}, p.fetch())...)
 	if err != nil {
 		return nil, err
 	}
+
 	s.begun = true
 	p.take(results[len(batch)+1])
+
 	return p, nil
 }
 

@@ -12,18 +12,22 @@ import (
 // settleRetry is the time between attempts to settle.
 const settleRetry = 100 * time.Millisecond
 
-// settle finds out whether the last transaction was committed. It is called if its COMMIT had no answer, or an answer with a warning: the
-// wait for the standby may have been cancelled. settle returns nil if the transaction is durable.
+// settle finds out whether the last transaction was committed. It is called if its COMMIT had no
+// answer, or an answer with a warning: the wait for the standby may have been cancelled. settle
+// returns nil if the transaction is durable.
 //
-// A read alone is not enough: the COMMIT may still be waiting, and become visible later. So settle takes the lock that the transaction
-// holds until its end, and commits a write of its own. If this write is acknowledged without a warning, all earlier commits are as
-// durable, and no other one can appear.
+// A read alone is not enough: the COMMIT may still be waiting, and become visible later. So settle
+// takes the lock that the transaction holds until its end, and commits a write of its own. If this
+// write is acknowledged without a warning, all earlier commits are as durable, and no other one can
+// appear.
 func (s *Store) settle(cause error) error {
 	if len(s.owners) == 0 {
 		return fmt.Errorf("%w: %v", ledger.ErrUnsettled, cause)
 	}
+
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)
 	defer stop()
+
 	for {
 		committed, err := s.committed(ctx)
 		switch {
@@ -46,7 +50,8 @@ func (s *Store) settle(cause error) error {
 	}
 }
 
-// committed reports whether the last transaction was committed. An error means that the answer is unknown.
+// committed reports whether the last transaction was committed. An error means that the answer is
+// unknown.
 func (s *Store) committed(ctx context.Context) (bool, error) {
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
 	defer session.end()
@@ -58,6 +63,7 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 	if _, err := s.endOf(results[1]); err != nil {
 		return false, err
 	}
+
 	delete(session.notices(), noticed)
 	ended, _, err := session.send(ctx, statement{query: "COMMIT"})
 	if err != nil {
@@ -66,10 +72,12 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 	if notice := session.notices()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
 		return false, fmt.Errorf("the transaction came to %s, with %v", ended[0].tag, notice)
 	}
+
 	session.begun = false
 	rows := results[3].rows
 	if len(rows) != 1 { // the lease ran out long ago: this process was suspended
 		return false, s.end(ledger.ErrFenced)
 	}
+
 	return rows[0].Int64() == s.commits, nil
 }

@@ -14,8 +14,9 @@ import (
 // maxReaders bounds the transactions that read at the same time.
 const maxReaders = 8
 
-// A Store is a [ledger.Store] in a database. Its methods can be called at the same time. The function of a transaction must not begin
-// another transaction that writes: it would wait for itself.
+// A Store is a [ledger.Store] in a database. Its methods can be called at the same time. The
+// function of a transaction must not begin another transaction that writes: it would wait for
+// itself.
 type Store struct {
 	pool     *pgxpool.Pool
 	readOnly bool
@@ -49,11 +50,17 @@ func open(url string, readOnly bool) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := &Store{
-		readOnly: readOnly, lease: lease, wait: 2 * lease,
-		writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
-		hashes: make(map[int64][]byte),
+		readOnly: readOnly,
+		lease:    lease,
+		wait:     2 * lease,
+		writing:  make(chan struct{}, 1),
+		reading:  make(chan struct{}, maxReaders),
+		closed:   make(chan struct{}),
+		hashes:   make(map[int64][]byte),
 	}
+
 	s.configure(c)
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)
 	defer stop()
@@ -65,6 +72,7 @@ func open(url string, readOnly bool) (*Store, error) {
 		s.pool.Close()
 		return nil, explained(ctx, err)
 	}
+
 	conn.Release()
 	return s, nil
 }
@@ -112,8 +120,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
-// Glance implements [ledger.Store.Glance]. A cursor reads a sequence, so a sequence begins a transaction; each query in it sees all
-// earlier commits.
+// Glance implements [ledger.Store.Glance]. A cursor reads a sequence, so a sequence begins a
+// transaction; each query in it sees all earlier commits.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }

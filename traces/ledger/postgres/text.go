@@ -5,12 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// escape begins the text for a byte that PostgreSQL cannot store: U+0000, and bytes that are not UTF-8. It is a noncharacter of Unicode.
+// escape begins the text for a byte that PostgreSQL cannot store: U+0000, and bytes that are not
+// UTF-8. It is a noncharacter of Unicode.
 const escape = '\uFFFE'
 
 const hexDigits = "0123456789abcdef"
 
-// toText returns s in a form that PostgreSQL can store. Different texts stay different. Hardly any text contains such bytes.
+// toText returns s in a form that PostgreSQL can store. Different texts stay different. Hardly any
+// text contains such bytes.
 func toText(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\x00\uFFFE") {
 		return s

@@ -15,10 +15,12 @@ import (
 )
 
 var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Name: func(column string) string {
-	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?" // the same expression as in the indexes
+	// The same expression as in the indexes.
+	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?"
 }}
 
-// maxHashes bounds the number of entries whose hashes a transaction or a store caches: a copy adds millions.
+// maxHashes bounds the number of entries whose hashes a transaction or a store caches: a copy adds
+// millions.
 const maxHashes = 4 << 10
 
 // A tx is a transaction.
@@ -30,13 +32,19 @@ type tx struct {
 	log     ledger.End       // end of the log, with the entries that the transaction adds
 	leaf    *tlog.Hash       // leaf hash of the last added entry
 	hashes  map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
-	before  map[int64][]byte // hashes of this store's committed transactions; nil if the transaction only reads
+	// Hashes of this store's committed transactions; nil if the transaction only reads.
+	before map[int64][]byte
 
 	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
 
 func newTx(ctx context.Context, session *session) *tx {
-	return &tx{Tx: sqlrows.New(ctx, session, dialect), session: session, hashes: make(map[int64][]byte), blobs: make(map[canonical.Digest]bool)}
+	return &tx{
+		Tx:      sqlrows.New(ctx, session, dialect),
+		session: session,
+		hashes:  make(map[int64][]byte),
+		blobs:   make(map[canonical.Digest]bool),
+	}
 }
 
 // End implements [ledger.Reader.End].
@@ -82,8 +90,8 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 // smallBlob is the size of a text that costs less to send than to ask for, which is a round trip.
 const smallBlob = 16 << 10
 
-// PutBlob implements [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same tools, and a query for a blob costs a
-// round trip.
+// PutBlob implements [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same
+// tools, and a query for a blob costs a round trip.
 func (t *tx) PutBlob(b ledger.Blob) error {
 	if t.blobs[b.Digest] {
 		return t.Usable()
@@ -107,12 +115,14 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 	return t.Tx.Prune(entries, runs, blobs)
 }
 
-// ReadHashes implements [tlog.HashReader] with one query at most. Most hashes belong to entries that this transaction or this store added
-// before. If one is missing, the query also reads the hashes that the next entries need.
+// ReadHashes implements [tlog.HashReader] with one query at most. Most hashes belong to entries
+// that this transaction or this store added before. If one is missing, the query also reads the
+// hashes that the next entries need.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if err := t.Usable(); err != nil {
 		return nil, err
 	}
+
 	var missing []int64
 	for _, id := range ids {
 		entry, _ := sqlrows.Place(id)
@@ -123,6 +133,7 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 			missing = append(missing, entry)
 		}
 	}
+
 	found := t.hashes
 	if len(missing) > 0 {
 		if !t.writes {
@@ -135,6 +146,7 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 			return nil, err
 		}
 	}
+
 	ordered := make([]tlog.Hash, len(ids))
 	for i, id := range ids {
 		entry, offset := sqlrows.Place(id)
@@ -144,6 +156,7 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 		}
 		copy(ordered[i][:], hashes[offset:])
 	}
+
 	return ordered, nil
 }
 
@@ -181,8 +194,8 @@ func (t *tx) lapsed(query, owner string) (bool, error) {
 	return row.Text() == "true", row.Err()
 }
 
-// OwnerGone implements [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed, so only an owner whose lease was ended
-// is gone.
+// OwnerGone implements [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed,
+// so only an owner whose lease was ended is gone.
 func (t *tx) OwnerGone(owner string) (bool, error) {
 	if err := valid(owner); err != nil {
 		return false, err

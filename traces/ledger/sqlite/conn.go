@@ -16,7 +16,8 @@ import (
 	"pgfsm/traces/ledger/sqlrows"
 )
 
-// open returns a pool of connections to a file. The settings are parameters of SQLite's URIs and of the driver.
+// open returns a pool of connections to a file. The settings are parameters of SQLite's URIs and of
+// the driver.
 func open(file identity, busy time.Duration, settings url.Values) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(address(file.path, busy, settings))
 	if err != nil {
@@ -38,22 +39,25 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.Connector.Connect(ctx)
 }
 
-// address writes a path and settings in the driver's form. Unknown names in double quotes are errors, and a schema cannot damage the file
-// or call functions.
+// address writes a path and settings in the driver's form. Unknown names in double quotes are
+// errors, and a schema cannot damage the file or call functions.
 func address(path string, busy time.Duration, settings url.Values) string {
 	q := maps.Clone(settings)
 	for key, value := range map[string]string{ // in any order
-		"_busy_timeout": strconv.FormatInt(busy.Milliseconds(), 10), "_defensive": "1", "_dqs": "0", "_error_rc": "1", "_pragma": "trusted_schema(0)",
+		"_busy_timeout": strconv.FormatInt(busy.Milliseconds(), 10), "_defensive": "1", "_dqs": "0", "_error_rc": "1",
+		"_pragma": "trusted_schema(0)",
 	} {
 		q.Add(key, value)
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// maxPrepared bounds the prepared statements that are cached: all fixed ones, and the filters in use.
+// maxPrepared bounds the prepared statements that are cached: all fixed ones, and the filters in
+// use.
 const maxPrepared = 128
 
-// A session runs statements: on the writer's connection, in a view, or on the readers' pool. It prepares each statement once.
+// A session runs statements: on the writer's connection, in a view, or on the readers' pool. It
+// prepares each statement once.
 type session struct {
 	on       runner
 	mu       sync.Mutex
@@ -68,7 +72,8 @@ type runner interface {
 
 func newSession(on runner) *session { return &session{on: on, prepared: make(map[string]*sql.Stmt)} }
 
-// A view is a transaction that reads. It uses the prepared statements of its connection's pool until the pool is closed.
+// A view is a transaction that reads. It uses the prepared statements of its connection's pool
+// until the pool is closed.
 type view struct {
 	*sql.Tx
 	pool *session
@@ -96,7 +101,8 @@ func (s *session) stmt(query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// close closes the statements. [sql.Conn] does not close its own, and SQLite keeps the file open for them.
+// close closes the statements. [sql.Conn] does not close its own, and SQLite keeps the file open
+// for them.
 func (s *session) close() {
 	for _, stmt := range s.prepared { // in any order
 		stmt.Close()
@@ -121,8 +127,8 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 	return result.RowsAffected()
 }
 
-// rows runs a query. The driver cannot run a statement while its rows are read, so rows prepares a query again if it is among the open
-// ones.
+// rows runs a query. The driver cannot run a statement while its rows are read, so rows prepares a
+// query again if it is among the open ones.
 func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (_ *cursor, err error) {
 	var stmt *sql.Stmt
 	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == query }) {
@@ -130,20 +136,30 @@ func (s *session) rows(ctx context.Context, open []*cursor, query string, args .
 			return nil, err
 		}
 	}
+
 	var rows *sql.Rows
 	if stmt != nil {
 		rows, err = stmt.QueryContext(ctx, args...)
 	} else {
 		rows, err = s.on.QueryContext(ctx, query, args...)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	columns, err := rows.Columns()
-	c := &cursor{rows: rows, query: query, row: sqlrows.Row{Values: make([]any, len(columns))}, into: make([]any, len(columns))}
+	c := &cursor{
+		rows:  rows,
+		query: query,
+		row:   sqlrows.Row{Values: make([]any, len(columns))},
+		into:  make([]any, len(columns)),
+	}
+
 	for i := range c.into {
 		c.into[i] = &c.row.Values[i]
 	}
+
 	return c, err
 }
 

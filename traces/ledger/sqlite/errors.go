@@ -66,19 +66,24 @@ func explained(path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+
 	switch primary(err) {
 	case 0:
 		return err
 	case codeFull:
 		return fmt.Errorf("ledger %s: %w: make room, or `pgfsm ledger prune`, and try again (%w)", path, ErrFull, err)
 	case codeBusy:
-		return fmt.Errorf("ledger %s: %w, and waiting did not help: end the program that holds it (%w)", path, ErrLocked, err)
+		return fmt.Errorf("ledger %s: %w, and waiting did not help: end the program that holds it (%w)", path,
+			ErrLocked, err)
 	case codeReadOnly:
-		return fmt.Errorf("ledger %s: %w: this user needs to write the file and its folder (%w)", path, ErrReadOnly, err)
+		return fmt.Errorf("ledger %s: %w: this user needs to write the file and its folder (%w)", path, ErrReadOnly,
+			err)
 	case codeNotADB:
-		return fmt.Errorf("ledger %s: %w: name another one, or restore it from a backup: %s (%w)", path, ErrNotLedger, afterRestoring, err)
+		return fmt.Errorf("ledger %s: %w: name another one, or restore it from a backup: %s (%w)", path, ErrNotLedger,
+			afterRestoring, err)
 	case codeCorrupt:
-		return fmt.Errorf("ledger %s: %w: it is damaged; keep it, and restore a backup: %s (%w)", path, ErrNotLedger, afterRestoring, err)
+		return fmt.Errorf("ledger %s: %w: it is damaged; keep it, and restore a backup: %s (%w)", path, ErrNotLedger,
+			afterRestoring, err)
 	case codeCantOpen:
 		return fmt.Errorf("ledger %s cannot be opened: this user needs to read the file and to write its folder; to read a copy, "+
 			"copy the file and its -wal together into a folder of your own (%w)", path, err)
@@ -89,7 +94,8 @@ func explained(path string, err error) error {
 	return fmt.Errorf("ledger %s: %w", path, err)
 }
 
-// cannotShare reports whether a file could not be opened because this process cannot write its locks.
+// cannotShare reports whether a file could not be opened because this process cannot write its
+// locks.
 func cannotShare(err error) bool {
 	code := primary(err)
 	return code == codeReadOnly || code == codeCantOpen

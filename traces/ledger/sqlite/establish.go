@@ -24,7 +24,8 @@ const (
 	schemaVersion = 4
 	// applicationID marks the file as a ledger.
 	applicationID = 0x70676673
-	// schemaRetry is the time between attempts to lock the file while another process makes the ledger.
+	// schemaRetry is the time between attempts to lock the file while another process makes the
+	// ledger.
 	schemaRetry = 20 * time.Millisecond
 	schemaLock  = "schema.lock"
 )
@@ -67,29 +68,34 @@ func today(db *sql.DB, path string) error {
 	if v < schemaVersion {
 		kind = ErrOlder
 	}
-	return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; use that version", path, kind, v, schemaVersion)
+	return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; use that version", path, kind, v,
+		schemaVersion)
 }
 
-// establish makes a ledger in an empty file, and makes sure that the file has WAL mode and today's version. Only one process does so at a
-// time.
+// establish makes a ledger in an empty file, and makes sure that the file has WAL mode and today's
+// version. Only one process does so at a time.
 func establish(db *sql.DB, path string, busy time.Duration) error {
 	blank, err := empty(db)
 	if err != nil {
 		return err
 	}
+
 	if !blank {
 		if err := today(db, path); err != nil {
 			return err
 		}
 	}
+
 	var mode string
 	if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || !blank && mode == wal {
 		return err
 	}
+
 	folder, err := ownersFolder(path, true)
 	if err != nil {
 		return err
 	}
+
 	waiting, stop := context.WithTimeout(context.Background(), busy)
 	defer stop()
 	lock := flock.New(filepath.Join(folder, schemaLock), flock.SetPermissions(fileMode))
@@ -108,6 +114,7 @@ func establish(db *sql.DB, path string, busy time.Duration) error {
 		_, _ = db.Exec("ROLLBACK")
 		return fmt.Errorf("a new ledger: %w", err)
 	}
+
 	return nil
 }
 
@@ -127,7 +134,8 @@ var newSchema = sync.OnceValues(func() (_ []object, err error) {
 // wal is the mode of the journal.
 const wal = "wal"
 
-// logAhead sets the mode of the journal, which the file keeps. SQLite does not wait for current readers of the file.
+// logAhead sets the mode of the journal, which the file keeps. SQLite does not wait for current
+// readers of the file.
 func logAhead(ctx context.Context, db *sql.DB) error {
 	retry := time.NewTicker(schemaRetry)
 	defer retry.Stop()

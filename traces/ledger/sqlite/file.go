@@ -15,12 +15,13 @@ const (
 	othersMay  = 0o022 // group and others may write
 )
 
-// creating prevents connections of this process from opening a file while prepareFile creates it: closing the new file's descriptor would
-// drop the connection's locks.
+// creating prevents connections of this process from opening a file while prepareFile creates it:
+// closing the new file's descriptor would drop the connection's locks.
 var creating sync.Mutex
 
-// prepareFile makes an empty file where there is none, rejects a file that must not be a ledger, and returns the one name of the file:
-// two processes that know the file by two names would not see each other's locks.
+// prepareFile makes an empty file where there is none, rejects a file that must not be a ledger,
+// and returns the one name of the file: two processes that know the file by two names would not see
+// each other's locks.
 func prepareFile(path string) (string, error) {
 	path, err := located(path)
 	if err != nil {
@@ -36,7 +37,8 @@ func prepareFile(path string) (string, error) {
 		return path, nil
 	}
 	if !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("ledger %s cannot be made: %w: is its folder there, and may this user write it?", path, err)
+		return "", fmt.Errorf("ledger %s cannot be made: %w: is its folder there, and may this user write it?", path,
+			err)
 	}
 	return path, trusted(path)
 }
@@ -57,7 +59,8 @@ func located(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), nil
 }
 
-// trusted rejects a path that is not a regular file, that other users may write, or that has a hard link.
+// trusted rejects a path that is not a regular file, that other users may write, or that has a hard
+// link.
 func trusted(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -85,8 +88,9 @@ type identity struct {
 	info fs.FileInfo
 }
 
-// identify remembers the file of a path. A file to write is no symbolic link and must not become one, so its stat is [os.Lstat]. identify
-// does not open the file, because closing it would drop this process's locks on it.
+// identify remembers the file of a path. A file to write is no symbolic link and must not become
+// one, so its stat is [os.Lstat]. identify does not open the file, because closing it would drop
+// this process's locks on it.
 func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -96,8 +100,9 @@ func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, er
 	return identity{path, stat, info}, nil
 }
 
-// checkUnmoved returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check:
-// checkUnmoved detects mistakes of operators, not attackers who race.
+// checkUnmoved returns [ErrMoved] if the path does not lead to that file any more. The file can
+// still be moved right after the check: checkUnmoved detects mistakes of operators, not attackers
+// who race.
 func (i identity) checkUnmoved() error {
 	now, err := i.stat(i.path)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// OpenReadOnly opens a ledger for reading, for example for an auditor. It neither creates nor migrates anything. The file and its folder
-// may be read-only.
+// OpenReadOnly opens a ledger for reading, for example for an auditor. It neither creates nor
+// migrates anything. The file and its folder may be read-only.
 func OpenReadOnly(path string) (*Store, error) {
 	path, err := located(path)
 	if err != nil {
@@ -23,24 +23,29 @@ func OpenReadOnly(path string) (*Store, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("ledger %s: %w: it is not a regular file", path, ErrUnsafeFile)
 	}
+
 	file, err := identify(path, os.Stat)
 	if err != nil {
 		return nil, err
 	}
+
 	s := newStore(path, file, BusyTimeout)
 	s.readOnly = true
 	settings := url.Values{"mode": {"ro"}}
 	err = s.current(settings)
 	if err != nil && cannotShare(err) && noLog(path) {
-		// In WAL mode, readers also write locks beside the file. If this reader cannot do so and there is no log, the file is complete.
+		// In WAL mode, readers also write locks beside the file. If this reader cannot do so and
+		// there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
 			settings.Set("immutable", "1")
 			err = s.current(settings)
 		}
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -78,7 +83,8 @@ func (s *Store) schema() error {
 	return unaltered(s.readers, s.path)
 }
 
-// A frozen file is read without locks. If another process begins to write it meanwhile, a read may mix two states.
+// A frozen file is read without locks. If another process begins to write it meanwhile, a read may
+// mix two states.
 type frozen struct {
 	path    string
 	size    int64
@@ -93,7 +99,8 @@ func freeze(path string) (*frozen, error) {
 	return &frozen{path, info.Size(), info.ModTime()}, nil
 }
 
-// checkUnchanged returns an error if the file changed. A nil frozen means that the file is read with locks.
+// checkUnchanged returns an error if the file changed. A nil frozen means that the file is read
+// with locks.
 func (f *frozen) checkUnchanged() error {
 	if f == nil {
 		return nil

@@ -11,15 +11,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// An object is part of a file's schema. A trigger, a view or a changed table can make a successful write record nothing, or something
-// else.
+// An object is part of a file's schema. A trigger, a view or a changed table can make a successful
+// write record nothing, or something else.
 type object struct{ kind, name, of, sql string }
 
 func (o object) compare(p object) int {
 	return strings.Compare(o.kind+"\x00"+o.name, p.kind+"\x00"+p.name)
 }
 
-// statistics lists the tables that ANALYZE makes. They change how SQLite looks for rows, not which rows it finds.
+// statistics lists the tables that ANALYZE makes. They change how SQLite looks for rows, not which
+// rows it finds.
 var statistics = []object{
 	{"table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"},
 	{"table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"},
@@ -45,8 +46,8 @@ func schemaOf(db *sql.DB) (all []object, err error) {
 	return all, rows.Err()
 }
 
-// unaltered rejects a file of today's version whose schema differs from that of a new file, or allows anybody to remove recorded rows.
-// The error wraps a [*ledger.Fault].
+// unaltered rejects a file of today's version whose schema differs from that of a new file, or
+// allows anybody to remove recorded rows. The error wraps a [*ledger.Fault].
 func unaltered(db *sql.DB, path string) error {
 	want, err := newSchema()
 	if err != nil {
@@ -56,6 +57,7 @@ func unaltered(db *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
+
 	fault := differs(want, have)
 	if fault == nil {
 		n, err := number(db, "SELECT count(*) FROM pruning")
@@ -63,13 +65,17 @@ func unaltered(db *sql.DB, path string) error {
 			return err
 		}
 		if n > 0 {
-			fault = &ledger.Fault{Table: "pruning", Key: "a row", What: "it is not empty: what was recorded can be removed"}
+			fault = &ledger.Fault{Table: "pruning", Key: "a row",
+				What: "it is not empty: what was recorded can be removed"}
 		}
 	}
+
 	if fault == nil {
 		return nil
 	}
-	return fmt.Errorf("ledger %s: %w; keep it to find out who did that, and restore a backup: %s", path, fault, afterRestoring)
+
+	return fmt.Errorf("ledger %s: %w; keep it to find out who did that, and restore a backup: %s", path, fault,
+		afterRestoring)
 }
 
 // differs names the first object that is missing, changed or unexpected.
@@ -95,8 +101,8 @@ func differs(want, have []object) *ledger.Fault {
 	return nil
 }
 
-// Check reads the whole file and checks its pages, its rows, and that each index has the rows of its table. If one of them is damaged,
-// the error is a [*ledger.Fault].
+// Check reads the whole file and checks its pages, its rows, and that each index has the rows of
+// its table. If one of them is damaged, the error is a [*ledger.Fault].
 func (t *tx) Check(ctx context.Context) error {
 	if err := t.Usable(); err != nil {
 		return err

@@ -17,14 +17,16 @@ import (
 )
 
 const (
-	// BusyTimeout bounds the time that a writer waits for the writers of other processes. A commit takes milliseconds; a longer wait
-	// means that a process hangs.
+	// BusyTimeout bounds the time that a writer waits for the writers of other processes. A commit
+	// takes milliseconds; a longer wait means that a process hangs.
 	BusyTimeout = 10 * time.Second
 	// maxReaders bounds the connections that read; each has a cache of 2 MB.
 	maxReaders = 8
-	// cacheKiB is the size of the writer's cache: it holds the pages at the ends of all indexes of a large ledger.
+	// cacheKiB is the size of the writer's cache: it holds the pages at the ends of all indexes of
+	// a large ledger.
 	cacheKiB = 16 << 10
-	// keptLog is the number of bytes of the write-ahead log's file that stay after a reset: overwriting is faster than growing.
+	// keptLog is the number of bytes of the write-ahead log's file that stay after a reset:
+	// overwriting is faster than growing.
 	keptLog = 16 << 20
 )
 
@@ -35,12 +37,13 @@ type Options struct {
 
 // Stats counts what a Store has done since it was opened.
 type Stats struct {
-	// Commits counts the committed transactions that wrote something. Each of them flushes the write-ahead log once.
+	// Commits counts the committed transactions that wrote something. Each of them flushes the
+	// write-ahead log once.
 	Commits int64
 }
 
-// A Store is a [ledger.Store] in a file. Its methods can be called at the same time. The function of a transaction must not begin another
-// transaction: it would wait for itself.
+// A Store is a [ledger.Store] in a file. Its methods can be called at the same time. The function
+// of a transaction must not begin another transaction: it would wait for itself.
 type Store struct {
 	path     string
 	dialect  sqlrows.Dialect
@@ -64,13 +67,15 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open opens a ledger to read and write. If there is no file, Open makes one that only this user may read.
+// Open opens a ledger to read and write. If there is no file, Open makes one that only this user
+// may read.
 func Open(path string, o Options) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {
 		return nil, err
 	}
-	// This comes before the first connection, so that nothing is recorded if the connection finds another file.
+	// This comes before the first connection, so that nothing is recorded if the connection finds
+	// another file.
 	file, err := identify(path, os.Lstat)
 	if err != nil {
 		return nil, err
@@ -87,8 +92,13 @@ func Open(path string, o Options) (*Store, error) {
 
 func newStore(path string, file identity, busy time.Duration) *Store {
 	return &Store{
-		path: path, dialect: dialect(path), file: file, busy: busy,
-		writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+		path:    path,
+		dialect: dialect(path),
+		file:    file,
+		busy:    busy,
+		writing: make(chan struct{}, 1),
+		reading: make(chan struct{}, maxReaders),
+		closed:  make(chan struct{}),
 	}
 }
 
@@ -114,8 +124,8 @@ func (s *Store) openWriter() (err error) {
 	return nil
 }
 
-// openReaders opens the file for readers. The pool has no bound of its own: the channel reading bounds it, and a context ends the wait
-// for that channel without a goroutine for each query.
+// openReaders opens the file for readers. The pool has no bound of its own: the channel reading
+// bounds it, and a context ends the wait for that channel without a goroutine for each query.
 func (s *Store) openReaders(settings url.Values) (err error) {
 	settings.Set("_query_only", "1")
 	if s.readers, err = open(s.file, s.busy, settings); err != nil {
@@ -140,8 +150,9 @@ func (s *Store) ready() error {
 	return writable(s.writers)
 }
 
-// writable makes sure that the file can be written. SQLite opens a read-only file without an error and only a write fails, so writable
-// writes and rolls back. It returns no error if another program is writing at the moment.
+// writable makes sure that the file can be written. SQLite opens a read-only file without an error
+// and only a write fails, so writable writes and rolls back. It returns no error if another program
+// is writing at the moment.
 func writable(db *sql.DB) error {
 	tx, err := db.Begin()
 	if err != nil {
@@ -162,8 +173,9 @@ func (s *Store) Stats() Stats {
 // Path returns the file's absolute name.
 func (s *Store) Path() string { return s.path }
 
-// Update implements [ledger.Store.Update]. If the flush of a commit fails, Update undoes the commit and returns the error. If the machine
-// then loses power before the next commit, the bytes of the undone commit may be complete on the disk, and it takes effect.
+// Update implements [ledger.Store.Update]. If the flush of a commit fails, Update undoes the commit
+// and returns the error. If the machine then loses power before the next commit, the bytes of the
+// undone commit may be complete on the disk, and it takes effect.
 func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
@@ -180,6 +192,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 			_, _ = t.source.exec(context.Background(), "ROLLBACK")
 		}
 	}()
+
 	// If the context ends at that moment, the transaction may have begun despite the error.
 	if _, err := t.source.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return explained(s.path, err)
@@ -187,6 +200,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if err := do(t); err != nil {
 		return err
 	}
+
 	return s.commit(t)
 }
 
@@ -213,11 +227,13 @@ func (s *Store) commit(t *tx) error {
 	return nil
 }
 
-// emptyLog moves the write-ahead log into the file, because its frames still contain pruned content. While another connection reads, the
-// log stays; waiting would block all writers, too. The prune stays committed in either case.
+// emptyLog moves the write-ahead log into the file, because its frames still contain pruned
+// content. While another connection reads, the log stays; waiting would block all writers, too. The
+// prune stays committed in either case.
 func (s *Store) emptyLog(t *tx) {
 	for _, query := range []string{
-		"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)", fmt.Sprintf("PRAGMA busy_timeout = %d", s.busy.Milliseconds()),
+		"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)",
+		fmt.Sprintf("PRAGMA busy_timeout = %d", s.busy.Milliseconds()),
 	} {
 		if c, err := t.source.rows(context.Background(), nil, query); err == nil {
 			_, _ = c.next()
@@ -264,7 +280,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// Glance implements [ledger.Store.Glance]. Outside of a transaction each query is a transaction of its own.
+// Glance implements [ledger.Store.Glance]. Outside of a transaction each query is a transaction of
+// its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, func(t *tx) error {
 		defer t.Finish()
@@ -287,8 +304,8 @@ func (s *Store) view(ctx context.Context, do func(*tx) error) error {
 	return s.frozen.checkUnchanged()
 }
 
-// Close waits for the writer, ends the connections, and moves the write-ahead log into the file if no other process has it
-// open. Readers end on their own.
+// Close waits for the writer, ends the connections, and moves the write-ahead log into the file if
+// no other process has it open. Readers end on their own.
 func (s *Store) Close() (err error) {
 	s.close.Do(func() {
 		close(s.closed)

@@ -25,7 +25,12 @@ func (s *Store) newTx(ctx context.Context, on *session) *tx {
 }
 
 func dialect(path string) sqlrows.Dialect {
-	return sqlrows.Dialect{Ledger: path, Position: "instr", Unindexed: "+", Name: func(column string) string { return column + " = ?" }}
+	return sqlrows.Dialect{
+		Ledger:    path,
+		Position:  "instr",
+		Unindexed: "+",
+		Name:      func(column string) string { return column + " = ?" },
+	}
 }
 
 // A source runs the statements of a transaction.
@@ -65,8 +70,8 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 	return err
 }
 
-// Most requests change after the first put, but their indexed columns then stay the same, except three. A statement that does not set a
-// column does not touch the column's indexes.
+// Most requests change after the first put, but their indexed columns then stay the same, except
+// three. A statement that does not set a column does not touch the column's indexes.
 const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 	"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
 	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33, " +

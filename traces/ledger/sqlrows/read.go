@@ -20,12 +20,19 @@ const entryColumns = "idx, run_id, n, at, by, prev, type, events"
 
 func readEntry(r *Row) ledger.Entry {
 	return ledger.Entry{
-		Index: r.Int64(), RunID: r.Text(), N: r.int(), At: r.Text(), By: r.Text(), Prev: r.Text(), Type: ledger.Type(r.Text()),
+		Index:  r.Int64(),
+		RunID:  r.Text(),
+		N:      r.int(),
+		At:     r.Text(),
+		By:     r.Text(),
+		Prev:   r.Text(),
+		Type:   ledger.Type(r.Text()),
 		Events: jsontext.Value(r.Text()),
 	}
 }
 
-// maxIndex is the largest index that an entry can have: package tlog does not terminate for larger trees.
+// maxIndex is the largest index that an entry can have: package tlog does not terminate for larger
+// trees.
 const maxIndex = 1<<62 - 1
 
 func readEnd(r *Row) ledger.End {
@@ -44,7 +51,8 @@ func (t *Tx) End() (ledger.End, error) {
 }
 
 // OfType repeats the condition of the partial index, so that the database uses the index.
-const OfType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
+const OfType = "SELECT " + entryColumns +
+	" FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
 func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
 	return one(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
@@ -55,7 +63,8 @@ func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
 }
 
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, many, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
+	return queryRows(t, many, readEntry,
+		"SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
 // OfRun repeats the condition of the partial index, so that the database uses the index.
@@ -71,7 +80,8 @@ func (t *Tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	for i, id := range ids {
 		var err error
 		entry, offset := Place(id)
-		if hashes[i], err = one(t, "the hash of the tree", id, (*Row).Hash, hashOf, offset+1, entry, offset); err != nil {
+		if hashes[i], err = one(t, "the hash of the tree", id, (*Row).Hash, hashOf, offset+1, entry,
+			offset); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +90,8 @@ func (t *Tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 
 const hashOf = "SELECT substr(hashes, ?, 32) FROM entries WHERE idx = ? AND length(hashes) > ?"
 
-// Place returns where a hash is stored: the entry that completes it, and the offset in that entry's hashes. A hash of level n is the nth.
+// Place returns where a hash is stored: the entry that completes it, and the offset in that entry's
+// hashes. A hash of level n is the nth.
 func Place(id int64) (entry, offset int64) {
 	level, n := tlog.SplitStoredHashIndex(id)
 	return (n+1)<<level - 1, int64(level * tlog.HashSize)
@@ -103,14 +114,45 @@ const requestColumns = "run_id, at, updated, kind, status, state, actor, task, e
 
 func readRequest(r *Row) ledger.Request {
 	return ledger.Request{
-		RunID: r.Text(), At: r.Text(), Updated: r.Text(), Kind: r.Text(), Status: ledger.Status(r.Text()), State: fsm.State(r.Text()),
-		Actor: r.Text(), Task: r.Text(), Env: r.Text(), Server: r.Text(), Tool: r.Text(), Args: r.Text(),
-		Arguments: canonical.Digest(r.Text()), Definition: canonical.Digest(r.Text()), Bundle: canonical.Digest(r.Text()),
-		Mode: r.Text(), Score: r.int(), Policy: r.Text(), Code: r.Text(), Reason: r.Text(), Binding: canonical.Digest(r.Text()),
-		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.Text(), Owner: r.Text(), Sent: r.Text(), Ended: r.Text(),
-		Steps: r.int(), Head: canonical.Digest(r.Text()), Entry: r.Int64(), Entries: r.int(), Delivered: r.Text(),
-		OnBehalfOf: r.Text(), Client: r.Text(), Trace: r.Text(), CallTrace: r.Text(),
-		Display: r.Text(), OnBehalfOfDisplay: r.Text(),
+		RunID:             r.Text(),
+		At:                r.Text(),
+		Updated:           r.Text(),
+		Kind:              r.Text(),
+		Status:            ledger.Status(r.Text()),
+		State:             fsm.State(r.Text()),
+		Actor:             r.Text(),
+		Task:              r.Text(),
+		Env:               r.Text(),
+		Server:            r.Text(),
+		Tool:              r.Text(),
+		Args:              r.Text(),
+		Arguments:         canonical.Digest(r.Text()),
+		Definition:        canonical.Digest(r.Text()),
+		Bundle:            canonical.Digest(r.Text()),
+		Mode:              r.Text(),
+		Score:             r.int(),
+		Policy:            r.Text(),
+		Code:              r.Text(),
+		Reason:            r.Text(),
+		Binding:           canonical.Digest(r.Text()),
+		Approvers:         readList(r),
+		Quorum:            r.int(),
+		Agreed:            r.int(),
+		Expires:           r.Text(),
+		Owner:             r.Text(),
+		Sent:              r.Text(),
+		Ended:             r.Text(),
+		Steps:             r.int(),
+		Head:              canonical.Digest(r.Text()),
+		Entry:             r.Int64(),
+		Entries:           r.int(),
+		Delivered:         r.Text(),
+		OnBehalfOf:        r.Text(),
+		Client:            r.Text(),
+		Trace:             r.Text(),
+		CallTrace:         r.Text(),
+		Display:           r.Text(),
+		OnBehalfOfDisplay: r.Text(),
 	}
 }
 
@@ -162,20 +204,24 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 			terms, args = append(terms, text), append(args, values...)
 		}
 	}
+
 	statuses := make([]any, len(f.Statuses))
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 	}
-	// Few runs are open and few were held; nearly all have ended and were never held. SQLite does not know that: to find open or
-	// approver-denied runs, it would read every denied run. The plus sign keeps SQLite from using the index of statuses. Of the runs that
-	// were held, few are open.
+
+	// Few runs are open and few were held; nearly all have ended and were never held. SQLite does
+	// not know that: to find open or approver-denied runs, it would read every denied run. The plus
+	// sign keeps SQLite from using the index of statuses. Of the runs that were held, few are open.
 	status, binding := "status", "binding"
 	if f.Open || f.Held {
 		status = d.Unindexed + status
 	}
+
 	if f.Open {
 		binding = d.Unindexed + binding
 	}
+
 	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
 	common := slices.Contains(f.Statuses, ledger.Executed) || slices.Contains(f.Statuses, ledger.Denied)
 	term(len(statuses) > 0 && !common, "status NOT IN ('executed', 'denied')")
@@ -198,18 +244,22 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
 	term(f.Before != "", "run_id < ?", f.Before)
-	term(f.Short != "", fmt.Sprintf("substr(run_id, %d, %d) = ?", ledger.RunIDBytes-ledger.ShortRun+1, len(f.Short)), f.Short)
+	term(f.Short != "", fmt.Sprintf("substr(run_id, %d, %d) = ?", ledger.RunIDBytes-ledger.ShortRun+1, len(f.Short)),
+		f.Short)
 	query := "SELECT " + requestColumns + " FROM requests"
 	if len(terms) > 0 {
 		query += " WHERE " + strings.Join(terms, " AND ")
 	}
+
 	query += " ORDER BY run_id"
 	if f.Newest {
 		query += " DESC"
 	}
+
 	if f.Limit > 0 {
 		query, args = query+" LIMIT ?", append(args, int64(f.Limit))
 	}
+
 	return query, args
 }
 
@@ -219,7 +269,13 @@ const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS si
 
 func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
 	return queryRows(t, many, func(r *Row) ledger.Count {
-		return ledger.Count{At: r.Text(), Status: ledger.Status(r.Text()), Code: r.Text(), First: r.Text(), Runs: r.int()}
+		return ledger.Count{
+			At:     r.Text(),
+			Status: ledger.Status(r.Text()),
+			Code:   r.Text(),
+			First:  r.Text(),
+			Runs:   r.int(),
+		}
 	}, counts, since, int64(unit), int64(newest))
 }
 
@@ -231,7 +287,8 @@ const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = 
 	" ORDER BY run_id LIMIT 1"
 
 func (t *Tx) Waiting(l ledger.Look) (string, error) {
-	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server, l.Tool, string(l.Arguments))
+	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
+		l.Tool, string(l.Arguments))
 }
 
 func readBlob(r *Row) ledger.Blob {
@@ -250,8 +307,14 @@ const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"
 
 func readToken(r *Row) ledger.Token {
 	return ledger.Token{
-		ID: r.Text(), Name: r.Text(), Role: r.Text(), Secret: canonical.Digest(r.Text()), Created: r.Text(), Expires: r.Text(),
-		Revoked: r.Text(), Entry: r.Int64(),
+		ID:      r.Text(),
+		Name:    r.Text(),
+		Role:    r.Text(),
+		Secret:  canonical.Digest(r.Text()),
+		Created: r.Text(),
+		Expires: r.Text(),
+		Revoked: r.Text(),
+		Entry:   r.Int64(),
 	}
 }
 
@@ -281,7 +344,14 @@ func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, 
 		query, args = query+" AND hook = ?", append(args, hook)
 	}
 	return queryRows(t, many, func(r *Row) ledger.Delivery {
-		return ledger.Delivery{Entry: r.Int64(), Hook: r.Text(), Attempts: r.int(), Next: r.Text(), State: r.Text(), Error: r.Text()}
+		return ledger.Delivery{
+			Entry:    r.Int64(),
+			Hook:     r.Text(),
+			Attempts: r.int(),
+			Next:     r.Text(),
+			State:    r.Text(),
+			Error:    r.Text(),
+		}
 	}, query+" ORDER BY entry, hook LIMIT ?", append(args, int64(max(limit, 0)))...)
 }
 

@@ -8,7 +8,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Row is one row of a query. Its methods read the columns in order. If a column does not have the expected type, Err returns an error.
+// A Row is one row of a query. Its methods read the columns in order. If a column does not have the
+// expected type, Err returns an error.
 type Row struct {
 	Values []any // string, int64 or []byte
 	at     int

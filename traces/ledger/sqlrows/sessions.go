@@ -11,12 +11,20 @@ import (
 
 const sessionColumns = "secret, kind, token, name, identity, auth_time, created, used, expires"
 
-var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(9) + onConflict("secret", sessionColumns)
+var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(9) +
+	onConflict("secret", sessionColumns)
 
 func readSession(r *Row) ledger.Session {
 	return ledger.Session{
-		Secret: canonical.Digest(r.Text()), Kind: r.Text(), Token: r.Text(), Name: r.Text(), Identity: readJSON(r),
-		AuthTime: r.Text(), Created: r.Text(), Used: r.Text(), Expires: r.Text(),
+		Secret:   canonical.Digest(r.Text()),
+		Kind:     r.Text(),
+		Token:    r.Text(),
+		Name:     r.Text(),
+		Identity: readJSON(r),
+		AuthTime: r.Text(),
+		Created:  r.Text(),
+		Used:     r.Text(),
+		Expires:  r.Text(),
 	}
 }
 
@@ -29,7 +37,8 @@ func readJSON(r *Row) jsontext.Value {
 }
 
 func (t *Tx) Session(secret canonical.Digest) (ledger.Session, error) {
-	return one(t, "session", secret, readSession, "SELECT "+sessionColumns+" FROM sessions WHERE secret = ?", string(secret))
+	return one(t, "session", secret, readSession, "SELECT "+sessionColumns+" FROM sessions WHERE secret = ?",
+		string(secret))
 }
 
 func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
@@ -37,7 +46,8 @@ func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
 }
 
 func (t *Tx) PutSession(s ledger.Session) error {
-	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Name, string(s.Identity), s.AuthTime,
+	return t.Change("session", s.Secret, upsertSession, string(s.Secret), s.Kind, s.Token, s.Name, string(s.Identity),
+		s.AuthTime,
 		s.Created, s.Used, s.Expires)
 }
 

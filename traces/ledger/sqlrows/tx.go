@@ -1,4 +1,5 @@
-// Package sqlrows reads and writes the rows of a ledger in SQL, for every database that has a [ledger.Store].
+// Package sqlrows reads and writes the rows of a ledger in SQL, for every database that has a
+// [ledger.Store].
 package sqlrows
 
 import (
@@ -14,20 +15,24 @@ import (
 // errOver is returned if a transaction is used after its function has returned.
 var errOver = errors.New("the transaction is over")
 
-// A Dialect describes the differences between the databases. Parameters are question marks in all of them.
+// A Dialect describes the differences between the databases. Parameters are question marks in all
+// of them.
 type Dialect struct {
-	Ledger    string                     // name of the ledger in errors
-	Position  string                     // function that finds a text in another one
-	Unindexed string                     // prefix of a column that must not be looked up in an index
-	Name      func(column string) string // condition that the actor, the server or the tool equals each parameter
+	Ledger    string // name of the ledger in errors
+	Position  string // function that finds a text in another one
+	Unindexed string // prefix of a column that must not be looked up in an index
+	// Condition that the actor, the server or the tool equals each parameter.
+	Name func(column string) string
 }
 
 // A Source runs the statements of one transaction.
 type Source interface {
-	// Query runs a query and reads its rows in pages of the given size. A query with pages of one row has at most one row.
+	// Query runs a query and reads its rows in pages of the given size. A query with pages of one
+	// row has at most one row.
 	Query(page int, query string, args ...any) (Rows, error)
-	// Write runs a statement, at the latest before the next query or the commit. If a table is given, the statement must change exactly
-	// one row of it; otherwise the error names the table and the key.
+	// Write runs a statement, at the latest before the next query or the commit. If a table is
+	// given, the statement must change exactly one row of it; otherwise the error names the table
+	// and the key.
 	Write(table string, key any, query string, args ...any) error
 }
 
@@ -38,7 +43,8 @@ type Rows interface {
 	Close()
 }
 
-// A Tx is a transaction that reads, and, in Update, writes. It implements the parts of [ledger.Tx] that do not depend on the database.
+// A Tx is a transaction that reads, and, in Update, writes. It implements the parts of [ledger.Tx]
+// that do not depend on the database.
 type Tx struct {
 	source  Source
 	dialect *Dialect
@@ -54,7 +60,8 @@ func New(ctx context.Context, source Source, d *Dialect) Tx {
 	return Tx{source: source, dialect: d, ctx: ctx}
 }
 
-// Finish ends the transaction and closes the rows of sequences that the caller left before their end.
+// Finish ends the transaction and closes the rows of sequences that the caller left before their
+// end.
 func (t *Tx) Finish() {
 	t.over = true
 	for _, rows := range t.open {
@@ -63,8 +70,9 @@ func (t *Tx) Finish() {
 	t.open = nil
 }
 
-// Change runs a statement that must change exactly one row of a table, or any number of rows if no table is given. An error ends the
-// transaction: SQLite may have rolled it back, and later writes would be committed separately.
+// Change runs a statement that must change exactly one row of a table, or any number of rows if no
+// table is given. An error ends the transaction: SQLite may have rolled it back, and later writes
+// would be committed separately.
 func (t *Tx) Change(table string, key any, query string, args ...any) error {
 	if err := t.Usable(); err != nil {
 		return err
@@ -114,8 +122,10 @@ func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...
 			yield(none, err)
 			return
 		}
+
 		t.open = append(t.open, rows)
 		defer t.closeRows(rows)
+
 		for {
 			if err := t.Usable(); err != nil {
 				yield(none, err)
@@ -129,10 +139,12 @@ func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...
 			if row == nil {
 				return
 			}
+
 			row.at, row.err = 0, nil
 			v := read(row)
 			if row.err != nil {
-				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit", t.dialect.Ledger, row.err))
+				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit",
+					t.dialect.Ledger, row.err))
 				return
 			}
 			if !yield(v, nil) {

@@ -16,14 +16,16 @@ func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 var (
 	insertEntry = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + marks(9)
 	// InsertBlob adds a blob that is not there.
-	InsertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
-	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
-	upsertBlock    = "INSERT INTO blocks (name, since, by, entry) VALUES " + marks(4) + onConflict("name", "since, by, entry")
+	InsertBlob  = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
+	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
+	upsertBlock = "INSERT INTO blocks (name, since, by, entry) VALUES " + marks(4) +
+		onConflict("name", "since, by, entry")
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
-	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(strings.Count(requestColumns, ",")+1)
+	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " +
+		marks(strings.Count(requestColumns, ",")+1)
 	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
@@ -43,7 +45,8 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	for i := range hashes {
 		joined = append(joined, hashes[i][:]...)
 	}
-	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events), joined)
+	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type),
+		string(e.Events), joined)
 }
 
 // RequestRow returns the values of a request in the order of its columns.
@@ -57,9 +60,12 @@ func RequestRow(r *ledger.Request) ([]any, error) {
 		approvers = string(text)
 	}
 	return []any{
-		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
-		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
-		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Entry, int64(r.Entries),
+		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool,
+		r.Args,
+		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code,
+		r.Reason, string(r.Binding),
+		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps),
+		string(r.Head), r.Entry, int64(r.Entries),
 		r.Delivered, r.OnBehalfOf, r.Client, r.Trace, r.CallTrace, r.Display, r.OnBehalfOfDisplay,
 	}, nil
 }
@@ -89,7 +95,8 @@ func (t *Tx) PutBlob(b ledger.Blob) error {
 }
 
 func (t *Tx) PutToken(k ledger.Token) error {
-	return t.Change("token", k.ID, upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
+	return t.Change("token", k.ID, upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires,
+		k.Revoked, k.Entry)
 }
 
 func (t *Tx) DropToken(id string) error {
@@ -105,7 +112,8 @@ func (t *Tx) DropBlock(name string) error {
 }
 
 func (t *Tx) PutDelivery(d ledger.Delivery) error {
-	return t.Change("delivery of entry", d.Entry, upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
+	return t.Change("delivery of entry", d.Entry, upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State,
+		d.Error)
 }
 
 func (t *Tx) SetDelivered(hook string, next int64) error {

@@ -1,5 +1,6 @@
-// Package stores opens the store that a ledger's URL names. The scheme of the URL says which kind of store it is:
-// sqlite:pgfsm.db is a ledger in an SQLite file, postgres://… one in a database of PostgreSQL. Package config judges URLs that users write.
+// Package stores opens the store that a ledger's URL names. The scheme of the URL says which kind
+// of store it is: sqlite:pgfsm.db is a ledger in an SQLite file, postgres://… one in a database of
+// PostgreSQL. Package config judges URLs that users write.
 package stores
 
 import (
@@ -29,8 +30,8 @@ const (
 // ErrMissing means that there is no ledger of that name yet.
 var ErrMissing = errors.New("there is no ledger")
 
-// Open opens a store. If a file does not exist and is opened to read or to change, the error is [ErrMissing]. Open never makes a
-// database.
+// Open opens a store. If a file does not exist and is opened to read or to change, the error is
+// [ErrMissing]. Open never makes a database.
 func Open(url string, p Purpose) (ledger.Store, error) {
 	if pgurl.IsURL(url) {
 		return openPostgres(url, p)
@@ -49,8 +50,9 @@ func Open(url string, p Purpose) (ledger.Store, error) {
 	return store, nil
 }
 
-// Name returns a name of the ledger for people and for the log, which may be exported. For a file it is the last element of the path,
-// because folders name users and customers. For a database it is the host and the name.
+// Name returns a name of the ledger for people and for the log, which may be exported. For a file
+// it is the last element of the path, because folders name users and customers. For a database it
+// is the host and the name.
 func Name(url string) string {
 	if pgurl.IsURL(url) {
 		return pgurl.Name(url)

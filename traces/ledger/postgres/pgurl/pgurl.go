@@ -1,5 +1,5 @@
-// Package pgurl reads the URL of a ledger in PostgreSQL. No error repeats anything of the URL but names of parameters: it may contain a
-// password.
+// Package pgurl reads the URL of a ledger in PostgreSQL. No error repeats anything of the URL but
+// names of parameters: it may contain a password.
 package pgurl
 
 import (
@@ -23,8 +23,10 @@ const (
 
 const leaseParameter = "lease"
 
-// parameters lists the allowed parameters of a URL. pgx would send any other one to the server, where a pooler rejects or ignores it.
-var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs"}
+// parameters lists the allowed parameters of a URL. pgx would send any other one to the server,
+// where a pooler rejects or ignores it.
+var parameters = []string{"connect_timeout", "host", leaseParameter, "port", "sslcert", "sslkey", "sslmode",
+	"sslrootcert", "target_session_attrs"}
 
 // modes lists the values of sslmode that never continue without TLS if TLS fails.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
@@ -35,11 +37,13 @@ func IsURL(text string) bool {
 	return ok && (scheme == "postgres" || scheme == "postgresql")
 }
 
-// parse parses a URL. If a password contains a slash, a question mark or a number sign, that character ends the host: the rest of the
-// password, and an at sign, then look like the database's name.
+// parse parses a URL. If a password contains a slash, a question mark or a number sign, that
+// character ends the host: the rest of the password, and an at sign, then look like the database's
+// name.
 func parse(text string) (*url.URL, bool) {
 	u, err := url.Parse(text)
-	if err != nil || !IsURL(text) || u.Opaque != "" || strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+	if err != nil || !IsURL(text) || u.Opaque != "" ||
+		strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, false
 	}
 	return u, true
@@ -54,7 +58,8 @@ func Name(text string) string {
 	return (&url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}).String()
 }
 
-// Parse returns the URL as pgx reads it, and the lease. An error continues a sentence that begins with the URL.
+// Parse returns the URL as pgx reads it, and the lease. An error continues a sentence that begins
+// with the URL.
 func Parse(text string) (connection string, lease time.Duration, err error) {
 	u, ok := parse(text)
 	if !ok {
@@ -64,25 +69,33 @@ func Parse(text string) (connection string, lease time.Duration, err error) {
 	if err != nil || u.Fragment != "" {
 		return "", 0, errors.New("has parameters that cannot be read; write %XX for special characters")
 	}
+
 	for name, values := range q { // one of several faults is reported
 		if !slices.Contains(parameters, name) {
-			return "", 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name, strings.Join(parameters, ", "))
+			return "", 0, fmt.Errorf("has the parameter %.40q, which is unknown: use some of %s", name,
+				strings.Join(parameters, ", "))
 		}
 		if len(values) != 1 {
 			return "", 0, fmt.Errorf("has the parameter %s more than once", name)
 		}
 	}
+
 	lease = DefaultLease
 	if q.Has(leaseParameter) {
 		if lease, err = time.ParseDuration(q.Get(leaseParameter)); err != nil || lease < minLease || lease > maxLease {
-			return "", 0, fmt.Errorf("has a parameter %s that is not a duration from %s to %s", leaseParameter, minLease, maxLease)
+			return "", 0, fmt.Errorf("has a parameter %s that is not a duration from %s to %s", leaseParameter,
+				minLease, maxLease)
 		}
 		q.Del(leaseParameter)
 		u.RawQuery = q.Encode()
 	}
-	if mode := q.Get("sslmode"); mode == "" && !nearby(u.Host, q.Get("host")) || mode != "" && !slices.Contains(modes, mode) {
-		return "", 0, fmt.Errorf("needs the parameter sslmode=verify-full, or, if you know why, another one of %s", strings.Join(modes, ", "))
+
+	if mode := q.Get("sslmode"); mode == "" && !nearby(u.Host, q.Get("host")) ||
+		mode != "" && !slices.Contains(modes, mode) {
+		return "", 0, fmt.Errorf("needs the parameter sslmode=verify-full, or, if you know why, another one of %s",
+			strings.Join(modes, ", "))
 	}
+
 	return u.String(), lease, nil
 }
 
