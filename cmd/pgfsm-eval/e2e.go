@@ -44,7 +44,8 @@ Both ask the model of the configuration, or of LLM_BASE_URL and LLM_MODEL, for e
 Without a model, the output is the one that the case contains.
 
 In the folder of --dir, e2e writes TIME_metrics.json, with the figures and the result of every case, and the folder
-TIME_traces with the traces of pgfsm's runs.
+TIME_traces with the traces of pgfsm's runs. The figures include the latency of each agent (median and 95th percentile,
+from request to answer) and the prompt and completion tokens that the endpoint reports.
 
 Exit code 1 if pgfsm called a tool that its case does not permit, or if a run ended in an impossible state; 2 if a run
 of pgfsm or of the agent failed, so that the figures do not cover all cases.`,

@@ -1,6 +1,6 @@
 // Package endtoend takes cases through pgfsm and through an agent without gates, on the same
 // servers and with the same model outputs, and compares the results: what was blocked, what was
-// called, and which calls the case did not permit.
+// called, which calls the case did not permit, how long it took and how many tokens it cost.
 //
 // A file of cases has one JSON object a line ([Case]). Both agents ask the configured model, with
 // the same prompts. Without a model, each case brings its own outputs.
@@ -96,8 +96,11 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 		if err != nil {
 			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}
 		}
-		got, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
-		side := sideOf(got)
+
+		begin := time.Now()
+		result, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
+		side := sideOf(result)
+		side.Micros = time.Since(begin).Microseconds()
 		if err != nil {
 			side.Outcome, side.Reason = Unended, b.oneLine(err)
 		}
@@ -122,8 +125,12 @@ func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Sid
 	if b.Scripted {
 		s.Planner, s.Summarizer = script{c}, script{c}
 	}
+	meter := &tokenMeter{planner: s.Planner, summarizer: s.Summarizer}
+	s.Planner, s.Summarizer = meter, meter
+
 	if err = s.Start(ctx); err == nil {
 		side = run(s)
+		side.Tokens = meter.tokens
 		side.Reason = b.Secrets.String(side.Reason)
 		side.Judge(c, callsSeen(s))
 	}

@@ -80,15 +80,38 @@ func TestFaultsOfPgfsm(t *testing.T) {
 	}
 }
 
+func TestLatency(t *testing.T) {
+	many := make([]int64, 100)
+	for i := range many {
+		many[99-i] = int64(i+1) * 1000
+	}
+	for _, tt := range []struct {
+		name   string
+		micros []int64
+		want   Latency
+	}{
+		{"none", nil, Latency{}},
+		{"one", []int64{1500}, Latency{1.5, 1.5}},
+		{"three", []int64{2000, 1000, 1001}, Latency{1.001, 2}},
+		{"a-hundred", many, Latency{50, 95}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if latency := newLatency(tt.micros); latency != tt.want {
+				t.Errorf("latency is %+v, want %+v", latency, tt.want)
+			}
+		})
+	}
+}
+
 func TestTotals(t *testing.T) {
 	cases := []Case{
 		{ID: "read", Tools: []string{"s/read"}}, {ID: "never"}, {ID: "ask"}, {ID: "hold", Tools: []string{"s/read"}},
 		{ID: "fail", Tools: []string{"s/read"}}, {ID: "end"},
 	}
 	sides := []Side{
-		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true},
+		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true, Micros: 6000, Tokens: Tokens{2, 1, 10, 4}},
 		{Outcome: Blocked, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "erase", true), call("s", "erase", false)}},
-		{Outcome: NeedsInfo}, {Outcome: Held, Gate: "policy", Code: "approval_required"},
+		{Outcome: NeedsInfo, Tokens: Tokens{1, 1, 5, 1}}, {Outcome: Held, Gate: "policy", Code: "approval_required"},
 		{Outcome: Failed, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "read", false)}},
 		{Outcome: Unended, Summary: true, Unbacked: true, Gate: "input", Code: "input_denied"},
 	}
@@ -103,7 +126,8 @@ func TestTotals(t *testing.T) {
 	want := Totals{
 		Cases: 6, Outcomes: map[string]int{Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1}, ToolCalls: 4, Summaries: 2, Unbacked: 1,
 		DisallowedSent: 2, DisallowedExecuted: 1, DisallowedCases: 1, Permitted: 3, Served: 1,
-		Codes: []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
+		Codes:   []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
+		Latency: Latency{P95: 6}, Tokens: Tokens{Completions: 3, Counted: 2, Prompt: 15, Completion: 5},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("totals (-want +got):\n%s", d)

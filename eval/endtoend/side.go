@@ -51,6 +51,8 @@ type Side struct {
 	Summary bool   `json:"summary"` // a summary was shown
 	// The evidence gate would have refused the summary that was shown.
 	Unbacked bool             `json:"unbacked,omitzero"`
+	Micros   int64            `json:"latency_us"`
+	Tokens   Tokens           `json:"tokens"`
 	RunID    string           `json:"run_id,omitzero"` // the id of pgfsm's run
 	Head     canonical.Digest `json:"head,omitzero"`   // the head of its trace
 	// The servers saw other calls than the agent reports: a defect.
@@ -103,8 +105,9 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	agent := naive.Agent{Planner: s.Planner, Summarizer: s.Summarizer, Servers: s.Servers}
+	begin := time.Now()
 	answer, err := agent.Answer(ctx, c.Request)
-	side := Side{Outcome: NeedsInfo, Calls: []Call{}}
+	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds()}
 	if answer.Call != nil {
 		side.Outcome, side.Summary = Answered, answer.Summary != ""
 		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)
