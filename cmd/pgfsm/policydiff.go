@@ -136,21 +136,30 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 	return cli.Exit(code)
 }
 
-// holds reports whether a change is about how a call is held.
-func holds(kinds []string) bool {
-	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(kind, "hold-") })
+// changedGrounds names the policy that decides, and the one that decided before if it is another,
+// and describes a change of the risk.
+func changedGrounds(before, after *ruling.Ruling) string {
+	grounds := decidedBy(after)
+	if previous := decidedBy(before); previous != grounds {
+		grounds = previous + " -> " + grounds
+	}
+	if before.RiskMode != after.RiskMode || before.RiskScore != after.RiskScore {
+		grounds += fmt.Sprintf("; risk %s %d -> %s %d", visible.Text(before.RiskMode), before.RiskScore,
+			visible.Text(after.RiskMode), after.RiskScore)
+	}
+	return grounds
 }
 
 // decidedBy returns the name of the deciding policy, and its condition.
 func decidedBy(t *ruling.Ruling) string {
-	by := fmt.Sprintf("%q", visible.Text(t.Policy))
+	name := fmt.Sprintf("%q", visible.Text(t.Policy))
 	if t.Condition != "" {
-		by += " (" + visible.Text(t.Condition) + ")"
+		name += " (" + visible.Text(t.Condition) + ")"
 	}
 	if t.GaveUp() {
-		by += " [" + visible.Text(string(t.Code)) + "]"
+		name += " [" + visible.Text(string(t.Code)) + "]"
 	}
-	return by
+	return name
 }
 
 // changedTerms describes the differences between two holds.

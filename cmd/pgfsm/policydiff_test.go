@@ -10,6 +10,9 @@ import (
 	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
+	"pgfsm/policy"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/traces"
 )
 
@@ -79,4 +82,14 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	}
 	j := command(clitest.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--json")
 	j.Want(t, cli.ExitFailed, "/unusable", fmt.Sprint(len(bad)), "/errors/0/path", filepath.ToSlash(filepath.Join(dir, "trace_\\u001b[31m\\u202eshown.json")))
+}
+
+// TestChangedGrounds: a line names the risk that took over, too.
+func TestChangedGrounds(t *testing.T) {
+	before := &ruling.Ruling{Decision: rules.Deny, Code: policy.CodePolicyDenied, Policy: "all", RiskMode: "safe", RiskScore: 10}
+	after := *before
+	after.RiskMode, after.RiskScore = "danger", 60
+	if grounds, want := changedGrounds(before, &after), `"all"; risk safe 10 -> danger 60`; grounds != want {
+		t.Errorf("the line says %s, want %s", grounds, want)
+	}
 }
