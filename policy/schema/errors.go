@@ -4,19 +4,16 @@ import "fmt"
 
 // The codes of a [RefusedError].
 const (
-	// Not one strict JSON value, or neither object nor boolean.
-	CodeNotStrict      = "schema_not_strict"
-	CodeTooLarge       = "schema_too_large"        // Bytes, Values, Subschemas, Refs or PointerBytes
-	CodeTooDeep        = "schema_too_deep"         // Depth
-	CodeNumberTooLarge = "schema_number_too_large" // NumberBytes or Exponent
-	CodeDialectUnknown = "schema_dialect_unknown"  // $schema names none of the five dialects
-	// A reference to no subschema, a dynamic one, or an identifier below the root.
-	CodeReferenceRefused  = "schema_reference_refused"
+	CodeNotStrict         = "schema_not_strict"          // not one strict JSON value, or neither object nor boolean
+	CodeTooLarge          = "schema_too_large"           // Bytes, Values, Subschemas, Refs or PointerBytes
+	CodeTooDeep           = "schema_too_deep"            // Depth
+	CodeNumberTooLarge    = "schema_number_too_large"    // NumberBytes or Exponent
+	CodeDialectUnknown    = "schema_dialect_unknown"     // $schema names none of the five dialects
+	CodeReferenceRefused  = "schema_reference_refused"   // a dynamic reference, one to nothing, or an inner identifier
 	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema applies in place of itself
 	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
-	// No RE2 expression, PatternBytes, PatternSteps, AllPatterns.
-	CodePatternRefused = "schema_pattern_refused"
-	CodeNotASchema     = "schema_invalid" // the meta-schema of the dialect rejects it
+	CodePatternRefused    = "schema_pattern_refused"     // no RE2 expression, PatternBytes, PatternSteps, AllPatterns
+	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect rejects it
 )
 
 // The codes of an [InvalidError].
