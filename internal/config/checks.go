@@ -71,7 +71,7 @@ func checkArgument(s string) fault {
 func checkPattern(s string) fault {
 	if _, err := regexp.Compile(s); err != nil {
 		return fault{"is not RE2: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
-			"see https://github.com/google/re2/wiki/Syntax; in double quotes a backslash is written twice"}
+			remedyPattern}
 	}
 	return fault{}
 }
@@ -87,7 +87,7 @@ func checkURL(s string) fault {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "" || strings.ContainsAny(s, " \\"):
-		return fault{"is not a URL with a host", ""}
+		return fault{"is not a URL with a host", "write one like https://HOST/PATH"}
 	case u.User != nil:
 		return fault{"holds a user name or password", "put the secret into headers or api_key, as a reference"}
 	case u.Fragment != "" || strings.Contains(s, "#"):
@@ -95,7 +95,7 @@ func checkURL(s string) fault {
 	}
 	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fault{"has a port that is not 1 to 65535", ""}
+			return fault{"has a port that is not 1 to 65535", "correct the port, or leave out it and the colon before it"}
 		}
 	}
 	return fault{}
@@ -185,6 +185,9 @@ func checkDecideURL(s string) fault {
 
 // durationRemedy is the remedy for a text that is not a duration.
 const durationRemedy = "write numbers with ms, s, m or h, like 500ms, 10s, 1m30s"
+
+// remedyPattern is the remedy for a text that is not an RE2 pattern.
+const remedyPattern = "see https://github.com/google/re2/wiki/Syntax; in double quotes a backslash is written twice"
 
 // remedyReference is the remedy for a reference in a wrong place.
 const remedyReference = "put the secret into headers, env or api_key"

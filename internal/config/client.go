@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,9 +23,6 @@ func readClient(name string, text []byte) (*client, error) {
 		if f.root = f.readJSON(text); f.root != nil {
 			c.findServers()
 		}
-		for _, e := range f.faults {
-			e.Remedy = cmp.Or(e.Remedy, "the file is JSON without comments")
-		}
 	}
 	return c, f.err()
 }
@@ -41,7 +37,7 @@ func (c *client) findServers() {
 		case found:
 			c.faultAt(m.at, key, "keep one of them", "the file has both mcpServers and servers")
 		case m.value.kind != isMap:
-			c.faultAt(m.value.at, key, "", "%s must be an object of names and values", key)
+			c.faultAt(m.value.at, key, `write {"NAME": {"command": "PROGRAM"}}`, "%s must be an object of names and values", key)
 			found = true
 		default:
 			found, c.key, c.servers = true, key, m.value.members

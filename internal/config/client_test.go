@@ -51,7 +51,7 @@ func TestReadClientRefuses(t *testing.T) {
 		{"password-in-url", `{"url": "https://u:hidden@h.example"}`, "url holds a user name or password"},
 		{"header-over-plain-http", `{"url": "http://h.example", "headers": {"X-A": "hidden-1"}}`, "headers could be read on the way"},
 		{"header-twice", `{"url": "https://h.example", "headers": {"X-A": "hidden-1", "x-a": "hidden-2"}}`, `"x-a" appears twice`},
-		{"header-of-the-transport", `{"url": "https://h.example", "headers": {"Host": "hidden-1"}}`, "that the transport does not set"},
+		{"header-of-the-transport", `{"url": "https://h.example", "headers": {"Host": "hidden-1"}}`, "none that the transport sets"},
 		{"disabled", `{"command": "a", "disabled": true}`, "it is disabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestReadClientRefuses(t *testing.T) {
 		{"no-servers", `{"a": 1}`, "has no mcpServers"},
 		{"list", `{"mcpServers": []}`, "must be an object of names and values"},
 		{"server-twice", `{"mcpServers": {"a": {}, "a": {}}}`, "duplicate object member name"},
-		{"comment", "{\n// hidden\n}", "m.json:2:1: not JSON: invalid character '/' at start of value\n       the file is JSON without comments"},
+		{"comment", "{\n// hidden\n}", "m.json:2:1: not JSON: invalid character '/' at start of value\n       JSON has no comments"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := ReadClient("m.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hidden") {

@@ -126,7 +126,7 @@ func (c *configFile) checkDeny(p path, rule *screen.Rule) {
 		if inner := errors.Unwrap(err); inner != nil { // omits the index in the list, which has one item
 			err = inner
 		}
-		c.fault(p.child("pattern"), "", "%s is refused: %s", p.child("pattern"), err)
+		c.fault(p.child("pattern"), "write a pattern for the requests to block", "%s is refused: %s", p.child("pattern"), err)
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *configFile) checkRoute(p path, pattern string) {
 	check = func(n *node) {
 		for _, m := range n.members {
 			if strings.Contains(m.key, "${") {
-				c.faultAt(m.at, args.String(), "", "a group can be in a value of args, not in a key")
+				c.faultAt(m.at, args.String(), "write the key without ${…}", "a group can be in a value of args, not in a key")
 			}
 			check(m.value)
 		}
@@ -173,7 +173,8 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 
 		n, err := strconv.ParseUint(name, 10, 16)
 		if err == nil && int(n) > re.NumSubexp() {
-			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups", ""}
+			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups",
+				"put parentheses around that part of the pattern, or correct the number"}
 		}
 		if err != nil && (name == "" || re.SubexpIndex(name) < 0) {
 			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name",

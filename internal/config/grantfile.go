@@ -37,7 +37,7 @@ func (f *file) constraint(m member, p path) jsontext.Value {
 		if m.key == "schema" {
 			at = m.value.pointed(err)
 		}
-		f.faultAt(at, p.String(), "", "%s is refused: %s", p, err)
+		f.faultAt(at, p.String(), schemaRemedy(err), "%s is refused: %s", p, err)
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,30 +20,41 @@ func (f *file) readJSON(text []byte) *node {
 		f.faultAt(r.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return nil
 	}
-	if offset, problem := findJSONFault(text); problem != "" {
-		f.faultAt(r.placeAt(offset), "", "", "not JSON: %s", problem)
+	if offset, problem := findJSONFault(text); problem != (fault{}) {
+		f.faultAt(r.placeAt(offset), "", problem.remedy, "not JSON: %s", problem.problem)
 		return nil
 	}
 	return r.value()
 }
 
-// findJSONFault returns the offset and the description of the first fault of a text; "" if it is
+// findJSONFault returns the first fault of a text and its offset; the zero fault if the text is
 // strict JSON.
-func findJSONFault(text []byte) (offset int, problem string) {
+func findJSONFault(text []byte) (offset int, f fault) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	err := dec.SkipValue()
 	if err == nil {
 		rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n")
 		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
-			return 0, ""
+			return 0, fault{}
 		}
-		return len(text) - len(rest), "there is text after the value"
+		return len(text) - len(rest), fault{"there is text after the value", "remove it"}
 	}
+
 	var syntactic *jsontext.SyntacticError
-	if errors.As(err, &syntactic) {
-		return int(syntactic.ByteOffset), syntactic.Err.Error()
+	if !errors.As(err, &syntactic) {
+		return len(text), fault{"the value ends too early", "write a value, or {} for an empty object"}
 	}
-	return len(text), "the value ends too early"
+
+	f = fault{syntactic.Err.Error(), "JSON has no comments, no comma after the last entry, and quotes around keys and texts"}
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		f.remedy = "keep one of them"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		f.remedy = "close every {, [ and quotation mark"
+	case strings.HasPrefix(f.problem, "invalid surrogate pair"):
+		f.remedy = "write the character itself"
+	}
+	return int(syntactic.ByteOffset), f
 }
 
 // A jsonReader reads a text that is strict JSON.

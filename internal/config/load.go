@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -264,7 +265,8 @@ func reason(err error) string {
 func (l *loader) readNamed(at path, name, remedy string) (text []byte, ok bool) {
 	text, err := l.open(name)
 	if err != nil {
-		l.fault(at, remedy, "%s cannot be read: %s", name, reason(err))
+		l.fault(at, cmp.Or(remedy, "correct the path, which is relative to the folder of "+filepath.Base(l.name)+", or create the file"),
+			"%s cannot be read: %s", name, reason(err))
 	}
 	return text, err == nil
 }
@@ -402,7 +404,7 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 	}
 	if len(f.faults) == 0 {
 		if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
-			f.faultAt(f.root.pointed(err), "", "", "%s", err)
+			f.faultAt(f.root.pointed(err), "", schemaRemedy(err), "%s", err)
 		} else if arguments && f.root.str("type") != "object" {
 			f.faultAt(f.root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
 		}
@@ -411,6 +413,21 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 		return nil
 	}
 	return canonicalJSON(text)
+}
+
+// schemaRemedy is the remedy for a schema that does not compile; empty if the error has it.
+func schemaRemedy(err error) string {
+	refused := (*schema.RefusedError)(nil)
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	switch refused.Code {
+	case schema.CodePatternRefused:
+		return remedyPattern
+	case schema.CodeNotASchema:
+		return "write JSON Schema, see https://json-schema.org/draft/2020-12/schema"
+	}
+	return ""
 }
 
 // canonicalJSON returns the canonical form of JSON that was already read strictly.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"regexp"
@@ -178,7 +179,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 
 	switch e.Type() {
 	case "required":
-		j.note(n.at, p.child(key), s.example(key), "%s has no %s", subject(p), key)
+		j.note(n.at, p.child(key), s.exampleOf(key), "%s has no %s", subject(p), key)
 	case "number_any_of":
 		var names []string
 		for _, one := range s.membersOf("anyOf") {
@@ -192,7 +193,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 	case "missing_dependency":
 		needed := e.Details()["dependency"].(string)
 		from := s.dependent(n, needed, false)
-		j.note(n.member(from).at, p.child(from), s.example(needed), "%s does not go without %s", p.child(from), needed)
+		j.note(n.member(from).at, p.child(from), s.exampleOf(needed), "%s does not go without %s", p.child(from), needed)
 	case "additional_property_not_allowed":
 		known := s.keys()
 		j.note(n.member(key).at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")),
@@ -229,13 +230,25 @@ func (s *fileSchema) dependent(n *node, on string, absent bool) string {
 	return ""
 }
 
-// example says how to write a key; it is empty if the schema has no example.
-func (s *fileSchema) example(key string) string {
+// exampleOf says how to write a key; it is empty if the schema has no example.
+func (s *fileSchema) exampleOf(key string) string {
 	examples := s.get("properties").get(key).membersOf("examples")
 	if len(examples) == 0 {
 		return ""
 	}
 	return "write " + key + ": " + examples[0].value.example()
+}
+
+// example says how to write a value: by an example, as JSON, or by the keys of an object. It is
+// empty if the schema has neither.
+func (s *fileSchema) example() string {
+	if examples := s.membersOf("examples"); len(examples) > 0 {
+		return "write one like " + examples[0].value.spaced()
+	}
+	if keys := s.keys(); len(keys) > 0 {
+		return "write one of " + strings.Join(keys, ", ")
+	}
+	return ""
 }
 
 // note notes a fault, unless the path already has one.
@@ -257,12 +270,8 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 		most := max(s.number("maxItems"), s.number("maxProperties"))
 		least := max(s.number("minItems"), s.number("minProperties"))
 		if int64(len(n.members)) < least {
-			remedy := ""
-			if keys := s.keys(); len(keys) > 0 {
-				remedy = "write one of " + strings.Join(keys, ", ")
-			}
 			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + number(least),
-				remedy}
+				s.example()}
 		}
 		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + number(most) + " are accepted", ""}
 	case "unique":
@@ -298,7 +307,7 @@ func (s *fileSchema) mistyped(n *node) fault {
 	case n.kind == isNumber && s.str("type") == "integer":
 		return fault{"must be a whole number in decimal digits", ""}
 	}
-	return fault{"must be " + title + ", not " + words[string(n.kind)], remedy}
+	return fault{"must be " + title + ", not " + words[string(n.kind)], cmp.Or(remedy, s.example())}
 }
 
 func (s *fileSchema) keys() (names []string) {
@@ -394,19 +403,19 @@ func (s *fileSchema) fault(text string, refused bool) fault {
 	lines := format.lines || s.get("type") == nil
 	most := s.number("maxLength")
 	switch {
+	case refused && s.get("enum") != nil:
+		all := s.texts("enum")
+		return fault{"is " + quote(text) + "; it must be " + oneOf(all), Nearest(text, all)}
 	case text == "" && refused:
-		return fault{"is empty", ""}
+		return fault{"is empty", cmp.Or(s.example(), "remove it")}
 	case most > 0 && int64(len(text)) > most:
 		return fault{"has " + strconv.Itoa(len(text)) + " bytes; at most " + s.str("maxLength") + " are accepted", ""}
 	case hasControl(text, lines):
 		return fault{"holds a line end or another control character", "remove it"}
-	case refused && s.get("enum") != nil:
-		all := s.texts("enum")
-		return fault{"is " + quote(text) + "; it must be " + oneOf(all), Nearest(text, all)}
 	case refused && s.str("format") == formatDuration:
 		return fault{"is not a duration", durationRemedy}
 	case refused:
-		return fault{"is not " + s.str("title"), ""}
+		return fault{"is not " + s.str("title"), s.example()}
 	case format.check != nil:
 		return format.check(text)
 	}

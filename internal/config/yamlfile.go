@@ -143,7 +143,7 @@ func (f *file) yamlFault(err error) {
 		at.line--
 	}
 	line = f.lines[at.line-1]
-	remedy := ""
+	remedy := `indent values below their key, and quote a text with a colon and a space in it`
 	if strings.ContainsAny(line, "{}[]@`*&!%#|>") {
 		remedy = `values with signs like { } [ ] , # : @ must be quoted, as in "${env:NAME}"`
 	}
