@@ -73,7 +73,7 @@ func (o *office) ended(t *testing.T, run string, want ledger.Status, code string
 // runEnded waits until a run in the ledger of a folder has ended, and wants how.
 func runEnded(t *testing.T, dir, run string, want ledger.Status, code string) {
 	t.Helper()
-	var q ledger.Request
+	var q ledger.RunRow
 	soon(t, "the run has ended", func() bool {
 		for _, r := range recorded(t, dir) {
 			if r.RunID == run {

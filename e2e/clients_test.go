@@ -79,11 +79,11 @@ func ledgerOf(dir string) string {
 }
 
 // recorded are the runs in the ledger of a folder, the oldest first.
-func recorded(t *testing.T, dir string) (all []ledger.Request) {
+func recorded(t *testing.T, dir string) (all []ledger.RunRow) {
 	t.Helper()
 	inLedger(t, dir, func(r ledger.Reader) error {
 		all = nil
-		for q, err := range r.Requests(ledger.Filter{}) {
+		for q, err := range r.Runs(ledger.Filter{}) {
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func recorded(t *testing.T, dir string) (all []ledger.Request) {
 // stands waits until the one run of a ledger stands as wanted and has ended.
 func stands(t *testing.T, dir string, want ledger.Status, code string) {
 	t.Helper()
-	var all []ledger.Request
+	var all []ledger.RunRow
 	soon(t, "one run that has ended", func() bool {
 		all = recorded(t, dir)
 		return len(all) == 1 && all[0].Ended != ""

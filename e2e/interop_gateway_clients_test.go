@@ -340,7 +340,7 @@ func sameCalls(t *testing.T, path string, journals map[string]string, made int) 
 	var sent []string
 	refused := 0
 	err = store.View(t.Context(), func(r ledger.Reader) error {
-		for q, err := range r.Requests(ledger.Filter{}) {
+		for q, err := range r.Runs(ledger.Filter{}) {
 			switch {
 			case err != nil:
 				return err

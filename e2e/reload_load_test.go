@@ -147,7 +147,7 @@ func (o *office) judgedByOne(t *testing.T, wantActivations int) map[string]int {
 		if activated != wantActivations {
 			t.Errorf("the log has %d activations, want %d", activated, wantActivations)
 		}
-		for q, err := range r.Requests(ledger.Filter{}) {
+		for q, err := range r.Runs(ledger.Filter{}) {
 			if err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ func TestServeTraces(t *testing.T) {
 		t.Error("the span of the held call does not end with its answer")
 	}
 	q := recorded(t, o.dir)
-	allowed := q[slices.IndexFunc(q, func(q ledger.Request) bool { return q.Policy == "rest" })]
+	allowed := q[slices.IndexFunc(q, func(q ledger.RunRow) bool { return q.Policy == "rest" })]
 	for span, run := range map[*traces.Span]string{request: allowed.RunID, call: allowed.RunID, held: run, later: run} { // in any order
 		if got := otlptest.Attributes(span)["pgfsm.run"]; span.Name != "tools/call look" || got != run {
 			t.Errorf("the span %q is of the run %s, want %s", span.Name, got, run)
@@ -139,7 +139,7 @@ func TestServeTraces(t *testing.T) {
 }
 
 // namesTraces: ledger and log name the traces of a held and of an allowed run, and the ledger verifies.
-func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed ledger.Request) {
+func (o *office) namesTraces(t *testing.T, run, held, approved string, allowed ledger.RunRow) {
 	t.Helper()
 	show := command(t.Context(), nil, "ledger", "show", "-c", o.config, run, "--json")
 	show.Want(t, exitYes)

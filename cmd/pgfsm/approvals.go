@@ -230,7 +230,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 
 // callNext returns a text that names the processes that make an approved call, and the command to
 // make it if none of them runs.
-func callNext(q *ledger.Request, resume string) string {
+func callNext(q *ledger.RunRow, resume string) string {
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
 		makes = "the command that waits for it (--wait), " + makes
@@ -306,7 +306,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 			return err
 		}
 		after = end.Size
-		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
+		for q, err := range r.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
 			if err != nil {
 				return err
 			}
@@ -321,7 +321,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 		return err
 	}
 
-	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.Request) error {
+	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.RunRow) error {
 		if !slices.Contains(watched, e.Type) {
 			return nil
 		}
@@ -332,7 +332,7 @@ func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
 }
 
 // printWatched prints one event in one line.
-func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.Request) error {
+func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.RunRow) error {
 	d, err := present.RunWithArgs(r, q)
 	if err != nil {
 		return err

@@ -195,7 +195,7 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 
 	// A log's hashes never change, so each read can use its own snapshot while the witness answers.
 	tree := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
-		err = o.store.Glance(ctx, func(r ledger.Reader) error {
+		err = o.store.ReadCommitted(ctx, func(r ledger.Reader) error {
 			all, err = r.ReadHashes(indexes)
 			return err
 		})

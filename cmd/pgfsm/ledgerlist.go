@@ -57,7 +57,7 @@ func (l *requestList) choose() error {
 func (l *requestList) print(f *ledgerFlags, r ledger.Reader,
 	lines func(rows []present.Run) func(out io.Writer, k ink)) error {
 	rows, more := []present.Run{}, false
-	for q, err := range r.Requests(l.Filter) {
+	for q, err := range r.Runs(l.Filter) {
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) err
 		return err
 	}
 
-	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.Request) error {
+	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.RunRow) error {
 		if !t.matches(&e) {
 			return nil
 		}

@@ -33,7 +33,7 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 				return err
 			}
 
-			q, err := r.Request(run)
+			q, err := r.Run(run)
 			if err != nil {
 				return noRun(run, err)
 			}

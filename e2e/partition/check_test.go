@@ -24,7 +24,7 @@ type checker struct {
 	seen     map[string]int      // how many facts each check has looked at: one that saw nothing has checked nothing
 
 	order   []string // the runs, oldest first
-	runs    map[string]*ledger.Request
+	runs    map[string]*ledger.RunRow
 	opOf    map[string]string         // by run
 	sentOf  map[string]int            // runs that were sent, by operation
 	votesOf map[string][]recordedVote // by run
@@ -49,9 +49,9 @@ func (c *checker) fault(check, format string, args ...any) {
 
 // reads reads the whole ledger.
 func (c *checker) reads(r ledger.Reader) error {
-	c.order, c.runs, c.opOf, c.sentOf = nil, make(map[string]*ledger.Request), make(map[string]string), make(map[string]int)
+	c.order, c.runs, c.opOf, c.sentOf = nil, make(map[string]*ledger.RunRow), make(map[string]string), make(map[string]int)
 	c.votesOf, c.sentAt, c.tokens = make(map[string][]recordedVote), make(map[string][]int64), make(map[string]*recordedToken)
-	for q, err := range r.Requests(ledger.Filter{}) {
+	for q, err := range r.Runs(ledger.Filter{}) {
 		if err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ func (b *bed) settles() {
 		left := ""
 		err := b.look(b.t.Context(), func(r ledger.Reader) error {
 			left = ""
-			for q, err := range r.Requests(ledger.Filter{Open: true}) {
+			for q, err := range r.Runs(ledger.Filter{Open: true}) {
 				if err != nil {
 					return err
 				}

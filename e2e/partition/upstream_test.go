@@ -88,7 +88,7 @@ func (u *upstream) intended(ctx context.Context, tool, op string, arrived int) e
 		sent := 0
 		err := u.look(ctx, func(r ledger.Reader) error {
 			sent = 0
-			for q, err := range r.Requests(ledger.Filter{Tool: tool, Text: `"` + op + `"`, Newest: true, Limit: arrived + 2}) {
+			for q, err := range r.Runs(ledger.Filter{Tool: tool, Text: `"` + op + `"`, Newest: true, Limit: arrived + 2}) {
 				if err != nil {
 					return err
 				}

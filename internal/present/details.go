@@ -29,7 +29,7 @@ type Details struct {
 }
 
 // NewDetails returns the details of a run, without its result.
-func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
+func NewDetails(r ledger.Reader, q *ledger.RunRow) (d Details, err error) {
 	d = Details{SchemaVersion: SchemaVersion, Result: jsontext.Value("null")}
 	if d.Request, err = RunWithArgs(r, q); err != nil {
 		return d, err
@@ -155,7 +155,7 @@ type Approval struct {
 func NewApproval(b *ledger.Bound) Approval {
 	a := Approval{
 		SchemaVersion: SchemaVersion,
-		Request:       NewRun(&b.Request),
+		Request:       NewRun(&b.Row),
 		Asked:         b.Asked,
 		Bound:         b.Held.Bound,
 		Definition:    b.Definition,

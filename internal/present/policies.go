@@ -26,8 +26,8 @@ type Window struct {
 }
 
 // counted calls do for each of the newest runs, newest first.
-func counted(r ledger.Reader, do func(*ledger.Request) error) (w Window, err error) {
-	for q, err := range r.Requests(ledger.Filter{Newest: true, Limit: MaxCounted + 1}) {
+func counted(r ledger.Reader, do func(*ledger.RunRow) error) (w Window, err error) {
+	for q, err := range r.Runs(ledger.Filter{Newest: true, Limit: MaxCounted + 1}) {
 		if err != nil {
 			return w, err
 		}
@@ -128,7 +128,7 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 	}
 
 	policies, riskRules, others := make(uses), make(uses), []string{}
-	p.Counted, err = counted(r, func(q *ledger.Request) error {
+	p.Counted, err = counted(r, func(q *ledger.RunRow) error {
 		if q.Policy != "" {
 			if policies[q.Policy] == nil && !known[q.Policy] {
 				others = append(others, q.Policy)

@@ -21,11 +21,11 @@ type longLog struct {
 
 func (l longLog) LastOf(ledger.Type) (ledger.Entry, error) { return ledger.Entry{}, ledger.ErrNotFound }
 
-func (l longLog) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
-	return func(yield func(ledger.Request, error) bool) {
+func (l longLog) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
+	return func(yield func(ledger.RunRow, error) bool) {
 		for i := range l.runs {
 			*l.read++
-			q := ledger.Request{RunID: fmt.Sprint(l.runs - i), At: fmt.Sprintf("%06d", l.runs-i), Server: "kb", Policy: "old", Sent: "x", Status: ledger.Failed}
+			q := ledger.RunRow{RunID: fmt.Sprint(l.runs - i), At: fmt.Sprintf("%06d", l.runs-i), Server: "kb", Policy: "old", Sent: "x", Status: ledger.Failed}
 			if i < present.MaxCounted {
 				q.Policy = "new"
 			}

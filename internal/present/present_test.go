@@ -20,16 +20,16 @@ func TestStanding(t *testing.T) {
 	const now = "2026-11-21T09:00:00Z"
 	for _, c := range []struct {
 		name string
-		q    ledger.Request
+		q    ledger.RunRow
 		want string
 	}{
-		{"executed", ledger.Request{Status: ledger.Executed, Quorum: 2}, "executed"},
-		{"pending", ledger.Request{Status: ledger.Pending, Quorum: 2, Agreed: 1, Approvers: []string{"owners", "security"},
+		{"executed", ledger.RunRow{Status: ledger.Executed, Quorum: 2}, "executed"},
+		{"pending", ledger.RunRow{Status: ledger.Pending, Quorum: 2, Agreed: 1, Approvers: []string{"owners", "security"},
 			Expires: "2026-11-21T09:00:01Z"}, "pending, 1 of 2 by owners or security, until 2026-11-21T09:00:01Z"},
-		{"any-approver", ledger.Request{Status: ledger.Pending, Quorum: 1, Expires: "2026-11-21T09:00:01Z"},
+		{"any-approver", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Expires: "2026-11-21T09:00:01Z"},
 			"pending, 0 of 1, until 2026-11-21T09:00:01Z"},
-		{"overdue", ledger.Request{Status: ledger.Pending, Quorum: 1, Expires: now}, "pending, 0 of 1, expired " + now},
-		{"approver-with-controls", ledger.Request{Status: ledger.Pending, Quorum: 1, Approvers: []string{"\x1b[2J"}, Expires: now},
+		{"overdue", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Expires: now}, "pending, 0 of 1, expired " + now},
+		{"approver-with-controls", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Approvers: []string{"\x1b[2J"}, Expires: now},
 			`pending, 0 of 1 by \u001b[2J, expired ` + now},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStanding(t *testing.T) {
 // People see for whom an agent asks: a vote decides about that person's request, too.
 func TestRowsSayForWhomAnAgentAsks(t *testing.T) {
 	for _, person := range []string{"", "https://login.example.com#eve"} {
-		run := present.NewRun(&ledger.Request{Actor: "https://login.example.com#app", OnBehalfOf: person})
+		run := present.NewRun(&ledger.RunRow{Actor: "https://login.example.com#app", OnBehalfOf: person})
 		approval, details := present.Approval{Request: run}, present.Details{Request: run}
 		for what, rows := range map[string][]present.Row{"Approval": approval.Rows(""), "Details": details.Rows(nil, "")} { // in any order
 			has := slices.Contains(rows, present.Row{Name: "On behalf of", Value: person})

@@ -53,7 +53,7 @@ type Call struct {
 }
 
 // NewCall returns the call of a request.
-func NewCall(q *ledger.Request) Call {
+func NewCall(q *ledger.RunRow) Call {
 	return Call{
 		Run:               q.RunID,
 		Actor:             q.Actor,
@@ -162,7 +162,7 @@ type Run struct {
 func ReadRuns(r ledger.Reader, f ledger.Filter, size int) (runs []Run, next string, err error) {
 	f.Limit = size + 1 // one more row shows whether there is a next page
 	runs = []Run{}
-	for q, err := range r.Requests(f) {
+	for q, err := range r.Runs(f) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -175,7 +175,7 @@ func ReadRuns(r ledger.Reader, f ledger.Filter, size int) (runs []Run, next stri
 }
 
 // NewRun returns a run without its arguments.
-func NewRun(q *ledger.Request) Run {
+func NewRun(q *ledger.RunRow) Run {
 	return Run{
 		Call:       NewCall(q),
 		Kind:       q.Kind,
@@ -198,7 +198,7 @@ func NewRun(q *ledger.Request) Run {
 }
 
 // RunWithArgs returns a run with its arguments.
-func RunWithArgs(r ledger.Reader, q *ledger.Request) (run Run, err error) {
+func RunWithArgs(r ledger.Reader, q *ledger.RunRow) (run Run, err error) {
 	run = NewRun(q)
 	run.Args, err = q.Call(r)
 	return run, err

@@ -128,7 +128,7 @@ func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err er
 		at[s.Servers[i].Server] = i
 	}
 
-	s.Counted, err = counted(r, func(q *ledger.Request) error {
+	s.Counted, err = counted(r, func(q *ledger.RunRow) error {
 		if q.Server == "" {
 			return nil
 		}

@@ -68,9 +68,9 @@ func (r *ConfiguredRunner) deliver(ctx context.Context, call *gateway.ToolCall, 
 }
 
 // request returns the current state of a run.
-func (r *Runner) request(ctx context.Context, id string) (q ledger.Request, err error) {
+func (r *Runner) request(ctx context.Context, id string) (q ledger.RunRow, err error) {
 	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
-		q, err = look.Request(id)
+		q, err = look.Run(id)
 		return err
 	})
 	return q, err

@@ -138,10 +138,10 @@ func vote(t *testing.T, l *ledger.Ledger, run string, binding canonical.Digest, 
 }
 
 // request reads a run of the ledger.
-func request(t *testing.T, l *ledger.Ledger, run string) (q ledger.Request) {
+func request(t *testing.T, l *ledger.Ledger, run string) (q ledger.RunRow) {
 	t.Helper()
 	err := l.View(t.Context(), func(r ledger.Reader) (err error) {
-		q, err = r.Request(run)
+		q, err = r.Run(run)
 		return err
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func request(t *testing.T, l *ledger.Ledger, run string) (q ledger.Request) {
 }
 
 // ends waits until a run has ended.
-func ends(t *testing.T, l *ledger.Ledger, run string) (q ledger.Request) {
+func ends(t *testing.T, l *ledger.Ledger, run string) (q ledger.RunRow) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -45,7 +45,7 @@ func heldRun(run *states.Run) heldCall {
 	}
 }
 
-func heldRequest(q *ledger.Request) heldCall {
+func heldRequest(q *ledger.RunRow) heldCall {
 	return heldCall{
 		id:      q.RunID,
 		task:    taskID(q.RunID, q.Binding),

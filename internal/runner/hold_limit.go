@@ -58,7 +58,7 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 				waiting++
 			}
 		}
-		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
+		for q, err := range r.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
 			Actor: d.by.Name}) {
 			switch _, counted := h.begun[q.RunID]; {
 			case err != nil:

@@ -87,7 +87,7 @@ func (s *limitedStage) runsOf(t *testing.T) (n int) {
 	t.Helper()
 	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
 		n = 0
-		for _, err := range r.Requests(ledger.Filter{}) {
+		for _, err := range r.Runs(ledger.Filter{}) {
 			if err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func soonHeld(t *testing.T, l *ledger.Ledger, n int) (ids []string) {
 	err := ledger.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		err := l.View(ctx, func(r ledger.Reader) error {
 			ids = nil
-			for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Held: true}) {
+			for q, err := range r.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true, Held: true}) {
 				if err != nil {
 					return err
 				}

@@ -109,7 +109,7 @@ func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operat
 }
 
 // measureWait measures how long people took to decide about a held call.
-func (r *Runner) measureWait(q *ledger.Request) {
+func (r *Runner) measureWait(q *ledger.RunRow) {
 	decision := map[ledger.Status]string{ledger.Approved: rules.Allow, ledger.Denied: rules.Deny}[q.Status]
 	asked, err := time.Parse(policy.TimeForm, q.At)
 	decided, err2 := time.Parse(policy.TimeForm, q.Updated)
@@ -145,7 +145,7 @@ func (s *Service) countPending() (n int, err error) {
 	defer cancel()
 	err = s.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		n = 0
-		for _, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
+		for _, err := range r.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true,
 			Limit: maxPendingCounted}) {
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 }
 
 // A ledgerRecord is a run in the ledger.
-type ledgerRecord struct{ *ledger.Run }
+type ledgerRecord struct{ *ledger.RunRecorder }
 
 // Finish ends the record. The record of a held run is complete, too: the run stays open, and no
 // process owns it.
@@ -47,11 +47,11 @@ func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.D
 	if o.Type == states.TypePending {
 		return l.Head(o), nil
 	}
-	return l.Run.Finish(ctx, o)
+	return l.RunRecorder.Finish(ctx, o)
 }
 
 func (l ledgerRecord) Abandon() error {
-	l.Run.Abandon()
+	l.RunRecorder.Abandon()
 	return nil
 }
 

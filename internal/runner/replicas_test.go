@@ -112,10 +112,10 @@ func TestUnsettledDelivery(t *testing.T) {
 	mcp, _ := serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	l := s.open()
 	ann := newToken(t, l, "ann@example.com", ledger.RoleAgent)
-	only := func() (q ledger.Request) {
+	only := func() (q ledger.RunRow) {
 		t.Helper()
 		err := l.View(t.Context(), func(r ledger.Reader) error {
-			for found, err := range r.Requests(ledger.Filter{Limit: 1}) {
+			for found, err := range r.Runs(ledger.Filter{Limit: 1}) {
 				q = found
 				return err
 			}

@@ -37,7 +37,7 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 		}
 	}()
 
-	got, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
+	got, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.ResumeOptions{
 		Ports: func(run *states.Run) *states.Live {
 			handler, end := using.Value.ports(run)
 			ends = append(ends, end)
@@ -104,7 +104,7 @@ func (r *Runner) Undecided(ctx context.Context) ([]string, error) { return r.ope
 func (r *Runner) open(ctx context.Context, status ledger.Status) (ids []string, err error) {
 	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		ids = nil
-		for q, err := range look.Requests(ledger.Filter{Statuses: []ledger.Status{status}, Open: true}) {
+		for q, err := range look.Runs(ledger.Filter{Statuses: []ledger.Status{status}, Open: true}) {
 			if err != nil {
 				return err
 			}

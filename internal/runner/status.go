@@ -22,14 +22,14 @@ const maxShownResult = 64 << 10
 
 // CallResult returns the result of a request's call in the agent's form. Reading it does not count
 // as a delivery. If there is no result, or note says why it is not shown, the result is nil.
-func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.Request) (result jsontext.Value,
+func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.RunRow) (result jsontext.Value,
 	note string, err error) {
 	return CallResult(ctx, look, r.replayer, q)
 }
 
 // CallResult does the same as [Runner.CallResult], with a replayer instead of a Runner.
 func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer,
-	q *ledger.Request) (result jsontext.Value, note string, err error) {
+	q *ledger.RunRow) (result jsontext.Value, note string, err error) {
 	if q.Sent == "" || q.Ended == "" {
 		return nil, "", nil
 	}
@@ -67,7 +67,7 @@ type agentStatus struct {
 func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
-		q, err := look.Request(run)
+		q, err := look.Run(run)
 		if err == nil && !callerOf(caller).IsRequester(&q) {
 			err = ledger.ErrNotFound
 		}

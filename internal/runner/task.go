@@ -126,7 +126,7 @@ func (r *ConfiguredRunner) CancelTask(ctx context.Context, caller gateway.Identi
 }
 
 // taskOf finds a caller's task. It reports tasks of other callers as unknown.
-func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request,
+func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.RunRow,
 	failed jsontext.Value) {
 	run, _, _ := strings.Cut(id, ".")
 	if r.runner.options.Ledger == nil {

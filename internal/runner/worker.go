@@ -180,7 +180,7 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 
 	return w.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		open := make(map[string]bool)
-		for q, err := range r.Requests(f) {
+		for q, err := range r.Runs(f) {
 			if err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 
 // start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its
 // retry is not due. It returns false if too many runs are being resumed.
-func (w *Worker) start(runs context.Context, q ledger.Request) bool {
+func (w *Worker) start(runs context.Context, q ledger.RunRow) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next, retried := w.retries[q.RunID]
@@ -243,7 +243,7 @@ func (w *Worker) finish(id string, err error) {
 
 // resume makes the call of an approved run, and ends any other run. A call waits until limits.rate
 // has room for it. While it waits, other runs use its slot, and its approval may expire.
-func (w *Worker) resume(ctx context.Context, q *ledger.Request, approved bool) error {
+func (w *Worker) resume(ctx context.Context, q *ledger.RunRow, approved bool) error {
 	id := q.RunID
 	if !approved {
 		e, err := w.runner.options.Ledger.RecoverRun(ctx, w.runner.replayer, id)

@@ -42,7 +42,7 @@ type LogReport struct {
 // CompareLog compares the newest calls of a log that were requested since a time; an empty since is any time. It leaves out calls that
 // have neither ended nor are held.
 func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string, within Bound) (r LogReport, err error) {
-	var rated []ledger.Request
+	var rated []ledger.RunRow
 	err = v.View(ctx, func(look ledger.Reader) (err error) {
 		rated, r.Partial, err = newestRated(look, since, within.Calls)
 		return err
@@ -73,9 +73,9 @@ func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string
 }
 
 // newestRated returns the newest runs since a time that reached the policy gate. more reports that there may be others.
-func newestRated(look ledger.Reader, since string, most int) (rated []ledger.Request, more bool, err error) {
+func newestRated(look ledger.Reader, since string, most int) (rated []ledger.RunRow, more bool, err error) {
 	read := 0
-	for q, err := range look.Requests(ledger.Filter{Newest: true, Limit: maxRead*most + 1}) {
+	for q, err := range look.Runs(ledger.Filter{Newest: true, Limit: maxRead*most + 1}) {
 		if err != nil {
 			return nil, false, err
 		}

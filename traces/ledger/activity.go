@@ -116,7 +116,7 @@ func (a *Activity) count(r Reader, length int) error {
 // read measures the waits of held calls.
 func (w *Waits) read(r Reader, since, now string) error {
 	n := 0
-	for q, err := range r.Requests(Filter{Held: true, Newest: true, Limit: MaxWaits + 1}) {
+	for q, err := range r.Runs(Filter{Held: true, Newest: true, Limit: MaxWaits + 1}) {
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 	}
 
 	slices.Sort(w.Decided)
-	for q, err := range r.Requests(Filter{Statuses: []Status{Pending}, Limit: MaxPending + 1}) {
+	for q, err := range r.Runs(Filter{Statuses: []Status{Pending}, Limit: MaxPending + 1}) {
 		switch {
 		case err != nil:
 			return err
@@ -151,7 +151,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 }
 
 // measure adds how long approvers took to decide about a held call, if they did.
-func (w *Waits) measure(r Reader, q *Request) error {
+func (w *Waits) measure(r Reader, q *RunRow) error {
 	switch q.Status {
 	case Pending:
 		return nil

@@ -91,14 +91,14 @@ func TestActivityIsBounded(t *testing.T) {
 			f.Clock.Set(t, "2026-01-01T10:30:00Z")
 			err := store.Update(t.Context(), func(tx ledger.Tx) error {
 				for i := range tc.before + tc.runs {
-					q := ledger.Request{RunID: fmt.Sprintf("%08d", i), At: at, Status: tc.status, Expires: "2026-01-01T11:00:00Z"}
+					q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: tc.status, Expires: "2026-01-01T11:00:00Z"}
 					if i < tc.before {
 						q.At = "2026-01-01T09:00:00Z"
 					}
 					if q.Status == ledger.Pending {
 						q.Binding = canonical.Sum("b", nil)
 					}
-					if err := tx.PutRequest(q); err != nil {
+					if err := tx.PutRun(q); err != nil {
 						return err
 					}
 				}

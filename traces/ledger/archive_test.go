@@ -76,7 +76,7 @@ func (d *fixture) fill() {
 	if all, err := d.Recover(ctx, d.replayer(nil)); err != nil || len(all) != 2 {
 		d.TB.Fatalf("Recover() = %+v, %v", all, err)
 	}
-	if got := d.Request(denied).Status; got != ledger.Denied {
+	if got := d.Run(denied).Status; got != ledger.Denied {
 		d.TB.Fatalf("a denied run is %s", got)
 	}
 	d.crashing() // goes on being in flight

@@ -159,7 +159,7 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 			r.Actor = "dora"
 		}, ledger.ErrEligible},
 		{"voted-under-another-name", func(d *fixture, v *ledger.Ballot, _ *states.Request) {
-			q := d.Request(v.Run)
+			q := d.Run(v.Run)
 			d.Cast(ledgertest.Ballot(q, d.Approver(alice)))
 		}, ledger.ErrVoted},
 	} {
@@ -236,7 +236,7 @@ func TestBlocksAreRefused(t *testing.T) {
 func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	d := newFixture(t)
 	id, _ := d.hold(asksFor(eve))
-	q := d.Request(id)
+	q := d.Run(id)
 	if q.OnBehalfOf != eve {
 		t.Fatalf("OnBehalfOf = %q", q.OnBehalfOf)
 	}

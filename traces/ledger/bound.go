@@ -15,7 +15,7 @@ import (
 
 // Bound is everything that approvers see of a held call. Their votes bind to it.
 type Bound struct {
-	Request    Request
+	Row        RunRow
 	Asked      canonical.Text // the actor's request in their own words
 	Args       jsontext.Value // canonical JSON: the bytes that will be sent
 	Definition jsontext.Value // the tool's whole definition, as its server sent it
@@ -34,7 +34,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	if err != nil {
 		return Bound{}, orUnknown(run, err)
 	}
-	q := rec.Request
+	q := rec.Row
 	if rec.held == 0 || q.Binding == "" {
 		return Bound{}, &Refusal{Code: RefusedNotHeld,
 			Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
@@ -58,7 +58,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	}
 
 	b := Bound{
-		Request:  q,
+		Row:      q,
 		Asked:    rec.Header.Request.Text,
 		Args:     plan.Args,
 		Held:     *facts.Held,
@@ -79,7 +79,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 
 // agrees returns an error if what approvers see differs from what they vote on.
 func (b *Bound) agrees() error {
-	q, bound := &b.Request, &b.Held.Bound
+	q, bound := &b.Row, &b.Held.Bound
 	switch {
 	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server,
 		bound.Tool != q.Tool,

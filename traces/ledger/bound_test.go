@@ -48,7 +48,7 @@ func TestBound(t *testing.T) {
 		}
 		return b
 	}
-	if b := look(); b.Request.Status != ledger.Pending || len(b.Votes) != 0 {
+	if b := look(); b.Row.Status != ledger.Pending || len(b.Votes) != 0 {
 		t.Errorf("BoundOf() = %+v", b)
 	}
 	c.Cast(ledgertest.Ballot(q, c.Approver(alice)))
@@ -58,7 +58,7 @@ func TestBound(t *testing.T) {
 	for i := range want {
 		want[i].Binding = q.Binding
 	}
-	if b := look(); b.Request.Status != ledger.Approved || !cmp.Equal(b.Votes, want) {
+	if b := look(); b.Row.Status != ledger.Approved || !cmp.Equal(b.Votes, want) {
 		t.Errorf("BoundOf() = %+v, want the votes %+v", b, want)
 	}
 }
@@ -80,22 +80,22 @@ func TestBoundTampered(t *testing.T) {
 	other := canonical.Sum("other", nil)
 	for _, tt := range []struct {
 		name   string
-		change func(*ledger.Request)
+		change func(*ledger.RunRow)
 	}{
-		{"actor", func(q *ledger.Request) { q.Actor = bob }},
-		{"server", func(q *ledger.Request) { q.Server = "another" }},
-		{"tool", func(q *ledger.Request) { q.Tool = statestest.Delete }},
-		{"arguments", func(q *ledger.Request) { q.Arguments = other }},
-		{"definition", func(q *ledger.Request) { q.Definition = other }},
-		{"bundle", func(q *ledger.Request) { q.Bundle = other }},
-		{"binding", func(q *ledger.Request) { q.Binding = other }},
-		{"expires", func(q *ledger.Request) { q.Expires = stamp(24 * time.Hour) }},
+		{"actor", func(q *ledger.RunRow) { q.Actor = bob }},
+		{"server", func(q *ledger.RunRow) { q.Server = "another" }},
+		{"tool", func(q *ledger.RunRow) { q.Tool = statestest.Delete }},
+		{"arguments", func(q *ledger.RunRow) { q.Arguments = other }},
+		{"definition", func(q *ledger.RunRow) { q.Definition = other }},
+		{"bundle", func(q *ledger.RunRow) { q.Bundle = other }},
+		{"binding", func(q *ledger.RunRow) { q.Binding = other }},
+		{"expires", func(q *ledger.RunRow) { q.Expires = stamp(24 * time.Hour) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newFixture(t)
 			q := c.Hold(1)
 			tt.change(&q)
-			check.NoError(t, c.Store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(q) }))
+			check.NoError(t, c.Store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRun(q) }))
 			if b, err := c.bound(q.RunID); !errors.Is(err, traces.ErrTampered) {
 				t.Errorf("BoundOf() = %+v, %v, want %v", b, err, traces.ErrTampered)
 			}

@@ -28,9 +28,9 @@ func (rec *Record) rejudge(p *traces.Replayer, build string) (again *traces.Resu
 	switch {
 	case held == nil:
 		return nil, false, errors.New("it would not be held")
-	case held.Binding != rec.Request.Binding:
+	case held.Binding != rec.Row.Binding:
 		return nil, false, fmt.Errorf("its binding is %s, and approvers saw %s", held.Binding.Short(),
-			rec.Request.Binding.Short())
+			rec.Row.Binding.Short())
 	case rec.build == build:
 		return nil, false, fmt.Errorf("%w: %w", ErrChanged, diverged)
 	}

@@ -23,7 +23,7 @@ type bundles struct {
 // transaction.
 func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		q, err := r.Request(run)
+		q, err := r.Run(run)
 		if err != nil {
 			return orUnknown(run, err)
 		}

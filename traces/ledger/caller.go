@@ -55,7 +55,7 @@ func (c Caller) Role() string {
 // IsRequester reports whether the caller made a request. Policies can read the client and the
 // person for whom an agent acts. So a request of another client, or for another person, does not
 // count as the caller's.
-func (c Caller) IsRequester(q *Request) bool {
+func (c Caller) IsRequester(q *RunRow) bool {
 	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
 }
 
@@ -199,9 +199,9 @@ var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
 // Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong
 // with the token; only the error's detail says what.
 func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
-	// Glance is enough: the token is one row. The ledger's time is read after it, and a later time
+	// ReadCommitted is enough: the token is one row. The ledger's time is read after it, and a later time
 	// only makes the token older.
-	err = l.Glance(ctx, func(r Reader) (err error) {
+	err = l.ReadCommitted(ctx, func(r Reader) (err error) {
 		c, err = Authenticate(r, presented, l.clock())
 		return err
 	})

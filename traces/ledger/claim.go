@@ -19,12 +19,12 @@ var (
 
 // A ClaimError holds the state of a run that cannot be claimed.
 type ClaimError struct {
-	Request Request
-	Err     error // one of the errors above, or ErrOpen
+	Row RunRow
+	Err error // one of the errors above, or ErrOpen
 }
 
 func (e *ClaimError) Error() string {
-	q := &e.Request
+	q := &e.Row
 	switch {
 	case errors.Is(e.Err, ErrTaken) && q.Owner != "":
 		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s; pgfsm resume %s resumes it when that process has ended",
@@ -59,7 +59,7 @@ func (l *Ledger) Claim(ctx context.Context, run string) error {
 }
 
 // takable returns why a held run cannot be claimed; nil if it can be.
-func takable(q *Request, now string) error {
+func takable(q *RunRow, now string) error {
 	switch {
 	case q.Binding == "" || q.Sent != "":
 		return ErrStarted
@@ -70,33 +70,33 @@ func takable(q *Request, now string) error {
 }
 
 // claim makes this process the owner of a run that has none, unless fit returns an error.
-func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, string) error) error {
+func (l *Ledger) claim(ctx context.Context, run string, fit func(*RunRow, string) error) error {
 	if !l.take(run) {
 		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)
 	}
 
 	err := l.commit(ctx, func(b *batch) error {
-		q, err := b.Request(run)
+		q, err := b.Run(run)
 		if err != nil {
 			return err
 		}
 		if q.Ended != "" {
-			return &ClaimError{Request: q, Err: ErrEnded}
+			return &ClaimError{Row: q, Err: ErrEnded}
 		}
 		free, err := l.free(&q, b.OwnerGone)
 		if err != nil {
 			return err
 		}
 		if !free {
-			return &ClaimError{Request: q, Err: ErrTaken}
+			return &ClaimError{Row: q, Err: ErrTaken}
 		}
 		if err := fit(&q, b.now); err != nil {
-			return &ClaimError{Request: q, Err: err}
+			return &ClaimError{Row: q, Err: err}
 		}
 		if err := b.add(&q, run, l.owner, &claimed{}); err != nil {
 			return err
 		}
-		return b.PutRequest(q)
+		return b.PutRun(q)
 	})
 	if err != nil {
 		l.endWork(run)
@@ -107,7 +107,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 
 // free reports whether no process works on a run. A run that carries this process's id is free:
 // take has found that no goroutine of this process works on it any more.
-func (l *Ledger) free(q *Request, gone func(owner string) (bool, error)) (bool, error) {
+func (l *Ledger) free(q *RunRow, gone func(owner string) (bool, error)) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
 	}

@@ -190,7 +190,7 @@ type batch struct {
 // add adds an event, and applies it to its request, if it has one. It does not put the request: an
 // operation that adds several events puts the request once. The events that an operation adds to a
 // run make one entry. An operation that reads its own events must flush first.
-func (b *batch) add(r *Request, run, by string, p payload) error {
+func (b *batch) add(r *RunRow, run, by string, p payload) error {
 	b.wrote = true
 	if b.size == 0 && b.entry == nil && p.kind() != LogCreated {
 		if err := b.add(nil, "", b.ledger.owner, &logCreated{Origin: b.ledger.origin}); err != nil {
@@ -223,7 +223,7 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 }
 
 // begin flushes the previous entry and begins a new one.
-func (b *batch) begin(r *Request, run, by string) error {
+func (b *batch) begin(r *RunRow, run, by string) error {
 	if err := b.flush(); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func contestRounds(t *testing.T) int {
 // A contest is one round: what the ledger acknowledged, and the calls that were made.
 type contest struct {
 	*testing.T
-	request       ledger.Request
+	request       ledger.RunRow
 	bundle        *policy.Bundle
 	calls         atomic.Int32
 	told, decided atomic.Int32 // acknowledged votes, and those of them that decided
@@ -81,12 +81,12 @@ func (c *contest) vote(d *fixture, by ledger.Caller, approve bool) {
 
 // take tries to resume the run until it has ended.
 func (c *contest) take(d *fixture) {
-	id, world := c.request.RunID, ledger.World{Bundle: c.bundle, Ports: func(*states.Run) *states.Live {
+	id, world := c.request.RunID, ledger.ResumeOptions{Bundle: c.bundle, Ports: func(*states.Run) *states.Live {
 		w := statestest.NewWorld()
 		return &states.Live{Tools: w, Completer: w, Caller: c}
 	}}
 	err := ledger.Poll(c.Context(), time.Millisecond, func() (bool, error) {
-		q := d.Request(id)
+		q := d.Run(id)
 		if q.Ended != "" || q.Status == ledger.Pending {
 			return q.Ended != "", nil
 		}
@@ -142,7 +142,7 @@ func TestContest(t *testing.T) {
 // judge compares a round with the ledger.
 func (c *contest) judge(d *fixture, quorum int) ledger.Status {
 	c.Helper()
-	q, approved, denied := d.Request(c.request.RunID), 0, 0
+	q, approved, denied := d.Run(c.request.RunID), 0, 0
 	for _, v := range d.Votes(q.RunID) {
 		if v.Outcome == policy.VoteApprove {
 			approved++
@@ -262,7 +262,7 @@ func breakCommit(t *testing.T, run string, how ledgertest.Op, commit int, ends b
 func (d *fixture) status(id string) (s ledger.Status) {
 	d.TB.Helper()
 	d.Inspect(func(r ledger.Reader) error {
-		q, err := r.Request(id)
+		q, err := r.Run(id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil
 		}

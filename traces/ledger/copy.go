@@ -141,7 +141,7 @@ func unused(ctx context.Context, store Store, r Reader) error {
 		users = append(users, fmt.Sprintf("the gateway %s, since %s", live[i].Owner, live[i].Since))
 	}
 
-	for q, err := range r.Requests(Filter{Open: true}) {
+	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func copyRows(s Reader, t Tx) error {
 	for _, pass := range []func() error{
 		func() error { return copyEntries(s, t) },
 		func() error { return forEach(s.Blobs(), t.PutBlob) },
-		func() error { return forEach(s.Requests(Filter{}), t.AddRequest) },
+		func() error { return forEach(s.Runs(Filter{}), t.AddRun) },
 		func() error { return forEach(s.Tokens(), t.PutToken) },
 		func() error { return forEach(s.Blocks(), t.PutBlock) },
 		func() error { return forEach(s.Deliveries("", afterAll, math.MaxInt), t.PutDelivery) },

@@ -37,7 +37,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	}
 	err = l.commit(ctx, func(b *batch) error {
 		first = false
-		q, err := b.Request(run)
+		q, err := b.Run(run)
 		switch {
 		case err != nil:
 			return orUnknown(run, err)
@@ -45,7 +45,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 			return &Refusal{Code: RefusedNotHeld,
 				Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 		case q.Ended == "":
-			return &ClaimError{Request: q, Err: ErrOpen}
+			return &ClaimError{Row: q, Err: ErrOpen}
 		case q.Delivered != "":
 			return nil
 		}
@@ -56,7 +56,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 }
 
 // A Look identifies an agent's call that is repeated. Its fields have the values of the same fields
-// of [Request].
+// of [RunRow].
 type Look struct {
 	Actor      string
 	OnBehalfOf string
@@ -70,24 +70,24 @@ type Look struct {
 // it. It reads one index, however many runs there are. The error is [ErrNotFound] if there is no
 // such run, which is the usual case. So it is if a member of look other than OnBehalfOf and Client
 // is empty.
-func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
+func (l *Ledger) Attach(ctx context.Context, look Look) (RunRow, error) {
 	// No call can be equal to it.
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" {
-		return Request{}, ErrNotFound
+		return RunRow{}, ErrNotFound
 	}
-	err := l.Glance(ctx, func(r Reader) error {
+	err := l.ReadCommitted(ctx, func(r Reader) error {
 		_, err := r.Waiting(look)
 		return err
 	})
 	if err != nil {
-		return Request{}, err
+		return RunRow{}, err
 	}
-	var q Request // declared here, because nearly all calls return above and save its allocation
+	var q RunRow // declared here, because nearly all calls return above and save its allocation
 
 	err = l.View(ctx, func(r Reader) error { // the id of the run and its row must belong to one state
 		run, err := r.Waiting(look)
 		if err == nil {
-			q, err = r.Request(run)
+			q, err = r.Run(run)
 		}
 		return err
 	})

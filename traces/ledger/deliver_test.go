@@ -84,7 +84,7 @@ func TestDeliver(t *testing.T) {
 				}
 				return
 			}
-			q := d.Request(id)
+			q := d.Run(id)
 			if q.Delivered != d.Clock.Now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Entry != before.Size {
 				t.Errorf("the request is %+v", q)
 			}
@@ -142,7 +142,7 @@ func TestAttach(t *testing.T) {
 		if err != nil && (!errors.Is(err, ledger.ErrNotFound) || q.RunID != "") {
 			t.Errorf("Attach() = %+v, %v", q, err)
 		}
-		if err == nil && !cmp.Equal(q, d.Request(q.RunID)) {
+		if err == nil && !cmp.Equal(q, d.Run(q.RunID)) {
 			t.Errorf("Attach() = %+v, want how it stands", q)
 		}
 		return q.RunID
@@ -153,7 +153,7 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, _ := d.hold(func(s *statestest.Scenario) { s.Request.Actor = worker })
-	q := d.Request(asked)
+	q := d.Run(asked)
 	look := ledger.Look{Actor: worker, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 	if got := attach(look); got != "" {
 		t.Errorf("what is no agent's, or was not held, is attached to: %s of %s", got, asked)

@@ -16,7 +16,7 @@ const Unlinked = -1
 // them. What cannot have happened is written all the same. Events that follow each other and have the same index make one entry. Entries
 // that were pruned from the original stay so.
 func Rewrite(tx Tx, original Reader, events []Event) error {
-	requests, order := make(map[string]*Request), []string(nil)
+	requests, order := make(map[string]*RunRow), []string(nil)
 	index := int64(0)
 	for len(events) > 0 {
 		more, err := rewritePruned(tx, original, index)
@@ -34,7 +34,7 @@ func Rewrite(tx Tx, original Reader, events []Event) error {
 		first := events[0]
 		q := requests[first.RunID]
 		if q == nil && first.RunID != "" {
-			q = new(Request)
+			q = new(RunRow)
 			requests[first.RunID], order = q, append(order, first.RunID)
 		}
 		if err := rewrite(tx, q, index, events[:n]); err != nil {
@@ -43,7 +43,7 @@ func Rewrite(tx Tx, original Reader, events []Event) error {
 		events, index = events[n:], index+1
 	}
 	for _, run := range order {
-		if err := tx.PutRequest(*requests[run]); err != nil {
+		if err := tx.PutRun(*requests[run]); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func rewritePruned(tx Tx, original Reader, index int64) (bool, error) {
 	return false, nil
 }
 
-func rewrite(tx Tx, q *Request, index int64, events []Event) error {
+func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 	last := events[len(events)-1]
 	e := Entry{Index: index, RunID: last.RunID, At: last.At, By: last.By, Type: last.Type}
 	if q != nil && q.Entries > 0 {
@@ -132,7 +132,7 @@ func ReadAgain(t Type, value []byte) ([]byte, error) {
 
 // Carry is how many counts a prune carries that removes one run, where the prune before carried so many, with a task's among them.
 func Carry(r Reader, before int, with, run string) (int, error) {
-	q, err := r.Request(run)
+	q, err := r.Run(run)
 	if err != nil {
 		return 0, err
 	}

@@ -26,7 +26,7 @@ func FindRun(r Reader, text string) (string, error) {
 		return text, nil
 	}
 	var found []string
-	for q, err := range r.Requests(Filter{Short: text, Newest: true, Limit: 2}) {
+	for q, err := range r.Runs(Filter{Short: text, Newest: true, Limit: 2}) {
 		if err != nil {
 			return "", err
 		}

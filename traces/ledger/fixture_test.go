@@ -57,7 +57,7 @@ func (d *fixture) replayer(decider policy.Decider) *traces.Replayer {
 }
 
 // begin begins a scenario's run under an id.
-func (d *fixture) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.Run) {
+func (d *fixture) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.RunRecorder) {
 	run := states.NewRun(id, s.Request, statestest.MustBundle(s.Content, s.Decider))
 	return run, d.Begin(traces.NewHeader(d.Machine, run), run)
 }
@@ -113,7 +113,7 @@ func (d *fixture) trace(id string, o states.Outcome, decider policy.Decider) *tr
 // vote casts a vote about what the run waits for.
 func (d *fixture) vote(id string, by ledger.Caller, approve bool) {
 	d.TB.Helper()
-	v := ledgertest.Ballot(d.Request(id), by)
+	v := ledgertest.Ballot(d.Run(id), by)
 	v.Approve = approve
 	d.Cast(v)
 }

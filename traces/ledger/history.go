@@ -28,9 +28,9 @@ const MaxCounted = 10_000
 // the run with its call, so that later runs find it. Of several concurrent runs, each finds those
 // that were recorded before it. The reservation ends when the run ends without a call, or is
 // recovered.
-func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
+func (r *RunRecorder) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
 	var read *states.HistoryRead
-	err := r.commit(ctx, func(b *batch, q *Request) (err error) {
+	err := r.commit(ctx, func(b *batch, q *RunRow) (err error) {
 		if read, err = r.history(b, wanted); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 }
 
 // history answers the queries without counting the run itself.
-func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
+func (r *RunRecorder) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
 	p := past{request: &r.header.Request}
 	if v := r.run.Facts().Validated; v != nil {
 		p.server, p.tool = v.Server, v.Tool
@@ -63,7 +63,7 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 	return p.read(b, wanted)
 }
 
-// ReadEarlierCalls returns what [Run.ReadHistory] would return for a call that is not made. It
+// ReadEarlierCalls returns what [RunRecorder.ReadHistory] would return for a call that is not made. It
 // records nothing. A nil Viewer stands for a ledger without calls.
 func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string,
 	wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
@@ -83,8 +83,8 @@ func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, 
 // unwritten is the Reader of a ledger without calls.
 type unwritten struct{ Reader }
 
-func (unwritten) Requests(Filter) iter.Seq2[Request, error] {
-	return func(func(Request, error) bool) {}
+func (unwritten) Runs(Filter) iter.Seq2[RunRow, error] {
+	return func(func(RunRow, error) bool) {}
 }
 
 // A past answers queries about the calls before one call.
@@ -126,7 +126,7 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 	}
 
 	n, sum := 0, new(big.Rat)
-	for q, err := range b.Requests(f) {
+	for q, err := range b.Runs(f) {
 		switch {
 		case err != nil:
 			return policy.HistoryAnswer{}, err

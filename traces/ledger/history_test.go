@@ -306,7 +306,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 	d.must(asking(t, `{"ask":false}`, statestest.At, denying("false")), "") // another rule lets it
 	d.vote(id, d.Approver("dora"), true)
 	check.NoError(t, d.Claim(context.Background(), id))
-	got, err := d.Resume(context.Background(), d.replayer(nil), id, ledger.World{
+	got, err := d.Resume(context.Background(), d.replayer(nil), id, ledger.ResumeOptions{
 		Ports:  func(*states.Run) *states.Live { return s.World.Effects().(*states.Live) },
 		Bundle: statestest.MustBundle(s.Content, nil),
 	})
@@ -319,7 +319,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // The most calls that are looked at, and one more.
 func TestHistoryOfTooMany(t *testing.T) {
 	d := newFixture(t)
-	d.addCalls(ledger.MaxCounted, ledger.Request{Actor: statestest.Actor, Tool: statestest.Tool})
+	d.addCalls(ledger.MaxCounted, ledger.RunRow{Actor: statestest.Actor, Tool: statestest.Tool})
 	// The run itself is none of the calls before it; the next one finds it, and is one too many.
 	deny := denying(fmt.Sprintf(`history.count("actor", "1h") != %d`, ledger.MaxCounted))
 	d.must(asking(t, "{}", statestest.At, deny), "")

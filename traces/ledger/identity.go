@@ -15,7 +15,7 @@ var ErrRevoked = errors.New("the requester or an approver lost their token, or w
 // WhyNotCalled returns why the call of a held run will not be made even if approvers agree, as far
 // as that is known now. The requester, or a person who approved the call, is blocked or has no
 // valid token left. The result is empty if nothing is known.
-func WhyNotCalled(r Reader, q *Request) (string, error) {
+func WhyNotCalled(r Reader, q *RunRow) (string, error) {
 	if q.Status != Pending && q.Status != Approved {
 		return "", nil
 	}
@@ -27,7 +27,7 @@ func WhyNotCalled(r Reader, q *Request) (string, error) {
 // returns one if a subject of an identity provider is blocked: the requester, the person for whom
 // they act, or a voter. Otherwise the result is empty. A token that only expired after the vote
 // still counts. An unknown token counts as revoked.
-func revocationReason(r Reader, q *Request) (reason string, err error) {
+func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
 		return "", err

@@ -137,7 +137,7 @@ func (d *fixture) tokenOf(name string) (id string) {
 }
 
 // wantsCall takes an approved run up, and wants one call, or none for a reason.
-func (d *fixture) wantsCall(id string, s *statestest.Scenario, w ledger.World, reason string) {
+func (d *fixture) wantsCall(id string, s *statestest.Scenario, w ledger.ResumeOptions, reason string) {
 	d.TB.Helper()
 	got, err := d.resume(id, w)
 	if err != nil {
@@ -151,7 +151,7 @@ func (d *fixture) wantsCall(id string, s *statestest.Scenario, w ledger.World, r
 	} else if o.Type != states.TypeBlocked || o.Code != policy.CodeApprovalMismatch || !strings.Contains(o.Reason, reason) || len(s.World.Calls) != 0 {
 		d.TB.Errorf("resume() = %+v, %d calls, want none: %s", o, len(s.World.Calls), reason)
 	}
-	if q := d.Request(id); q.Ended == "" || (q.Sent == "") != (reason != "") {
+	if q := d.Run(id); q.Ended == "" || (q.Sent == "") != (reason != "") {
 		d.TB.Errorf("the request ended %q, sent %q", q.Ended, q.Sent)
 	}
 	d.trace(id, o, nil)

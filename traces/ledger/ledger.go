@@ -67,7 +67,7 @@ type Ledger struct {
 // Open begins to record in a store. It locks the id of a new owner; the runs of this process carry
 // that id. The error is [ErrLedgerClosed] if an entry closed the ledger.
 func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
-	if err := store.Glance(ctx, notClosed); err != nil {
+	if err := store.ReadCommitted(ctx, notClosed); err != nil {
 		return nil, err
 	}
 	id, err := uuid.NewV7()
@@ -136,9 +136,9 @@ func (l *Ledger) View(ctx context.Context, do func(Reader) error) error {
 	return l.reportFatal(l.store.View(ctx, do))
 }
 
-// Glance is View without one state: each read sees what was committed when it began.
-func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
-	return l.reportFatal(l.store.Glance(ctx, do))
+// ReadCommitted is View without one state: each read sees what was committed when it began.
+func (l *Ledger) ReadCommitted(ctx context.Context, do func(Reader) error) error {
+	return l.reportFatal(l.store.ReadCommitted(ctx, do))
 }
 
 // Update runs do in one transaction of the store, for rows that are not part of the record. The

@@ -13,9 +13,9 @@ import (
 // A Record holds what the ledger recorded about one run. [traces.Replayer.Resume] derives the run's
 // trace from it.
 type Record struct {
-	Header  traces.Header
-	Request Request
-	Inputs  []traces.Input
+	Header traces.Header
+	Row    RunRow
+	Inputs []traces.Input
 
 	build string           // the version of the program that began the run
 	held  int              // how many steps lead to the hold; 0: the run was never held
@@ -28,11 +28,11 @@ type Record struct {
 // Load returns the record of one run. It compares blobs with their digests, and does not check
 // hashes of entries. The error is [ErrNotFound] if there is no such run.
 func Load(r Reader, run string) (*Record, error) {
-	request, err := r.Request(run)
+	request, err := r.Run(run)
 	if err != nil {
 		return nil, err
 	}
-	rec := &Record{Request: request}
+	rec := &Record{Row: request}
 	n := 0
 	for e, err := range EventsOf(r, run) {
 		if err == nil {
@@ -93,7 +93,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 // recorded. Once a held run was resumed, another build may have resumed it and worded reasons
 // differently. Then the head says whether the trace is the recorded one.
 func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
-	if rec.ended != nil || rec.Request.Sent != "" {
+	if rec.ended != nil || rec.Row.Sent != "" {
 		return p.Reexecute(&rec.Header, rec.Inputs)
 	}
 	return p.Resume(&rec.Header, rec.Inputs, rec.held, rec.last)
@@ -111,7 +111,7 @@ func (p *created) header(run string) traces.Header {
 }
 
 // Call returns all arguments of the request's call in canonical form; nil if there is no call.
-func (q *Request) Call(r Reader) (jsontext.Value, error) {
+func (q *RunRow) Call(r Reader) (jsontext.Value, error) {
 	if q.Args == "" {
 		return nil, nil
 	}

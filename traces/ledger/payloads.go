@@ -19,7 +19,7 @@ type payload interface {
 	aboutNoRun() bool
 	// apply changes the request that the event is about. An error means that the event is
 	// impossible in the request's state.
-	apply(*Request, *Event) error
+	apply(*RunRow, *Event) error
 }
 
 // typed has the member that every payload has. encode sets it.
@@ -33,8 +33,8 @@ func (*typed) aboutNoRun() bool { return false }
 // noRun replaces typed in payloads that are about no run.
 type noRun struct{ typed }
 
-func (*noRun) apply(*Request, *Event) error { return nil }
-func (*noRun) aboutNoRun() bool             { return true }
+func (*noRun) apply(*RunRow, *Event) error { return nil }
+func (*noRun) aboutNoRun() bool            { return true }
 
 // encode returns a payload in canonical form.
 func encode(p payload) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 
 // project applies one event to a request. The writer and Verify both use it; each counts the run's
 // entries itself.
-func project(r *Request, e *Event, p payload) error {
+func project(r *RunRow, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
 	}
@@ -32,8 +32,8 @@ func project(r *Request, e *Event, p payload) error {
 	return nil
 }
 
-func (p *created) apply(r *Request, e *Event) error {
-	*r = Request{
+func (p *created) apply(r *RunRow, e *Event) error {
+	*r = RunRow{
 		RunID:  e.RunID,
 		At:     p.Request.At,
 		Kind:   p.Request.Kind,
@@ -103,7 +103,7 @@ func (c *call) column() string {
 	return string(c.Args)
 }
 
-func (p *reserved) apply(r *Request, _ *Event) error {
+func (p *reserved) apply(r *RunRow, _ *Event) error {
 	if r.Status != Proposed || r.State != states.Received || !r.Validated() {
 		return errors.New("a place is taken once, for a call that nothing has decided about")
 	}
@@ -112,12 +112,12 @@ func (p *reserved) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *scored) apply(r *Request, _ *Event) error {
+func (p *scored) apply(r *RunRow, _ *Event) error {
 	r.Mode, r.Score = p.Mode, p.Score
 	return nil
 }
 
-func (p *decision) apply(r *Request, _ *Event) error {
+func (p *decision) apply(r *RunRow, _ *Event) error {
 	r.Policy, r.Reason = p.Policy, p.Reason
 	// The call is judged again after the approval, and the policy still allows or holds it.
 	if r.Status == Approved {
@@ -134,7 +134,7 @@ func (p *decision) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *asked) apply(r *Request, _ *Event) error {
+func (p *asked) apply(r *RunRow, _ *Event) error {
 	if r.Status != Pending {
 		return fmt.Errorf("people are asked about a request that is %s", r.Status)
 	}
@@ -144,7 +144,7 @@ func (p *asked) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *voted) apply(r *Request, e *Event) error {
+func (p *voted) apply(r *RunRow, e *Event) error {
 	if r.Status != Pending || p.Binding != r.Binding {
 		return fmt.Errorf("a vote about a request that is %s, or about another binding", r.Status)
 	}
@@ -162,7 +162,7 @@ func (p *voted) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (p *expired) apply(r *Request, _ *Event) error {
+func (p *expired) apply(r *RunRow, _ *Event) error {
 	if r.Status != Pending && r.Status != Approved || r.Sent != "" {
 		return fmt.Errorf("a request that is %s expired", r.Status)
 	}
@@ -170,12 +170,12 @@ func (p *expired) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *claimed) apply(r *Request, e *Event) error {
+func (p *claimed) apply(r *RunRow, e *Event) error {
 	r.Owner = e.By
 	return nil
 }
 
-func (p *sent) apply(r *Request, e *Event) error {
+func (p *sent) apply(r *RunRow, e *Event) error {
 	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
 		return fmt.Errorf("a call of a request that is %s", r.Status)
 	}
@@ -184,7 +184,7 @@ func (p *sent) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (p *returned) apply(r *Request, _ *Event) error {
+func (p *returned) apply(r *RunRow, _ *Event) error {
 	if r.Sent == "" {
 		return errors.New("a result of a call that was not made")
 	}
@@ -192,7 +192,7 @@ func (p *returned) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *ended) apply(r *Request, e *Event) error {
+func (p *ended) apply(r *RunRow, e *Event) error {
 	o := p.Outcome
 	r.Ended, r.Owner = e.At, ""
 	r.Code, r.Reason = string(o.Code), o.Reason
@@ -211,7 +211,7 @@ func (p *ended) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (p *delivered) apply(r *Request, e *Event) error {
+func (p *delivered) apply(r *RunRow, e *Event) error {
 	switch {
 	case r.Binding == "" || r.Ended == "":
 		return errors.New("an outcome is delivered of a run that was never held, or has not ended")
@@ -224,4 +224,4 @@ func (p *delivered) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (a *record) apply(r *Request) { r.Steps += len(a.Steps) }
+func (a *record) apply(r *RunRow) { r.Steps += len(a.Steps) }

@@ -43,7 +43,7 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := r.Request(run)
+	q, err := r.Run(run)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func TestPruneInParts(t *testing.T) {
 			if entries, runs := done.Entries+rest.Entries, done.Runs+rest.Runs; err != nil || entries != 33 || runs != 10 || done.Kept != 1 {
 				t.Errorf("PruneAtOnce() = %+v, then %+v, %v", done, rest, err)
 			}
-			if q := d.Request(left); q.Status != ledger.Pending {
+			if q := d.Run(left); q.Status != ledger.Pending {
 				t.Errorf("the run that has not ended is %+v", q)
 			}
 			d.Clock.Set(t, "2026-11-21T12:00:00Z")
@@ -100,7 +100,7 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 	if !errors.Is(err, ledger.ErrPruning) || done.Runs == 0 {
 		t.Errorf("PruneAtOnce() = %+v, %v", done, err)
 	}
-	if q := d.Request(held); q.Delivered == "" {
+	if q := d.Run(held); q.Delivered == "" {
 		t.Errorf("the run is %+v", q)
 	}
 	d.sound()

@@ -40,7 +40,7 @@ func (d *fixture) checkpoint() (c checkpoint.Checkpoint) {
 func (d *fixture) runs() (all []string) {
 	d.TB.Helper()
 	d.Inspect(func(r ledger.Reader) error {
-		for q, err := range r.Requests(ledger.Filter{}) {
+		for q, err := range r.Runs(ledger.Filter{}) {
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func carriedBy(before []taskCall) carriedCalls {
 }
 
 // add counts the call of a run that has ended, if it was sent for a task.
-func (c carriedCalls) add(q *Request) error {
+func (c carriedCalls) add(q *RunRow) error {
 	if q.Task == "" || q.Sent == "" {
 		return nil
 	}

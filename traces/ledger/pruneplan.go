@@ -89,9 +89,9 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 	}
 
 	carried := carriedBy(previous.Tasks)
-	var ended []Request
+	var ended []RunRow
 
-	for q, err := range r.Requests(Filter{}) {
+	for q, err := range r.Runs(Filter{}) {
 		switch {
 		case err != nil:
 			return p, err
@@ -99,7 +99,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			return p, ctx.Err()
 		case q.Ended != "" && q.Ended < before && q.Delivered < before:
 			p.over[q.RunID] = q.Entry
-			ended = append(ended, Request{
+			ended = append(ended, RunRow{
 				RunID:  q.RunID,
 				Entry:  q.Entry,
 				Task:   q.Task,

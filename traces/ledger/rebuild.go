@@ -37,7 +37,7 @@ func (b *rebuild) found(table, key, what string, write func(Tx) error) error {
 
 // requests rebuilds the existing rows of requests.
 func (b *rebuild) requests() error {
-	for have, err := range b.r.Requests(Filter{}) {
+	for have, err := range b.r.Runs(Filter{}) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (b *rebuild) missing() error {
 		if e.RunID == "" || e.N > 0 {
 			continue
 		}
-		if _, err = b.r.Request(e.RunID); errors.Is(err, ErrNotFound) {
+		if _, err = b.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
 			err = b.request(e.RunID, nil)
 		}
 		if err != nil {
@@ -68,12 +68,12 @@ func (b *rebuild) missing() error {
 }
 
 // request rebuilds the row of a request; have is nil if it is missing.
-func (b *rebuild) request(run string, have *Request) error {
+func (b *rebuild) request(run string, have *RunRow) error {
 	want, err := requestAt(b.r, run, math.MaxInt64)
 	if err != nil {
 		return err
 	}
-	put := func(tx Tx) error { return tx.PutRequest(want) }
+	put := func(tx Tx) error { return tx.PutRun(want) }
 	switch {
 	case have == nil:
 		return b.found("requests", run, rowMissing, put)

@@ -14,10 +14,10 @@ import (
 	"pgfsm/traces"
 )
 
-// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger
-// at the latest when the run is held or its call is sent. One goroutine owns it. The Run ends with
-// Finish, with Abandon, or when the run is held.
-type Run struct {
+// A RunRecorder records one run in a ledger. It implements [states.Recorder]: its steps are in the
+// ledger at the latest when the run is held or its call is sent. One goroutine owns it. The recorder
+// ends with Finish, with Abandon, or when the run is held.
+type RunRecorder struct {
 	l      *Ledger
 	header traces.Header
 	run    *states.Run
@@ -29,22 +29,22 @@ type Run struct {
 	blobs  []Blob         // blobs that inputs refers to
 	// The request after the last commit; zero before the first. If another process adds an event,
 	// it owns the run.
-	last   Request
+	last   RunRow
 	judged bool // the first decision of risk and policy is recorded
 }
 
 // Begin begins the record of a run. The ledger contains nothing of the run until the run is held,
 // dispatched or ended. A run that is lost before that has called nothing.
-func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
+func (l *Ledger) Begin(h traces.Header, run *states.Run) *RunRecorder {
 	l.take(h.RunID)
-	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
+	return &RunRecorder{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
 // continueRecord continues the record of a run that this process has claimed. again is the run that
 // executes the record again; nil if this build judges the run differently.
-func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *Run {
-	q := &rec.Request
-	r := &Run{
+func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *RunRecorder {
+	q := &rec.Row
+	r := &RunRecorder{
 		l:      l,
 		header: rec.Header,
 		run:    run,
@@ -66,7 +66,7 @@ func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resu
 // Append links a step to the step before. A step that holds or dispatches the run is committed with
 // all steps before it. When Append returns nil, they are durable. Its errors say that nothing
 // happened, and what the operator can do.
-func (r *Run) Append(ctx context.Context, s states.Step) error {
+func (r *RunRecorder) Append(ctx context.Context, s states.Step) error {
 	r.link(s)
 	switch s.On {
 	case states.Hold:
@@ -81,7 +81,7 @@ func (r *Run) Append(ctx context.Context, s states.Step) error {
 }
 
 // link adds a step to the run's trace, and its input to the inputs of the next commit.
-func (r *Run) link(s states.Step) {
+func (r *RunRecorder) link(s states.Step) {
 	step := r.trace().Link(s, r.now.text(r.l.clock()))
 	in := traces.Input{Trigger: step.Trigger}
 	if step.At != r.at {
@@ -102,7 +102,7 @@ func (r *Run) link(s states.Step) {
 }
 
 // trace returns the chain of the run's steps.
-func (r *Run) trace() *traces.Chain {
+func (r *RunRecorder) trace() *traces.Chain {
 	if r.chain == nil {
 		return r.again.Chain()
 	}
@@ -114,9 +114,9 @@ const minShared = 256
 
 // Finish records the outcome with all steps that are not recorded yet, and returns the head of the
 // run's trace.
-func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
+func (r *RunRecorder) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	head := r.Head(o)
-	err := r.commit(ctx, func(b *batch, q *Request) error { return r.end(b, q, o, head) })
+	err := r.commit(ctx, func(b *batch, q *RunRow) error { return r.end(b, q, o, head) })
 	if err != nil {
 		return "", err
 	}
@@ -125,20 +125,22 @@ func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, e
 }
 
 // Head returns the head that the run's trace would have if the run ended now.
-func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.trace().Last(), o) }
+func (r *RunRecorder) Head(o states.Outcome) canonical.Digest {
+	return traces.Head(r.trace().Last(), o)
+}
 
 // Abandon gives the run up. Steps that are not recorded are lost. If the call was sent, the next
 // recovery ends the run as indeterminate.
-func (r *Run) Abandon() { r.l.endWork(r.header.RunID) }
+func (r *RunRecorder) Abandon() { r.l.endWork(r.header.RunID) }
 
 // commit records the steps that are not recorded yet together with the events that do adds, or
 // records nothing. Cancelling ctx does not stop it: a call that happened is recorded even if its
 // client is gone.
-func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
+func (r *RunRecorder) commit(ctx context.Context, do func(*batch, *RunRow) error) error {
 	ctx = context.WithoutCancel(ctx)
-	var stands Request
+	var stands RunRow
 	err := r.l.commit(ctx, func(b *batch) error {
-		put := b.PutRequest
+		put := b.PutRun
 		stands = r.last // a retry starts from the committed row
 		if err := r.checkOwnership(b); err != nil {
 			return err
@@ -149,7 +151,7 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 
 		b.wrote = true
 		if stands.RunID == "" {
-			put = b.AddRequest
+			put = b.AddRun
 			if err := r.create(b, &stands); err != nil {
 				return err
 			}
@@ -180,26 +182,26 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 // explainAddFailure replaces the error of a commit that added a run: if the row exists, another
 // process owns the run. If the row is the one that the commit wanted to add, the commit succeeded
 // although the store reported an error, and the error stays.
-func (r *Run) explainAddFailure(ctx context.Context, broke error, stands *Request) error {
+func (r *RunRecorder) explainAddFailure(ctx context.Context, broke error, stands *RunRow) error {
 	if r.last.RunID != "" {
 		return broke
 	}
-	var q Request
-	err := r.l.Glance(ctx, func(look Reader) (err error) {
-		q, err = look.Request(r.header.RunID)
+	var q RunRow
+	err := r.l.ReadCommitted(ctx, func(look Reader) (err error) {
+		q, err = look.Run(r.header.RunID)
 		return err
 	})
 	if err != nil || reflect.DeepEqual(q, *stands) {
 		return broke
 	}
-	return &ClaimError{Request: q, Err: ErrTaken}
+	return &ClaimError{Row: q, Err: ErrTaken}
 }
 
 // checkOwnership returns an error if another process owns the run or has ended it. Either would
 // have added an event. So a run whose last event is this process's is unchanged. For an approved
 // call that is about to be sent, it checks the clock and the tokens once more, in the transaction
 // that records the dispatch. It writes nothing.
-func (r *Run) checkOwnership(b *batch) error {
+func (r *RunRecorder) checkOwnership(b *batch) error {
 	if r.last.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
 		return errors.Join(checkCountable(r.header.Request.Task), r.notBlocked(b))
 	}
@@ -208,11 +210,11 @@ func (r *Run) checkOwnership(b *batch) error {
 	case err != nil:
 		return err
 	case last != r.last.Entry || r.last.Owner != r.l.owner || r.last.Ended != "":
-		q, err := b.Request(r.header.RunID)
+		q, err := b.Run(r.header.RunID)
 		if err != nil {
 			return err
 		}
-		return &ClaimError{Request: q, Err: ErrTaken}
+		return &ClaimError{Row: q, Err: ErrTaken}
 	}
 	f := r.run.Facts()
 	if f.Dispatched != nil && r.last.Sent == "" && f.Approved != nil {
@@ -223,7 +225,7 @@ func (r *Run) checkOwnership(b *batch) error {
 
 // notBlocked returns [ErrBlocked] if the call is about to be held or sent, and its requester is
 // blocked.
-func (r *Run) notBlocked(b *batch) error {
+func (r *RunRecorder) notBlocked(b *batch) error {
 	f, q := r.run.Facts(), &r.header.Request
 	if (f.Held == nil || r.last.Binding != "") && (f.Dispatched == nil || r.last.Sent != "") {
 		return nil
@@ -236,7 +238,7 @@ func (r *Run) notBlocked(b *batch) error {
 
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because
 // the clock may have been set back since. No vote may have a time before that step.
-func (r *Run) advanceBatchTime(b *batch) (err error) {
+func (r *RunRecorder) advanceBatchTime(b *batch) (err error) {
 	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
 		b.now, err = r.l.timeAfter(r.at)
 	}
@@ -244,21 +246,21 @@ func (r *Run) advanceBatchTime(b *batch) (err error) {
 }
 
 // checkApproval returns an error if an approved call must not be sent any more.
-func checkApproval(b *batch, q *Request) error {
+func checkApproval(b *batch, q *RunRow) error {
 	if !policy.IsBefore(b.now, q.Expires) {
-		return &ClaimError{Request: *q, Err: ErrTooLate}
+		return &ClaimError{Row: *q, Err: ErrTooLate}
 	}
 	switch reason, err := revocationReason(b, q); {
 	case err != nil:
 		return err
 	case reason != "":
-		return &ClaimError{Request: *q, Err: fmt.Errorf("%w: %s", ErrRevoked, reason)}
+		return &ClaimError{Row: *q, Err: fmt.Errorf("%w: %s", ErrRevoked, reason)}
 	}
 	return nil
 }
 
 // create adds the run's first event: its header and its call, if it has one.
-func (r *Run) create(b *batch, q *Request) error {
+func (r *RunRecorder) create(b *batch, q *RunRow) error {
 	h := &r.header
 	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
 		return err
@@ -290,7 +292,7 @@ func (r *Run) create(b *batch, q *Request) error {
 }
 
 // assess adds the decision of risk and policy, once.
-func (r *Run) assess(b *batch, q *Request) error {
+func (r *RunRecorder) assess(b *batch, q *RunRow) error {
 	f := r.run.Facts()
 	a := f.Assessed
 	if a == nil && f.Stopped != nil {
@@ -306,7 +308,7 @@ func (r *Run) assess(b *batch, q *Request) error {
 	return r.decide(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
 }
 
-func (r *Run) decide(b *batch, q *Request, bundle canonical.Digest, v policy.Verdict, id, condition string) error {
+func (r *RunRecorder) decide(b *batch, q *RunRow, bundle canonical.Digest, v policy.Verdict, id, condition string) error {
 	if bundle == r.header.Bundle.Digest {
 		bundle = ""
 	}
@@ -321,10 +323,10 @@ func (r *Run) decide(b *batch, q *Request, bundle canonical.Digest, v policy.Ver
 	})
 }
 
-func (r *Run) record() record { return recordOf(r.inputs) }
+func (r *RunRecorder) record() record { return recordOf(r.inputs) }
 
 // hold parks the run: the ledger asks approvers for a decision, and no process owns the run.
-func (r *Run) hold(b *batch, q *Request) error {
+func (r *RunRecorder) hold(b *batch, q *RunRow) error {
 	if err := r.assess(b, q); err != nil {
 		return err
 	}
@@ -343,7 +345,7 @@ func (r *Run) hold(b *batch, q *Request) error {
 }
 
 // dispatch records that the call is sent.
-func (r *Run) dispatch(b *batch, q *Request) error {
+func (r *RunRecorder) dispatch(b *batch, q *RunRow) error {
 	if err := r.assess(b, q); err != nil {
 		return err
 	}
@@ -363,7 +365,7 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 }
 
 // end adds the events since the last commit, and the outcome.
-func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest) error {
+func (r *RunRecorder) end(b *batch, q *RunRow, o states.Outcome, head canonical.Digest) error {
 	if err := r.assess(b, q); err != nil {
 		return err
 	}
@@ -401,11 +403,13 @@ func decides(s *states.StoppedFact) bool {
 
 // Effects returns the handler that the run must use. It parks a held run, which no process owns
 // until one claims it. It answers questions about earlier calls from the ledger.
-func (r *Run) Effects(h states.EffectHandler) states.EffectHandler { return ledgerEffects{h, r} }
+func (r *RunRecorder) Effects(h states.EffectHandler) states.EffectHandler {
+	return ledgerEffects{h, r}
+}
 
 type ledgerEffects struct {
 	states.EffectHandler
-	run *Run
+	run *RunRecorder
 }
 
 // Do parks a held run, answers questions about earlier calls from the ledger, and passes every

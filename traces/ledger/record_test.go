@@ -70,7 +70,7 @@ func TestEveryScenarioIsRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatalf("play() = %v", err)
 			}
-			q := d.Request(statestest.RunID)
+			q := d.Run(statestest.RunID)
 			if held := s.World.Decided != nil || s.State == states.Pending || strings.HasSuffix(s.Name, "-when-approved"); held {
 				if o.Type != states.TypePending {
 					t.Fatalf("a held run is %+v", o)
@@ -148,7 +148,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
-	q := d.Request(statestest.RunID)
+	q := d.Run(statestest.RunID)
 	args := `{"policy_id":"policy-002"}`
 	got := fmt.Sprint(q.At, q.Kind, q.Actor, q.Env, q.Server, q.Tool, q.Args, q.Mode, q.Score, q.Policy, q.Quorum, q.Approvers, q.Expires, q.Steps)
 	want := fmt.Sprint(statestest.At, states.KindAsk, statestest.Actor, "test", statestest.Server, statestest.Tool, args, "review", 50,
@@ -259,8 +259,8 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 			if refused := errors.Is(err, ledger.ErrClockBack); refused != c.refused || refused == (len(s.World.Calls) > 0) {
 				t.Fatalf("play() = %v, %d calls", err, len(s.World.Calls))
 			}
-			if !c.refused && d.Request(id).Sent != statestest.At {
-				t.Errorf("the ledger's time went back to %s", d.Request(id).Sent)
+			if !c.refused && d.Run(id).Sent != statestest.At {
+				t.Errorf("the ledger's time went back to %s", d.Run(id).Sent)
 			}
 		})
 	}

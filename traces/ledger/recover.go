@@ -37,7 +37,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		}
 
 		lives := make(map[string]bool) // by owner, because many runs have the same one
-		for q, err := range r.Requests(Filter{Open: true}) {
+		for q, err := range r.Runs(Filter{Open: true}) {
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 
 // overdue returns why a run cannot be ended without servers; nil if it can be. It does not check
 // the owner.
-func overdue(q *Request, now string) error {
+func overdue(q *RunRow, now string) error {
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) &&
 		policy.IsBefore(now, q.Expires) {
 		return ErrUndecided // or the run is approved, and a process with servers must resume it

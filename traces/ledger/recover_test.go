@@ -95,7 +95,7 @@ func TestRecovery(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Recover() = %v", err)
 			}
-			if q := d.Request(id); q.Status != c.status || q.Sent != "" && c.status != ledger.Executed && c.status != ledger.Indeterminate {
+			if q := d.Run(id); q.Status != c.status || q.Sent != "" && c.status != ledger.Executed && c.status != ledger.Indeterminate {
 				t.Errorf("the request is %s, sent %q; want %s", q.Status, q.Sent, c.status)
 			}
 			if c.state == "" {
@@ -107,8 +107,8 @@ func TestRecovery(t *testing.T) {
 			if len(got) != 1 || got[0].Err != nil || got[0].RunID != id || got[0].Outcome.State != c.state || got[0].Outcome.Code != c.code {
 				t.Fatalf("Recover() = %+v, want %s %s", got, c.state, c.code)
 			}
-			if trace := d.trace(id, got[0].Outcome, nil); trace.Head != got[0].Head || d.Request(id).Head != got[0].Head {
-				t.Errorf("heads: %s, %s, %s", trace.Head, got[0].Head, d.Request(id).Head)
+			if trace := d.trace(id, got[0].Outcome, nil); trace.Head != got[0].Head || d.Run(id).Head != got[0].Head {
+				t.Errorf("heads: %s, %s, %s", trace.Head, got[0].Head, d.Run(id).Head)
 			}
 			if got, err := d.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
 				t.Errorf("once more: %+v, %v", got, err)
@@ -130,8 +130,8 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 		}
 	}}, rec)
 	check.NoError(t, err)
-	if _, err := rec.Finish(context.Background(), o); err != nil || d.Request(statestest.RunID).Status != ledger.Executed {
-		t.Errorf("Finish() = %v, %s", err, d.Request(statestest.RunID).Status)
+	if _, err := rec.Finish(context.Background(), o); err != nil || d.Run(statestest.RunID).Status != ledger.Executed {
+		t.Errorf("Finish() = %v, %s", err, d.Run(statestest.RunID).Status)
 	}
 }
 
@@ -181,7 +181,7 @@ func (t goneBy) OwnerGone(owner string) (bool, error) {
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	d := newFixture(t)
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
-	store := &blind{d.Store.Open(), d.Request(unreadable).Owner}
+	store := &blind{d.Store.Open(), d.Run(unreadable).Owner}
 	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	check.NoError(t, err)
 	t.Cleanup(func() {
@@ -194,14 +194,14 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 		t.Fatalf("Recover() = %+v, %v", got, err)
 	}
 	for _, r := range got {
-		wrong := r.Err != nil || d.Request(r.RunID).Status != ledger.Indeterminate
+		wrong := r.Err != nil || d.Run(r.RunID).Status != ledger.Indeterminate
 		if r.RunID == unreadable {
-			wrong = !errors.Is(r.Err, errUnreadable) || d.Request(r.RunID).Ended != ""
+			wrong = !errors.Is(r.Err, errUnreadable) || d.Run(r.RunID).Ended != ""
 		} else if r.RunID != before && r.RunID != after {
 			wrong = true
 		}
 		if wrong {
-			t.Errorf("run %s: %+v, it stands at %s", r.RunID, r, d.Request(r.RunID).Status)
+			t.Errorf("run %s: %+v, it stands at %s", r.RunID, r, d.Run(r.RunID).Status)
 		}
 	}
 	store.owner = ""
@@ -258,7 +258,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 			if !errors.As(err, &refused) || !errors.Is(err, ledger.ErrTaken) || len(s.World.Calls) != 0 {
 				t.Errorf("Resume() = %v, %d calls, want %v", err, len(s.World.Calls), ledger.ErrTaken)
 			}
-			if got := d.Request(id); got.Sent != "" || d.checkpoint() == before {
+			if got := d.Run(id); got.Sent != "" || d.checkpoint() == before {
 				t.Errorf("the request is %+v", got)
 			}
 			if c.name == "taken-up" {

@@ -15,7 +15,7 @@ import (
 )
 
 // underBundle is the world of a scenario in which a changed configuration is active.
-func underBundle(s *statestest.Scenario, c *statestest.Change) ledger.World {
+func underBundle(s *statestest.Scenario, c *statestest.Change) ledger.ResumeOptions {
 	w := world(s)
 	w.Bundle = statestest.MustBundle(c.Content(s), nil)
 	return w
@@ -35,7 +35,7 @@ func TestAnotherBundle(t *testing.T) {
 			if c.Code == policy.CodeBundleChanged && !strings.Contains(got.Outcome.Reason, " was ") {
 				t.Errorf("the reason %q does not name what changed", got.Outcome.Reason)
 			}
-			q := d.Request(id)
+			q := d.Run(id)
 			if q.Head != got.Head || (q.Sent == "") != (c.Calls == 0) {
 				t.Errorf("the request is %+v", q)
 			}
@@ -114,7 +114,7 @@ func TestAnotherBuild(t *testing.T) {
 			defer l.Close()
 			p := d.otherBuild(c.change, c.unread)
 			d.Inspect(func(r ledger.Reader) error { // what approvers see is what they vote on
-				if b, err := ledger.BoundOf(r, p, id); err == nil && b.Held.Binding != b.Request.Binding || (err == nil) != (c.want == ledger.Reexecution{}) {
+				if b, err := ledger.BoundOf(r, p, id); err == nil && b.Held.Binding != b.Row.Binding || (err == nil) != (c.want == ledger.Reexecution{}) {
 					t.Errorf("BoundOf() = %+v, %v", b, err)
 				}
 				return nil
@@ -123,7 +123,7 @@ func TestAnotherBuild(t *testing.T) {
 			if c.decide == vote {
 				check.NoError(t, l.Claim(ctx, id))
 				got, err := l.Resume(ctx, p, id, world(s))
-				if o = got.Outcome; err != nil || got.Run == nil || got.Run.ID() != id || got.Head != d.Request(id).Head {
+				if o = got.Outcome; err != nil || got.Run == nil || got.Run.ID() != id || got.Head != d.Run(id).Head {
 					t.Fatalf("Resume() = %+v, %v", got, err)
 				}
 			} else if got, err := l.Recover(ctx, p); err != nil || len(got) != 1 || got[0].Err != nil {
@@ -131,7 +131,7 @@ func TestAnotherBuild(t *testing.T) {
 			} else {
 				o = got[0].Outcome
 			}
-			if again, err := l.Ended(ctx, p, id); err != nil || again.Outcome != o || again.Head != d.Request(id).Head {
+			if again, err := l.Ended(ctx, p, id); err != nil || again.Outcome != o || again.Head != d.Run(id).Head {
 				t.Errorf("Ended() = %+v, %v", again.Outcome, err)
 			}
 			if c.want == (ledger.Reexecution{}) {
@@ -140,7 +140,7 @@ func TestAnotherBuild(t *testing.T) {
 				}
 				return
 			}
-			q := d.Request(id)
+			q := d.Run(id)
 			if c.unread != nil && !strings.HasSuffix(o.Reason, "it cannot read the header: bundle: unknown member.") {
 				t.Errorf("the reason is %q", o.Reason)
 			}
@@ -169,7 +169,7 @@ func TestTheSameBuildHasOneTrace(t *testing.T) {
 	check.NoError(t, d.Claim(context.Background(), id))
 	p := d.otherBuild(func(a *policy.Assessment) { a.Verdict.Reason += " Reworded." }, nil)
 	_, err := d.Resume(context.Background(), p, id, world(s))
-	if !errors.Is(err, ledger.ErrChanged) || len(s.World.Calls) != 0 || d.Request(id).Ended != "" {
+	if !errors.Is(err, ledger.ErrChanged) || len(s.World.Calls) != 0 || d.Run(id).Ended != "" {
 		t.Errorf("Resume() = %v, %d calls", err, len(s.World.Calls))
 	}
 }

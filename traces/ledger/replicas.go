@@ -78,7 +78,7 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 	}
 
 	gone := map[string]bool{"": true} // by owner, because many runs have the same one
-	for q, err := range r.Requests(Filter{Open: true}) {
+	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {
 			return err
 		}

@@ -39,9 +39,9 @@ func TestRefusedCallsAreFound(t *testing.T) {
 			if o, _, err := d.play(run, &s); err != nil || o.State != "blocked" {
 				t.Fatalf("play() = %+v, %v", o, err)
 			}
-			var found []ledger.Request
+			var found []ledger.RunRow
 			d.Inspect(func(r ledger.Reader) error {
-				for q, err := range r.Requests(tt.found) {
+				for q, err := range r.Runs(tt.found) {
 					if err != nil {
 						return err
 					}

@@ -11,15 +11,15 @@ import (
 func TestAPlaceIsTakenOnce(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		r    Request
+		r    RunRow
 		ok   bool
 	}{
-		{"fresh", Request{Status: Proposed, State: states.Received, Tool: "t", Definition: "d"}, true},
-		{"without-a-call", Request{Status: Proposed, State: states.Received}, false},
-		{"call-that-nothing-checked", Request{Status: Proposed, State: states.Received, Tool: "t"}, false},
-		{"twice", Request{Status: Proposed, State: states.Validated, Tool: "t", Definition: "d"}, false},
-		{"decided", Request{Status: Allowed, State: states.Received, Tool: "t", Definition: "d"}, false},
-		{"held", Request{Status: Pending, State: states.Pending, Tool: "t", Definition: "d"}, false},
+		{"fresh", RunRow{Status: Proposed, State: states.Received, Tool: "t", Definition: "d"}, true},
+		{"without-a-call", RunRow{Status: Proposed, State: states.Received}, false},
+		{"call-that-nothing-checked", RunRow{Status: Proposed, State: states.Received, Tool: "t"}, false},
+		{"twice", RunRow{Status: Proposed, State: states.Validated, Tool: "t", Definition: "d"}, false},
+		{"decided", RunRow{Status: Allowed, State: states.Received, Tool: "t", Definition: "d"}, false},
+		{"held", RunRow{Status: Pending, State: states.Pending, Tool: "t", Definition: "d"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &reserved{record: record{Steps: make([]fsm.Trigger, 4)}}

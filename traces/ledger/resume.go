@@ -21,8 +21,8 @@ var ErrGivenUp = errors.New("the work on the run was stopped before anything was
 // ErrChanged means that rows of the ledger were changed.
 var ErrChanged = errors.New("the ledger was changed")
 
-// A World holds what a resumed run needs from its process.
-type World struct {
+// ResumeOptions holds what a resumed run needs from its process.
+type ResumeOptions struct {
 	// Ports returns the run's tools, planner and caller. It is called once.
 	Ports func(*states.Run) *states.Live
 	// Bundle is the current bundle of the operator's configuration. Without it, no approved call is
@@ -47,18 +47,18 @@ type Resumed struct {
 // build_changed. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
 // cancelled before the call was sent, or if the call's server did not list its tools. After an
 // error the run is open, and Resume also returns its state if that is known.
-func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
+func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, options ResumeOptions) (Resumed, error) {
 	defer l.endWork(run)
-	resumed, err := l.resume(ctx, p, run, w)
+	resumed, err := l.resume(ctx, p, run, options)
 	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
 		// The approval expired, or a token was revoked, between the last check and the call. The
 		// next attempt sees that and ends the run.
-		resumed, err = l.resume(ctx, p, run, w)
+		resumed, err = l.resume(ctx, p, run, options)
 	}
 	return resumed, err
 }
 
-func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
+func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, options ResumeOptions) (Resumed, error) {
 	o, err := l.reopen(ctx, p, run)
 	switch {
 	case err != nil:
@@ -72,18 +72,18 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	within, cancel := deadline.Within(ctx, limit)
 	defer cancel()
 	live := &states.Live{}
-	if w.Ports != nil {
-		live = w.Ports(resumed.Run)
+	if options.Ports != nil {
+		live = options.Ports(resumed.Run)
 	}
 
-	if w.Trace != nil {
-		o.decided.Trace = w.Trace()
+	if options.Trace != nil {
+		o.decided.Trace = options.Trace()
 	}
 
-	live.Approver, live.Active = votedAlready{o.decided}, w.Bundle
+	live.Approver, live.Active = votedAlready{o.decided}, options.Bundle
 	var keep states.Recorder = o.rec
-	if w.Watch != nil {
-		keep = w.Watch(resumed.Run, o.rec)
+	if options.Watch != nil {
+		keep = options.Watch(resumed.Run, o.rec)
 	}
 
 	handler := &guard{l: l, live: live, caller: ctx, o: &o}
@@ -112,13 +112,13 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 	switch {
 	case err != nil:
 		return got, err
-	case rec.Request.Ended == "":
-		return got, &ClaimError{Request: rec.Request, Err: ErrUndecided}
+	case rec.Row.Ended == "":
+		return got, &ClaimError{Row: rec.Row, Err: ErrUndecided}
 	}
 
-	got.Head = rec.Request.Head
-	if rec.ended != nil && rec.ended.Code == policy.CodeBuildChanged && rec.Request.Sent == "" {
-		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Request.Binding), *rec.ended
+	got.Head = rec.Row.Head
+	if rec.ended != nil && rec.ended.Code == policy.CodeBuildChanged && rec.Row.Sent == "" {
+		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Row.Binding), *rec.ended
 		return got, nil
 	}
 	again, err := rec.reexecute(p)
@@ -139,8 +139,8 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 
 // An opened run is one that this process has claimed and can continue.
 type opened struct {
-	request  Request
-	rec      *Run
+	request  RunRow
+	rec      *RunRecorder
 	again    *traces.Resumption // nil if changed is set
 	reworded bool               // this build words reasons differently from the build that began the run
 	changed  error              // how this build judges a held run differently from what approvers saw
@@ -154,9 +154,9 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if err != nil {
 			return err
 		}
-		q := &rec.Request
+		q := &rec.Row
 		if q.Owner != l.owner || q.Ended != "" {
-			return &ClaimError{Request: *q, Err: ErrTaken}
+			return &ClaimError{Row: *q, Err: ErrTaken}
 		}
 		if err := errors.Join(unchanged(r, q), identitiesUnchanged(ctx, r)); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
@@ -184,8 +184,8 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 
 // unchanged compares a run's rows with its entries, and the entries with the tree. The call that is
 // about to be made must be the one that approvers saw and decided about.
-func unchanged(r Reader, q *Request) error {
-	var again Request
+func unchanged(r Reader, q *RunRow) error {
+	var again RunRow
 	prev := ""
 
 	for e, err := range r.EntriesOf(q.RunID) {
@@ -224,7 +224,7 @@ func identitiesUnchanged(ctx context.Context, r Reader) error {
 
 // matchesRecord reports whether the row that approvers saw of a held run equals its record. If this
 // build words reasons differently, it cannot compare the reason.
-func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
+func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	f := run.Facts()
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
@@ -243,7 +243,7 @@ func matchesRecord(q *Request, run *states.Run, reworded bool) bool {
 
 // decidedNow returns the votes about a held run as the event that the machine judges. The event has
 // the time of the vote that decided, or the current time if no vote did.
-func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
+func (l *Ledger) decidedNow(r Reader, q *RunRow) (*states.Decided, error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
 		return nil, err

@@ -44,8 +44,8 @@ func (d *fixture) approved(change func(*statestest.Scenario)) (string, *stateste
 }
 
 // world is the scenario's world as the run finds it when it is taken up.
-func world(s *statestest.Scenario) ledger.World {
-	return ledger.World{
+func world(s *statestest.Scenario) ledger.ResumeOptions {
+	return ledger.ResumeOptions{
 		Ports: func(*states.Run) *states.Live {
 			return &states.Live{Tools: s.World, Completer: s.World, Caller: s.World}
 		},
@@ -54,7 +54,7 @@ func world(s *statestest.Scenario) ledger.World {
 }
 
 // resume claims a run and goes on with it.
-func (d *fixture) resume(id string, w ledger.World) (ledger.Resumed, error) {
+func (d *fixture) resume(id string, w ledger.ResumeOptions) (ledger.Resumed, error) {
 	if err := d.Claim(context.Background(), id); err != nil {
 		return ledger.Resumed{}, err
 	}
@@ -69,7 +69,7 @@ func TestAnApprovedRunIsCalledOnce(t *testing.T) {
 	if err != nil || got.Outcome.State != string(states.Answered) || len(s.World.Calls) != 1 {
 		t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
-	q := d.Request(id)
+	q := d.Run(id)
 	if q.Status != ledger.Executed || q.Head != got.Head || q.Owner != "" {
 		t.Errorf("the request is %+v", q)
 	}
@@ -87,7 +87,7 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 		name   string
 		change func(*statestest.Scenario)
 		decide func(*testing.T, *fixture, string)
-		now    func(*testing.T, *fixture, *statestest.Scenario, *ledger.World)
+		now    func(*testing.T, *fixture, *statestest.Scenario, *ledger.ResumeOptions)
 		code   policy.Code
 		status ledger.Status
 	}{
@@ -96,16 +96,16 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 		{name: "nobody-in-time", code: policy.CodeApprovalExpired, status: ledger.Expired,
 			decide: func(t *testing.T, d *fixture, _ string) { d.Clock.Set(t, late) }},
 		{name: "approved-and-expired-since", code: policy.CodeApprovalExpired, status: ledger.Expired,
-			now: func(t *testing.T, d *fixture, _ *statestest.Scenario, _ *ledger.World) { d.Clock.Set(t, late) }},
+			now: func(t *testing.T, d *fixture, _ *statestest.Scenario, _ *ledger.ResumeOptions) { d.Clock.Set(t, late) }},
 		{name: "no-configuration", code: policy.CodeBundleChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *fixture, _ *statestest.Scenario, w *ledger.World) { w.Bundle = nil }},
+			now: func(_ *testing.T, _ *fixture, _ *statestest.Scenario, w *ledger.ResumeOptions) { w.Bundle = nil }},
 		{name: "definition-changed", code: policy.CodeToolDefinitionChanged, status: ledger.Denied,
-			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.World) {
+			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.ResumeOptions) {
 				page := strings.Replace(statestest.Page, "Fetch one policy by id.", "Fetch one policy.", 1)
 				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(page)}
 			}},
 		{name: "tool-gone", code: policy.CodeToolUnknown, status: ledger.Denied,
-			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.World) {
+			now: func(_ *testing.T, _ *fixture, s *statestest.Scenario, _ *ledger.ResumeOptions) {
 				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(`{"tools":[]}`)}
 			}},
 		{name: "policy-denies-as-of-the-decision", code: policy.CodePolicyDenied, status: ledger.Denied,
@@ -132,7 +132,7 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 			if err != nil || got.Outcome.Type != states.TypeBlocked || got.Outcome.Code != c.code || len(s.World.Calls) != 0 {
 				t.Fatalf("resume() = %+v, %v, %d calls; want blocked by %s", got.Outcome, err, len(s.World.Calls), c.code)
 			}
-			if q := d.Request(id); q.Status != c.status || q.Sent != "" || q.Ended == "" || q.Code != string(c.code) {
+			if q := d.Run(id); q.Status != c.status || q.Sent != "" || q.Ended == "" || q.Code != string(c.code) {
 				t.Errorf("the request is %s, code %s, sent %q, ended %q; want %s", q.Status, q.Code, q.Sent, q.Ended, c.status)
 			}
 			d.trace(id, got.Outcome, nil)
@@ -142,25 +142,25 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 
 // If a row is changed after the decision, the call is not made.
 func TestAChangedRowIsNotCalled(t *testing.T) {
-	for name, change := range map[string]func(*ledger.Request){ // each stands alone
-		"actor":         func(q *ledger.Request) { q.Actor = "local:eve" },
-		"server":        func(q *ledger.Request) { q.Server = "mcp-other" },
-		"tool":          func(q *ledger.Request) { q.Tool = statestest.Delete },
-		"argument-byte": func(q *ledger.Request) { q.Args = strings.Replace(q.Args, "002", "003", 1) },
-		"definition":    func(q *ledger.Request) { q.Definition = canonical.Sum("tool", nil) },
-		"bundle":        func(q *ledger.Request) { q.Bundle = canonical.Sum("bundle", nil) },
-		"expires":       func(q *ledger.Request) { q.Expires = "2026-11-22T10:00:00Z" },
-		"quorum":        func(q *ledger.Request) { q.Quorum = 0 },
-		"approvers":     func(q *ledger.Request) { q.Approvers = nil },
-		"binding":       func(q *ledger.Request) { q.Binding = canonical.Sum("x", nil) },
+	for name, change := range map[string]func(*ledger.RunRow){ // each stands alone
+		"actor":         func(q *ledger.RunRow) { q.Actor = "local:eve" },
+		"server":        func(q *ledger.RunRow) { q.Server = "mcp-other" },
+		"tool":          func(q *ledger.RunRow) { q.Tool = statestest.Delete },
+		"argument-byte": func(q *ledger.RunRow) { q.Args = strings.Replace(q.Args, "002", "003", 1) },
+		"definition":    func(q *ledger.RunRow) { q.Definition = canonical.Sum("tool", nil) },
+		"bundle":        func(q *ledger.RunRow) { q.Bundle = canonical.Sum("bundle", nil) },
+		"expires":       func(q *ledger.RunRow) { q.Expires = "2026-11-22T10:00:00Z" },
+		"quorum":        func(q *ledger.RunRow) { q.Quorum = 0 },
+		"approvers":     func(q *ledger.RunRow) { q.Approvers = nil },
+		"binding":       func(q *ledger.RunRow) { q.Binding = canonical.Sum("x", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newFixture(t)
 			id, s := d.approved(nil)
 			d.wantsNoCall(d.Store, id, s, func(tx ledger.Tx) error {
-				q, err := tx.Request(id)
+				q, err := tx.Run(id)
 				change(&q)
-				return errors.Join(err, tx.PutRequest(q))
+				return errors.Join(err, tx.PutRun(q))
 			})
 		})
 	}
@@ -235,16 +235,16 @@ func (d *fixture) wantsNoCall(store ledger.Store, id string, s *statestest.Scena
 type lies struct {
 	ledger.Store
 	entry func(*ledger.Entry)
-	drop  ledger.Type     // entries of this type are not there
-	row   *ledger.Request // in place of all; nil leaves them
+	drop  ledger.Type    // entries of this type are not there
+	row   *ledger.RunRow // in place of all; nil leaves them
 }
 
 func (l *lies) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return l.Store.View(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
 }
 
-func (l *lies) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return l.Store.Glance(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
+func (l *lies) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
+	return l.Store.ReadCommitted(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
 }
 
 type lying struct {
@@ -252,11 +252,11 @@ type lying struct {
 	l *lies
 }
 
-func (r lying) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+func (r lying) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
 	if r.l.row == nil {
-		return r.Reader.Requests(f)
+		return r.Reader.Runs(f)
 	}
-	return func(yield func(ledger.Request, error) bool) { yield(*r.l.row, nil) }
+	return func(yield func(ledger.RunRow, error) bool) { yield(*r.l.row, nil) }
 }
 
 func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
@@ -355,8 +355,8 @@ func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 			if down[name] != nil {
 				want = ledger.ErrGivenUp
 			}
-			if !errors.Is(err, want) || len(mine.Calls) != 0 || d.Request(id).Status != ledger.Approved {
-				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.Request(id).Status)
+			if !errors.Is(err, want) || len(mine.Calls) != 0 || d.Run(id).Status != ledger.Approved {
+				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.Run(id).Status)
 			}
 			if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 				t.Errorf("once more: %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))

@@ -10,7 +10,7 @@ import (
 // A Status is the state of a request as users see it.
 type Status string
 
-// The statuses. Request.State has the machine's state.
+// The statuses. RunRow.State has the machine's state.
 const (
 	Proposed      Status = "proposed"      // not decided yet, or the planner asked a question
 	Pending       Status = "pending"       // held for approvers
@@ -88,9 +88,9 @@ type End struct {
 	Type Type   // the type of the last entry
 }
 
-// A Request is the current state of one run: a projection of its events, stored for queries. Verify
+// A RunRow is the current state of one run: a projection of its events, stored for queries. Verify
 // computes it again from the events and compares.
-type Request struct {
+type RunRow struct {
 	RunID      string
 	At         string // when the run was requested
 	Updated    string // when the last event happened
@@ -138,7 +138,7 @@ type Request struct {
 
 // Validated reports whether the server and the tool existed and the arguments fitted; otherwise the
 // request's call is unverified.
-func (r *Request) Validated() bool { return r.Definition != "" }
+func (r *RunRow) Validated() bool { return r.Definition != "" }
 
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.
 type Blob struct {

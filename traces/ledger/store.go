@@ -49,10 +49,10 @@ type Store interface {
 	Update(ctx context.Context, do func(Tx) error) error
 	// View runs do on one consistent state. It does not wait for writers.
 	View(ctx context.Context, do func(Reader) error) error
-	// Glance is View without a consistent state: each read sees what was committed when that read
+	// ReadCommitted is View without a consistent state: each read sees what was committed when that read
 	// began. It costs less than View. It suits a single read, or reads that do not depend on each
 	// other.
-	Glance(ctx context.Context, do func(Reader) error) error
+	ReadCommitted(ctx context.Context, do func(Reader) error) error
 	// Now returns the time of the clock that all processes of one ledger share. The store may have
 	// read that clock some seconds ago.
 	Now() time.Time
@@ -83,11 +83,11 @@ type Reader interface {
 	Entries(from int64) iter.Seq2[Entry, error]
 	// EntriesOf returns the entries of one run, oldest first.
 	EntriesOf(run string) iter.Seq2[Entry, error]
-	Request(run string) (Request, error)
-	// Reached returns the index of the run's last entry, as [Request.Entry] has it, or ErrNotFound.
+	Run(run string) (RunRow, error)
+	// Reached returns the index of the run's last entry, as [RunRow.Entry] has it, or ErrNotFound.
 	Reached(run string) (int64, error)
-	// Requests returns the requests that match, in the filter's order.
-	Requests(Filter) iter.Seq2[Request, error]
+	// Runs returns the requests that match, in the filter's order.
+	Runs(Filter) iter.Seq2[RunRow, error]
 	// Counts counts the newest requests, at most newest of them. It groups those that were
 	// requested at since or later by the first unit bytes of their times, and puts all others into
 	// one group. It returns the groups in order.
@@ -164,10 +164,10 @@ type Tx interface {
 	// removed the body of; the last entry always has a body. No two entries of a run have the same
 	// number N.
 	AddEntry(Entry, []tlog.Hash) error
-	// AddRequest adds a row that does not exist.
-	AddRequest(Request) error
-	// PutRequest adds the row or replaces it.
-	PutRequest(Request) error
+	// AddRun adds a row that does not exist.
+	AddRun(RunRow) error
+	// PutRun adds the row or replaces it.
+	PutRun(RunRow) error
 	// PutBlob adds the blob unless the store has one with the same digest.
 	PutBlob(Blob) error
 	PutToken(Token) error

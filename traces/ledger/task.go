@@ -15,7 +15,7 @@ var ErrForeignTask = errors.New("the calls of its task were not counted by this 
 var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and no more are counted: go on under another task", MaxCounted)
 
 // Task returns the task with an id for a run of this ledger. The run reads the calls of the task
-// later; see [Run.ReadHistory].
+// later; see [RunRecorder.ReadHistory].
 func Task(id string) *policy.Task {
 	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }
@@ -24,7 +24,7 @@ func Task(id string) *policy.Task {
 // including those of pruned runs.
 func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
 	n := 0
-	for _, err := range r.Requests(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true,
+	for _, err := range r.Runs(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true,
 		Limit: MaxCounted + 1}) {
 		if err != nil {
 			return nil, err

@@ -78,13 +78,13 @@ func TestOneTakesTheLastCall(t *testing.T) {
 }
 
 // addCalls adds rows of calls that were made, each with an id of its own.
-func (d *fixture) addCalls(n int, q ledger.Request) {
+func (d *fixture) addCalls(n int, q ledger.RunRow) {
 	d.TB.Helper()
 	q.At, q.Sent, q.Ended, q.Server = statestest.At, statestest.At, statestest.At, statestest.Server
 	check.NoError(d.TB, d.Store.Update(context.Background(), func(tx ledger.Tx) error {
 		for range n {
 			q.RunID = ledgertest.NewID(d.TB)
-			if err := tx.PutRequest(q); err != nil {
+			if err := tx.PutRun(q); err != nil {
 				return err
 			}
 		}
@@ -95,8 +95,8 @@ func (d *fixture) addCalls(n int, q ledger.Request) {
 // The most calls of a task that are counted, and one more; those to another tool are not among them.
 func TestATaskOfTooManyCalls(t *testing.T) {
 	d := newFixture(t)
-	d.addCalls(1, ledger.Request{Task: "one", Tool: "another"})
-	d.addCalls(ledger.MaxCounted, ledger.Request{Task: "one", Tool: statestest.Tool})
+	d.addCalls(1, ledger.RunRow{Task: "one", Tool: "another"})
+	d.addCalls(ledger.MaxCounted, ledger.RunRow{Task: "one", Tool: statestest.Tool})
 	d.must(d.granted("policy-allows", "one", ledger.MaxCounted), policy.CodeGrantExhausted)
 	d.must(d.granted("policy-allows", "one", ledger.MaxCounted+1), "") // which is one more from here on
 	s := d.granted("policy-allows", "one", policy.MaxGrantCalls)

@@ -24,7 +24,7 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	q := &rec.Request
+	q := &rec.Row
 	if rec.underWay() {
 		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
 	}
@@ -41,7 +41,7 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return 0, 0, err
 	}
-	for q, err := range r.Requests(Filter{}) {
+	for q, err := range r.Runs(Filter{}) {
 		if err != nil {
 			return written, open, err
 		}
@@ -80,7 +80,7 @@ func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps
 
 // underWay reports whether the run has neither ended nor is held.
 func (rec *Record) underWay() bool {
-	return rec.Request.Ended == "" && rec.Request.State != states.Pending
+	return rec.Row.Ended == "" && rec.Row.State != states.Pending
 }
 
 // document derives a run's trace.
@@ -102,7 +102,7 @@ func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *trace
 	if o, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {
 		return nil, o, err
 	}
-	if rec.ended != nil && again.Head(o) != rec.Request.Head {
+	if rec.ended != nil && again.Head(o) != rec.Row.Head {
 		return nil, o, traces.ErrHead
 	}
 	if d := again.Run.Facts().Dispatched; rec.permit != "" && (d == nil || d.Permit != rec.permit) {

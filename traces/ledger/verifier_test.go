@@ -259,7 +259,7 @@ func (v *secondVerifier) proofs(d *fixture) {
 	var files []string
 	seen, held, ended := make(map[fsm.State]bool), "", ""
 	for _, run := range d.runs() {
-		q := d.Request(run)
+		q := d.Run(run)
 		d.Inspect(func(r ledger.Reader) error {
 			p, err := ledger.Prove(r, run, cosigned)
 			if errors.Is(err, ledger.ErrUnfinished) {
@@ -314,8 +314,8 @@ func (v *secondVerifier) changedProofs(d *fixture, ended, held string) {
 	v.changedBits(ended+".tlog-proof", "proof "+ended+".json changed --key log.pub --witness-key witness.pub")
 	v.changedBits(ended+".json", "trace changed")
 	v.changedBits(ended+".json", "proof changed "+ended+".tlog-proof --key log.pub")
-	v.accepts("trace "+ended+".json --head "+string(d.Request(ended).Head), "the trace is intact")
-	v.refuses("trace "+ended+".json --head "+string(d.Request(held).Head), "not the given one")
+	v.accepts("trace "+ended+".json --head "+string(d.Run(ended).Head), "the trace is intact")
+	v.refuses("trace "+ended+".json --head "+string(d.Run(held).Head), "not the given one")
 }
 
 // prunedExport prunes the log and verifies the export of what is left against the checkpoint from before.

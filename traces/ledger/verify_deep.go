@@ -36,7 +36,7 @@ func (s *runVerifier) execute() error {
 	}
 
 	run := s.request.RunID
-	rec := &Record{Header: s.first.header(run), Request: s.request, Inputs: s.inputs}
+	rec := &Record{Header: s.first.header(run), Row: s.request, Inputs: s.inputs}
 	content, err := s.v.blobs.text(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 		s.Content.Policy = statestest.Policies(policies...)
 	})
 	d.vote(id, d.Approver("dora"), true)
-	if q := d.Request(id); q.Status != ledger.Pending || q.Agreed != 1 || q.Quorum != 2 {
+	if q := d.Run(id); q.Status != ledger.Pending || q.Agreed != 1 || q.Quorum != 2 {
 		t.Fatalf("one of two: %+v", q)
 	}
 	d.sound()
@@ -252,7 +252,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 			return append(all, again)
 		}, "a second vote of one person"},
 		{"expired-before-its-time", func(_ *testing.T, all []ledger.Event) []ledger.Event {
-			q := d.Request(id)
+			q := d.Run(id)
 			return append(all, ledger.Event{
 				RunID: id, Type: ledger.ApprovalExpired, At: all[len(all)-1].At, By: "clock",
 				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q,"type":"approval.expired"}`, q.Binding, q.Expires),
@@ -266,7 +266,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 	d := newFixture(t)
 	id, _ := d.hold(nil)
-	before := d.Request(id)
+	before := d.Run(id)
 	d.vote(id, d.Approver("dora"), true)
 	for _, c := range []struct {
 		name    string

@@ -14,7 +14,7 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 		return err
 	}
 	lastKey := "the first"
-	for q, err := range r.Requests(Filter{Open: true}) {
+	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {
 			return unread("requests", lastKey, err)
 		}

@@ -18,7 +18,7 @@ import (
 // its row.
 func (v *verifier) requests() error {
 	last, seen := "", int64(0)
-	for q, err := range v.r.Requests(Filter{}) {
+	for q, err := range v.r.Runs(Filter{}) {
 		if err != nil {
 			return unread("requests", v.runAfter(last), err)
 		}
@@ -58,7 +58,7 @@ func (v *verifier) orphan() error {
 		if e.RunID == "" {
 			continue
 		}
-		if _, err := v.r.Request(e.RunID); errors.Is(err, ErrNotFound) {
+		if _, err := v.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
 			return &Fault{"requests", e.RunID, fmt.Sprintf("it is missing, and entry %d tells of it", e.Index)}
 		} else if err != nil {
 			return unread("requests", e.RunID, err)
@@ -70,8 +70,8 @@ func (v *verifier) orphan() error {
 // A runVerifier computes the history of one run from its entries, and checks it.
 type runVerifier struct {
 	v       *verifier
-	prev    string  // the link to the previous entry
-	request Request // the projection of the entries so far
+	prev    string // the link to the previous entry
+	request RunRow // the projection of the entries so far
 	first   *created
 	scored  *scored
 	judged  *decision // the decision of risk rules and policies before an approval
@@ -86,7 +86,7 @@ type runVerifier struct {
 }
 
 // run checks one run and returns how many entries it has.
-func (v *verifier) run(have *Request) (int64, error) {
+func (v *verifier) run(have *RunRow) (int64, error) {
 	s := &runVerifier{v: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}

@@ -40,22 +40,22 @@ type Ballot struct {
 // ballot does not count: [ErrToken], [ErrRole], [ErrBallot], [ErrUnknown], [ErrNotHeld],
 // [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted], [ErrFresh] or
 // [ErrKeyReused]. A ballot after the expiry records the expiry, unless it is already recorded.
-func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
+func (l *Ledger) Vote(ctx context.Context, v Ballot) (RunRow, error) {
 	if err := v.By.Allow(ActVote); err != nil {
-		return Request{}, err
+		return RunRow{}, err
 	}
 	if err := v.check(); err != nil {
-		return Request{}, err
+		return RunRow{}, err
 	}
 
 	v.Reason = visible.Text(v.Reason) // agents, terminals and chats show it
 	bundle, err := l.bundleOf(ctx, v.Run)
 	if err != nil {
-		return Request{}, err
+		return RunRow{}, err
 	}
 
 	v.groups = bundle.RoleGroups(v.By.Identity)
-	var stands Request
+	var stands RunRow
 	var late error // set if the ledger records the expiry and refuses the ballot
 	err = l.commit(ctx, func(b *batch) (err error) {
 		stands, late, err = b.vote(&v, bundle, l.owner)
@@ -66,18 +66,18 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	}
 
 	if err != nil {
-		return Request{}, err
+		return RunRow{}, err
 	}
 
 	return stands, nil
 }
 
 // vote checks a ballot and records it.
-func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request, late, err error) {
+func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q RunRow, late, err error) {
 	if err := v.By.recheck(b, b.now, ActVote); err != nil {
 		return q, nil, err
 	}
-	if q, err = b.Request(v.Run); err != nil {
+	if q, err = b.Run(v.Run); err != nil {
 		return q, nil, orUnknown(v.Run, err)
 	}
 	cast, err := ballots(b, v.Run)
@@ -123,11 +123,11 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 }
 
 // put adds an event about a request and stores the request.
-func (b *batch) put(q *Request, by string, p payload) error {
+func (b *batch) put(q *RunRow, by string, p payload) error {
 	if err := b.add(q, q.RunID, by, p); err != nil {
 		return err
 	}
-	return b.PutRequest(*q)
+	return b.PutRun(*q)
 }
 
 // check validates a ballot without the ledger.
@@ -155,7 +155,7 @@ func (v *Ballot) check() error {
 // Undecided returns the error that [Ledger.Vote] would return for every ballot about a run at the
 // time now.
 func Undecided(r Reader, run, now string) error {
-	q, err := r.Request(run)
+	q, err := r.Run(run)
 	if err != nil {
 		return orUnknown(run, err)
 	}
@@ -173,7 +173,7 @@ func Undecided(r Reader, run, now string) error {
 }
 
 // open returns an error for a request that no approver can decide about any more, or never could.
-func open(q *Request, cast []ballot) error {
+func open(q *RunRow, cast []ballot) error {
 	switch {
 	case q.Binding == "":
 		return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
@@ -197,7 +197,7 @@ func open(q *Request, cast []ballot) error {
 
 // fits returns an error for a ballot with another binding, or by a person who may not vote or has
 // voted before.
-func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
+func (v *Ballot) fits(q *RunRow, bundle *policy.Bundle, cast []ballot) error {
 	if v.Binding != q.Binding {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
 			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
@@ -354,20 +354,20 @@ func votes(cast []ballot) []policy.Vote {
 
 // requestAt returns a request as it was after an entry: the projection of its events up to that
 // entry.
-func requestAt(r Reader, run string, entry int64) (q Request, err error) {
+func requestAt(r Reader, run string, entry int64) (q RunRow, err error) {
 	for e, err := range r.EntriesOf(run) {
 		if err != nil || e.Index > entry {
 			return q, err
 		}
 		if err := q.follow(r, &e); err != nil {
-			return Request{}, err
+			return RunRow{}, err
 		}
 	}
 	return q, nil
 }
 
 // follow applies an entry to the request of its run.
-func (q *Request) follow(r Reader, e *Entry) error {
+func (q *RunRow) follow(r Reader, e *Entry) error {
 	list, err := e.List(r)
 	if err != nil {
 		return err
@@ -386,7 +386,7 @@ func (q *Request) follow(r Reader, e *Entry) error {
 }
 
 // heldCall returns the request in the form in which the gate judges votes.
-func heldCall(q *Request) *policy.Held {
+func heldCall(q *RunRow) *policy.Held {
 	return &policy.Held{
 		Actor:      q.Actor,
 		OnBehalfOf: q.OnBehalfOf,
@@ -405,13 +405,13 @@ func orUnknown(run string, err error) error {
 	return err
 }
 
-func refusedExpired(q *Request) error {
+func refusedExpired(q *RunRow) error {
 	return &Refusal{Code: RefusedExpired, Message: fmt.Sprintf(
 		"the request expired at %s; expiry counts as denial, and who asked has to ask again", q.Expires)}
 }
 
 // refusedDecided returns a refusal that names who decided, when and how.
-func refusedDecided(q *Request, last *policy.Vote, by []string) error {
+func refusedDecided(q *RunRow, last *policy.Vote, by []string) error {
 	what := "approved"
 	if last.Outcome != policy.VoteApprove {
 		what, by = "denied", []string{last.Voter()}

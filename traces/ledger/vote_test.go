@@ -107,7 +107,7 @@ func TestVoteRefuses(t *testing.T) {
 			if !errors.As(err, &refusal) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Vote() = %v, want [%s] … %s", err, tt.want.Code, tt.says)
 			}
-			if !cmp.Equal(q, ledger.Request{}) {
+			if !cmp.Equal(q, ledger.RunRow{}) {
 				t.Errorf("Vote() returns %+v with its refusal", q)
 			}
 			if after := c.Events(0); len(after) != len(before) {
@@ -136,7 +136,7 @@ func TestVoteExpiry(t *testing.T) {
 			if late := tt.want == ledger.Expired; late != errors.Is(err, ledger.ErrExpired) || !late && err != nil {
 				t.Errorf("Vote() = %v", err)
 			}
-			stands := c.Request(q.RunID)
+			stands := c.Run(q.RunID)
 			if stands.Status != tt.want {
 				t.Errorf("the request is %s, want %s", stands.Status, tt.want)
 			}
@@ -146,7 +146,7 @@ func TestVoteExpiry(t *testing.T) {
 			if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 				t.Errorf("once more: Vote() = %v, want %s", err, ledger.RefusedExpired)
 			}
-			if again := c.Request(q.RunID); again.Entry != stands.Entry || len(c.Events(q.Entry+1)) != 2 { // the token, the expiry
+			if again := c.Run(q.RunID); again.Entry != stands.Entry || len(c.Events(q.Entry+1)) != 2 { // the token, the expiry
 				t.Errorf("the expiry was recorded more than once: %+v", c.Events(q.Entry+1))
 			}
 		})
@@ -160,11 +160,11 @@ func TestVoteLeavesAClaimedRequestAlone(t *testing.T) {
 	v := ledgertest.Ballot(q, c.Approver(alice))
 	c.Clock.Add(time.Hour)
 	check.NoError(t, c.Claim(context.Background(), q.RunID))
-	claimed := c.Request(q.RunID)
+	claimed := c.Run(q.RunID)
 	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 		t.Errorf("Vote() = %v, want %s", err, ledger.RefusedExpired)
 	}
-	if diff := cmp.Diff(claimed, c.Request(q.RunID)); diff != "" {
+	if diff := cmp.Diff(claimed, c.Run(q.RunID)); diff != "" {
 		t.Errorf("the claimed request moved (-before +after):\n%s", diff)
 	}
 }
@@ -200,7 +200,7 @@ func TestVoteDecides(t *testing.T) {
 				if got.Status != w.want || got.Agreed != agreed {
 					t.Errorf("after %s: %s, %d agreed; want %s, %d", w.by, got.Status, got.Agreed, w.want, agreed)
 				}
-				if diff := cmp.Diff(got, c.Request(q.RunID)); diff != "" {
+				if diff := cmp.Diff(got, c.Run(q.RunID)); diff != "" {
 					t.Errorf("Vote() returns something else than stands (-returned +stands):\n%s", diff)
 				}
 				if e := c.Events(got.Entry)[0]; e.By != w.by {
@@ -213,7 +213,7 @@ func TestVoteDecides(t *testing.T) {
 }
 
 // judged compares how the request stands with what the machine's gate makes of the votes.
-func (c *fixture) judged(q ledger.Request, want ledger.Status) {
+func (c *fixture) judged(q ledger.RunRow, want ledger.Status) {
 	c.TB.Helper()
 	cast := c.Votes(q.RunID)
 	held := policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
@@ -245,7 +245,7 @@ func TestVoteIdempotency(t *testing.T) {
 	if n := len(c.Events(0)); n != events+1 { // the token's
 		t.Errorf("%d events were added by a repetition", n-events-1)
 	}
-	if c.Request(q.RunID).Status != ledger.Approved {
+	if c.Run(q.RunID).Status != ledger.Approved {
 		t.Error("a repetition moved the request")
 	}
 }

@@ -63,10 +63,10 @@ func PollChanges(ctx context.Context, look func() (changed, done bool, err error
 // Wait waits until a run is no longer pending or has expired, even if the expiry is not recorded.
 // It returns the request of the run. When the context is done, it returns the cause and the request
 // as it was read last. The error is [ErrUnknown] if there is no such run.
-func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q Request, err error) {
+func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q RunRow, err error) {
 	err = PollChanges(ctx, func() (_, done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
-			seen, err := r.Request(run)
+			seen, err := r.Run(run)
 			if err != nil {
 				return orUnknown(run, err)
 			}
@@ -79,10 +79,10 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 }
 
 // Watch calls see for every event from an entry on, and for each new event, once each and in order.
-// see also gets the current request that the event is about, or the zero Request if there is none.
+// see also gets the current request that the event is about, or the zero RunRow if there is none.
 // Watch returns the error of see, or the cause when the context is done. With a negative index it
 // begins after the last entry.
-func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) error) error {
+func Watch(ctx context.Context, v Viewer, from int64, see func(Event, RunRow) error) error {
 	return PollChanges(ctx, func() (changed, _ bool, _ error) {
 		for {
 			seen, err := nextEvents(ctx, v, &from)
@@ -106,7 +106,7 @@ const maxEntries = 1000
 
 type seenEvent struct {
 	event   Event
-	request Request
+	request RunRow
 }
 
 // nextEvents returns the events of the next entries from an index on, each with its request.
@@ -139,7 +139,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, e
 			if seen[i].event.RunID == "" {
 				continue
 			}
-			q, err := r.Request(seen[i].event.RunID)
+			q, err := r.Run(seen[i].event.RunID)
 			// The request is missing if it was pruned meanwhile.
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err

@@ -16,19 +16,19 @@ import (
 func TestWait(t *testing.T) {
 	tests := []struct {
 		name string
-		then func(*fixture, ledger.Request) // while it is waited for
+		then func(*fixture, ledger.RunRow) // while it is waited for
 		want ledger.Status
 		err  error
 	}{
-		{"approved", func(c *fixture, q ledger.Request) { c.Cast(ledgertest.Ballot(q, c.Approver(alice))) }, ledger.Approved, nil},
-		{"denied", func(c *fixture, q ledger.Request) {
+		{"approved", func(c *fixture, q ledger.RunRow) { c.Cast(ledgertest.Ballot(q, c.Approver(alice))) }, ledger.Approved, nil},
+		{"denied", func(c *fixture, q ledger.RunRow) {
 			v := ledgertest.Ballot(q, c.Approver(alice))
 			v.Approve = false
 			c.Cast(v)
 		}, ledger.Denied, nil},
-		{"over-and-nobody-said-so", func(c *fixture, _ ledger.Request) { c.Clock.Add(time.Hour) }, ledger.Pending, nil},
-		{"one-second-left", func(c *fixture, _ ledger.Request) { c.Clock.Add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
-		{"nothing-happens", func(*fixture, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
+		{"over-and-nobody-said-so", func(c *fixture, _ ledger.RunRow) { c.Clock.Add(time.Hour) }, ledger.Pending, nil},
+		{"one-second-left", func(c *fixture, _ ledger.RunRow) { c.Clock.Add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
+		{"nothing-happens", func(*fixture, ledger.RunRow) {}, ledger.Pending, context.DeadlineExceeded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWatch(t *testing.T) {
 		enough := errors.New("enough")
 		watch := func(after int64, until ledger.Type) (seen []ledger.Type) {
 			last := after
-			err := ledger.Watch(context.Background(), c, after, func(e ledger.Event, q ledger.Request) error {
+			err := ledger.Watch(context.Background(), c, after, func(e ledger.Event, q ledger.RunRow) error {
 				if after >= 0 && e.Index != last && e.Index != last+1 {
 					t.Errorf("an event of entry %d comes behind one of %d", e.Index, last)
 				}
@@ -122,7 +122,7 @@ func TestWatchMany(t *testing.T) {
 	c.PassMessages(messages)
 	enough := errors.New("enough")
 	last := int64(-1)
-	err := ledger.Watch(context.Background(), c, 0, func(e ledger.Event, _ ledger.Request) error {
+	err := ledger.Watch(context.Background(), c, 0, func(e ledger.Event, _ ledger.RunRow) error {
 		if e.Index != last+1 {
 			t.Errorf("an event of entry %d comes behind one of %d", e.Index, last)
 		}

@@ -21,7 +21,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 			return err
 		}
 
-		q, err := b.Request(run)
+		q, err := b.Run(run)
 		if err == nil && (!by.IsRequester(&q) || by.TokenID == "" && !tokenless(by.Name)) {
 			err = ErrNotFound // another requester's run counts as missing
 		}

@@ -45,7 +45,7 @@ type Options struct {
 	Checkpoints string
 	// Result returns the result of a request's call, or nil and the reason why the caller may not
 	// see it. If Result is nil, no result is shown.
-	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
+	Result func(context.Context, ledger.Reader, *ledger.RunRow) (result jsontext.Value, note string, err error)
 	// Bundle returns the bundle that judges the calls of this service. Nil: the bundle that a
 	// gateway last activated.
 	Bundle func() *policy.Bundle

@@ -213,7 +213,7 @@ func TestResultsAreForAuditors(t *testing.T) {
 	var fails error
 	d.handler = api.New(api.Options{
 		Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add,
-		Result: func(_ context.Context, _ ledger.Reader, of *ledger.Request) (jsontext.Value, string, error) {
+		Result: func(_ context.Context, _ ledger.Reader, of *ledger.RunRow) (jsontext.Value, string, error) {
 			if of.RunID != q.RunID || fails != nil {
 				return nil, "", fails
 			}

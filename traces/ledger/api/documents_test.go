@@ -27,7 +27,7 @@ import (
 // A scene is a service whose ledger has runs of several outcomes.
 type scene struct {
 	*fixture
-	made, denied, held, refused ledger.Request
+	made, denied, held, refused ledger.RunRow
 	runs                        *strings.Replacer // names of runs in paths
 	mask                        *strings.Replacer // names of what differs each time
 }

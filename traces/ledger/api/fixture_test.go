@@ -120,17 +120,17 @@ func (d *fixture) call(method, path, token, body string, change ...func(*http.Re
 	return out
 }
 
-func (d *fixture) approve(q ledger.Request, token string, change ...func(*http.Request)) reply {
+func (d *fixture) approve(q ledger.RunRow, token string, change ...func(*http.Request)) reply {
 	d.TB.Helper()
 	return d.call(http.MethodPost, "/approve/"+q.RunID, token, ballot(q, "as agreed"), change...)
 }
 
-func (d *fixture) deny(q ledger.Request, token string, change ...func(*http.Request)) reply {
+func (d *fixture) deny(q ledger.RunRow, token string, change ...func(*http.Request)) reply {
 	d.TB.Helper()
 	return d.call(http.MethodPost, "/deny/"+q.RunID, token, ballot(q, "not today"), change...)
 }
 
-func ballot(q ledger.Request, reason string) string {
+func ballot(q ledger.RunRow, reason string) string {
 	return string(canonical.MustSorted(map[string]string{"expected_digest": string(q.Binding), "reason": reason}))
 }
 

@@ -98,7 +98,7 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
 	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
-		q, err := r.Request(c.run)
+		q, err := r.Run(c.run)
 		if err == nil && !c.caller.May(ledger.ActRead) && !c.caller.IsRequester(&q) {
 			err = ledger.ErrNotFound
 		}

@@ -41,7 +41,7 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 			return err
 		}
 		body.Approval = present.NewApproval(&b)
-		if body.NotCalled, err = ledger.WhyNotCalled(r, &b.Request); err != nil {
+		if body.NotCalled, err = ledger.WhyNotCalled(r, &b.Row); err != nil {
 			return err
 		}
 		return body.fill(r, v.who, b.Bundle, now)
@@ -139,7 +139,7 @@ func (c *callView) compare(r ledger.Reader) error {
 		Newest:   true,
 	}
 
-	for q, err := range r.Requests(f) {
+	for q, err := range r.Runs(f) {
 		if err != nil {
 			return err
 		}

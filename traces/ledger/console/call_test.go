@@ -23,21 +23,21 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		role   string
-		before func(b *browser, q *ledger.Request)
+		before func(b *browser, q *ledger.RunRow)
 		status int
 		says   string
 	}{
-		{"nothing-happened", ledger.RoleApprover, func(*browser, *ledger.Request) {}, http.StatusSeeOther, ""},
-		{"expired", ledger.RoleApprover, func(b *browser, q *ledger.Request) {
+		{"nothing-happened", ledger.RoleApprover, func(*browser, *ledger.RunRow) {}, http.StatusSeeOther, ""},
+		{"expired", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) {
 			for range 2 {
 				b.Clock.Add(30 * time.Minute)
 				b.page("calls/" + q.RunID)
 			}
 		}, http.StatusConflict, "the request expired at"},
-		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.Request) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
+		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.RunRow) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
 			"what was seen is not what waits"},
-		{"auditor", ledger.RoleAuditor, func(*browser, *ledger.Request) {}, http.StatusForbidden, "this needs a token of the role approver"},
-		{"no-such-run", ledger.RoleApprover, func(b *browser, q *ledger.Request) { q.RunID = ledgertest.NewID(b.TB) }, http.StatusNotFound, "no run"},
+		{"auditor", ledger.RoleAuditor, func(*browser, *ledger.RunRow) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"no-such-run", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) { q.RunID = ledgertest.NewID(b.TB) }, http.StatusNotFound, "no run"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
@@ -117,7 +117,7 @@ func TestVoteAgain(t *testing.T) {
 }
 
 // ask has an actor ask for a call with these arguments, of a tool with this description.
-func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.Request {
+func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.RunRow {
 	d.TB.Helper()
 	world := statestest.NewWorld()
 	page := string(canonical.MustSorted(map[string]any{"tools": []any{map[string]any{
@@ -137,7 +137,7 @@ func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.
 }
 
 // play has an actor ask for something, as far as it comes without people.
-func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.Request {
+func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.RunRow {
 	d.TB.Helper()
 	return d.Play(d.id(), states.Request{
 		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
@@ -159,7 +159,7 @@ func TestHostileText(t *testing.T) {
 	pages := map[string]reply{
 		"inbox": a.page(""), "call": a.page("calls/" + q.RunID), "runs": a.page("runs?actor=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE&since=24h"),
 		"bad-filter": a.page("runs?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"), "refused": a.vote(q, "deny", ""),
-		"refused-reason": a.vote(ledger.Request{RunID: q.RunID, Binding: canonical.Sum("x", nil)}, "approve", hostile),
+		"refused-reason": a.vote(ledger.RunRow{RunID: q.RunID, Binding: canonical.Sum("x", nil)}, "approve", hostile),
 	}
 	a.vote(q, "deny", hostile).want(t, http.StatusSeeOther)
 	auditor := d.signedIn(here, bob, ledger.RoleAuditor)
@@ -237,7 +237,7 @@ func TestCallShowsWhatDiffers(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	d := newFixture(t)
-	var all []ledger.Request
+	var all []ledger.RunRow
 	for range 52 {
 		all = append(all, d.Hold(1))
 	}

@@ -50,7 +50,7 @@ type Options struct {
 	Voted func(ledger.Ballot)
 	// Result returns the result of a request's call, or nil and the reason why the person may not
 	// see it.
-	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
+	Result func(context.Context, ledger.Reader, *ledger.RunRow) (result jsontext.Value, note string, err error)
 	// Checkpoints is the folder of signed checkpoints; empty: there is none.
 	Checkpoints string
 	// Health returns the state of the service.

@@ -64,7 +64,7 @@ func newFixtureOn(t testing.TB, store ledger.Store, hosts ...string) *fixture {
 	h := console.New(console.Options{
 		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
 		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
-		Result: func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error) {
+		Result: func(context.Context, ledger.Reader, *ledger.RunRow) (jsontext.Value, string, error) {
 			return d.result, "", nil
 		},
 		Health: func(context.Context) present.Health { return d.health },
@@ -136,7 +136,7 @@ func (b *browser) post(path string, fields url.Values, change ...func(*http.Requ
 }
 
 // vote sends the form of a call's page.
-func (b *browser) vote(q ledger.Request, vote, reason string, change ...func(*http.Request)) reply {
+func (b *browser) vote(q ledger.RunRow, vote, reason string, change ...func(*http.Request)) reply {
 	b.TB.Helper()
 	return b.post(b.base+"calls/"+q.RunID, url.Values{"vote": {vote}, "digest": {string(q.Binding)}, "reason": {reason}}, change...)
 }

@@ -106,7 +106,7 @@ func (h *Handler) state(ctx context.Context, of string) (end, last int64, state 
 	if of == "log" {
 		return end, end, strconv.FormatInt(end, 10), nil
 	}
-	err = h.Ledger.Glance(ctx, func(r ledger.Reader) (err error) {
+	err = h.Ledger.ReadCommitted(ctx, func(r ledger.Reader) (err error) {
 		last, err = r.Reached(of)
 		return err
 	})
@@ -138,7 +138,7 @@ func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held str
 		}
 		var calls []byte
 		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Newest: true, Limit: pageSize + 1}
-		for q, err := range r.Requests(f) {
+		for q, err := range r.Runs(f) {
 			if err != nil {
 				return err
 			}

@@ -53,14 +53,14 @@ func TestNowIsPartial(t *testing.T) {
 	at := d.Clock.Now().Format(time.RFC3339)
 	err := d.Update(t.Context(), func(tx ledger.Tx) error {
 		for i := range ledger.MaxRecent + 5 {
-			q := ledger.Request{RunID: fmt.Sprintf("%08d", i), At: at, Status: ledger.Denied, Code: hostile, Ended: at}
+			q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: ledger.Denied, Code: hostile, Ended: at}
 			if i%2 == 0 {
 				q.Code = fmt.Sprint("code_", i%40)
 			}
 			if i < ledger.MaxWaits+2 {
 				q.RunID, q.Binding = fmt.Sprintf("1%07d", i), canonical.Sum("b", nil)
 			}
-			if err := tx.PutRequest(q); err != nil {
+			if err := tx.PutRun(q); err != nil {
 				return err
 			}
 		}

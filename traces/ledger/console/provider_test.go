@@ -294,7 +294,7 @@ func TestDisplayNames(t *testing.T) {
 	carol.Identity.Display = "carol@example.com"
 	d, _, b := newProvided(t, there, carol)
 	robot := policy.SubjectName(issuer, "r-1")
-	ask := func(display string) ledger.Request {
+	ask := func(display string) ledger.RunRow {
 		return d.HoldRequest(states.Request{
 			Actor: robot, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 			Identity: &policy.Identity{Client: "agent", Display: display, Kind: policy.ActorAgent, OnBehalfOf: policy.SubjectName(issuer, "d-1"), OnBehalfOfDisplay: "dora@example.com"},

@@ -48,7 +48,7 @@ func (h *Handler) run(v *visit) error {
 	}
 
 	err = h.read(v, &after, func(r ledger.Reader, now string) error {
-		q, err := r.Request(v.id)
+		q, err := r.Run(v.id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return errNoRun
 		}
@@ -124,7 +124,7 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 	return nil
 }
 
-func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.Request, body *runView) error {
+func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.RunRow, body *runView) error {
 	result, note, err := h.Options.Result(v.r.Context(), r, q)
 	if err != nil {
 		h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())

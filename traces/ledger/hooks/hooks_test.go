@@ -40,7 +40,7 @@ func newFixture(t testing.TB) *fixture {
 }
 
 // votes casts a ballot.
-func (d *fixture) votes(q ledger.Request, name string, approve bool) {
+func (d *fixture) votes(q ledger.RunRow, name string, approve bool) {
 	d.TB.Helper()
 	v := ledgertest.Ballot(q, d.Approver(name))
 	v.Approve, v.Reason = approve, "I say so"

@@ -55,7 +55,7 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 	if e.Type == ledger.ApprovalApproved && !decides(e) {
 		return nil, nil
 	}
-	q, err := r.Request(e.RunID)
+	q, err := r.Run(e.RunID)
 	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 }
 
 // data returns the members that every message about a call has.
-func (s *Sender) data(q *ledger.Request) data {
+func (s *Sender) data(q *ledger.RunRow) data {
 	return data{
 		SchemaVersion: present.SchemaVersion,
 		Call:          present.NewCall(q),

@@ -14,7 +14,7 @@ import (
 // too soon for a reminder. The row waits in the ledger until the reminder is due, so that it
 // survives a restart and only one process sends it.
 func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledger.Delivery, error) {
-	q, err := r.Request(e.RunID)
+	q, err := r.Run(e.RunID)
 	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
 		return nil, nil
 	}
@@ -29,7 +29,7 @@ func (s *Sender) reminder(r ledger.Reader, to *receiver, e *ledger.Event) (*ledg
 }
 
 // due returns the time of the reminder about a held call.
-func (s *Sender) due(q *ledger.Request) (string, error) {
+func (s *Sender) due(q *ledger.RunRow) (string, error) {
 	expires, err := time.Parse(timeForm, q.Expires)
 	return expires.Add(-s.options.RemindBefore).UTC().Format(timeForm), err
 }
@@ -57,7 +57,7 @@ func (s *Sender) newReminder(r ledger.Reader, to *receiver, index int64) (*messa
 		if err != nil || e.Index != index || !to.wants(Reminder) {
 			return nil, err
 		}
-		q, err := r.Request(e.RunID)
+		q, err := r.Run(e.RunID)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil, nil
 		}

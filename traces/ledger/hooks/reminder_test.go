@@ -12,7 +12,7 @@ import (
 )
 
 // count is how many messages of a kind there are about a run.
-func (m *mailbox) count(kind string, q ledger.Request) (n int) {
+func (m *mailbox) count(kind string, q ledger.RunRow) (n int) {
 	for _, l := range m.got() {
 		if l.Type == "approval."+kind && l.Data.Run == q.RunID {
 			n++
@@ -53,14 +53,14 @@ func TestNoReminder(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		kinds  []string
-		before func(d *fixture, q ledger.Request)
+		before func(d *fixture, q ledger.RunRow)
 		expiry time.Duration
 	}{
-		{"approved", hooks.Kinds(), func(d *fixture, q ledger.Request) { d.votes(q, alice, true) }, time.Hour},
-		{"denied", hooks.Kinds(), func(d *fixture, q ledger.Request) { d.votes(q, alice, false) }, time.Hour},
-		{"expired-while-nobody-looked", hooks.Kinds(), func(d *fixture, _ ledger.Request) { d.Clock.Add(time.Hour) }, time.Hour},
-		{"waits-no-longer-than-that", hooks.Kinds(), func(*fixture, ledger.Request) {}, remindBefore},
-		{"not-chosen", []string{hooks.Requested, hooks.Decided}, func(*fixture, ledger.Request) {}, time.Hour},
+		{"approved", hooks.Kinds(), func(d *fixture, q ledger.RunRow) { d.votes(q, alice, true) }, time.Hour},
+		{"denied", hooks.Kinds(), func(d *fixture, q ledger.RunRow) { d.votes(q, alice, false) }, time.Hour},
+		{"expired-while-nobody-looked", hooks.Kinds(), func(d *fixture, _ ledger.RunRow) { d.Clock.Add(time.Hour) }, time.Hour},
+		{"waits-no-longer-than-that", hooks.Kinds(), func(*fixture, ledger.RunRow) {}, remindBefore},
+		{"not-chosen", []string{hooks.Requested, hooks.Decided}, func(*fixture, ledger.RunRow) {}, time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, m := newFixture(t), newMailbox(t)
@@ -87,7 +87,7 @@ func TestRemindersAreSentWhenDue(t *testing.T) {
 	d, m := newFixture(t), newMailbox(t)
 	s := d.sender(hook(m, hooks.Reminder))
 	look(t, s)
-	var all []ledger.Request
+	var all []ledger.RunRow
 	for _, hours := range []int64{4, 2, 3, 1} {
 		content := ledgertest.Holding(1)
 		content.Policy.Policies[0].Expires = (time.Duration(hours) * time.Hour).Milliseconds()

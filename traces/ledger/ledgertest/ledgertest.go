@@ -112,10 +112,10 @@ func Holding(quorum int) policy.Content {
 }
 
 // Hold sends a request of Carol, whose call is held until the given number of owners approve.
-func (f *Fixture) Hold(quorum int) ledger.Request { return f.HoldBy(Carol, Holding(quorum)) }
+func (f *Fixture) Hold(quorum int) ledger.RunRow { return f.HoldBy(Carol, Holding(quorum)) }
 
 // HoldBy sends a request of an actor, and fails the test unless it is held.
-func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
+func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
 	q := f.Ask(actor, c)
 	if q.Status != ledger.Pending {
@@ -125,7 +125,7 @@ func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
 }
 
 // Ask sends a request of an actor and runs it until it ends or is held.
-func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
+func (f *Fixture) Ask(actor string, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
 	return f.AskRequest(states.Request{
 		Actor: actor, At: f.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
@@ -133,7 +133,7 @@ func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
 }
 
 // HoldRequest does the same as [Fixture.HoldBy] for a complete request.
-func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request {
+func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
 	q := f.AskRequest(r, c)
 	if q.Status != ledger.Pending {
@@ -143,13 +143,13 @@ func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.Request
 }
 
 // AskRequest does the same as [Fixture.Ask] for a complete request.
-func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.Request {
+func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
 	return f.Play(NewID(f.TB), r, c, statestest.NewWorld())
 }
 
 // Play sends a request in a world of its own and runs it until it ends or is held.
-func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *statestest.World) ledger.Request {
+func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *statestest.World) ledger.RunRow {
 	f.TB.Helper()
 	run := states.NewRun(id, r, statestest.MustBundle(c, nil))
 	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
@@ -159,7 +159,7 @@ func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *sta
 		_, err = rec.Finish(context.Background(), o)
 	}
 	check.NoError(f.TB, err)
-	return f.Request(id)
+	return f.Run(id)
 }
 
 // Inspect reads the ledger in a view.
@@ -170,11 +170,11 @@ func (f *Fixture) Inspect(do func(ledger.Reader) error) {
 	}
 }
 
-// Request returns the current request row of a run.
-func (f *Fixture) Request(run string) (q ledger.Request) {
+// Run returns the current request row of a run.
+func (f *Fixture) Run(run string) (q ledger.RunRow) {
 	f.TB.Helper()
 	f.Inspect(func(r ledger.Reader) (err error) {
-		q, err = r.Request(run)
+		q, err = r.Run(run)
 		return err
 	})
 	return q
@@ -249,12 +249,12 @@ func (f *Fixture) Approver(name string) ledger.Caller {
 }
 
 // Ballot returns an approval of a held call.
-func Ballot(q ledger.Request, by ledger.Caller) ledger.Ballot {
+func Ballot(q ledger.RunRow, by ledger.Caller) ledger.Ballot {
 	return ledger.Ballot{Run: q.RunID, Binding: q.Binding, By: by, Approve: true, Reason: "as agreed"}
 }
 
 // Cast casts a ballot that must count.
-func (f *Fixture) Cast(v ledger.Ballot) ledger.Request {
+func (f *Fixture) Cast(v ledger.Ballot) ledger.RunRow {
 	f.TB.Helper()
 	q, err := f.Vote(context.Background(), v)
 	if err != nil {

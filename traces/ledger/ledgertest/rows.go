@@ -20,7 +20,7 @@ func Rows(tb testing.TB, s ledger.Store) map[string][]string {
 	rows := make(map[string][]string)
 	err := s.View(context.Background(), func(r ledger.Reader) error {
 		return errors.Join(
-			texts(rows, "entries", r.Entries(0)), texts(rows, "blobs", r.Blobs()), texts(rows, "requests", r.Requests(ledger.Filter{})),
+			texts(rows, "entries", r.Entries(0)), texts(rows, "blobs", r.Blobs()), texts(rows, "requests", r.Runs(ledger.Filter{})),
 			texts(rows, "tokens", r.Tokens()), texts(rows, "blocks", r.Blocks()), texts(rows, "deliveries", r.Deliveries("", "~", 1000)), texts(rows, "hooks", r.Hooks()))
 	})
 	check.NoError(tb, err)

@@ -21,7 +21,7 @@ type Op string
 
 // The places. The name of a write is its method's.
 const (
-	Read        Op = "read"   // in a View or a Glance, before its function is called
+	Read        Op = "read"   // in a View or a ReadCommitted, before its function is called
 	Begin       Op = "begin"  // in an Update, before its function is called
 	Commit      Op = "commit" // in an Update, before anything is durable
 	Committed   Op = "committed"
@@ -147,12 +147,12 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.Store.View(ctx, do)
 }
 
-// Glance implements [ledger.Store.Glance].
-func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+// ReadCommitted implements [ledger.Store.ReadCommitted].
+func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := s.reach(Read); err != nil {
 		return err
 	}
-	return s.Store.Glance(ctx, do)
+	return s.Store.ReadCommitted(ctx, do)
 }
 
 // Update implements [ledger.Store.Update].
@@ -210,12 +210,12 @@ func (t *failingTx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	return t.write(AddEntry, func() error { return t.Tx.AddEntry(e, hashes) })
 }
 
-func (t *failingTx) AddRequest(r ledger.Request) error {
-	return t.write(AddRequest, func() error { return t.Tx.AddRequest(r) })
+func (t *failingTx) AddRun(r ledger.RunRow) error {
+	return t.write(AddRequest, func() error { return t.Tx.AddRun(r) })
 }
 
-func (t *failingTx) PutRequest(r ledger.Request) error {
-	return t.write(PutRequest, func() error { return t.Tx.PutRequest(r) })
+func (t *failingTx) PutRun(r ledger.RunRow) error {
+	return t.write(PutRequest, func() error { return t.Tx.PutRun(r) })
 }
 
 func (t *failingTx) PutBlob(b ledger.Blob) error {

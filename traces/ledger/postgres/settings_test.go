@@ -30,7 +30,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			err := one.Update(t.Context(), func(tx ledger.Tx) error {
 				go func() { came <- two.Update(context.Background(), func(tx ledger.Tx) error { return addEntry(1)(tx) }) }()
 				await(t.Context(), t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
-				if err := tx.PutRequest(ledger.Request{RunID: "r", Actor: text}); err != nil {
+				if err := tx.PutRun(ledger.RunRow{RunID: "r", Actor: text}); err != nil {
 					return err
 				}
 				return addEntry(0)(tx)
@@ -41,7 +41,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			superuser := open(t, c.URL("postgres", db))
 			for _, s := range []*postgres.Store{two, superuser} {
 				if err := s.View(t.Context(), func(r ledger.Reader) error {
-					q, err := r.Request("r")
+					q, err := r.Run("r")
 					if err == nil && q.Actor != text {
 						t.Errorf("the text is %q, want %q", q.Actor, text)
 					}
@@ -50,8 +50,8 @@ func TestSettingsOfTheRole(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if err := two.Glance(t.Context(), func(r ledger.Reader) error {
-				for _, err := range r.Requests(ledger.Filter{}) { // begins a transaction
+			if err := two.ReadCommitted(t.Context(), func(r ledger.Reader) error {
+				for _, err := range r.Runs(ledger.Filter{}) { // begins a transaction
 					if err != nil {
 						return err
 					}
@@ -61,7 +61,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 				}
 				end, err := r.End()
 				if err == nil && end.Size != 3 {
-					t.Errorf("Glance sees %d entries, want 3", end.Size)
+					t.Errorf("ReadCommitted sees %d entries, want 3", end.Size)
 				}
 				return err
 			}); err != nil {

@@ -120,9 +120,9 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
-// Glance implements [ledger.Store.Glance]. A cursor reads a sequence, so a sequence begins a
+// ReadCommitted implements [ledger.Store.ReadCommitted]. A cursor reads a sequence, so a sequence begins a
 // transaction; each query in it sees all earlier commits.
-func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
 

@@ -262,7 +262,7 @@ func TestRowsOfTheWrongType(t *testing.T) {
 		"DROP TABLE entries", "CREATE TABLE entries (idx, hashes)", "INSERT INTO entries VALUES (1, zeroblob(31)), (2, 'text')")
 	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
 	refused(t, err, ErrNotLedger, "column 2", "text")
-	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Request("r"); return err })
+	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Run("r"); return err })
 	refused(t, err, ErrNotLedger, "column 22", "JSON list")
 	for _, index := range []int64{1, 2} {
 		err = s.View(context.Background(), func(r ledger.Reader) error {

@@ -52,7 +52,7 @@ func TestMovedFile(t *testing.T) {
 			tc.move(t, path, away)
 			refused(t, s.Update(context.Background(), addEntry(2)), ErrMoved, path, "start it again")
 			refused(t, s.View(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
-			refused(t, s.Glance(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
+			refused(t, s.ReadCommitted(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
 			err = auditor.View(context.Background(), func(ledger.Reader) error { return nil })
 			if link := tc.name == "a-link-put-in-place"; link != (err == nil) || !link && !errors.Is(err, ErrMoved) {
 				t.Errorf("an auditor's View = %v", err)

@@ -99,7 +99,7 @@ func TestOpenGuardIsTampering(t *testing.T) {
 // TestWhatIsNotRecordedFails: a trigger that was put there while the file is open makes statements do nothing.
 func TestWhatIsNotRecordedFails(t *testing.T) {
 	request := func(status ledger.Status) func(ledger.Tx) error {
-		return func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: status}) }
+		return func(tx ledger.Tx) error { return tx.PutRun(ledger.RunRow{RunID: "a", Status: status}) }
 	}
 	for _, tc := range []struct {
 		name, ignores string
@@ -108,7 +108,7 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 	}{
 		{"entry", "INSERT ON entries", nil, addEntry(1)},
 		{"request", "INSERT ON requests", nil, request(ledger.Pending)},
-		{"request-that-is-new", "INSERT ON requests", nil, func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) }},
+		{"request-that-is-new", "INSERT ON requests", nil, func(tx ledger.Tx) error { return tx.AddRun(ledger.RunRow{RunID: "a"}) }},
 		{"request-that-is-there", "UPDATE ON requests", request(ledger.Pending), request(ledger.Denied)},
 		{"blob", "INSERT ON blobs", nil, func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) }},
 		{"token", "INSERT ON tokens", nil, func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) }},
@@ -143,7 +143,7 @@ func TestCheckFindsDamagedIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := Open(path, Options{})
 	check.NoError(t, err)
-	err = s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Pending}) })
+	err = s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRun(ledger.RunRow{RunID: "a", Status: ledger.Pending}) })
 	check.NoError(t, err)
 	whole(t, s, nil)
 	check.NoError(t, s.Close())

@@ -280,9 +280,9 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// Glance implements [ledger.Store.Glance]. Outside of a transaction each query is a transaction of
+// ReadCommitted implements [ledger.Store.ReadCommitted]. Outside of a transaction each query is a transaction of
 // its own.
-func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.view(ctx, func(t *tx) error {
 		defer t.Finish()
 		return do(t)

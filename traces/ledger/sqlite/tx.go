@@ -79,8 +79,8 @@ const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6
 	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 	"AND arguments = ?13 AND bundle = ?15"
 
-// PutRequest implements [ledger.Tx.PutRequest].
-func (t *tx) PutRequest(r ledger.Request) error {
+// PutRun implements [ledger.Tx.PutRun].
+func (t *tx) PutRun(r ledger.RunRow) error {
 	row, err := sqlrows.RequestRow(&r)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (t *tx) PutRequest(r ledger.Request) error {
 	if err := t.Change("", nil, updateRequest, row...); err != nil || t.source.changed != 0 {
 		return err
 	}
-	return t.Tx.PutRequest(r)
+	return t.Tx.PutRun(r)
 }
 
 // Prune implements [ledger.Tx.Prune].

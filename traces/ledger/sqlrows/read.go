@@ -112,8 +112,8 @@ const requestColumns = "run_id, at, updated, kind, status, state, actor, task, e
 	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
 	"on_behalf_of, client, trace, call_trace, display, on_behalf_of_display"
 
-func readRequest(r *Row) ledger.Request {
-	return ledger.Request{
+func readRequest(r *Row) ledger.RunRow {
+	return ledger.RunRow{
 		RunID:             r.Text(),
 		At:                r.Text(),
 		Updated:           r.Text(),
@@ -169,7 +169,7 @@ func readList(r *Row) []string {
 	return list
 }
 
-func (t *Tx) Request(run string) (ledger.Request, error) {
+func (t *Tx) Run(run string) (ledger.RunRow, error) {
 	return one(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
 }
 
@@ -177,7 +177,7 @@ func (t *Tx) Reached(run string) (int64, error) {
 	return one(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
 }
 
-func (t *Tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+func (t *Tx) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
 	query, args := t.dialect.Requests(f)
 	return queryRows(t, many, readRequest, query, args...)
 }

@@ -50,7 +50,7 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 }
 
 // RequestRow returns the values of a request in the order of its columns.
-func RequestRow(r *ledger.Request) ([]any, error) {
+func RequestRow(r *ledger.RunRow) ([]any, error) {
 	approvers := "[]"
 	if len(r.Approvers) > 0 {
 		text, err := json.Marshal(r.Approvers)
@@ -70,7 +70,7 @@ func RequestRow(r *ledger.Request) ([]any, error) {
 	}, nil
 }
 
-func (t *Tx) AddRequest(r ledger.Request) error {
+func (t *Tx) AddRun(r ledger.RunRow) error {
 	row, err := RequestRow(&r)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (t *Tx) AddRequest(r ledger.Request) error {
 	return t.Change("run", r.RunID, insertRequest, row...)
 }
 
-func (t *Tx) PutRequest(r ledger.Request) error {
+func (t *Tx) PutRun(r ledger.RunRow) error {
 	row, err := RequestRow(&r)
 	if err != nil {
 		return err

@@ -13,15 +13,15 @@ import (
 
 func addRefuses(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	full := filled[ledger.Request](t)
-	update(t, s, func(tx ledger.Tx) error { return tx.AddRequest(full) })
+	full := filled[ledger.RunRow](t)
+	update(t, s, func(tx ledger.Tx) error { return tx.AddRun(full) })
 	other := request(full.RunID)
-	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(other) }); err == nil {
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRun(other) }); err == nil {
 		t.Error("a request can be added twice")
 	}
-	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", full, onlyRow(t, r.Requests(ledger.Filter{}))) })
-	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(other) })
-	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", other, onlyRow(t, r.Requests(ledger.Filter{}))) })
+	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", full, onlyRow(t, r.Runs(ledger.Filter{}))) })
+	update(t, s, func(tx ledger.Tx) error { return tx.PutRun(other) })
+	view(t, s, func(r ledger.Reader) { wantEqual(t, "Requests", other, onlyRow(t, r.Runs(ledger.Filter{}))) })
 }
 
 // addsPruned copies a pruned log: entries 1 and 2 have only hashes, and the tree is whole.

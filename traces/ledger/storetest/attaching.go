@@ -10,8 +10,8 @@ import (
 
 func waiting(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	of := func(run string, change func(*ledger.Request)) ledger.Request {
-		q := ledger.Request{
+	of := func(run string, change func(*ledger.RunRow)) ledger.RunRow {
+		q := ledger.RunRow{
 			RunID: run, Kind: states.KindAgent, Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args"), Status: ledger.Pending, Binding: "b",
 		}
 		if change != nil {
@@ -21,15 +21,15 @@ func waiting(t *testing.T, h Harness) {
 	}
 	second := of("3", nil)
 	update(t, s, func(tx ledger.Tx) error {
-		for _, q := range []ledger.Request{
-			of("4", nil), second, of("1", func(q *ledger.Request) { q.Binding = "" }), of("2", func(q *ledger.Request) { q.Delivered = late }),
-			of("0", func(q *ledger.Request) { q.Kind = states.KindCall }), of("00", func(q *ledger.Request) { q.Kind = states.KindAsk }),
-			of("5", func(q *ledger.Request) { q.Actor = "bob" }), of("6", func(q *ledger.Request) { q.Arguments = digest("other args") }),
-			of("51", func(q *ledger.Request) { q.OnBehalfOf = "ben" }), of("52", func(q *ledger.Request) { q.OnBehalfOf = "cat" }),
-			of("53", func(q *ledger.Request) { q.Client = "desk" }),
-			of("7", func(q *ledger.Request) { q.Server = "mail" }), of("8", func(q *ledger.Request) { q.Tool = "write" }),
+		for _, q := range []ledger.RunRow{
+			of("4", nil), second, of("1", func(q *ledger.RunRow) { q.Binding = "" }), of("2", func(q *ledger.RunRow) { q.Delivered = late }),
+			of("0", func(q *ledger.RunRow) { q.Kind = states.KindCall }), of("00", func(q *ledger.RunRow) { q.Kind = states.KindAsk }),
+			of("5", func(q *ledger.RunRow) { q.Actor = "bob" }), of("6", func(q *ledger.RunRow) { q.Arguments = digest("other args") }),
+			of("51", func(q *ledger.RunRow) { q.OnBehalfOf = "ben" }), of("52", func(q *ledger.RunRow) { q.OnBehalfOf = "cat" }),
+			of("53", func(q *ledger.RunRow) { q.Client = "desk" }),
+			of("7", func(q *ledger.RunRow) { q.Server = "mail" }), of("8", func(q *ledger.RunRow) { q.Tool = "write" }),
 		} {
-			if err := tx.PutRequest(q); err != nil {
+			if err := tx.PutRun(q); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func waiting(t *testing.T, h Harness) {
 		})
 	}
 	second.Delivered, second.Ended, second.Status = late, late, ledger.Executed
-	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(second) })
+	update(t, s, func(tx ledger.Tx) error { return tx.PutRun(second) })
 	waits(t, s, look, "4")
 	update(t, s, func(tx ledger.Tx) error { return tx.Prune(nil, []string{"4"}, nil) })
 	waits(t, s, look, "")

@@ -17,7 +17,7 @@ func snapshot(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(add(tx, entry(1, "a")), tx.PutRequest(request("a")))
+		return errors.Join(add(tx, entry(1, "a")), tx.PutRun(request("a")))
 	})
 	view(t, s, func(r ledger.Reader) {
 		if e, err := last(r); err != nil || e != 1 {
@@ -26,13 +26,13 @@ func snapshot(t *testing.T, h Harness) {
 		moved := request("a")
 		moved.Status = ledger.Executed
 		update(t, writer, func(tx ledger.Tx) error {
-			return errors.Join(add(tx, entry(2, "a")), tx.PutRequest(moved))
+			return errors.Join(add(tx, entry(2, "a")), tx.PutRun(moved))
 		})
 		update(t, s, func(tx ledger.Tx) error {
-			return errors.Join(add(tx, entry(3, "a")), tx.PutRequest(request("b")))
+			return errors.Join(add(tx, entry(3, "a")), tx.PutRun(request("b")))
 		})
 		wantEqual(t, "Entries", []int64{1}, indexes(list(t, r.Entries(0))))
-		wantEqual(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Requests", []ledger.RunRow{request("a")}, list(t, r.Runs(ledger.Filter{})))
 	})
 	wantEqual(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
@@ -46,7 +46,7 @@ func glance(t *testing.T, h Harness) {
 	}
 	put(s, 1)
 	var kept ledger.Reader
-	err := s.Glance(context.Background(), func(r ledger.Reader) error {
+	err := s.ReadCommitted(context.Background(), func(r ledger.Reader) error {
 		kept = r
 		for seq, by := range []ledger.Store{1: nil, 2: writer, 3: s} {
 			if by != nil {
@@ -73,20 +73,20 @@ func glance(t *testing.T, h Harness) {
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("Glance: %v", err)
+		t.Fatalf("ReadCommitted: %v", err)
 	}
 	if _, err := kept.End(); err == nil {
 		t.Error("a glance that is over can be read")
 	}
 	wanted := errors.New("wanted")
-	if err := s.Glance(context.Background(), func(ledger.Reader) error { return wanted }); !errors.Is(err, wanted) {
-		t.Errorf("Glance = %v, want its function's error", err)
+	if err := s.ReadCommitted(context.Background(), func(ledger.Reader) error { return wanted }); !errors.Is(err, wanted) {
+		t.Errorf("ReadCommitted = %v, want its function's error", err)
 	}
 	update(t, s, func(tx ledger.Tx) error { // waits for no writer, and sees only committed data
 		if err := add(tx, entry(5, "a")); err != nil {
 			return err
 		}
-		return s.Glance(context.Background(), func(r ledger.Reader) error {
+		return s.ReadCommitted(context.Background(), func(r ledger.Reader) error {
 			e, err := last(r)
 			if e != 4 {
 				t.Errorf("the last entry is %d beside a writer, want 4", e)
@@ -120,8 +120,8 @@ func contexts(t *testing.T, h Harness) {
 	if err := s.View(cancelled, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("View = %v, want the context's error", err)
 	}
-	if err := s.Glance(cancelled, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("Glance = %v, want the context's error", err)
+	if err := s.ReadCommitted(cancelled, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("ReadCommitted = %v, want the context's error", err)
 	}
 	if called {
 		t.Error("a function was called though the context was over")
@@ -245,7 +245,7 @@ func reopened(t *testing.T, h Harness) {
 	s = h.open(t, path)
 	view(t, s, func(r ledger.Reader) {
 		wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
-		wantEqual(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Requests", []ledger.RunRow{request("a")}, list(t, r.Runs(ledger.Filter{})))
 		wantEqual(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
 	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, "a")) }); err == nil {
@@ -267,7 +267,7 @@ func closed(t *testing.T, h Harness) {
 	if err := s.View(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
 		t.Error("a closed store can be read")
 	}
-	if err := s.Glance(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
+	if err := s.ReadCommitted(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
 		t.Error("a closed store can be glanced at")
 	}
 }

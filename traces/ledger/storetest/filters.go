@@ -15,7 +15,7 @@ func choice(t *testing.T, s ledger.Store) {
 		if err := tx.PutBlob(large); err != nil {
 			return err
 		}
-		for _, r := range []ledger.Request{
+		for _, r := range []ledger.RunRow{
 			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Binding: "b",
 				Policy: "asks", Args: `{"path":"/srv/Report.txt"}`},
 			{RunID: "1", At: early, Status: ledger.Executed, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: early, Ended: early,
@@ -27,7 +27,7 @@ func choice(t *testing.T, s ledger.Store) {
 			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late, Binding: "b",
 				Policy: "asks", Code: "indeterminate", Args: ledger.Ref(digest("of no blob"))},
 		} {
-			if err := tx.PutRequest(r); err != nil {
+			if err := tx.PutRun(r); err != nil {
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func filters(t *testing.T, h Harness) {
 		}, []string{"4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Runs(tc.f)))) })
 		})
 	}
 	findsRuns(t, s)
@@ -111,7 +111,7 @@ func findsRuns(t *testing.T, s ledger.Store) {
 	t.Helper()
 	const one, other = "01a217a1-1f5b-748e-9ba1-41e0562c29e3", "01a217a1-17ad-7b56-b58c-2559562c2a00"
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.PutRequest(request(one)), tx.PutRequest(request(other)))
+		return errors.Join(tx.PutRun(request(one)), tx.PutRun(request(other)))
 	})
 	for text, want := range map[string]string{ // in any order
 		"562c29e3": one, "562c29": one, "562c2a00": other, "41e0562c29e3": "41e0562c29e3", "29e3": "29e3", "562": "562", one: one,

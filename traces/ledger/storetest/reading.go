@@ -32,7 +32,7 @@ func emptyStore(t *testing.T, h Harness) {
 		}
 		seq, err := r.Reached("none")
 		missing(t, "Reached", seq, err)
-		q, err := r.Request("none")
+		q, err := r.Run("none")
 		missing(t, "Request", q, err)
 		b, err := r.Blob(digest("none"))
 		missing(t, "Blob", b, err)
@@ -57,7 +57,7 @@ func wantEqual(t *testing.T, what string, want, got any) {
 // rowsOfAllKinds holds one row of each kind, which is written and read back.
 type rowsOfAllKinds struct {
 	Entry    ledger.Entry
-	Request  ledger.Request
+	Request  ledger.RunRow
 	Blob     ledger.Blob
 	Token    ledger.Token
 	Block    ledger.Block
@@ -70,7 +70,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	update(t, s, func(tx ledger.Tx) error {
 		for _, write := range []func() error{
 			func() error { return add(tx, w.Entry) },
-			func() error { return tx.PutRequest(w.Request) },
+			func() error { return tx.PutRun(w.Request) },
 			func() error { return tx.PutBlob(w.Blob) },
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutBlock(w.Block) },
@@ -93,7 +93,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		if n, err := r.CountHashes(); n != 1 || err != nil {
 			t.Errorf("CountHashes = %d, %v, want 1", n, err)
 		}
-		got.Request, errs[1] = r.Request(w.Request.RunID)
+		got.Request, errs[1] = r.Run(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
 		got.Block, errs[4] = r.Block(w.Block.Name)
@@ -109,7 +109,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		if w.Entry.RunID != "" {
 			wantEqual(t, "EntriesOf", w.Entry, onlyRow(t, r.EntriesOf(w.Entry.RunID)))
 		}
-		wantEqual(t, "Requests", w.Request, onlyRow(t, r.Requests(ledger.Filter{})))
+		wantEqual(t, "Requests", w.Request, onlyRow(t, r.Runs(ledger.Filter{})))
 		wantEqual(t, "Blobs", w.Blob, onlyRow(t, r.Blobs()))
 		wantEqual(t, "Tokens", w.Token, onlyRow(t, r.Tokens()))
 		wantEqual(t, "Blocks", w.Block, onlyRow(t, r.Blocks()))
@@ -131,7 +131,7 @@ func onlyRow[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
-		filled[ledger.Entry](t), filled[ledger.Request](t), filled[ledger.Blob](t),
+		filled[ledger.Entry](t), filled[ledger.RunRow](t), filled[ledger.Blob](t),
 		filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
 	}
 	w.Delivery.Next = early
@@ -159,7 +159,7 @@ func oddText(t *testing.T, h Harness) {
 			key := text[:min(len(text), 256)] // the keys of rows are short
 			rowsOfAllKinds{
 				Entry:   ledger.Entry{RunID: key, By: text, Events: jsontext.Value(text)},
-				Request: ledger.Request{RunID: key, Actor: text, Server: text, Tool: text, Args: text, Reason: text, Binding: "b", Kind: states.KindAgent},
+				Request: ledger.RunRow{RunID: key, Actor: text, Server: text, Tool: text, Args: text, Reason: text, Binding: "b", Kind: states.KindAgent},
 				Blob:    ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: key, Name: text},
 				Block:    ledger.Block{Name: key, By: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: key, Error: text},

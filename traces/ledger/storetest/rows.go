@@ -71,8 +71,8 @@ func add(tx ledger.Tx, entries ...ledger.Entry) error {
 	return nil
 }
 
-func request(run string) ledger.Request {
-	return ledger.Request{RunID: run, At: early, Status: ledger.Allowed, Actor: "ann", Server: "files", Tool: "read"}
+func request(run string) ledger.RunRow {
+	return ledger.RunRow{RunID: run, At: early, Status: ledger.Allowed, Actor: "ann", Server: "files", Tool: "read"}
 }
 
 func blob(text string) ledger.Blob {
@@ -88,7 +88,7 @@ func indexes(entries []ledger.Entry) []int64 {
 	return all
 }
 
-func runs(requests []ledger.Request) []string {
+func runs(requests []ledger.RunRow) []string {
 	var all []string
 	for _, r := range requests {
 		all = append(all, r.RunID)

@@ -144,7 +144,7 @@ func nothing(t *testing.T, s ledger.Store) {
 	t.Helper()
 	view(t, s, func(r ledger.Reader) {
 		for what, n := range map[string]int{ // in any order
-			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
+			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Runs(ledger.Filter{}))),
 			"blobs": len(list(t, r.Blobs())),
 			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "blocks": len(list(t, r.Blocks())), "deliveries": len(list(t, r.Deliveries("", late, 10))),
 			"sessions": len(list(t, r.Sessions())),

@@ -11,7 +11,7 @@ func windows(t *testing.T, h Harness) {
 	const before, after = "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z" // one second before and after later
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		for _, r := range []ledger.Request{
+		for _, r := range []ledger.RunRow{
 			{RunID: "1", At: early, Status: ledger.Pending, Task: "t1"},                                     // held for long
 			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // then sent
 			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // sent by a slow clock
@@ -23,7 +23,7 @@ func windows(t *testing.T, h Harness) {
 			{RunID: "9", At: before, Status: ledger.Indeterminate, Task: "t2", Sent: before, Ended: before}, //
 		} {
 			r.Actor, r.Server, r.Tool = "ann", "files", "read"
-			if err := tx.PutRequest(r); err != nil {
+			if err := tx.PutRun(r); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func windows(t *testing.T, h Harness) {
 		{"newest-limit", ledger.Filter{Since: later, Counted: true, Newest: true, Limit: 2}, []string{"7", "6"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Runs(tc.f)))) })
 		})
 	}
 }
@@ -62,7 +62,7 @@ func windows(t *testing.T, h Harness) {
 func counts(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		for _, r := range []ledger.Request{
+		for _, r := range []ledger.RunRow{
 			{RunID: "1", At: "2026-01-01T08:00:00Z", Status: ledger.Failed, Code: "left out"},
 			{RunID: "2", At: "2026-01-01T09:59:59Z", Status: ledger.Executed},
 			{RunID: "3", At: "2026-01-01T09:00:00Z", Status: ledger.Executed},
@@ -72,7 +72,7 @@ func counts(t *testing.T, h Harness) {
 			{RunID: "7", At: "2026-01-01T10:30:00Z", Status: ledger.Denied, Code: "a"},
 			{RunID: "8", At: "2026-01-01T11:00:00Z", Status: ledger.Denied, Code: "b"},
 		} {
-			if err := tx.PutRequest(r); err != nil {
+			if err := tx.PutRun(r); err != nil {
 				return err
 			}
 		}

@@ -14,19 +14,19 @@ import (
 
 func putReplaces(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	old := filled[ledger.Request](t)
+	old := filled[ledger.RunRow](t)
 	moved := old
 	moved.Status, moved.Ended, moved.Entry, moved.Approvers = ledger.Executed, late, 900, nil
-	renamed := filled[ledger.Request](t)
+	renamed := filled[ledger.RunRow](t)
 	renamed.Actor, renamed.Task, renamed.Server, renamed.Args, renamed.At = "someone else", "", "other", "{}", later
-	for _, r := range []ledger.Request{old, moved, renamed} {
-		update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(r) })
-		wantEqual(t, "Requests", []ledger.Request{r}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Request, error] {
-			return r.Requests(ledger.Filter{})
+	for _, r := range []ledger.RunRow{old, moved, renamed} {
+		update(t, s, func(tx ledger.Tx) error { return tx.PutRun(r) })
+		wantEqual(t, "Requests", []ledger.RunRow{r}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.RunRow, error] {
+			return r.Runs(ledger.Filter{})
 		}))
 	}
-	if got := collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Request, error] {
-		return r.Requests(ledger.Filter{Actor: old.Actor})
+	if got := collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.RunRow, error] {
+		return r.Runs(ledger.Filter{Actor: old.Actor})
 	}); got != nil {
 		t.Errorf("the request is still found as it was: %v", got)
 	}
@@ -93,14 +93,14 @@ func appendOnly(t *testing.T, h Harness) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
-				return errors.Join(tx.PutRequest(request("r")), tc.add(tx))
+				return errors.Join(tx.PutRun(request("r")), tc.add(tx))
 			})
 			if err == nil {
 				t.Error("Update succeeds")
 			}
 			view(t, s, func(r ledger.Reader) {
 				wantEqual(t, "Entries", []ledger.Entry{entry(1, "a"), entry(5, "a")}, list(t, r.Entries(0)))
-				wantEqual(t, "Requests", []ledger.Request(nil), list(t, r.Requests(ledger.Filter{})))
+				wantEqual(t, "Requests", []ledger.RunRow(nil), list(t, r.Runs(ledger.Filter{})))
 			})
 		})
 	}
@@ -109,7 +109,7 @@ func appendOnly(t *testing.T, h Harness) {
 // writeAll writes a row of each kind.
 func writeAll(tx ledger.Tx) error {
 	return errors.Join(add(tx, entry(1, "a")),
-		tx.PutRequest(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
+		tx.PutRun(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
 		tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
 }
 
@@ -186,7 +186,7 @@ func usedAfterwards(t *testing.T, h Harness) {
 	_, countErr := tx.CountHashes()
 	_, waitErr := r.Waiting(ledger.Look{})
 	for what, err := range map[string]error{ // in any order
-		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRequest(request("b")), "AddRequest": tx.AddRequest(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
+		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRun(request("b")), "AddRequest": tx.AddRun(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
 		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "CountHashes": countErr,
 		"Waiting": waitErr,
 	} {
@@ -213,18 +213,18 @@ func readsOwnWrites(t *testing.T, h Harness) {
 				return err
 			}
 		}
-		return errors.Join(tx.PutRequest(request("a")), tx.SetDelivered("hook", 3))
+		return errors.Join(tx.PutRun(request("a")), tx.SetDelivered("hook", 3))
 	})
 	update(t, s, func(tx ledger.Tx) error {
-		q, err := tx.Request("a")
+		q, err := tx.Run("a")
 		if err != nil {
 			return err
 		}
 		q.Status = ledger.Executed
-		if err := tx.PutRequest(q); err != nil {
+		if err := tx.PutRun(q); err != nil {
 			return err
 		}
-		wantEqual(t, "Requests", []string{"a"}, runs(list(t, tx.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
+		wantEqual(t, "Requests", []string{"a"}, runs(list(t, tx.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
 		n, err := tx.Delivered("hook")
 		if n != 3 {
 			t.Errorf("Delivered = %d, want 3", n)
@@ -277,7 +277,7 @@ func pruning(t *testing.T, s ledger.Store) {
 	t.Helper()
 	update(t, s, func(tx ledger.Tx) error {
 		for i, run := range []string{"a", "b", "c"} {
-			if err := errors.Join(tx.PutBlob(blob("of "+run)), add(tx, entry(int64(i+1), run)), tx.PutRequest(request(run)),
+			if err := errors.Join(tx.PutBlob(blob("of "+run)), add(tx, entry(int64(i+1), run)), tx.PutRun(request(run)),
 				tx.PutDelivery(ledger.Delivery{Entry: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
@@ -306,7 +306,7 @@ func pruned(t *testing.T, h Harness) {
 			}
 			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, append(c.gone, "none"), blobs) })
 			view(t, s, func(r ledger.Reader) {
-				wantEqual(t, "Requests", []string{c.left}, runs(list(t, r.Requests(ledger.Filter{}))))
+				wantEqual(t, "Requests", []string{c.left}, runs(list(t, r.Runs(ledger.Filter{}))))
 				wantEqual(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
 				entries := list(t, r.Entries(0))
 				if len(entries) != 2 || entries[0].RunID != c.left || onlyRow(t, r.Deliveries("", late, 9)).Entry != entries[0].Index {
