@@ -12,14 +12,14 @@ import (
 
 // Read reads an expression of any type, for package lint. The error is an [*Error].
 func (e *Env) Read(src string) (a *ast.AST, err error) {
-	defer unreadable(&err)
+	defer recoverUnreadable(&err)
 
-	checked, refused := e.compile(src)
+	checked, refused := e.parseAndCheck(src)
 	if refused != nil {
 		return nil, refused
 	}
 	a = checked.NativeRep()
-	if refused := check(src, a); refused != nil {
+	if refused := checkSubset(src, a); refused != nil {
 		return nil, refused
 	}
 	return a, nil
@@ -51,8 +51,8 @@ func (e *Env) Part(of *ast.AST, expr ast.Expr) (*Part, error) {
 			p.reads = append(p.reads, x.AsIdent())
 		}
 	}
-	alone := ast.NewCheckedAST(ast.NewAST(expr, of.SourceInfo()), of.TypeMap(), of.ReferenceMap())
-	program, err := e.plan(alone, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(MaxDecision/100))
+	partTree := ast.NewCheckedAST(ast.NewAST(expr, of.SourceInfo()), of.TypeMap(), of.ReferenceMap())
+	program, err := e.planProgram(partTree, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(MaxDecision/100))
 	p.program = program
 	return p, err
 }

@@ -38,8 +38,8 @@ func (s *Subject) WithBudget(decision, trial int64) *Subject {
 // that of the decision.
 func (s *Subject) OnTrial(yes bool) { s.onTrial = yes }
 
-// account returns the charged budget.
-func (s *Subject) account() *budget {
+// chargedBudget returns the charged budget.
+func (s *Subject) chargedBudget() *budget {
 	if s.onTrial {
 		return &s.trial
 	}
@@ -47,20 +47,20 @@ func (s *Subject) account() *budget {
 }
 
 // Spent reports whether the charged budget is spent.
-func (s *Subject) Spent() bool { return s.account().spent() }
+func (s *Subject) Spent() bool { return s.chargedBudget().isSpent() }
 
-func (b *budget) spent() bool { return b.over || b.cost() > b.limit }
+func (b *budget) isSpent() bool { return b.over || b.usedUnits() > b.limit }
 
-func (b *budget) cost() uint64 {
+func (b *budget) usedUnits() uint64 {
 	if b.tracker == nil {
 		return 0
 	}
 	return b.tracker.ActualCost()
 }
 
-// meter returns the tracker for the next evaluation. It is copied from the one of an environment,
-// and stops an evaluation at the limit of b.
-func (b *budget) meter(of *cost.Tracker) *cost.Tracker {
+// trackerFrom returns the tracker for the next evaluation. It is copied from the one of an
+// environment, and stops an evaluation at the limit of b.
+func (b *budget) trackerFrom(of *cost.Tracker) *cost.Tracker {
 	if b.tracker == nil {
 		tracker := *of
 		b.tracker = &tracker

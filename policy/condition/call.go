@@ -19,15 +19,15 @@ type function func(m meter, args operands) ref.Val
 
 // exact are the functions that take the place of CEL's, by number of operands.
 var exact = map[string]map[int]function{
-	operators.Less:          {2: ordered(func(n types.Int) bool { return n < 0 })},
-	operators.LessEquals:    {2: ordered(func(n types.Int) bool { return n <= 0 })},
-	operators.Greater:       {2: ordered(func(n types.Int) bool { return n > 0 })},
-	operators.GreaterEquals: {2: ordered(func(n types.Int) bool { return n >= 0 })},
-	operators.Equals:        {2: equals},
-	operators.NotEquals:     {2: differs},
+	operators.Less:          {2: orderTest(func(n types.Int) bool { return n < 0 })},
+	operators.LessEquals:    {2: orderTest(func(n types.Int) bool { return n <= 0 })},
+	operators.Greater:       {2: orderTest(func(n types.Int) bool { return n > 0 })},
+	operators.GreaterEquals: {2: orderTest(func(n types.Int) bool { return n >= 0 })},
+	operators.Equals:        {2: equalOperands},
+	operators.NotEquals:     {2: unequalOperands},
 	operators.In:            {2: isMember},
-	mathMax:                 {1: extreme(1), 2: extreme(1)},
-	mathMin:                 {1: extreme(-1), 2: extreme(-1)},
+	mathMax:                 {1: extremeOf(1), 2: extremeOf(1)},
+	mathMin:                 {1: extremeOf(-1), 2: extremeOf(-1)},
 	"double":                {1: toDouble},
 }
 
@@ -37,8 +37,8 @@ const (
 	mathMin = "math.@min"
 )
 
-// decorate replaces the calls that CEL would make inexactly, or would charge too late.
-func decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+// replaceCall replaces the calls that CEL would make inexactly, or would charge too late.
+func replaceCall(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	c, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
@@ -49,7 +49,7 @@ func decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error
 	}
 	switch name {
 	case "matches":
-		return matching(c)
+		return newMatchCall(c)
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 		return finiteCall{c}, nil
 	}
@@ -97,12 +97,12 @@ func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return c.f(meter{frame.CostTracker()}, args)
 }
 
-// matching compiles the pattern of a call of matches, which is written out. CEL charges by the
+// newMatchCall compiles the pattern of a call of matches, which is written out. CEL charges by the
 // length of the pattern; what a match takes depends on the size of its program.
-func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+func newMatchCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	pattern, ok := c.Args()[1].(interpreter.InterpretableConst)
 	if !ok {
-		return c, nil // check rejects the expression
+		return c, nil // checkSubset rejects the expression
 	}
 	source, _ := pattern.Value().(types.String)
 	program, err := regexp.Compile(string(source))
@@ -114,11 +114,11 @@ func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, err
 		return nil, err
 	}
 	return &call{c.ID(), c.Args()[:1],
-		func(m meter, args operands) ref.Val { return match(m, program, size, args[0]) }}, nil
+		func(m meter, args operands) ref.Val { return matchText(m, program, size, args[0]) }}, nil
 }
 
-// match searches a text for a pattern that has a program of some size.
-func match(m meter, pattern *regexp.Regexp, size int, v ref.Val) ref.Val {
+// matchText searches a text for a pattern that has a program of some size.
+func matchText(m meter, pattern *regexp.Regexp, size int, v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(v)

@@ -16,10 +16,10 @@ const (
 	MaxRegex   = 2048 // instructions that it compiles to
 )
 
-// check rejects expressions that CEL allows and the package comment excludes.
-func check(src string, a *ast.AST) *Error {
+// checkSubset rejects expressions that CEL allows and the package comment excludes.
+func checkSubset(src string, a *ast.AST) *Error {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher()) {
-		if id, problem, remedy := refused(e); problem != "" {
+		if id, problem, remedy := exprRefused(e); problem != "" {
 			return errorAt(a.SourceInfo().GetStartLocation(id), problem, remedy)
 		}
 	}
@@ -30,7 +30,7 @@ func check(src string, a *ast.AST) *Error {
 // their operands, and those that only format. CEL charges a function after it ran.
 var omitted = []string{"format", "indexOf", "join", "lastIndexOf", "replace", "reverse", "strings.quote"}
 
-func refused(e ast.Expr) (id int64, problem, remedy string) {
+func exprRefused(e ast.Expr) (id int64, problem, remedy string) {
 	switch e.Kind() {
 	case ast.StructKind:
 		return e.ID(), "messages cannot be made here", "use a list"

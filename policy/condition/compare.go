@@ -9,10 +9,10 @@ import (
 // The comparisons of CEL are replaced for two reasons: CEL rounds integers to compare them with
 // doubles, and charges a comparison only after it.
 
-// compare returns the order of two values as an int, or an error.
-func compare(m meter, a, b ref.Val) ref.Val {
+// compareValues returns the order of two values as an int, or an error.
+func compareValues(m meter, a, b ref.Val) ref.Val {
 	if isNumber(a) && isNumber(b) {
-		if err := inexact(a, b); err != nil {
+		if err := checkComparable(a, b); err != nil {
 			return err
 		}
 	}
@@ -23,10 +23,10 @@ func compare(m meter, a, b ref.Val) ref.Val {
 	return types.MaybeNoSuchOverloadErr(a)
 }
 
-// ordered implements < <= > >=.
-func ordered(holds func(order types.Int) bool) function {
+// orderTest implements < <= > >=.
+func orderTest(holds func(order types.Int) bool) function {
 	return func(m meter, args operands) ref.Val {
-		order := compare(m, args[0], args[1])
+		order := compareValues(m, args[0], args[1])
 		if n, ok := order.(types.Int); ok {
 			return types.Bool(holds(n))
 		}
@@ -34,9 +34,9 @@ func ordered(holds func(order types.Int) bool) function {
 	}
 }
 
-// equal returns whether two values are equal all the way down. A number that could not be held is
-// an error where it is compared.
-func equal(m meter, a, b ref.Val) ref.Val {
+// equalValues returns whether two values are equal all the way down. A number that could not be
+// held is an error where it is compared.
+func equalValues(m meter, a, b ref.Val) ref.Val {
 	m.spend(1 + min(textSize(a), textSize(b))/textPerUnit)
 	for _, v := range [...]ref.Val{a, b} {
 		if types.IsError(v) {
@@ -53,14 +53,14 @@ func equal(m meter, a, b ref.Val) ref.Val {
 			return equalMaps(m, x, y)
 		}
 	}
-	if err := inexact(a, b); err != nil {
+	if err := checkComparable(a, b); err != nil {
 		return err
 	}
 	return types.Equal(a, b)
 }
 
-// hole returns the first element of a list that is an error: a number that could not be held.
-func hole(m meter, l traits.Lister) ref.Val {
+// firstError returns the first element of a list that is an error: a number that could not be held.
+func firstError(m meter, l traits.Lister) ref.Val {
 	size := l.Size().(types.Int)
 	m.spend(1 + uint64(size))
 	for i := range size {
@@ -73,7 +73,7 @@ func hole(m meter, l traits.Lister) ref.Val {
 
 func equalLists(m meter, a, b traits.Lister) ref.Val {
 	for _, l := range [...]traits.Lister{a, b} {
-		if err := hole(m, l); err != nil {
+		if err := firstError(m, l); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func equalLists(m meter, a, b traits.Lister) ref.Val {
 		return types.False
 	}
 	for i := range a.Size().(types.Int) {
-		if eq := equal(m, a.Get(i), b.Get(i)); eq != types.True {
+		if eq := equalValues(m, a.Get(i), b.Get(i)); eq != types.True {
 			return eq
 		}
 	}
@@ -93,27 +93,27 @@ func equalMaps(m meter, a, b traits.Mapper) ref.Val {
 	if a.Size() != b.Size() {
 		return types.False
 	}
-	same := ref.Val(types.True)
+	result := ref.Val(types.True)
 	for it := a.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
 		eq := ref.Val(types.False)
 		if other, found := b.Find(key); found {
-			eq = equal(m, a.Get(key), other)
+			eq = equalValues(m, a.Get(key), other)
 		}
 		if types.IsError(eq) {
 			return eq
 		}
 		if eq != types.True {
-			same = types.False
+			result = types.False
 		}
 	}
-	return same
+	return result
 }
 
-func equals(m meter, args operands) ref.Val { return equal(m, args[0], args[1]) }
+func equalOperands(m meter, args operands) ref.Val { return equalValues(m, args[0], args[1]) }
 
-func differs(m meter, args operands) ref.Val {
-	eq := equal(m, args[0], args[1])
+func unequalOperands(m meter, args operands) ref.Val {
+	eq := equalValues(m, args[0], args[1])
 	if yes, ok := eq.(types.Bool); ok {
 		return !yes
 	}
@@ -129,15 +129,15 @@ func isMember(m meter, args operands) ref.Val {
 		}
 		return types.MaybeNoSuchOverloadErr(args[1])
 	}
-	if err := hole(m, l); err != nil {
+	if err := firstError(m, l); err != nil {
 		return err
 	}
-	return within(m, args[0], l)
+	return containsValue(m, args[0], l)
 }
 
-func within(m meter, x ref.Val, l traits.Lister) ref.Val {
+func containsValue(m meter, x ref.Val, l traits.Lister) ref.Val {
 	for i := range l.Size().(types.Int) {
-		if eq := equal(m, x, l.Get(i)); eq != types.False {
+		if eq := equalValues(m, x, l.Get(i)); eq != types.False {
 			return eq
 		}
 	}

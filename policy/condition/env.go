@@ -101,19 +101,19 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		return nil, fmt.Errorf("%d claims, more than %d", len(claims), MaxClaims)
 	}
 
-	for _, own := range []struct {
+	for _, group := range []struct {
 		what, prefix string
 		names        []string
 		celType      *cel.Type
 	}{{"variable", varPrefix, vars, cel.DoubleType}, {"claim", ClaimPrefix, claims, cel.StringType}} {
-		for i, name := range own.names {
+		for i, name := range group.names {
 			if err := CheckName(name); err != nil {
-				return nil, fmt.Errorf("%q cannot be the name of a %s: %w", name, own.what, err)
+				return nil, fmt.Errorf("%q cannot be the name of a %s: %w", name, group.what, err)
 			}
-			if slices.Contains(own.names[:i], name) {
-				return nil, fmt.Errorf("the %s %q stands twice", own.what, name)
+			if slices.Contains(group.names[:i], name) {
+				return nil, fmt.Errorf("the %s %q stands twice", group.what, name)
 			}
-			options = append(options, cel.Variable(own.prefix+name, own.celType))
+			options = append(options, cel.Variable(group.prefix+name, group.celType))
 		}
 	}
 
@@ -140,7 +140,7 @@ func (e *Env) newTracker() (*cost.Tracker, error) {
 	if issues.Err() != nil {
 		return nil, issues.Err()
 	}
-	program, err := e.plan(checked.NativeRep())
+	program, err := e.planProgram(checked.NativeRep())
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +153,11 @@ func (e *Env) newTracker() (*cost.Tracker, error) {
 	return frame.CostTracker(), err
 }
 
-// plan makes a program of a checked expression.
-func (e *Env) plan(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
+// planProgram makes a program of a checked expression.
+func (e *Env) planProgram(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
 	return e.cel.PlanProgram(a, append(slices.Clone(options), cel.EvalOptions(cel.OptOptimize),
 		cel.CostTracking(estimator{}),
-		cel.CustomDecoratorV2(decorate))...)
+		cel.CustomDecoratorV2(replaceCall))...)
 }
 
 // reserved are the words of CEL that a name cannot be, by its grammar.

@@ -39,11 +39,11 @@ func errorAt(place common.Location, problem, remedy string) *Error {
 // undeclaredClaim begins what CEL says of a claim that is not configured.
 const undeclaredClaim = "undeclared reference to 'actor.claims"
 
-// first returns the first thing that CEL found wrong, by place.
-func (e *Env) first(issues *cel.Issues) *Error {
-	all := issues.Errors()
-	least := all[0]
-	for _, one := range all[1:] {
+// firstIssue returns the first thing that CEL found wrong, by place.
+func (e *Env) firstIssue(issues *cel.Issues) *Error {
+	found := issues.Errors()
+	least := found[0]
+	for _, one := range found[1:] {
 		a, b := one.Location, least.Location
 		if a.Line() < b.Line() || a.Line() == b.Line() && a.Column() < b.Column() {
 			least = one

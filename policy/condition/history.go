@@ -85,9 +85,9 @@ func (q Query) String() string {
 func (q Query) Check() error {
 	switch {
 	case q.Of != QueryCount && q.Of != QueryCountAll && q.Of != QuerySum:
-		return fmt.Errorf("there is no history.%s; write count, count_all or sum", short(q.Of))
+		return fmt.Errorf("there is no history.%s; write count, count_all or sum", clipNumber(q.Of))
 	case q.Scope != ScopeActor && q.Scope != ScopeTask:
-		return fmt.Errorf("there is no scope %q; write actor or task", short(q.Scope))
+		return fmt.Errorf("there is no scope %q; write actor or task", clipNumber(q.Scope))
 	case q.Window < MinWindow || q.Window > MaxWindow:
 		return fmt.Errorf("a window has 1s to %s", windowText(MaxWindow))
 	case q.Of != QuerySum:
@@ -113,7 +113,8 @@ func Distinct(all []Query) []Query {
 // ParseWindow reads the window of a query and returns it in seconds: a number and s, m, h or d.
 func ParseWindow(text string) (seconds int64, err error) {
 	units := map[byte]int64{'s': 1, 'm': 60, 'h': 60 * 60, 'd': 24 * 60 * 60}
-	refused := fmt.Errorf("%q is no window; write 1s to %s, as in 30m, 1h or 7d", short(text), windowText(MaxWindow))
+	refused := fmt.Errorf("%q is no window; write 1s to %s, as in 30m, 1h or 7d", clipNumber(text),
+		windowText(MaxWindow))
 	if text == "" || units[text[len(text)-1]] == 0 {
 		return 0, refused
 	}
@@ -172,11 +173,11 @@ func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 		return q, args[1].ID(), err.Error(), ""
 	}
 	if err := q.Check(); err != nil {
-		at := 0
+		faulty := 0
 		if q.Scope == ScopeActor || q.Scope == ScopeTask {
-			at = len(args) - 1
+			faulty = len(args) - 1
 		}
-		return q, args[at].ID(), err.Error(), ""
+		return q, args[faulty].ID(), err.Error(), ""
 	}
 	return q, 0, "", ""
 }
@@ -234,13 +235,13 @@ func (q query) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return types.NewUnknown(q.ID(), nil)
 }
 
-// answered returns the value of a query, as [Query.String] writes it.
-func (s *Subject) answered(name string) ref.Val {
+// answerValue returns the value of a query, as [Query.String] writes it.
+func (s *Subject) answerValue(name string) ref.Val {
 	if !s.answers {
 		s.answers = true
-		for i := range s.in.History {
-			a := &s.in.History[i]
-			s.values[a.Query().String()] = a.value()
+		for i := range s.input.History {
+			a := &s.input.History[i]
+			s.values[a.Query().String()] = a.celValue()
 		}
 	}
 	if v := s.values[name]; v != nil {
@@ -249,21 +250,21 @@ func (s *Subject) answered(name string) ref.Val {
 	return types.NewErr("%s is not known", name)
 }
 
-// value is the value of an answer in an expression.
-func (a *Answer) value() ref.Val {
+// celValue is the value of an answer in an expression.
+func (a *Answer) celValue() ref.Val {
 	if a.Failed != "" {
 		return types.NewErr("%s: %s", a.Query(), a.Failed)
 	}
 	if a.Of != QuerySum {
 		n, err := strconv.ParseInt(a.Value, 10, 64)
 		if err != nil || n < 0 {
-			return types.NewErr("%s: %q is no count", a.Query(), short(a.Value))
+			return types.NewErr("%s: %q is no count", a.Query(), clipNumber(a.Value))
 		}
 		return types.Int(n)
 	}
 	f, err := strconv.ParseFloat(a.Value, 64)
 	if err != nil || !isDouble(a.Value, f) {
-		return types.NewErr("%s: %q is no sum that a double holds with all its digits", a.Query(), short(a.Value))
+		return types.NewErr("%s: %q is no sum that a double holds with all its digits", a.Query(), clipNumber(a.Value))
 	}
 	return types.Double(f)
 }
@@ -297,7 +298,7 @@ func ParseAnswer(query, value string) (Answer, error) {
 		return Answer{}, err
 	}
 	a := q.Answer(value)
-	if e, failed := a.value().(*types.Err); failed {
+	if e, failed := a.celValue().(*types.Err); failed {
 		return Answer{}, errors.New(visible.Clip(e.Error(), maxMessage))
 	}
 	return a, nil

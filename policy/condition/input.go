@@ -46,8 +46,8 @@ type Risk struct {
 	Rules []string // the ids of the rules that matched, in order
 }
 
-// hint returns h, or MCP's default if it is not given.
-func hint(h *bool, otherwise bool) bool {
+// hintOr returns h, or MCP's default if it is not given.
+func hintOr(h *bool, otherwise bool) bool {
 	if h == nil {
 		return otherwise
 	}

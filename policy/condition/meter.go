@@ -54,9 +54,9 @@ func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *u
 		units := uint64(args[0].(types.Uint))
 		return &units
 	case "", overloads.AddList:
-		units := 1 + size(result)
+		units := 1 + valueSize(result)
 		for _, v := range args {
-			units += size(v) / 10
+			units += valueSize(v) / 10
 		}
 		return &units
 	}
@@ -65,9 +65,9 @@ func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *u
 
 var _ cost.ActualCostEstimator = estimator{}
 
-// size returns the bytes of a text, or the elements of a list or map, without those of its
+// valueSize returns the bytes of a text, or the elements of a list or map, without those of its
 // elements.
-func size(v ref.Val) uint64 {
+func valueSize(v ref.Val) uint64 {
 	if n := textSize(v); n > 0 {
 		return n
 	}

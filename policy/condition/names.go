@@ -67,56 +67,56 @@ var texts = cel.ListType(cel.StringType)
 // names says each name once.
 var names = []named{
 	{"server", cel.StringType, inPolicy | inRisk, "the server, by its name in the configuration",
-		func(s *Subject) ref.Val { return nameText(s.in.Server) }},
-	{"tool", cel.StringType, inPolicy | inRisk, "the tool", func(s *Subject) ref.Val { return nameText(s.in.Tool) }},
+		func(s *Subject) ref.Val { return nameText(s.input.Server) }},
+	{"tool", cel.StringType, inPolicy | inRisk, "the tool", func(s *Subject) ref.Val { return nameText(s.input.Tool) }},
 	{"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration",
-		func(s *Subject) ref.Val { return nameText(s.in.Env) }},
+		func(s *Subject) ref.Val { return nameText(s.input.Env) }},
 	{"actor.id", cel.StringType, inPolicy | inRisk,
 		"the requester's verified name; empty if the requester is not verified",
-		func(s *Subject) ref.Val { return nameText(s.in.Actor.ID) }},
+		func(s *Subject) ref.Val { return nameText(s.input.Actor.ID) }},
 	{"actor.roles", texts, inPolicy | inRisk,
 		"the roles of the verified requester; an error if a role has groups and the requester's groups are unknown",
 		func(s *Subject) ref.Val {
-			if s.in.Actor.RolesUnknown {
+			if s.input.Actor.RolesUnknown {
 				return nil
 			}
-			return types.NewStringList(types.DefaultTypeAdapter, s.in.Actor.Roles)
+			return types.NewStringList(types.DefaultTypeAdapter, s.input.Actor.Roles)
 		}},
 	{"actor.kind", cel.StringType, inPolicy | inRisk, "what the requester is: agent or person",
-		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.Kind) }},
+		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.Kind) }},
 	{"actor.client", cel.StringType, inPolicy | inRisk,
 		"the OAuth client of the requester's token; empty for requesters of no identity provider",
-		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.Client) }},
+		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.Client) }},
 	{"actor.on_behalf_of", cel.StringType, inPolicy | inRisk,
 		"the person for whom an agent acts, as actor.id; empty if there is none",
-		func(s *Subject) ref.Val { return s.in.Actor.text(s.in.Actor.OnBehalfOf) }},
+		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.OnBehalfOf) }},
 	{nameGroups, texts, inPolicy | inRisk,
 		"the requester's groups at the identity provider; an error if they are unknown, empty for requesters of no identity provider",
 		func(s *Subject) ref.Val {
-			if s.in.Actor.Groups == nil {
+			if s.input.Actor.Groups == nil {
 				return nil
 			}
-			return types.NewStringList(types.DefaultTypeAdapter, *s.in.Actor.Groups)
+			return types.NewStringList(types.DefaultTypeAdapter, *s.input.Actor.Groups)
 		}},
 	{nameArgs, cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
 		"the arguments of the call; has(args.x) is true if x is present; using a missing argument is an error",
-		func(s *Subject) ref.Val { return decodeArgs(s.in.Args) }},
+		func(s *Subject) ref.Val { return decodeArgs(s.input.Args) }},
 	{"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,
 		"the server declares that the tool changes nothing; default false",
-		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.ReadOnly, false)) }},
+		func(s *Subject) ref.Val { return types.Bool(hintOr(s.input.Annotations.ReadOnly, false)) }},
 	{"tool_annotations.destructiveHint", cel.BoolType, inPolicy | inRisk,
 		"the server declares that the tool may destroy data; default true",
-		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.Destructive, true)) }},
+		func(s *Subject) ref.Val { return types.Bool(hintOr(s.input.Annotations.Destructive, true)) }},
 	{"tool_annotations.idempotentHint", cel.BoolType, inPolicy | inRisk,
 		"the server declares that repeating a call changes nothing; default false",
-		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.Idempotent, false)) }},
+		func(s *Subject) ref.Val { return types.Bool(hintOr(s.input.Annotations.Idempotent, false)) }},
 	{"tool_annotations.openWorldHint", cel.BoolType, inPolicy | inRisk,
 		"the server declares that the tool interacts with systems outside its own data; default true",
-		func(s *Subject) ref.Val { return types.Bool(hint(s.in.Annotations.OpenWorld, true)) }},
+		func(s *Subject) ref.Val { return types.Bool(hintOr(s.input.Annotations.OpenWorld, true)) }},
 	{"pinned", cel.BoolType, inPolicy | inRisk, "whether the tool's definition is pinned",
-		func(s *Subject) ref.Val { return types.Bool(s.in.Pinned) }},
+		func(s *Subject) ref.Val { return types.Bool(s.input.Pinned) }},
 	{"now", cel.TimestampType, inPolicy | inRisk, "the recorded time at which the call was assessed",
-		func(s *Subject) ref.Val { return instant(s.in.Now) }},
+		func(s *Subject) ref.Val { return parseTime(s.input.Now) }},
 	{"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000",
 		func(s *Subject) ref.Val { return types.Int(s.risk.Score) }},
 	{"risk.mode", cel.StringType, inPolicy, "the mode of the call",

@@ -19,18 +19,18 @@ func Number(literal string) ref.Val {
 	if !strings.ContainsAny(literal, ".eE") {
 		n, err := strconv.ParseInt(literal, 10, 64)
 		if err != nil {
-			return types.NewErr("the number %s is too large for int", short(literal))
+			return types.NewErr("the number %s is too large for int", clipNumber(literal))
 		}
 		return types.Int(n)
 	}
 	f, err := strconv.ParseFloat(literal, 64)
 	switch {
 	case err != nil:
-		return types.NewErr("the number %s is too large for double", short(literal))
+		return types.NewErr("the number %s is too large for double", clipNumber(literal))
 	case f == 0 && !isDouble(literal, f):
-		return types.NewErr("the number %s is too small for double", short(literal))
+		return types.NewErr("the number %s is too small for double", clipNumber(literal))
 	case !isDouble(literal, f):
-		return types.NewErr("the number %s has more digits than a double holds", short(literal))
+		return types.NewErr("the number %s has more digits than a double holds", clipNumber(literal))
 	}
 	return types.Double(f)
 }
@@ -38,30 +38,30 @@ func Number(literal string) ref.Val {
 // isDouble reports whether f means the number of the literal. A double means the shortest decimal
 // number that rounds to it: 0.1 is 0.1.
 func isDouble(literal string, f float64) bool {
-	digits, exp, ok := decimal(literal)
-	shortest, shortestExp, _ := decimal(strconv.FormatFloat(f, 'e', -1, 64))
+	digits, exp, ok := splitDecimal(literal)
+	shortest, shortestExp, _ := splitDecimal(strconv.FormatFloat(f, 'e', -1, 64))
 	return ok && digits == shortest && exp == shortestExp
 }
 
-// decimal splits a number as JSON or Go writes it into its sign with its digits, without zeros at
-// either end, and the power of ten of 0.DIGITS. Zero has no digits and no sign.
-func decimal(literal string) (digits string, exp int, ok bool) {
-	rest, negative := strings.CutPrefix(literal, "-")
-	mantissa, power := rest, 0
-	if i := strings.IndexAny(rest, "eE"); i >= 0 {
+// splitDecimal splits a number as JSON or Go writes it into its sign with its digits, without zeros
+// at either end, and the power of ten of 0.DIGITS. Zero has no digits and no sign.
+func splitDecimal(literal string) (digits string, exp int, ok bool) {
+	unsigned, negative := strings.CutPrefix(literal, "-")
+	mantissa, power := unsigned, 0
+	if i := strings.IndexAny(unsigned, "eE"); i >= 0 {
 		var err error
-		if power, err = strconv.Atoi(rest[i+1:]); err != nil && strings.Trim(rest[:i], "0.") != "" {
+		if power, err = strconv.Atoi(unsigned[i+1:]); err != nil && strings.Trim(unsigned[:i], "0.") != "" {
 			return "", 0, false
 		}
-		mantissa = rest[:i]
+		mantissa = unsigned[:i]
 	}
 
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	if whole+fraction == "" || strings.Trim(whole+fraction, "0123456789") != "" {
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+	if integer+fraction == "" || strings.Trim(integer+fraction, "0123456789") != "" {
 		return "", 0, false
 	}
 
-	digits = strings.TrimLeft(whole+fraction, "0")
+	digits = strings.TrimLeft(integer+fraction, "0")
 	exp = len(digits) - len(fraction) + power
 	if digits = strings.TrimRight(digits, "0"); digits == "" {
 		return "", 0, true
@@ -85,8 +85,8 @@ func isNumber(v ref.Val) bool {
 	return false
 }
 
-// inexact returns an error if CEL would round an integer to compare it with a double.
-func inexact(a, b ref.Val) *types.Err {
+// checkComparable returns an error if CEL would round an integer to compare it with a double.
+func checkComparable(a, b ref.Val) *types.Err {
 	if _, ok := a.(types.Double); ok {
 		a, b = b, a
 	}
@@ -116,7 +116,8 @@ func toDouble(_ meter, args operands) ref.Val {
 	}
 	written, _ := v.ConvertToType(types.StringType).(types.String)
 	if _, isDoubled := v.(types.Double); !isDoubled && !isDouble(strings.TrimPrefix(string(written), "+"), float64(f)) {
-		return types.NewErr("the number %s is none that a double holds with all its digits", short(string(written)))
+		return types.NewErr("the number %s is none that a double holds with all its digits",
+			clipNumber(string(written)))
 	}
 	return f
 }
@@ -130,14 +131,14 @@ func checkFinite(v ref.Val) ref.Val {
 	return nil
 }
 
-// extreme implements math.greatest (sign 1) and math.least (sign -1) of two numbers, or of a list
+// extremeOf implements math.greatest (sign 1) and math.least (sign -1) of two numbers, or of a list
 // of numbers.
-func extreme(sign types.Int) function {
+func extremeOf(sign types.Int) function {
 	choose := func(m meter, a, b ref.Val) ref.Val {
 		if !isNumber(a) || !isNumber(b) {
 			return types.MaybeNoSuchOverloadErr(a)
 		}
-		switch order := compare(m, a, b); {
+		switch order := compareValues(m, a, b); {
 		case types.IsError(order):
 			return order
 		case order == -sign:
@@ -178,7 +179,7 @@ func checkLiterals(src string, a *ast.AST) *Error {
 		line := []rune(lines[place.Line()-1])
 		literal := strings.TrimLeft(string(line[min(max(place.Column(), 0), len(line)):]), "- \t")
 		literal = literal[:literalLength(literal)]
-		if _, _, written := decimal(literal); written && !isDouble(literal, math.Abs(float64(f))) {
+		if _, _, written := splitDecimal(literal); written && !isDouble(literal, math.Abs(float64(f))) {
 			return errorAt(place, "the number has more digits than a double holds",
 				"write "+strconv.FormatFloat(float64(f), 'g', -1, 64))
 		}
@@ -198,5 +199,5 @@ func literalLength(text string) int {
 	return len(text)
 }
 
-// short truncates a number for a message.
-func short(literal string) string { return visible.Cut(literal, 40, "…") }
+// clipNumber truncates a number for a message.
+func clipNumber(literal string) string { return visible.Cut(literal, 40, "…") }

@@ -98,7 +98,7 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 		whole = one
 	}
 
-	program, err := e.plan(ast.NewAST(whole, ast.NewSourceInfo(nil)), cel.CustomDecoratorV2(
+	program, err := e.planProgram(ast.NewAST(whole, ast.NewSourceInfo(nil)), cel.CustomDecoratorV2(
 		func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 			c, ok := i.(interpreter.InterpretableCall)
 			if !ok || c.Function() != function {
@@ -125,33 +125,33 @@ type test struct {
 // eval implements [function]. The operand is the arguments.
 func (t *test) eval(m meter, args operands) ref.Val {
 	m.spend(uint64(2 * (1 + len(t.steps))))
-	place, found := find(args[0], t.steps)
-	why := ""
+	place, found := followPath(args[0], t.steps)
+	problem := ""
 	switch {
 	case found == unreachable:
-		why = "is in no object or list"
+		problem = "is in no object or list"
 	case place == types.NullValue:
-		why = "is null"
+		problem = "is null"
 	case t.op == OpExists:
-		return types.Bool((found == there) == t.want)
+		return types.Bool((found == present) == t.want)
 	case found == missing:
-		why = "is missing"
+		problem = "is missing"
 	default:
 		if v, ok := t.holds(m, place).(types.Bool); ok {
 			return v
 		}
-		why = "is " + describe(place)
+		problem = "is " + describeType(place)
 	}
-	return types.NewErr("%q %s, so %s is unknown", visible.Cut(t.path, 80, "…"), why, t.op)
+	return types.NewErr("%q %s, so %s is unknown", visible.Cut(t.path, 80, "…"), problem, t.op)
 }
 
-// describe names the type of a value for a sentence.
-func describe(v ref.Val) string {
+// describeType names the type of a value for a sentence.
+func describeType(v ref.Val) string {
 	switch v := v.(type) {
 	case types.String:
 		return "a text"
 	case types.Int, types.Double:
-		return "the number " + short(fmt.Sprint(v.Value()))
+		return "the number " + clipNumber(fmt.Sprint(v.Value()))
 	case *types.Err:
 		return "unusable: " + v.Error()
 	case types.Bool:
@@ -168,15 +168,15 @@ type presence uint8
 const (
 	unreachable presence = iota // the parent is a scalar or null
 	missing
-	there
+	present
 )
 
-// find follows a path from the arguments.
-func find(v ref.Val, path []string) (ref.Val, presence) {
+// followPath follows a path from the arguments.
+func followPath(v ref.Val, path []string) (ref.Val, presence) {
 	for _, step := range path {
-		switch in := v.(type) {
+		switch parent := v.(type) {
 		case traits.Mapper:
-			member, ok := in.Find(types.String(step))
+			member, ok := parent.Find(types.String(step))
 			if !ok {
 				return nil, missing
 			}
@@ -187,15 +187,15 @@ func find(v ref.Val, path []string) (ref.Val, presence) {
 				return nil, unreachable
 			}
 			i, err := strconv.Atoi(step)
-			if err != nil || i >= int(in.Size().(types.Int)) {
+			if err != nil || i >= int(parent.Size().(types.Int)) {
 				return nil, missing
 			}
-			v = in.Get(types.Int(i))
+			v = parent.Get(types.Int(i))
 		default:
 			return nil, unreachable
 		}
 	}
-	return v, there
+	return v, present
 }
 
 // compile checks a predicate. The key is the one at fault.
@@ -211,7 +211,7 @@ func (p *Predicate) compile() (t test, key string, err error) {
 		t.steps = slices.Collect(pointer.Tokens())
 	}
 	if !slices.Contains(Ops(), p.Op) {
-		return t, "op", fmt.Errorf("there is no op %q; the ops are %s", short(p.Op), strings.Join(Ops(), ", "))
+		return t, "op", fmt.Errorf("there is no op %q; the ops are %s", clipNumber(p.Op), strings.Join(Ops(), ", "))
 	}
 	if len(p.Value) > MaxValueBytes {
 		return t, "value", fmt.Errorf("it has %d bytes, more than %d", len(p.Value), MaxValueBytes)
@@ -224,7 +224,7 @@ func (p *Predicate) compile() (t test, key string, err error) {
 
 func (t *test) compileValue(value jsontext.Value) (err error) {
 	if t.op == OpIn {
-		t.holds, err = oneOf(value)
+		t.holds, err = inTest(value)
 		return err
 	}
 	scalar, err := readScalar(value)
@@ -237,15 +237,15 @@ func (t *test) compileValue(value jsontext.Value) (err error) {
 		t.holds = func(m meter, place ref.Val) ref.Val { return sameType(m, place, scalar) }
 	case OpNe:
 		t.holds = func(m meter, place ref.Val) ref.Val {
-			if same, ok := sameType(m, place, scalar).(types.Bool); ok {
-				return !same
+			if isEqual, ok := sameType(m, place, scalar).(types.Bool); ok {
+				return !isEqual
 			}
 			return nil
 		}
 	case OpContains:
-		t.holds, err = containing(scalar)
+		t.holds, err = containsTest(scalar)
 	case OpMatches:
-		t.holds, err = matchingText(scalar)
+		t.holds, err = matchesTest(scalar)
 	case OpExists:
 		want, ok := scalar.(types.Bool)
 		if t.want = bool(want); !ok {
@@ -287,14 +287,14 @@ func readScalar(value jsontext.Value) (ref.Val, error) {
 // result is nil.
 func sameType(m meter, a, b ref.Val) ref.Val {
 	if isNumber(a) && isNumber(b) || a.Type() == b.Type() {
-		return equal(m, a, b)
+		return equalValues(m, a, b)
 	}
 	m.spend(1)
 	return nil
 }
 
-// oneOf compares with the elements that have the type of the place.
-func oneOf(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
+// inTest compares with the elements that have the type of the place.
+func inTest(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
 	var list []jsontext.Value
 	if value.Kind() != '[' {
 		return nil, errors.New("in takes a list")
@@ -316,8 +316,8 @@ func oneOf(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
 
 	return func(m meter, place ref.Val) (found ref.Val) {
 		for _, scalar := range scalars {
-			if same, ok := sameType(m, place, scalar).(types.Bool); ok {
-				if found = same; same {
+			if isEqual, ok := sameType(m, place, scalar).(types.Bool); ok {
+				if found = isEqual; isEqual {
 					break
 				}
 			}
@@ -326,8 +326,8 @@ func oneOf(value jsontext.Value) (func(m meter, place ref.Val) ref.Val, error) {
 	}, nil
 }
 
-// containing looks for a text in a text, or for a scalar in a list; letter case does not matter.
-func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
+// containsTest looks for a text in a text, or for a scalar in a list; letter case does not matter.
+func containsTest(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	text, isText := scalar.(types.String)
 	if isText && text == "" {
 		return nil, errors.New("every text contains the empty text")
@@ -349,15 +349,15 @@ func containing(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 				return types.Bool(strings.Contains(string(place), string(folded)))
 			}
 		case traits.Lister:
-			wanted := scalar
+			target := scalar
 			if isText {
-				wanted = folded
+				target = folded
 			}
 			found := ref.Val(types.False) // nil if an element could not be compared
 			for i := range place.Size().(types.Int) {
-				same, ok := sameType(m, fold(m, place.Get(i)), wanted).(types.Bool)
+				isEqual, ok := sameType(m, fold(m, place.Get(i)), target).(types.Bool)
 				switch {
-				case bool(same):
+				case bool(isEqual):
 					return types.True
 				case !ok:
 					found = nil
@@ -385,7 +385,7 @@ func FoldCase(s string) string {
 	}, s)
 }
 
-func matchingText(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
+func matchesTest(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) {
 	text, ok := scalar.(types.String)
 	if !ok || text == "" {
 		return nil, errors.New("matches takes a pattern (RE2)")
@@ -395,5 +395,5 @@ func matchingText(scalar ref.Val) (func(m meter, place ref.Val) ref.Val, error) 
 	}
 	pattern := regexp.MustCompile(string(text))
 	size, err := types.RegexProgramSize(string(text))
-	return func(m meter, place ref.Val) ref.Val { return match(m, pattern, size, place) }, err
+	return func(m meter, place ref.Val) ref.Val { return matchText(m, pattern, size, place) }, err
 }

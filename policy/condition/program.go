@@ -31,7 +31,7 @@ type Program struct {
 // Bool compiles a condition. Its type must be bool: Bool refuses a dynamic type (args.x alone),
 // because a value other than true or false would have no meaning. The error is an [*Error].
 func (e *Env) Bool(src string) (*Program, error) {
-	return e.read(src, func(t *cel.Type) (string, string) {
+	return e.compileTyped(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
 		case types.BoolKind:
 			return "", ""
@@ -45,7 +45,7 @@ func (e *Env) Bool(src string) (*Program, error) {
 // Number compiles an expression whose value is a number: int, uint, double, or a dynamic type,
 // which fails at run time if it is no number. The error is an [*Error].
 func (e *Env) Number(src string) (*Program, error) {
-	return e.read(src, func(t *cel.Type) (string, string) {
+	return e.compileTyped(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
 		case types.IntKind, types.UintKind, types.DoubleKind, types.DynKind:
 			return "", ""
@@ -72,9 +72,9 @@ func identityNames(a *ast.AST) (all []string) {
 // Source returns the expression as it was written.
 func (p *Program) Source() string { return p.source }
 
-func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p *Program, err error) {
-	defer unreadable(&err)
-	checked, refused := e.compile(src)
+func (e *Env) compileTyped(src string, fits func(*cel.Type) (problem, remedy string)) (p *Program, err error) {
+	defer recoverUnreadable(&err)
+	checked, refused := e.parseAndCheck(src)
 	if refused != nil {
 		return nil, refused
 	}
@@ -83,11 +83,11 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	}
 
 	a := checked.NativeRep()
-	if refused := check(src, a); refused != nil {
+	if refused := checkSubset(src, a); refused != nil {
 		return nil, refused
 	}
 
-	program, err := e.plan(a)
+	program, err := e.planProgram(a)
 	if err != nil {
 		return nil, errorAt(nil, err.Error(), "")
 	}
@@ -102,21 +102,21 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	}, nil
 }
 
-// compile parses an expression and checks its types.
-func (e *Env) compile(src string) (*cel.Ast, *Error) {
+// parseAndCheck parses an expression and checks its types.
+func (e *Env) parseAndCheck(src string) (*cel.Ast, *Error) {
 	if len(src) > MaxSource {
 		return nil, errorAt(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource),
 			"split it into several policies or variables")
 	}
 	checked, issues := e.cel.Compile(src)
 	if issues.Err() != nil {
-		return nil, e.first(issues)
+		return nil, e.firstIssue(issues)
 	}
 	return checked, nil
 }
 
-// unreadable turns a panic of CEL's parser or checker into an error.
-func unreadable(err *error) {
+// recoverUnreadable turns a panic of CEL's parser or checker into an error.
+func recoverUnreadable(err *error) {
 	if r := recover(); r != nil {
 		*err = errorAt(nil, fmt.Sprintf("it cannot be read: %v", r), "")
 	}
@@ -160,8 +160,8 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 	if p == nil || s == nil {
 		return nil, errNoProgram
 	}
-	b := s.account()
-	if b.spent() {
+	b := s.chargedBudget()
+	if b.isSpent() {
 		return nil, ErrSpent
 	}
 	frame, err := interpreter.NewExecutionFrame((*view)(s))
@@ -169,11 +169,11 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 		return nil, err
 	}
 	defer frame.Close()
-	frame.SetCostTracker(b.meter(p.tracker))
+	frame.SetCostTracker(b.trackerFrom(p.tracker))
 	v, _, err := p.program.Eval(frame)
 
 	switch {
-	case b.spent():
+	case b.isSpent():
 		return nil, ErrSpent
 	case err != nil && err.Error() == "no such overload":
 		return nil, errors.New("no such overload: a value has another type than the expression expects")

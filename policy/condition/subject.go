@@ -15,7 +15,7 @@ import (
 // caches the value, so arguments are decoded at most once. It also has the budget of the decision.
 // A Subject is for one goroutine at a time; the Input must not change meanwhile.
 type Subject struct {
-	in      *Input
+	input   *Input
 	risk    Risk
 	values  map[string]ref.Val
 	answers bool     // the values of History are in values
@@ -27,14 +27,14 @@ type Subject struct {
 
 // NewSubject returns a Subject for in, with the whole budget of a decision.
 func NewSubject(in *Input) *Subject {
-	return (&Subject{in: in, risk: in.Risk, values: make(map[string]ref.Val)}).WithBudget(MaxDecision, MaxTrial)
+	return (&Subject{input: in, risk: in.Risk, values: make(map[string]ref.Val)}).WithBudget(MaxDecision, MaxTrial)
 }
 
 // Input returns the input, with the risk that was set last.
 func (s *Subject) Input() Input {
-	in := *s.in
-	in.Risk = s.risk
-	return in
+	input := *s.input
+	input.Risk = s.risk
+	return input
 }
 
 // WithRisk replaces the risk of the Input, and returns s.
@@ -87,17 +87,17 @@ func (*view) Parent() cel.Activation { return nil }
 // the arguments.
 func (v *view) ResolveName(full string) (any, bool) {
 	if name, ok := strings.CutPrefix(full, ClaimPrefix); ok {
-		value := v.in.Actor.claim(name)
+		value := v.input.Actor.claimValue(name)
 		if types.IsError(value) {
 			(*Subject)(v).readUnknown(full)
 		}
 		return value, true
 	}
 	if strings.HasPrefix(full, historyPrefix) {
-		return (*Subject)(v).answered(full), true
+		return (*Subject)(v).answerValue(full), true
 	}
 
-	if full == nameGroups && v.in.Actor.Groups == nil {
+	if full == nameGroups && v.input.Actor.Groups == nil {
 		(*Subject)(v).readUnknown(full)
 	}
 
@@ -119,16 +119,16 @@ func (v *view) ResolveName(full string) (any, bool) {
 	return value, true
 }
 
-// text returns a text about the actor; nil if nothing is known of the actor.
-func (a *Actor) text(text string) ref.Val {
+// knownText returns a text about the actor; nil if nothing is known of the actor.
+func (a *Actor) knownText(text string) ref.Val {
 	if a.Kind == "" {
 		return nil
 	}
 	return nameText(text)
 }
 
-// claim converts a claim to a value.
-func (a *Actor) claim(name string) ref.Val {
+// claimValue converts a claim to a value.
+func (a *Actor) claimValue(name string) ref.Val {
 	for _, c := range a.Claims {
 		if c.Name == name {
 			return nameText(c.Value)
@@ -148,20 +148,20 @@ func nameText(text string) ref.Val {
 // Later adds seconds to a time in RFC 3339, in UTC and whole seconds. It returns an empty time for
 // another form, and beyond four-digit years.
 func Later(now string, seconds int64) string {
-	from, ok := instant(now).(types.Timestamp)
-	if !ok || from.ConvertToType(types.StringType) != types.String(now) || strings.Contains(now, ".") {
+	start, ok := parseTime(now).(types.Timestamp)
+	if !ok || start.ConvertToType(types.StringType) != types.String(now) || strings.Contains(now, ".") {
 		return ""
 	}
-	to, ok := from.Add(types.String(fmt.Sprint(seconds, "s")).ConvertToType(types.DurationType)).(types.Timestamp)
+	end, ok := start.Add(types.String(fmt.Sprint(seconds, "s")).ConvertToType(types.DurationType)).(types.Timestamp)
 	if !ok {
 		return ""
 	}
-	text, _ := to.ConvertToType(types.StringType).(types.String)
+	text, _ := end.ConvertToType(types.StringType).(types.String)
 	return string(text)
 }
 
-// instant reads an RFC 3339 time.
-func instant(text string) ref.Val {
+// parseTime reads an RFC 3339 time.
+func parseTime(text string) ref.Val {
 	t := types.String(text).ConvertToType(types.TimestampType)
 	if types.IsError(t) {
 		return types.NewErr("now is not an RFC 3339 time: %q", text)

@@ -25,20 +25,18 @@ func decodeArgs(args []byte) ref.Val {
 	if dec.PeekKind() != '{' {
 		return types.NewErr("the arguments are not a JSON object")
 	}
-	v, err := decode(dec)
-	if err == nil {
-		if _, rest := dec.ReadToken(); !errors.Is(rest, io.EOF) {
-			err = canonical.ErrTrailing
-		}
-	}
+	v, err := decodeValue(dec)
 	if err != nil {
 		return types.WrapErr(canonical.Explain(err))
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return types.WrapErr(canonical.Explain(canonical.ErrTrailing))
 	}
 	return v
 }
 
-// decode reads the next JSON value.
-func decode(dec *jsontext.Decoder) (ref.Val, error) {
+// decodeValue reads the next JSON value.
+func decodeValue(dec *jsontext.Decoder) (ref.Val, error) {
 	token, err := dec.ReadToken()
 	if err != nil {
 		return nil, err
@@ -56,7 +54,7 @@ func decode(dec *jsontext.Decoder) (ref.Val, error) {
 	case '[':
 		var elems []ref.Val
 		for dec.PeekKind() != ']' {
-			v, err := decode(dec)
+			v, err := decodeValue(dec)
 			if err != nil {
 				return nil, err
 			}
@@ -77,7 +75,7 @@ func decodeObject(dec *jsontext.Decoder) (ref.Val, error) {
 			return nil, err
 		}
 		text := name.String()
-		if o.members[text], err = decode(dec); err != nil {
+		if o.members[text], err = decodeValue(dec); err != nil {
 			return nil, err
 		}
 		o.names = append(o.names, text)
