@@ -8,9 +8,9 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// misuses finds uses of arguments in an expression that are wrong for every tool that the match
-// fits.
-func (l *linter) misuses(p place, key, src string, of *argumentTypes, m *match) {
+// reportMisuses finds uses of arguments in an expression that are wrong for every tool that the
+// match fits.
+func (l *linter) reportMisuses(p place, key, src string, of *argumentTypes, m *match) {
 	for _, found := range l.commonMisuses(src, of, m) {
 		code := ArgumentType
 		if found.unknown {
@@ -32,16 +32,16 @@ func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse
 		if t.live == nil {
 			return nil
 		}
-		arguments = append(arguments, conjuncts(t.live.Input().Root()))
+		arguments = append(arguments, conjunctionOf(t.live.Input().Root()))
 	}
 	if len(arguments) == 0 || !strings.Contains(src, "args") {
 		return nil
 	}
-	return of.misuses(src, arguments)
+	return of.findMisuses(src, arguments)
 }
 
-// predicates compares the predicates of a risk rule with the arguments of tools.
-func (l *linter) predicates(p place, all []risk.Predicate, of *argumentTypes, m *match) {
+// checkPredicates compares the predicates of a risk rule with the arguments of tools.
+func (l *linter) checkPredicates(p place, all []risk.Predicate, of *argumentTypes, m *match) {
 	for i := range all {
 		key, wrong := fmt.Sprintf("args[%d]", i), misuse{}
 		for _, src := range asExpressions(&all[i]) {

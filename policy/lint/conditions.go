@@ -8,22 +8,22 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// constants finds conditions of a policy that have the same result for every call that its globs
-// match.
-func (l *linter) constants(e *entry) {
+// findConstants finds conditions of a policy that have the same result for every call that its
+// globs match.
+func (l *linter) findConstants(e *entry) {
 	for _, c := range e.conditions() {
-		found := newWorld(&e.match, distinguished(l.levels, c.expression)).outcomes(c.expression, 0)
-		only := func(o outcomes) bool { return found&^o == 0 }
+		found := newWorld(&e.match, distinguishLevels(l.levels, c.expression)).outcomesInWorld(c.expression, 0)
+		limitedTo := func(o outcomes) bool { return found&^o == 0 }
 
 		switch {
-		case only(canFail):
+		case limitedTo(canFail):
 			then := "every call that the policy matches is denied"
 			if c.key == "when" && !e.strict {
 				then = "the policy never matches"
 			}
 			l.add(e.place, c.key, ConditionAlwaysFails, "write what is meant",
 				"the condition fails for every call that its match fits, so %s", then)
-		case only(canFalse | canFail):
+		case limitedTo(canFalse | canFail):
 			then := map[string]string{
 				"when": "the policy never matches", "deny": "it never denies",
 				"require_approval_if": "it never holds a call",
@@ -33,7 +33,7 @@ func (l *linter) constants(e *entry) {
 			}
 			l.add(e.place, c.key, ConditionNeverTrue, "write what is meant, or leave it out",
 				"the condition is true for no call that its match fits: %s", then)
-		case only(canTrue | canFail):
+		case limitedTo(canTrue | canFail):
 			remedy := map[string]string{
 				"when": "leave it out", "deny": "write effect: deny", "require_approval_if": "write effect: pending",
 			}[c.key]
@@ -45,8 +45,9 @@ func (l *linter) constants(e *entry) {
 
 // allowsEverything finds policies that allow every call that reaches them.
 func (l *linter) allowsEverything(e *entry) {
-	w := l.world(e)
-	when, stops := w.outcomes(e.when, canTrue), w.outcomes(e.deny, canFalse)|w.outcomes(e.ask, canFalse)
+	w := l.worldOf(e)
+	when, stops := w.outcomesInWorld(e.when, canTrue),
+		w.outcomesInWorld(e.deny, canFalse)|w.outcomesInWorld(e.ask, canFalse)
 	always := when == canTrue || e.strict && when&canFalse == 0
 	if e.Effect == rules.Allow && !e.shadow && always && e.match.coversAll() && stops == canFalse {
 		l.add(e.place, "match", AllowsEverything, "name servers or tools, or write deny or require_approval_if",
@@ -54,12 +55,12 @@ func (l *linter) allowsEverything(e *entry) {
 	}
 }
 
-// names finds modes, rules, roles and other names in a condition that the configuration does not
-// have.
-func (l *linter) names(p place, key string, x *expression) {
+// checkNames finds modes, rules, roles and other names in a condition that the configuration does
+// not have.
+func (l *linter) checkNames(p place, key string, x *expression) {
 	if l.content.Risk == nil && p.list == Policies {
 		for _, name := range []string{"risk.score", "risk.mode", "risk.rules"} {
-			if x.uses(name) {
+			if x.readsAny(name) {
 				l.add(p, key, RiskUnconfigured, "write risk rules, or ask for something else",
 					"it asks for %s, but there are no risk rules: the mode is always %q, and the score 0", name,
 					"unrated")
@@ -67,13 +68,13 @@ func (l *linter) names(p place, key string, x *expression) {
 			}
 		}
 	}
-	for _, m := range mentions(x.ast) {
-		code, what, plural, configured := l.configured(m.name)
+	for _, m := range mentionsIn(x.ast) {
+		code, what, plural, configured := l.configuredNames(m.name)
 		if code == "" || slices.Contains(configured, m.text) {
 			continue
 		}
 		remedy := listConfigured(plural, configured)
-		if m.name == nameOf[toolName] && l.joined(m.text) {
+		if m.name == nameOf[toolName] && l.containsServer(m.text) {
 			code, remedy = MatchImpossible, "write the tool's own name, and compare server with that of its server"
 		}
 		f := l.add(p, key, code, remedy, "there is no %s %q in the configuration", what, clip(m.text))
@@ -81,9 +82,9 @@ func (l *linter) names(p place, key string, x *expression) {
 	}
 }
 
-// configured returns the texts that a name can be in this configuration, and the code of a finding
-// about another; the code is empty if every text is possible.
-func (l *linter) configured(name string) (code, what, plural string, texts []string) {
+// configuredNames returns the texts that a name can be in this configuration, and the code of a
+// finding about another; the code is empty if every text is possible.
+func (l *linter) configuredNames(name string) (code, what, plural string, texts []string) {
 	risk := l.content.Risk
 	switch {
 	case name == "risk.mode" && risk != nil:
@@ -97,13 +98,13 @@ func (l *linter) configured(name string) (code, what, plural string, texts []str
 		}
 		return RuleUnknown, "risk rule", "risk rules", texts
 	case name == "actor.roles":
-		return RoleUnknown, "role", "roles", l.roles()
+		return RoleUnknown, "role", "roles", l.roleNames()
 	case name == "actor.kind":
 		return NameUnconfigured, "kind of actor", "kinds of actors", []string{policy.ActorAgent, policy.ActorPerson}
 	case name == "env":
 		return NameUnconfigured, name, "environment", []string{l.content.Env}
 	case name == "server":
-		return ServerUnconfigured, name, "servers", l.servers()
+		return ServerUnconfigured, name, "servers", l.serverNames()
 	case name == "tool":
 		for _, t := range l.tools {
 			texts = append(texts, t.name)
@@ -113,8 +114,8 @@ func (l *linter) configured(name string) (code, what, plural string, texts []str
 	return "", "", "", nil
 }
 
-// servers returns the servers that are configured or on the allowlist.
-func (l *linter) servers() []string {
+// serverNames returns the servers that are configured or on the allowlist.
+func (l *linter) serverNames() []string {
 	var names []string
 	for _, s := range l.content.Servers {
 		names = append(names, s.Name)
@@ -125,7 +126,7 @@ func (l *linter) servers() []string {
 	return names
 }
 
-func (l *linter) roles() []string {
+func (l *linter) roleNames() []string {
 	var roles []string
 	for _, r := range l.content.Roles {
 		roles = append(roles, r.Role)
@@ -150,11 +151,11 @@ func listConfigured(kind string, configured []string) string {
 	return "configured " + kind + ": " + strings.Join(names, ", ") + ellipsis
 }
 
-// approvers finds approvers that the configuration does not have.
-func (l *linter) approvers(e *entry) {
+// checkApprovers finds approvers that the configuration does not have.
+func (l *linter) checkApprovers(e *entry) {
 	for _, a := range e.Approvers {
-		if !slices.Contains(l.roles(), a) {
-			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roles()),
+		if !slices.Contains(l.roleNames(), a) {
+			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roleNames()),
 				"there is no role %q in the configuration", clip(a))
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	anything = canTrue | canFalse | canFail
 )
 
-func truth(b bool) outcomes {
+func boolOutcome(b bool) outcomes {
 	if b {
 		return canTrue
 	}
@@ -51,7 +51,7 @@ func outcomesOf(v ref.Val) outcomes {
 	case types.IsError(v):
 		return canFail
 	case v == types.True, v == types.False:
-		return truth(v == types.True)
+		return boolOutcome(v == types.True)
 	}
 	return canTrue | canFalse
 }
@@ -93,12 +93,12 @@ type atomTable struct {
 	atoms map[string]*atom
 }
 
-// formula splits a checked expression.
-func (t *atomTable) formula(of *ast.AST, e ast.Expr) *formula {
+// splitFormula splits a checked expression.
+func (t *atomTable) splitFormula(of *ast.AST, e ast.Expr) *formula {
 	if e.Kind() == ast.CallKind && slices.Contains(connectives, e.AsCall().FunctionName()) {
 		f := &formula{operator: e.AsCall().FunctionName()}
 		for _, part := range e.AsCall().Args() {
-			f.parts = append(f.parts, t.formula(of, part))
+			f.parts = append(f.parts, t.splitFormula(of, part))
 		}
 		return f
 	}

@@ -65,9 +65,9 @@ func levelsOf(c *risk.Content) (all []level) {
 	return all
 }
 
-// distinguished returns, for each mode, the lowest and the highest score of each class of levels
-// that the conditions cannot tell apart; nil if they do not ask.
-func distinguished(all []level, expressions ...*expression) (some []level) {
+// distinguishLevels returns, for each mode, the lowest and the highest score of each class of
+// levels that the conditions cannot tell apart; nil if they do not ask.
+func distinguishLevels(all []level, expressions ...*expression) (some []level) {
 	var atoms []*atom
 	for _, x := range expressions {
 		x.formula.forEachAtom(func(a *atom) {

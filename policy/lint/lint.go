@@ -29,12 +29,12 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	l.findTools(catalog)
 	if c.Risk != nil {
 		if _, err := risk.Compile(*c.Risk, l.claims...); err == nil {
-			l.riskRules(c.Risk)
+			l.lintRiskRules(c.Risk)
 		}
 	}
 	if c.Policy != nil {
 		if _, err := rules.Compile(*c.Policy, l.claims...); err == nil {
-			l.policies(c.Policy)
+			l.lintPolicies(c.Policy)
 		}
 	}
 	slices.SortFunc(l.found, byPlace)
@@ -52,9 +52,9 @@ type linter struct {
 
 // A place is an element of a list.
 type place struct {
-	list string
-	at   int
-	id   string
+	list  string
+	index int
+	id    string
 }
 
 func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Finding {
@@ -62,7 +62,7 @@ func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Fi
 		Code:     code,
 		Severity: severities[code],
 		List:     p.list,
-		Place:    p.at,
+		Place:    p.index,
 		Policy:   p.id,
 		Key:      key,
 		Problem:  fmt.Sprintf(format, args...),
@@ -83,8 +83,8 @@ type expression struct {
 	asksRisk bool // the expression reads the mode or the score
 }
 
-// uses reports whether the expression reads one of some names.
-func (x *expression) uses(names ...string) bool {
+// readsAny reports whether the expression reads one of some names.
+func (x *expression) readsAny(names ...string) bool {
 	found := false
 	x.formula.forEachAtom(func(a *atom) {
 		found = found || slices.ContainsFunc(a.reads, func(name string) bool { return slices.Contains(names, name) })
@@ -104,8 +104,9 @@ func newReader(env *condition.Env) *reader {
 		&argumentTypes{Provider: types.NewEmptyRegistry(), made: env}}
 }
 
-// read reads an expression. It is nil for one that cannot be read, too: the compiler reports that.
-func (r *reader) read(src string) *expression {
+// readExpression reads an expression. It is nil for one that cannot be read, too: the compiler
+// reports that.
+func (r *reader) readExpression(src string) *expression {
 	if src == "" {
 		return nil
 	}
@@ -114,8 +115,8 @@ func (r *reader) read(src string) *expression {
 		return x
 	}
 	if tree, err := r.env.Read(src); err == nil {
-		x = &expression{source: src, ast: tree, formula: r.formula(tree, tree.Expr())}
-		x.asksRisk = x.uses("risk.mode", "risk.score")
+		x = &expression{source: src, ast: tree, formula: r.splitFormula(tree, tree.Expr())}
+		x.asksRisk = x.readsAny("risk.mode", "risk.score")
 	}
 	r.known[src] = x
 	return x
@@ -132,7 +133,7 @@ type entry struct {
 	asksRisk        bool // one of its conditions asks for mode or score
 }
 
-func (l *linter) policies(c *rules.Content) {
+func (l *linter) lintPolicies(c *rules.Content) {
 	env, err := condition.PolicyEnv(l.claims...)
 	if err != nil {
 		return
@@ -147,36 +148,36 @@ func (l *linter) policies(c *rules.Content) {
 			Policy: p,
 			place:  place{Policies, i, p.ID},
 			match:  newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
-			when:   r.read(p.When),
-			deny:   r.read(p.Deny),
-			ask:    r.read(p.RequireApprovalIf),
+			when:   r.readExpression(p.When),
+			deny:   r.readExpression(p.Deny),
+			ask:    r.readExpression(p.RequireApprovalIf),
 			shadow: p.Mode == rules.Shadow,
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
 	}
 
 	for _, e := range entries {
-		e.asksRisk = slices.ContainsFunc(expressions(e), func(x *expression) bool { return x.asksRisk })
+		e.asksRisk = slices.ContainsFunc(expressionsOf(e), func(x *expression) bool { return x.asksRisk })
 	}
 
-	l.levels = distinguished(l.levels, expressions(entries...)...)
-	l.reachability(entries)
+	l.levels = distinguishLevels(l.levels, expressionsOf(entries...)...)
+	l.checkReachability(entries)
 	l.notMonotonic(entries)
 
 	for _, e := range entries {
-		l.constants(e)
+		l.findConstants(e)
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
-			l.names(e.place, c.key, c.expression)
-			l.misuses(e.place, c.key, c.source, r.types, &e.match)
+			l.checkNames(e.place, c.key, c.expression)
+			l.reportMisuses(e.place, c.key, c.source, r.types, &e.match)
 		}
-		l.approvers(e)
+		l.checkApprovers(e)
 		if !l.matchesNothing(e.place, &e.match, e.strict) {
 			l.matchesNoTool(e)
 		}
 	}
 
-	l.perTool(entries)
+	l.lintTools(entries)
 }
 
 type keyed struct {
@@ -186,12 +187,12 @@ type keyed struct {
 
 // conditions returns the conditions that are written, of three.
 func (e *entry) conditions() []keyed {
-	all := []keyed{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
-	return slices.DeleteFunc(all, func(k keyed) bool { return k.expression == nil })
+	written := []keyed{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
+	return slices.DeleteFunc(written, func(k keyed) bool { return k.expression == nil })
 }
 
-// expressions returns the conditions of policies.
-func expressions(entries ...*entry) (all []*expression) {
+// expressionsOf returns the conditions of policies.
+func expressionsOf(entries ...*entry) (all []*expression) {
 	for _, e := range entries {
 		for _, c := range e.conditions() {
 			all = append(all, c.expression)
@@ -200,22 +201,22 @@ func expressions(entries ...*entry) (all []*expression) {
 	return all
 }
 
-// world returns the world of the calls that a policy matches, at the levels that it and other
+// worldOf returns the world of the calls that a policy matches, at the levels that it and other
 // policies can tell apart.
-func (l *linter) world(of *entry, others ...*entry) *world {
-	return newWorld(&of.match, distinguished(l.levels, append(expressions(of), expressions(others...)...)...))
+func (l *linter) worldOf(of *entry, others ...*entry) *world {
+	return newWorld(&of.match, distinguishLevels(l.levels, append(expressionsOf(of), expressionsOf(others...)...)...))
 }
 
-// holds reports whether the policy is written to hold calls.
-func (e *entry) holds() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
+// holdsCalls reports whether the policy is written to hold calls.
+func (e *entry) holdsCalls() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
 
-// about reports whether the match covers a tool in some environment.
-func (e *entry) about(t *tool) bool {
+// coversTool reports whether the match covers a tool in some environment.
+func (e *entry) coversTool(t *tool) bool {
 	return e.match[serverName].Match(t.server) && e.match[toolName].Match(t.name)
 }
 
-// riskRules lints risk.yaml.
-func (l *linter) riskRules(c *risk.Content) {
+// lintRiskRules lints risk.yaml.
+func (l *linter) lintRiskRules(c *risk.Content) {
 	everything := newMatch("", "", "")
 	var names []string
 	for i := range len(c.Vars) + 1 {
@@ -225,34 +226,34 @@ func (l *linter) riskRules(c *risk.Content) {
 		}
 		r := newReader(env)
 		if i == len(c.Vars) {
-			l.rules(c, r)
+			l.lintRules(c, r)
 			break
 		}
 		v := c.Vars[i]
-		l.riskExpression(place{Vars, i, v.Name}, "expr", r.read(v.Expr), r.types, &everything)
+		l.lintRiskExpression(place{Vars, i, v.Name}, "expr", r.readExpression(v.Expr), r.types, &everything)
 		names = append(names, v.Name)
 	}
 }
 
-func (l *linter) rules(c *risk.Content, r *reader) {
+func (l *linter) lintRules(c *risk.Content, r *reader) {
 	for i := range c.Rules {
 		rule := &c.Rules[i]
 		rulePlace := place{Rules, i, rule.ID}
 		match := newMatch(rule.Match.Tool, rule.Match.Server, rule.Match.Env)
-		l.riskExpression(rulePlace, "score_expr", r.read(rule.ScoreExpr), r.types, &match)
-		l.predicates(rulePlace, rule.Args, r.types, &match)
+		l.lintRiskExpression(rulePlace, "score_expr", r.readExpression(rule.ScoreExpr), r.types, &match)
+		l.checkPredicates(rulePlace, rule.Args, r.types, &match)
 		l.matchesNothing(rulePlace, &match, true)
 	}
 }
 
-func (l *linter) riskExpression(at place, key string, x *expression, of *argumentTypes, m *match) {
+func (l *linter) lintRiskExpression(at place, key string, x *expression, of *argumentTypes, m *match) {
 	if x == nil {
 		return
 	}
-	if newWorld(m, nil).condition(x, 0) == canFail {
+	if newWorld(m, nil).conditionOutcomes(x, 0) == canFail {
 		l.add(at, key, ConditionAlwaysFails, "it raises the risk of every call; write what is meant",
 			"the expression fails for every call")
 	}
-	l.names(at, key, x)
-	l.misuses(at, key, x.source, of, m)
+	l.checkNames(at, key, x)
+	l.reportMisuses(at, key, x.source, of, m)
 }

@@ -49,9 +49,9 @@ func (m *match) overlaps(o *match) bool {
 		glob.Overlaps(m[envName], o[envName])
 }
 
-// samples returns names that a glob matches: those that some globs write out, and the glob's own
-// with nothing, little or much in the place of each `*`.
-func samples(g *glob.Glob, others []*glob.Glob) (names []string) {
+// sampleNames returns names that a glob matches: those that some globs write out, and the glob's
+// own with nothing, little or much in the place of each `*`.
+func sampleNames(g *glob.Glob, others []*glob.Glob) (names []string) {
 	const stranger = "\x7f" // hardly a name has it
 	for _, o := range append([]*glob.Glob{g}, others...) {
 		for _, fill := range []string{"", stranger, strings.Repeat(stranger, 64)} {

@@ -17,8 +17,8 @@ type mention struct {
 	line, column int // the position of the text within the expression, from 1
 }
 
-// mentions returns the texts that an expression compares by ==, != or in, in their order.
-func mentions(of *ast.AST) (found []mention) {
+// mentionsIn returns the texts that an expression compares by ==, != or in, in their order.
+func mentionsIn(of *ast.AST) (found []mention) {
 	elements := map[string]string{} // the names of the lists that loops go over, by what they call an element
 	add := func(name, text ast.Expr) {
 		literal, ok := condition.LiteralText(text)
@@ -33,14 +33,14 @@ func mentions(of *ast.AST) (found []mention) {
 		found = append(found, m)
 	}
 
-	all := ast.MatchDescendants(ast.NavigateAST(of), ast.AllMatcher())
-	for _, e := range all {
+	nodes := ast.MatchDescendants(ast.NavigateAST(of), ast.AllMatcher())
+	for _, e := range nodes {
 		if e.Kind() == ast.ComprehensionKind && e.AsComprehension().IterRange().Kind() == ast.IdentKind {
 			elements[e.AsComprehension().IterVar()] = e.AsComprehension().IterRange().AsIdent()
 		}
 	}
 
-	for _, e := range all {
+	for _, e := range nodes {
 		if e.Kind() != ast.CallKind {
 			continue
 		}

@@ -38,26 +38,26 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		level
 		key string
 	}
-	w, left := l.world(e, about...), maxJudgements
-	questions := w.questions(expressions(e)...)
+	w, left := l.worldOf(e, about...), maxJudgements
+	questions := w.questionsWithoutRisk(expressionsOf(e)...)
 	atPoint := func() bool {
 		var stops []stop
-		defer w.risk().forget()
-		for _, at := range w.levels {
+		defer w.riskQuestion().forget()
+		for _, candidate := range w.levels {
 			if left -= len(about); left < 0 {
 				return false
 			}
-			w.setLevel(at)
-			decider, key := w.judge(e, about)
+			w.setLevel(candidate)
+			decider, key := w.decidingPolicy(e, about)
 			if decider == e && key != "" {
-				stops = append(stops, stop{at, key})
+				stops = append(stops, stop{candidate, key})
 				continue
 			}
-			k := slices.IndexFunc(stops, func(s stop) bool { return at.isAbove(s.level) })
+			k := slices.IndexFunc(stops, func(s stop) bool { return candidate.isAbove(s.level) })
 			if k >= 0 && decider != nil && key == "" {
 				l.add(e.place, stops[k].key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,
 					"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", stops[k].level,
-					at, decider.at, decider.id)
+					candidate, decider.index, decider.id)
 				return true
 			}
 		}
@@ -70,10 +70,10 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		for _, p := range about {
 			others = append(others, p.match[i])
 		}
-		names[i] = samples(g, others)
+		names[i] = sampleNames(g, others)
 	}
 
-	if !enumerable(questions) {
+	if !canEnumerate(questions) {
 		return
 	}
 
@@ -81,32 +81,32 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		for i, name := range nameOf {
 			w.values[name] = types.String(names[i])
 		}
-		return w.search(questions, atPoint)
+		return w.searchPoints(questions, atPoint)
 	})
 }
 
-// judge returns the policy that decides at the point, and the key by which it denies or holds;
-// empty if it allows. The policy is nil if it is not certain that one of both happens. Policies
-// above the subject that do not ask for the risk count as if they did not match, unless they match
-// for certain.
-func (w *world) judge(subject *entry, policies []*entry) (by *entry, key string) {
-	above := true
+// decidingPolicy returns the policy that decides at the point, and the key by which it denies or
+// holds; empty if it allows. The policy is nil if it is not certain that one of both happens.
+// Policies above the subject that do not ask for the risk count as if they did not match, unless
+// they match for certain.
+func (w *world) decidingPolicy(subject *entry, policies []*entry) (by *entry, key string) {
+	isAbove := true
 	for _, p := range policies {
-		above = above && p != subject
-		decides := w.decides(p)
+		isAbove = isAbove && p != subject
+		decides := w.decisionOutcomes(p)
 
 		switch {
-		case decides == canFalse || decides != canTrue && above && !p.asksRisk:
+		case decides == canFalse || decides != canTrue && isAbove && !p.asksRisk:
 			continue
 		case decides != canTrue:
 			return nil, ""
 		}
 
-		deny, ask := w.condition(p.deny, canFalse), w.condition(p.ask, canFalse)
+		deny, ask := w.conditionOutcomes(p.deny, canFalse), w.conditionOutcomes(p.ask, canFalse)
 		switch {
 		case p.Effect == rules.Allow && deny|ask == canFalse:
 			return p, ""
-		case w.condition(p.when, canTrue) != canTrue: // the condition fails, which denies
+		case w.conditionOutcomes(p.when, canTrue) != canTrue: // the condition fails, which denies
 		case p.Effect != rules.Allow && p.when != nil && p.when.asksRisk:
 			return p, "when"
 		case deny == canTrue:

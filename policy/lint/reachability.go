@@ -8,18 +8,18 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// reachability finds the policies that decide no call, and those that never ask for approval.
-func (l *linter) reachability(entries []*entry) {
+// checkReachability finds the policies that decide no call, and those that never ask for approval.
+func (l *linter) checkReachability(entries []*entry) {
 	var above []*entry // the policies above that decide something
 	for _, e := range entries {
 		including := slices.DeleteFunc(slices.Clone(above), func(a *entry) bool { return !a.match.includes(&e.match) })
-		covering := l.coveredBy(e, including, (*world).decides)
+		covering := l.coveredBy(e, including, (*world).decisionOutcomes)
 		unreached := covering != nil
-		if !unreached && e.holds() {
-			covering = l.coveredBy(e, including, (*world).holds)
+		if !unreached && e.holdsCalls() {
+			covering = l.coveredBy(e, including, (*world).holdOutcomes)
 		}
 		if covering != nil {
-			l.unreachable(e, covering, unreached)
+			l.reportUnreachable(e, covering, unreached)
 		}
 		if !unreached && !e.shadow {
 			above = append(above, e)
@@ -32,15 +32,15 @@ func (l *linter) reachability(entries []*entry) {
 // include that of e.
 func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) outcomes) []*entry {
 	covered := func(by []*entry) bool {
-		w := l.world(e, by...)
+		w := l.worldOf(e, by...)
 		w.own = len(e.conditions())
-		return !w.exists(w.questionsOf(append(expressions(e), expressions(by...)...)...), func() bool {
+		return !w.existsPoint(w.questionsOf(append(expressionsOf(e), expressionsOf(by...)...)...), func() bool {
 			return goal(w, e)&canTrue != 0 &&
-				!slices.ContainsFunc(by, func(a *entry) bool { return w.decides(a) == canTrue })
+				!slices.ContainsFunc(by, func(a *entry) bool { return w.decisionOutcomes(a) == canTrue })
 		})
 	}
 	if covered(nil) {
-		return nil // constants reports it
+		return nil // findConstants reports it
 	}
 	for i := range above {
 		if one := above[i : i+1]; covered(one) {
@@ -53,21 +53,21 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) o
 	return nil
 }
 
-// unreachable reports that the policies in by decide every call that e could decide; or, if e is
-// reached, every call for which it would ask for approval.
-func (l *linter) unreachable(e *entry, by []*entry, unreached bool) {
+// reportUnreachable reports that the policies in by decide every call that e could decide; or, if e
+// is reached, every call for which it would ask for approval.
+func (l *linter) reportUnreachable(e *entry, by []*entry, unreached bool) {
 	var all []string
 	allows := false
 	for _, b := range by {
 		allows = allows || b.Effect == rules.Allow
-		all = append(all, fmt.Sprintf("policy %d (%q, %s)", b.at, b.id, b.Effect))
+		all = append(all, fmt.Sprintf("policy %d (%q, %s)", b.index, b.id, b.Effect))
 	}
 	if n := len(all); n > 4 {
 		all = append(all[:3], fmt.Sprintf("%d others", n-3))
 	}
 	deciders := strings.Join(all, " and ")
 	switch {
-	case e.holds() && allows:
+	case e.holdsCalls() && allows:
 		l.add(e.place, "match", ApprovalUnreachable, "move the policy above, or narrow the one above",
 			"no call is ever held: earlier policies decide every call that this one would hold: %s", deciders)
 	case unreached:

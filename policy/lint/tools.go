@@ -27,15 +27,15 @@ func (l *linter) findTools(catalog *policy.Catalog) {
 			t.pinned = slices.ContainsFunc(l.content.Pins, func(p policy.Pin) bool {
 				return p.Server == a.Server && p.Tool == name
 			})
-			t.find(catalog)
+			t.lookUp(catalog)
 			l.tools = append(l.tools, t)
 		}
 	}
 }
 
-// find looks the tool up in the catalog. A tool that is missing, or cannot be called as it is
+// lookUp looks the tool up in the catalog. A tool that is missing, or cannot be called as it is
 // declared now, is unknown: a catalog of pinned definitions does not have all tools.
-func (t *tool) find(catalog *policy.Catalog) {
+func (t *tool) lookUp(catalog *policy.Catalog) {
 	if catalog == nil {
 		return
 	}
@@ -52,26 +52,26 @@ func (t *tool) find(catalog *policy.Catalog) {
 	}
 }
 
-// perTool finds tools on the allowlist that no policy matches, and those that are allowed without
+// lintTools finds tools on the allowlist that no policy matches, and those that are allowed without
 // an approval.
-func (l *linter) perTool(entries []*entry) {
+func (l *linter) lintTools(entries []*entry) {
 	for i := range l.tools {
 		t := &l.tools[i]
 		matched, elsewhere := false, false
 		for _, e := range entries {
-			if !e.shadow && e.about(t) {
+			if !e.shadow && e.coversTool(t) {
 				elsewhere = true
 				matched = matched || e.match[envName].Match(l.content.Env)
 			}
 		}
-		in := ""
+		where := ""
 		if elsewhere {
-			in = fmt.Sprintf(" in the environment %q", clip(l.content.Env))
+			where = fmt.Sprintf(" in the environment %q", clip(l.content.Env))
 		}
 		if !matched {
 			f := l.add(t.place, "", ToolUnmentioned, "write a policy for it, or take it off the allowlist",
 				"no policy matches the tool %q of server %q%s, so every call of it is denied", clip(t.name),
-				clip(t.server), in)
+				clip(t.server), where)
 			f.Server, f.Tool = t.server, t.name
 		}
 		l.allowedUnasked(t, entries)
@@ -96,14 +96,14 @@ func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	w.values["tool_annotations.openWorldHint"] = types.Bool(hints.OpenWorld == nil || *hints.OpenWorld)
 
 	for _, e := range entries {
-		if e.shadow || !e.about(t) || !e.match[envName].Match(l.content.Env) {
+		if e.shadow || !e.coversTool(t) || !e.match[envName].Match(l.content.Env) {
 			continue
 		}
-		w.levels = distinguished(l.levels, expressions(e)...)
-		when := w.outcomes(e.when, canTrue)
+		w.levels = distinguishLevels(l.levels, expressionsOf(e)...)
+		when := w.outcomesInWorld(e.when, canTrue)
 		if when&canTrue != 0 && e.Effect == rules.Allow {
 			// A condition that can hold a call is assumed to hold it when it should.
-			ask, deny := w.outcomes(e.ask, canFalse), w.outcomes(e.deny, canFalse)
+			ask, deny := w.outcomesInWorld(e.ask, canFalse), w.outcomesInWorld(e.deny, canFalse)
 			if ask&canTrue == 0 && ask != canFail && deny&canFalse != 0 {
 				l.reportUnasked(t, e)
 				return
@@ -130,7 +130,7 @@ func (l *linter) reportUnasked(t *tool, e *entry) {
 
 // matchesNoTool finds policies whose match covers no tool on the allowlist.
 func (l *linter) matchesNoTool(e *entry) {
-	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.about(&t) }) {
+	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.coversTool(&t) }) {
 		l.add(e.place, "match", MatchesNoTool, "compare the names with the allowlist; case counts",
 			"no tool on the allowlist is matched by server %q and tool %q", e.match[serverName], e.match[toolName])
 	}
@@ -144,7 +144,7 @@ const notWildcards = "[]{}^$|!"
 // that matches nothing is safe, because the default denies; only if the policy or rule stops calls,
 // a call could get past it.
 func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
-	servers, tools := l.servers(), make([]string, len(l.tools))
+	servers, tools := l.serverNames(), make([]string, len(l.tools))
 	for i, t := range l.tools {
 		tools[i] = t.name
 	}
@@ -160,7 +160,7 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 			l.add(p, key, MatchImpossible, "write one policy or rule for each name; only * and ? are wildcards",
 				"the glob %q matches no %s, because %s match only themselves", clip(g.String()), nameOf[i],
 				strings.Join(strings.Split(notWildcards, ""), " "))
-		case stops && i == toolName && l.joined(g.String()):
+		case stops && i == toolName && l.containsServer(g.String()):
 			l.add(p, key, MatchImpossible, "write the tool's own name, and the server as match.server",
 				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have",
 				clip(g.String()))
@@ -176,8 +176,8 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 	return found
 }
 
-// joined reports whether a name or glob of a tool contains the name of a server, as the names on
-// /mcp do.
-func (l *linter) joined(tool string) bool {
-	return slices.ContainsFunc(l.servers(), func(server string) bool { return strings.Contains(tool, server+"__") })
+// containsServer reports whether a name or glob of a tool contains the name of a server, as the
+// names on /mcp do.
+func (l *linter) containsServer(tool string) bool {
+	return slices.ContainsFunc(l.serverNames(), func(server string) bool { return strings.Contains(tool, server+"__") })
 }

@@ -44,9 +44,9 @@ const objectPrefix = "arguments."
 // maxListDepth bounds lists in lists, which a schema can nest without end.
 const maxListDepth = 8
 
-// misuses checks an expression with the arguments of some tools. CEL has several types for the
+// findMisuses checks an expression with the arguments of some tools. CEL has several types for the
 // numbers of JSON, so a misuse counts only if it is one for each of them.
-func (t *argumentTypes) misuses(src string, arguments []conjunction) (common []misuse) {
+func (t *argumentTypes) findMisuses(src string, arguments []conjunction) (common []misuse) {
 	if t.env == nil {
 		var err error
 		if t.env, err = t.made.Typed(t, cel.ObjectType(objectPrefix+"0")); err != nil {
@@ -64,7 +64,7 @@ func (t *argumentTypes) misuses(src string, arguments []conjunction) (common []m
 		if _, issues = t.env.Check(parsed); issues.Err() == nil {
 			return nil
 		}
-		found := t.faults(src, issues)
+		found := t.readFaults(src, issues)
 		if i == 0 {
 			common = found
 			continue
@@ -100,9 +100,9 @@ func selectMembers(of *ast.AST) {
 	}))
 }
 
-// faults reads the findings of CEL's checker. A finding about an object as a whole is no fault: CEL
-// takes it for a message, and it is a map.
-func (t *argumentTypes) faults(src string, issues *cel.Issues) (found []misuse) {
+// readFaults reads the findings of CEL's checker. A finding about an object as a whole is no fault:
+// CEL takes it for a message, and it is a map.
+func (t *argumentTypes) readFaults(src string, issues *cel.Issues) (found []misuse) {
 	lines := strings.Split(src, "\n")
 	for _, e := range issues.Errors() {
 		place := e.Location
@@ -142,11 +142,11 @@ func (t *argumentTypes) FindStructFieldType(name, field string) (*types.FieldTyp
 	var members []conjunction
 	open := false
 
-	for _, of := range alternatives {
-		if member, ok := of.member(field); ok {
+	for _, alternative := range alternatives {
+		if member, ok := alternative.member(field); ok {
 			members = append(members, member)
 		} else {
-			open = open || of.isOpen()
+			open = open || alternative.isOpen()
 		}
 	}
 
@@ -163,8 +163,8 @@ func (t *argumentTypes) FindStructFieldType(name, field string) (*types.FieldTyp
 
 // typeOf returns the type of a value that conforms to one of several conjunctions.
 func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Type {
-	kind := alternatives[0].kind()
-	if slices.ContainsFunc(alternatives, func(c conjunction) bool { return c.kind() != kind }) {
+	kind := alternatives[0].onlyKind()
+	if slices.ContainsFunc(alternatives, func(c conjunction) bool { return c.onlyKind() != kind }) {
 		return types.DynType
 	}
 
@@ -179,8 +179,8 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 		return types.StringType
 	case "array":
 		var items []conjunction
-		for _, of := range alternatives {
-			items = append(items, of.items())
+		for _, alternative := range alternatives {
+			items = append(items, alternative.items())
 		}
 		if depth == maxListDepth || slices.ContainsFunc(items, func(c conjunction) bool { return c == nil }) {
 			return types.NewListType(types.DynType)
@@ -197,8 +197,8 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 	return types.DynType
 }
 
-// conjuncts returns a schema and those that a value must conform to with it: $ref and allOf.
-func conjuncts(n *jsonschema.Schema) conjunction {
+// conjunctionOf returns a schema and those that a value must conform to with it: $ref and allOf.
+func conjunctionOf(n *jsonschema.Schema) conjunction {
 	conjoined := conjunction{n}
 	for i := 0; i < len(conjoined); i++ {
 		for _, more := range append([]*jsonschema.Schema{conjoined[i].Ref}, conjoined[i].AllOf...) {
@@ -214,7 +214,7 @@ func conjuncts(n *jsonschema.Schema) conjunction {
 func (c conjunction) member(name string) (conjunction, bool) {
 	for _, n := range c {
 		if member, ok := n.Properties[name]; ok {
-			return conjuncts(member), true
+			return conjunctionOf(member), true
 		}
 	}
 	return nil, false
@@ -223,12 +223,12 @@ func (c conjunction) member(name string) (conjunction, bool) {
 // items returns the type that the items of a list conform to; nil if they can be anything.
 func (c conjunction) items() conjunction {
 	for _, n := range c {
-		each := n.Items2020
-		if each == nil {
-			each, _ = n.Items.(*jsonschema.Schema)
+		element := n.Items2020
+		if element == nil {
+			element, _ = n.Items.(*jsonschema.Schema)
 		}
-		if each != nil && len(n.PrefixItems) == 0 {
-			return conjuncts(each)
+		if element != nil && len(n.PrefixItems) == 0 {
+			return conjunctionOf(element)
 		}
 	}
 	return nil
@@ -262,10 +262,10 @@ func (c conjunction) isOpen() bool {
 	return !shut
 }
 
-// kind returns the only kind of value that conforms to the schemas; empty if there are several.
-func (c conjunction) kind() string {
+// onlyKind returns the only kind of value that conforms to the schemas; empty if there are several.
+func (c conjunction) onlyKind() string {
 	kinds := []string{"null", "boolean", "number", "string", "array", "object"}
-	only := func(some []string) {
+	keepOnly := func(some []string) {
 		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(some, kind) })
 	}
 
@@ -275,13 +275,13 @@ func (c conjunction) kind() string {
 			if slices.Contains(some, "integer") {
 				some = append(some, "number")
 			}
-			only(some)
+			keepOnly(some)
 		}
 		if n.Enum != nil {
-			only(kindsOf(n.Enum.Values))
+			keepOnly(kindsOf(n.Enum.Values))
 		}
 		if n.Const != nil {
-			only(kindsOf([]any{*n.Const}))
+			keepOnly(kindsOf([]any{*n.Const}))
 		}
 	}
 

@@ -69,8 +69,8 @@ type question struct {
 	forget   func()
 }
 
-// named is the question which of some values a name has. The nil value is any other text.
-func (w *world) named(name string, values []ref.Val) question {
+// nameQuestion is the question which of some values a name has. The nil value is any other text.
+func (w *world) nameQuestion(name string, values []ref.Val) question {
 	forget := func() { delete(w.values, name) }
 	return question{len(values), func(i int) {
 		if forget(); values[i] != nil {
@@ -79,13 +79,13 @@ func (w *world) named(name string, values []ref.Val) question {
 	}, forget}
 }
 
-// free is a question whose answers are independent of all others. So a point may be an impossible
-// call; what holds at every point holds for every call.
-func (w *world) free(key string, answers ...outcomes) question {
+// freeQuestion is a question whose answers are independent of all others. So a point may be an
+// impossible call; what holds at every point holds for every call.
+func (w *world) freeQuestion(key string, answers ...outcomes) question {
 	return question{len(answers), func(i int) { w.answers[key] = answers[i] }, func() { delete(w.answers, key) }}
 }
 
-func (w *world) risk() question {
+func (w *world) riskQuestion() question {
 	return question{len(w.levels), func(i int) { w.setLevel(w.levels[i]) }, func() {
 		delete(w.values, "risk.mode")
 		delete(w.values, "risk.score")
@@ -98,15 +98,15 @@ func (w *world) setLevel(l level) {
 
 // questionsOf returns the questions of conditions.
 func (w *world) questionsOf(expressions ...*expression) []question {
-	questions := w.questions(expressions...)
+	questions := w.questionsWithoutRisk(expressions...)
 	if w.levels != nil && slices.ContainsFunc(expressions, func(x *expression) bool { return x.asksRisk }) {
-		questions = append(questions, w.risk())
+		questions = append(questions, w.riskQuestion())
 	}
 	return questions
 }
 
-// questions returns the questions of conditions, without that of the risk.
-func (w *world) questions(expressions ...*expression) (all []question) {
+// questionsWithoutRisk returns the questions of conditions, without that of the risk.
+func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question) {
 	var names []string // the names in the order of their first use
 	domains, asked := map[string][]ref.Val{}, map[string]bool{}
 	free := func(key string, tryFalse bool, answers ...outcomes) {
@@ -115,7 +115,7 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 				slices.Reverse(answers)
 			}
 			asked[key] = true
-			all = append(all, w.free(key, answers...))
+			all = append(all, w.freeQuestion(key, answers...))
 		}
 	}
 
@@ -127,7 +127,7 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 					domains[name] = w.domain(name)
 				}
 			}
-			w.literals(a.texts, domains)
+			w.addLiterals(a.texts, domains)
 			if w.isOpen(a) {
 				free(a.key, w.own > 0 && i >= w.own, canTrue, canFail, canFalse)
 			}
@@ -135,7 +135,7 @@ func (w *world) questions(expressions ...*expression) (all []question) {
 	}
 
 	for _, name := range names {
-		all = append(all, w.named(name, domains[name]))
+		all = append(all, w.nameQuestion(name, domains[name]))
 	}
 
 	return all
@@ -155,8 +155,8 @@ func (w *world) domain(name string) []ref.Val {
 	return nil
 }
 
-// literals adds the literals that a test compares for equality to the domain of its name.
-func (w *world) literals(t *textTest, domains map[string][]ref.Val) {
+// addLiterals adds the literals that a test compares for equality to the domain of its name.
+func (w *world) addLiterals(t *textTest, domains map[string][]ref.Val) {
 	if t == nil || domains[t.name] == nil {
 		return
 	}
@@ -186,13 +186,14 @@ func (w *world) isOpen(a *atom) bool {
 	})
 }
 
-// exists reports whether visit is true at a point. It is true, too, if there are too many points.
-func (w *world) exists(questions []question, visit func() bool) bool {
-	return !enumerable(questions) || w.search(questions, visit)
+// existsPoint reports whether visit is true at a point. It is true, too, if there are too many
+// points.
+func (w *world) existsPoint(questions []question, visit func() bool) bool {
+	return !canEnumerate(questions) || w.searchPoints(questions, visit)
 }
 
-// enumerable reports whether the points can be enumerated.
-func enumerable(questions []question) bool {
+// canEnumerate reports whether the points can be enumerated.
+func canEnumerate(questions []question) bool {
 	points := 1
 	for _, q := range questions {
 		if points *= q.possible; points > maxPoints {
@@ -202,23 +203,23 @@ func enumerable(questions []question) bool {
 	return true
 }
 
-func (w *world) search(questions []question, visit func() bool) bool {
+func (w *world) searchPoints(questions []question, visit func() bool) bool {
 	if len(questions) == 0 {
 		return visit()
 	}
 	defer questions[0].forget()
 	for i := range questions[0].possible {
-		if questions[0].choose(i); w.search(questions[1:], visit) {
+		if questions[0].choose(i); w.searchPoints(questions[1:], visit) {
 			return true
 		}
 	}
 	return false
 }
 
-// atom returns the outcomes of an atom at the point.
-func (w *world) atom(a *atom) outcomes {
+// atomOutcomes returns the outcomes of an atom at the point.
+func (w *world) atomOutcomes(a *atom) outcomes {
 	if t := a.texts; t != nil && w.values[t.name] == nil && w.domain(t.name) != nil {
-		return truth(t.negated) // the text is not among those that conditions write out
+		return boolOutcome(t.negated) // the text is not among those that conditions write out
 	}
 	if out := a.outcomesFor(w.values); out != anything {
 		return out
@@ -229,21 +230,22 @@ func (w *world) atom(a *atom) outcomes {
 	return anything
 }
 
-// condition returns the outcomes of a condition at the point, or unwritten if there is none.
-func (w *world) condition(x *expression, unwritten outcomes) outcomes {
+// conditionOutcomes returns the outcomes of a condition at the point, or unwritten if there is
+// none.
+func (w *world) conditionOutcomes(x *expression, unwritten outcomes) outcomes {
 	if x == nil {
 		return unwritten
 	}
-	return x.formula.outcomes(w.atom)
+	return x.formula.outcomes(w.atomOutcomes)
 }
 
-// outcomes returns the outcomes of a condition in the whole world.
-func (w *world) outcomes(x *expression, unwritten outcomes) (all outcomes) {
+// outcomesInWorld returns the outcomes of a condition in the whole world.
+func (w *world) outcomesInWorld(x *expression, unwritten outcomes) (all outcomes) {
 	if x == nil {
 		return unwritten
 	}
-	if w.exists(w.questionsOf(x), func() bool {
-		all |= w.condition(x, 0)
+	if w.existsPoint(w.questionsOf(x), func() bool {
+		all |= w.conditionOutcomes(x, 0)
 		return all == anything
 	}) {
 		return anything
@@ -251,26 +253,26 @@ func (w *world) outcomes(x *expression, unwritten outcomes) (all outcomes) {
 	return all
 }
 
-// decides says whether a policy decides: its match fits, and its condition is true, or fails where
-// that denies.
-func (w *world) decides(e *entry) outcomes {
-	fits := w.fits(&e.match)
+// decisionOutcomes says whether a policy decides: its match fits, and its condition is true, or
+// fails where that denies.
+func (w *world) decisionOutcomes(e *entry) outcomes {
+	fits := w.matchOutcomes(&e.match)
 	if fits == canFalse {
 		return canFalse
 	}
-	when := w.condition(e.when, canTrue)
+	when := w.conditionOutcomes(e.when, canTrue)
 	if when&canFail != 0 {
-		when = when&^canFail | truth(e.strict)
+		when = when&^canFail | boolOutcome(e.strict)
 	}
 	return fits&canFalse | when
 }
 
-// fits says whether a match covers the calls at the point.
-func (w *world) fits(m *match) outcomes {
+// matchOutcomes says whether a match covers the calls at the point.
+func (w *world) matchOutcomes(m *match) outcomes {
 	fits := canTrue
 	for i, name := range nameOf {
 		if text, ok := w.values[name].(types.String); ok {
-			fits = fits.and(truth(m[i].Match(string(text))))
+			fits = fits.and(boolOutcome(m[i].Match(string(text))))
 		} else if !glob.Includes(m[i], w.match[i]) {
 			fits = fits.and(canTrue | canFalse)
 		}
@@ -278,11 +280,11 @@ func (w *world) fits(m *match) outcomes {
 	return fits
 }
 
-// holds says whether a policy whose match fits decides and asks for approval.
-func (w *world) holds(e *entry) outcomes {
-	when, deny, ask := w.condition(e.when, canTrue), w.condition(e.deny, canFalse), canTrue
+// holdOutcomes says whether a policy whose match fits decides and asks for approval.
+func (w *world) holdOutcomes(e *entry) outcomes {
+	when, deny, ask := w.conditionOutcomes(e.when, canTrue), w.conditionOutcomes(e.deny, canFalse), canTrue
 	if e.Effect != rules.Pending {
-		ask = w.condition(e.ask, canFalse)
+		ask = w.conditionOutcomes(e.ask, canFalse)
 	}
 	out := when.and(deny.negate()).and(ask)
 	if out&canFail != 0 {
