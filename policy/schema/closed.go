@@ -49,15 +49,15 @@ func newCloser(g *graph, shell *node) *closer {
 		open:  map[string]struct{}{},
 	}
 	for _, n := range g.order {
-		c.facts[n] = c.learn(n)
+		c.facts[n] = c.learnFacts(n)
 		c.unevaluatedItems = c.unevaluatedItems || n.UnevaluatedItems != nil
 	}
 	return c
 }
 
-// learn needs the facts of the nodes that apply in place of n, which precede n in the graph's
+// learnFacts needs the facts of the nodes that apply in place of n, which precede n in the graph's
 // order.
-func (c *closer) learn(n *node) facts {
+func (c *closer) learnFacts(n *node) facts {
 	if n.Bool != nil {
 		return facts{object: *n.Bool, array: *n.Bool}
 	}
@@ -100,10 +100,10 @@ func (c *closer) mayBe(n *node, name string, may func(facts) bool) bool {
 // plainMembers reports whether the keys that a condition evaluates have values without members and
 // items. If they may have some, nothing would close those: a condition is never closed.
 func (c *closer) plainMembers(condition *node) bool {
-	if done, ok := c.plain[condition]; ok {
-		return done
+	if cached, ok := c.plain[condition]; ok {
+		return cached
 	}
-	e := descending(condition)
+	e := edgesOf(condition)
 	plain := condition.AdditionalProperties != true
 	for _, member := range slices.Concat(e.member, e.everyMember) {
 		plain = plain && !c.facts[member].object && !c.facts[member].array
@@ -115,39 +115,39 @@ func (c *closer) plainMembers(condition *node) bool {
 	return plain
 }
 
-// condition returns the copy of a condition. Under two nots the condition decides the same but
+// copyCondition returns the copy of a condition. Under two nots the condition decides the same but
 // evaluates no key, so another node must name its keys.
-func (c *closer) condition(n *node) *node {
+func (c *closer) copyCondition(n *node) *node {
 	if n == nil || c.plainMembers(n) {
 		return n
 	}
-	return c.silent(n)
+	return c.doubleNot(n)
 }
 
-// contains moves the contains of to under two nots if it could evaluate items that hold members:
-// since 2020-12 an item that it matches is no longer for unevaluatedItems, and contains is never
-// closed.
-func (c *closer) contains(to *node) {
+// silenceContains moves the contains of to under two nots if it could evaluate items that hold
+// members: since 2020-12 an item that it matches is no longer for unevaluatedItems, and contains is
+// never closed.
+func (c *closer) silenceContains(to *node) {
 	if to.Contains == nil || to.DraftVersion < 2020 || !c.unevaluatedItems {
 		return
 	}
 	if f := c.facts[to.Contains]; !f.object && !f.array {
 		return
 	}
-	part := c.blank(to)
+	part := c.blankNode(to)
 	part.Contains, part.MinContains, part.MaxContains = to.Contains, to.MinContains, to.MaxContains
 	to.Contains, to.MinContains, to.MaxContains = nil, nil, nil
-	to.AllOf = append(to.AllOf, c.silent(part))
+	to.AllOf = append(to.AllOf, c.doubleNot(part))
 }
 
-func (c *closer) silent(n *node) *node {
-	inner, outer := c.blank(n), c.blank(n)
+func (c *closer) doubleNot(n *node) *node {
+	inner, outer := c.blankNode(n), c.blankNode(n)
 	inner.Not, outer.Not = n, inner
 	return outer
 }
 
-// blank returns a 2020-12 node without keywords, at the location of n.
-func (c *closer) blank(n *node) *node {
+// blankNode returns a 2020-12 node without keywords, at the location of n.
+func (c *closer) blankNode(n *node) *node {
 	blank := *c.shell
 	blank.Location, blank.Ref, blank.UnevaluatedProperties = n.Location, nil, nil
 	return &blank
@@ -161,12 +161,12 @@ func saysMore(n *node) bool {
 
 // saysItems reports whether n itself describes all items, not only the first ones.
 func saysItems(n *node) bool {
-	_, each := n.Items.(*node)
-	return each || n.AdditionalItems != nil || n.Items2020 != nil || n.UnevaluatedItems != nil
+	_, isNode := n.Items.(*node)
+	return isNode || n.AdditionalItems != nil || n.Items2020 != nil || n.UnevaluatedItems != nil
 }
 
-// root returns the closed world of the whole schema: closed even if it names no keys.
-func (c *closer) root() *node {
+// closedRoot returns the closed world of the whole schema: closed even if it names no keys.
+func (c *closer) closedRoot() *node {
 	if saysMore(c.g.root) {
 		return c.copyInner(c.g.root)
 	}
@@ -189,8 +189,8 @@ func (c *closer) copyOuter(n *node) *node {
 }
 
 func (c *closer) closedCopy(n *node) *node {
-	if done, ok := c.outer[n]; ok {
-		return done
+	if cached, ok := c.outer[n]; ok {
+		return cached
 	}
 	closed := new(node)
 	c.outer[n] = closed
@@ -200,7 +200,7 @@ func (c *closer) closedCopy(n *node) *node {
 		closed.Ref = c.copyInner(n)
 		return closed
 	}
-	c.fill(closed, n)
+	c.copyParts(closed, n)
 	if n.Bool == nil || *n.Bool {
 		closed.Bool = nil
 		closed.AdditionalProperties = false
@@ -213,24 +213,24 @@ func (c *closer) copyInner(n *node) *node {
 	if n == nil {
 		return nil
 	}
-	if done, ok := c.inner[n]; ok {
-		return done
+	if cached, ok := c.inner[n]; ok {
+		return cached
 	}
 	copied := new(node)
 	c.inner[n] = copied
-	c.fill(copied, n)
+	c.copyParts(copied, n)
 	return copied
 }
 
-// fill makes to a copy of n with closed parts.
-func (c *closer) fill(to, n *node) {
+// copyParts makes to a copy of n with closed parts.
+func (c *closer) copyParts(to, n *node) {
 	*to = *n
 	to.Ref = c.copyInner(n.Ref)
 	to.AllOf = c.copyEach(c.copyInner, n.AllOf)
 	c.needsOriginal = c.needsOriginal || len(n.OneOf) > 0
 	to.AnyOf = c.copyEach(c.copyInner, n.AnyOf)
 	to.OneOf = c.copyEach(c.copyInner, n.OneOf)
-	to.If, to.Then, to.Else = c.condition(n.If), c.copyInner(n.Then), c.copyInner(n.Else)
+	to.If, to.Then, to.Else = c.copyCondition(n.If), c.copyInner(n.Then), c.copyInner(n.Else)
 	to.DependentSchemas = copyNamed(c.copyInner, n.DependentSchemas)
 	if n.Dependencies != nil {
 		to.Dependencies = make(map[string]any, len(n.Dependencies))
@@ -251,7 +251,7 @@ func (c *closer) fill(to, n *node) {
 	to.PrefixItems = c.copyEach(c.copyOuter, n.PrefixItems)
 	to.Items2020 = c.copyOuterNode(n.Items2020)
 	to.UnevaluatedItems = c.copyOuterNode(n.UnevaluatedItems)
-	c.contains(to)
+	c.silenceContains(to)
 }
 
 func (c *closer) copyOuterNode(n *node) *node {
@@ -274,20 +274,20 @@ func (c *closer) copyOuterAny(v any) any {
 }
 
 func (c *closer) copyEach(copied func(*node) *node, nodes []*node) []*node {
-	to := make([]*node, len(nodes))
+	copies := make([]*node, len(nodes))
 	for i, n := range nodes {
-		to[i] = copied(n)
+		copies[i] = copied(n)
 	}
-	return to
+	return copies
 }
 
 func copyNamed[K comparable](copied func(*jsonschema.Schema) *jsonschema.Schema, nodes map[K]*node) map[K]*node {
 	if nodes == nil {
 		return nil
 	}
-	to := make(map[K]*node, len(nodes))
+	copies := make(map[K]*node, len(nodes))
 	for name, n := range nodes { // into a map again: the order is of no consequence
-		to[name] = copied(n)
+		copies[name] = copied(n)
 	}
-	return to
+	return copies
 }

@@ -15,9 +15,10 @@ import (
 
 var errNumber = errors.New("is a number too large to compute with")
 
-// decode reads one strict JSON value, which nests at most maxDepth levels, into the validator's
-// data model: map[string]any, []any, string, Number, bool and nil. A number keeps its literal.
-func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
+// decodeValue reads one strict JSON value, which nests at most maxDepth levels, into the
+// validator's data model: map[string]any, []any, string, Number, bool and nil. A number keeps its
+// literal.
+func decodeValue(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	if err := canonical.CheckDepth(doc, max(1, maxDepth)); err != nil {
 		return nil, err
 	}
@@ -26,9 +27,10 @@ func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 			return errors.ErrUnsupported
 		}
 		literal, err := dec.ReadValue()
-		if err == nil {
-			*v, err = number(string(literal), lim)
+		if err != nil {
+			return err
 		}
+		*v, err = checkNumber(string(literal), lim)
 		return err
 	})
 	err = json.Unmarshal(doc, &v, json.WithUnmarshalers(numbers))
@@ -39,17 +41,17 @@ func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	return v, err
 }
 
-// number bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion digits
-// there.
-func number(literal string, lim Limits) (stdjson.Number, error) {
+// checkNumber bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion
+// digits there.
+func checkNumber(literal string, lim Limits) (stdjson.Number, error) {
 	e := strings.IndexAny(literal, "eE")
 	if len(literal) > lim.NumberBytes {
-		return "", fmt.Errorf("%s %w", quoted(literal), errNumber)
+		return "", fmt.Errorf("%s %w", quoteText(literal), errNumber)
 	}
 	if e >= 0 {
 		exponent, err := strconv.Atoi(literal[e+1:])
 		if err != nil || exponent > lim.Exponent || exponent < -lim.Exponent {
-			return "", fmt.Errorf("%s %w", quoted(literal), errNumber)
+			return "", fmt.Errorf("%s %w", quoteText(literal), errNumber)
 		}
 	}
 	return stdjson.Number(literal), nil

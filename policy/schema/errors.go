@@ -34,7 +34,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("schema refused at %s: %s (%s)", place(e.Path), e.Reason, e.Code)
+	return fmt.Sprintf("schema refused at %s: %s (%s)", placeName(e.Path), e.Reason, e.Code)
 }
 
 // An InvalidError is the reason why a document is refused. Issues is sorted, never empty, and at
@@ -53,7 +53,7 @@ type Issue struct {
 	Message string // for a person, bounded and escaped; its subject is the value
 }
 
-func (i Issue) String() string { return place(i.Path) + " " + i.Message }
+func (i Issue) String() string { return placeName(i.Path) + " " + i.Message }
 
 func (e *InvalidError) Error() string {
 	text := "does not fit the schema"
@@ -70,13 +70,13 @@ func (e *InvalidError) Error() string {
 	return text
 }
 
-func invalid(code, path, message string) *InvalidError {
+func newInvalidError(code, path, message string) *InvalidError {
 	return &InvalidError{Code: code, Issues: []Issue{{Path: path, Message: message}}}
 }
 
-func place(pointer string) string {
+func placeName(pointer string) string {
 	if pointer == "" {
 		return "the top level"
 	}
-	return quoted(pointer)
+	return quoteText(pointer)
 }

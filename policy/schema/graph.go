@@ -24,10 +24,11 @@ type node = jsonschema.Schema
 // pointerOf returns the JSON pointer of n in its document.
 func pointerOf(n *node) string {
 	_, fragment, _ := strings.Cut(n.Location, "#")
-	if pointer, err := url.PathUnescape(fragment); err == nil {
-		return pointer
+	pointer, err := url.PathUnescape(fragment)
+	if err != nil {
+		return fragment
 	}
-	return fragment
+	return pointer
 }
 
 // A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in
@@ -43,20 +44,20 @@ type graph struct {
 func newGraph(root *node, lim Limits) (*graph, error) {
 	g := &graph{root: root, lim: lim}
 	var nodes []*node
-	seen := map[*node]bool{}
+	visited := map[*node]bool{}
 	isOwn := true
 
 	var collect func(n *node)
 	collect = func(n *node) {
-		if seen[n] {
+		if visited[n] {
 			return
 		}
-		seen[n] = true
+		visited[n] = true
 		nodes = append(nodes, n)
 		if isOwn = isOwn && strings.HasPrefix(n.Location, baseURL); !isOwn {
 			return
 		}
-		for _, next := range slices.Concat(inPlace(n), descending(n).nodes()) {
+		for _, next := range slices.Concat(inPlace(n), edgesOf(n).nodes()) {
 			collect(next)
 		}
 	}
@@ -67,7 +68,7 @@ func newGraph(root *node, lim Limits) (*graph, error) {
 		return nil, unresolved
 	}
 
-	return g, g.sort(nodes)
+	return g, g.sortNodes(nodes)
 }
 
 // inPlace lists the nodes that are held against the same value as n.
@@ -94,8 +95,8 @@ func inPlace(n *node) []*node {
 	return to
 }
 
-// sort puts the nodes into order and refuses in-place cycles and long in-place chains.
-func (g *graph) sort(nodes []*node) error {
+// sortNodes puts the nodes into order and refuses in-place cycles and long in-place chains.
+func (g *graph) sortNodes(nodes []*node) error {
 	const entered, left = 1, 2
 	state := map[*node]int{}
 	chain := map[*node]int{}
@@ -104,8 +105,8 @@ func (g *graph) sort(nodes []*node) error {
 		state[n] = entered
 		for _, next := range inPlace(n) {
 			if state[next] == entered {
-				return &RefusedError{CodeReferenceCycle, visible(pointerOf(n), maxPointer),
-					"it stands for itself, by way of " + quoted(pointerOf(next))}
+				return &RefusedError{CodeReferenceCycle, clipVisible(pointerOf(n), maxPointer),
+					"it stands for itself, by way of " + quoteText(pointerOf(next))}
 			}
 			if state[next] != left {
 				if refused := visit(next); refused != nil {
@@ -116,7 +117,7 @@ func (g *graph) sort(nodes []*node) error {
 		}
 		state[n] = left
 		if chain[n]++; chain[n] > g.lim.Chain {
-			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
+			return &RefusedError{CodeExpansionTooLarge, clipVisible(pointerOf(n), maxPointer),
 				fmt.Sprintf("more than %d subschemas stand for one another, one behind the other", g.lim.Chain)}
 		}
 		g.order = append(g.order, n)
@@ -148,7 +149,7 @@ func (e edges) nodes() []*node {
 	return slices.Concat(e.member, e.everyMember, e.name, e.item, e.everyItem)
 }
 
-func descending(n *node) edges {
+func edgesOf(n *node) edges {
 	var e edges
 	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
 		e.member = append(e.member, n.Properties[name])

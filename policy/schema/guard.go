@@ -53,14 +53,14 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, err error) {
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
 	}
 
-	doc, err = decode(raw, lim.Depth, lim)
+	doc, err = decodeValue(raw, lim.Depth, lim)
 	switch {
 	case errors.Is(err, canonical.ErrTooDeep):
-		return nil, "", &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeTooDeep, "", clipVisible(err.Error(), maxMessage)}
 	case errors.Is(err, errNumber):
-		return nil, "", &RefusedError{CodeNumberTooLarge, "", visible(err.Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeNumberTooLarge, "", clipVisible(err.Error(), maxMessage)}
 	case err != nil:
-		return nil, "", &RefusedError{CodeNotStrict, "", visible(canonical.Explain(err).Error(), maxMessage)}
+		return nil, "", &RefusedError{CodeNotStrict, "", clipVisible(canonical.Explain(err).Error(), maxMessage)}
 	}
 
 	switch doc.(type) {
@@ -91,7 +91,7 @@ func dialectOf(doc any) (string, *RefusedError) {
 	if name := dialects[withoutScheme(url)]; name != "" && strings.HasPrefix(url, "http") {
 		return name, nil
 	}
-	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoted(url) + " is not known"}
+	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoteText(url) + " is not known"}
 }
 
 // inspect counts v and the values in it. Members are visited in order, so that the same schema is
@@ -106,7 +106,7 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 
 	switch v := v.(type) {
 	case bool:
-		return g.subschema(pointer)
+		return g.countSubschema(pointer)
 	case []any:
 		for i, item := range v {
 			if refused := g.inspect(item, pointer+"/"+strconv.Itoa(i)); refused != nil {
@@ -114,15 +114,15 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 			}
 		}
 	case map[string]any:
-		if refused := g.subschema(pointer); refused != nil {
+		if refused := g.countSubschema(pointer); refused != nil {
 			return refused
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			at := pointer + "/" + escapePointer(name)
-			if refused := g.member(name, v[name], at); refused != nil {
+			memberPointer := pointer + "/" + escapePointer(name)
+			if refused := g.checkMember(name, v[name], memberPointer); refused != nil {
 				return refused
 			}
-			if refused := g.inspect(v[name], at); refused != nil {
+			if refused := g.inspect(v[name], memberPointer); refused != nil {
 				return refused
 			}
 		}
@@ -131,16 +131,16 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 	return nil
 }
 
-func (g *guard) subschema(pointer string) *RefusedError {
+func (g *guard) countSubschema(pointer string) *RefusedError {
 	if g.subschemas++; g.subschemas > g.lim.Subschemas {
 		return g.tooLarge(pointer, "objects and booleans", g.lim.Subschemas)
 	}
 	return nil
 }
 
-// member counts references and refuses what the compiler would follow by the way to it, or misread:
-// it would keep the low 64 bits of a count.
-func (g *guard) member(name string, v any, at string) *RefusedError {
+// checkMember counts references and refuses what the compiler would follow by the way to it, or
+// misread: it would keep the low 64 bits of a count.
+func (g *guard) checkMember(name string, v any, at string) *RefusedError {
 	_, isText := v.(string)
 	nested := strings.LastIndexByte(at, '/') > 0
 
@@ -151,23 +151,24 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		}
 	case "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor":
 		if isText || v == true {
-			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer), "dynamic references are not allowed"}
+			return &RefusedError{CodeReferenceRefused, clipVisible(at, maxPointer),
+				"dynamic references are not allowed"}
 		}
 	case "$id", "id":
 		if isText && nested && (name == "$id" || g.dialect == "draft-04") {
-			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer),
+			return &RefusedError{CodeReferenceRefused, clipVisible(at, maxPointer),
 				"only the whole schema may have an identifier"}
 		}
 	case "$anchor":
 		if isText && nested && !isDefinition(at) {
-			return &RefusedError{CodeReferenceRefused, visible(at, maxPointer),
+			return &RefusedError{CodeReferenceRefused, clipVisible(at, maxPointer),
 				"only the whole schema and the schemas in its $defs may have an anchor"}
 		}
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains",
 		"maxContains":
 		if number, ok := v.(stdjson.Number); ok && !isCount(number) {
-			return &RefusedError{CodeNumberTooLarge, visible(at, maxPointer),
-				visible(number.String(), maxQuoted) + " is no count: it does not fit into 64 bits"}
+			return &RefusedError{CodeNumberTooLarge, clipVisible(at, maxPointer),
+				clipVisible(number.String(), maxQuoted) + " is no count: it does not fit into 64 bits"}
 		}
 	}
 
@@ -189,7 +190,7 @@ func isCount(n stdjson.Number) bool {
 }
 
 func (g *guard) tooLarge(pointer, what string, limit int) *RefusedError {
-	return &RefusedError{CodeTooLarge, visible(pointer, maxPointer),
+	return &RefusedError{CodeTooLarge, clipVisible(pointer, maxPointer),
 		fmt.Sprintf("the schema has more than %d %s", limit, what)}
 }
 

@@ -35,13 +35,13 @@ var english = message.NewPrinter(language.English)
 func issuesOf(err error) *InvalidError {
 	tree, ok := err.(*jsonschema.ValidationError)
 	if !ok {
-		return invalid(CodeInvalid, "", visible(err.Error(), maxMessage))
+		return newInvalidError(CodeInvalid, "", clipVisible(err.Error(), maxMessage))
 	}
 	var f findings
 	f.walk(tree)
 	e := &InvalidError{Code: CodeInvalid, More: f.total}
 	for _, found := range f.first {
-		place := visible(instancePointer(found.at), maxPointer)
+		place := clipVisible(instancePointer(found.at), maxPointer)
 		e.Issues = append(e.Issues, Issue{place, found.keyword, found.message})
 		if found.null && !slices.Contains(e.Nulls, place) {
 			e.Nulls = append(e.Nulls, place)
@@ -79,9 +79,10 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 	default:
 		f.add(e)
 	}
-	told := slices.ContainsFunc(e.Causes, func(cause *jsonschema.ValidationError) bool { return !unevaluated(cause) })
+	explained := slices.ContainsFunc(e.Causes,
+		func(cause *jsonschema.ValidationError) bool { return !isUnevaluated(cause) })
 	for _, cause := range e.Causes {
-		if !told || !unevaluated(cause) {
+		if !explained || !isUnevaluated(cause) {
 			f.walk(cause)
 		}
 	}
@@ -91,7 +92,7 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 	f.total++
 	found := finding{
 		at:      e.InstanceLocation,
-		keyword: keyword(e.ErrorKind),
+		keyword: keywordOf(e.ErrorKind),
 		times:   1,
 		null:    wantsNoNull(e.ErrorKind),
 	}
@@ -107,7 +108,7 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 		return
 	}
 
-	found.message = visible(describe(e.ErrorKind), maxMessage)
+	found.message = clipVisible(describeError(e.ErrorKind), maxMessage)
 	i, known := slices.BinarySearchFunc(f.first, found, func(a, b finding) int {
 		return cmp.Or(byPlace(a, b), cmp.Compare(a.message, b.message))
 	})
@@ -120,9 +121,9 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 	f.first = f.first[:min(len(f.first), MaxIssues)]
 }
 
-// unevaluated reports whether e is the closed world's complaint about a key. Beside another
+// isUnevaluated reports whether e is the closed world's complaint about a key. Beside another
 // complaint about the same object it means little: a part that fails has evaluated nothing.
-func unevaluated(e *jsonschema.ValidationError) bool {
+func isUnevaluated(e *jsonschema.ValidationError) bool {
 	_, refused := e.ErrorKind.(*kind.FalseSchema)
 	return refused && strings.HasPrefix(e.SchemaURL, shellURL)
 }
@@ -136,7 +137,7 @@ func instancePointer(tokens []string) string {
 	return b.String()
 }
 
-func keyword(k jsonschema.ErrorKind) string {
+func keywordOf(k jsonschema.ErrorKind) string {
 	if path := k.KeywordPath(); len(path) > 0 {
 		return path[0]
 	}
@@ -159,22 +160,22 @@ func wantsNoNull(k jsonschema.ErrorKind) bool {
 	return false
 }
 
-// describe says what is wrong so that the sentence may follow the place. Values from the document
-// and from the schema are quoted; everything is bounded by the caller.
-func describe(k jsonschema.ErrorKind) string {
+// describeError says what is wrong so that the sentence may follow the place. Values from the
+// document and from the schema are quoted; everything is bounded by the caller.
+func describeError(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.FalseSchema:
 		return "is not allowed: the schema names no such key or item here"
 	case *kind.AdditionalProperties:
-		return "has keys that the schema does not name: " + listed(slices.Sorted(slices.Values(k.Properties)))
+		return "has keys that the schema does not name: " + quotedNames(slices.Sorted(slices.Values(k.Properties)))
 	case *kind.Required:
-		return "lacks " + listed(k.Missing)
+		return "lacks " + quotedNames(k.Missing)
 	case *kind.Dependency:
-		return "lacks " + listed(k.Missing) + ", needed beside " + quoted(k.Prop)
+		return "lacks " + quotedNames(k.Missing) + ", needed beside " + quoteText(k.Prop)
 	case *kind.DependentRequired:
-		return "lacks " + listed(k.Missing) + ", needed beside " + quoted(k.Prop)
+		return "lacks " + quotedNames(k.Missing) + ", needed beside " + quoteText(k.Prop)
 	case *kind.PropertyNames:
-		return "has a key " + quoted(k.Property) + ", which does not fit propertyNames"
+		return "has a key " + quoteText(k.Property) + ", which does not fit propertyNames"
 	case *kind.Type:
 		return "is " + k.Got + ", not " + strings.Join(k.Want, " or ")
 	case *kind.Enum:
@@ -182,19 +183,19 @@ func describe(k jsonschema.ErrorKind) string {
 	case *kind.Const:
 		return "is " + quotedValue(k.Got) + ", not " + quotedValue(k.Want)
 	case *kind.Format:
-		return "is " + quotedValue(k.Got) + ", which is not in the format " + quoted(k.Want)
+		return "is " + quotedValue(k.Got) + ", which is not in the format " + quoteText(k.Want)
 	case *kind.Pattern:
-		return "is " + quoted(k.Got) + ", which does not match " + quoted(k.Want)
+		return "is " + quoteText(k.Got) + ", which does not match " + quoteText(k.Want)
 	case *kind.Minimum:
-		return "is " + rational(k.Got) + ", less than " + rational(k.Want)
+		return "is " + formatRational(k.Got) + ", less than " + formatRational(k.Want)
 	case *kind.Maximum:
-		return "is " + rational(k.Got) + ", more than " + rational(k.Want)
+		return "is " + formatRational(k.Got) + ", more than " + formatRational(k.Want)
 	case *kind.ExclusiveMinimum:
-		return "is " + rational(k.Got) + ", not more than " + rational(k.Want)
+		return "is " + formatRational(k.Got) + ", not more than " + formatRational(k.Want)
 	case *kind.ExclusiveMaximum:
-		return "is " + rational(k.Got) + ", not less than " + rational(k.Want)
+		return "is " + formatRational(k.Got) + ", not less than " + formatRational(k.Want)
 	case *kind.MultipleOf:
-		return "is " + rational(k.Got) + ", not a multiple of " + rational(k.Want)
+		return "is " + formatRational(k.Got) + ", not a multiple of " + formatRational(k.Want)
 	case *kind.MinContains:
 		return fmt.Sprintf("has %d items that fit contains, not at least %d", len(k.Got), k.Want)
 	case *kind.MaxContains:
@@ -220,9 +221,9 @@ func quotedValue(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		return quoted(v)
+		return quoteText(v)
 	case stdjson.Number:
-		return visible(string(v), maxQuoted)
+		return clipVisible(string(v), maxQuoted)
 	case []any:
 		return "an array"
 	default:
@@ -235,18 +236,18 @@ func quotedValues(values []any) string {
 	for _, v := range values[:min(len(values), maxListed)] {
 		texts = append(texts, quotedValue(v))
 	}
-	return joined(texts, len(values))
+	return joinTexts(texts, len(values))
 }
 
-func listed(names []string) string {
+func quotedNames(names []string) string {
 	var texts []string
 	for _, name := range names[:min(len(names), maxListed)] {
-		texts = append(texts, quoted(name))
+		texts = append(texts, quoteText(name))
 	}
-	return joined(texts, len(names))
+	return joinTexts(texts, len(names))
 }
 
-func joined(texts []string, total int) string {
+func joinTexts(texts []string, total int) string {
 	text := strings.Join(texts, ", ")
 	if more := total - len(texts); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -254,22 +255,22 @@ func joined(texts []string, total int) string {
 	return text
 }
 
-// rational writes a number as a decimal where it is short, else as a fraction.
-func rational(r *big.Rat) string {
+// formatRational writes a number as a decimal where it is short, else as a fraction.
+func formatRational(r *big.Rat) string {
 	if places, exact := r.FloatPrec(); exact && places <= maxQuoted {
-		return visible(r.FloatString(places), maxQuoted)
+		return clipVisible(r.FloatString(places), maxQuoted)
 	}
-	return visible(r.RatString(), maxQuoted)
+	return clipVisible(r.RatString(), maxQuoted)
 }
 
-// quoted quotes s for a person: bounded, with control, bidirectional and other invisible characters
-// escaped.
-func quoted(s string) string {
+// quoteText quotes s for a person: bounded, with control, bidirectional and other invisible
+// characters escaped.
+func quoteText(s string) string {
 	if len(s) > maxQuoted {
 		return strconv.Quote(show.Cut(s, maxQuoted, "")) + "…"
 	}
 	return strconv.Quote(s)
 }
 
-// visible bounds s and escapes what cannot be seen in it, without quotes.
-func visible(s string, limit int) string { return show.Text(show.Cut(s, limit, "…")) }
+// clipVisible bounds s and escapes what cannot be seen in it, without quotes.
+func clipVisible(s string, limit int) string { return show.Text(show.Cut(s, limit, "…")) }

@@ -19,22 +19,22 @@ func (m *meter) spend(count int, price, scale uint64) bool {
 	return true
 }
 
-// affordable reports whether judging the document costs at most budget. Counting is much cheaper
+// isAffordable reports whether judging the document costs at most budget. Counting is much cheaper
 // than judging, and ends where the budget does.
-func (s *Schema) affordable(doc any, budget uint64) bool {
+func (s *Schema) isAffordable(doc any, budget uint64) bool {
 	m := meter{budget}
 	for _, c := range s.costs {
-		if !m.hold(c, c.root, doc) {
+		if !m.spendNode(c, c.root, doc) {
 			return false
 		}
 	}
 	return true
 }
 
-// hold spends what holding v against a node costs: every part is assumed to be evaluated, as the
-// validator does unless a type does not fit.
-func (m *meter) hold(c *costs, at int, v any) bool {
-	n := &c.nodes[at]
+// spendNode spends what holding v against a node costs: every part is assumed to be evaluated, as
+// the validator does unless a type does not fit.
+func (m *meter) spendNode(c *costs, index int, v any) bool {
+	n := &c.nodes[index]
 	units := 1
 	if number, ok := v.(stdjson.Number); ok && len(number) > plainNumberBytes {
 		units = bigNumber
@@ -42,39 +42,39 @@ func (m *meter) hold(c *costs, at int, v any) bool {
 	if text, ok := v.(string); ok && !m.spend(len(text), n.own.text, textScale) {
 		return false
 	}
-	if !m.spend(units, n.own.work, 1) || !m.holdEach(c, n.inPlace, v) {
+	if !m.spend(units, n.own.work, 1) || !m.spendNodes(c, n.inPlace, v) {
 		return false
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		return m.members(c, n, v)
+		return m.spendMembers(c, n, v)
 	case []any:
-		return m.items(c, n, v)
+		return m.spendItems(c, n, v)
 	}
 	return true
 }
 
-func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
+func (m *meter) spendMembers(c *costs, n *linked, members map[string]any) bool {
 	if !m.spend(len(members), n.look, 1) {
 		return false
 	}
 	for name, v := range members { // a sum: the order is of no consequence
-		if !m.spend(len(name), n.own.text, textScale) || !m.holdEach(c, n.everyMember, v) ||
-			len(n.name) > 0 && !m.holdEach(c, n.name, name) {
+		if !m.spend(len(name), n.own.text, textScale) || !m.spendNodes(c, n.everyMember, v) ||
+			len(n.name) > 0 && !m.spendNodes(c, n.name, name) {
 			return false
 		}
 		next, named := n.Properties[name]
 		if !named {
 			next, named = n.AdditionalProperties.(*node)
 		}
-		if named && !m.hold(c, c.at[next], v) {
+		if named && !m.spendNode(c, c.at[next], v) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *meter) items(c *costs, n *linked, items []any) bool {
+func (m *meter) spendItems(c *costs, n *linked, items []any) bool {
 	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.spendDeep(n.deep, items) {
 		return false
 	}
@@ -83,17 +83,17 @@ func (m *meter) items(c *costs, n *linked, items []any) bool {
 		placed += len(list)
 	}
 	for i, v := range items {
-		at := min(i, placed)
-		if at < len(n.item) && !m.hold(c, n.item[at], v) || !m.holdEach(c, n.everyItem, v) {
+		index := min(i, placed)
+		if index < len(n.item) && !m.spendNode(c, n.item[index], v) || !m.spendNodes(c, n.everyItem, v) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *meter) holdEach(c *costs, nodes []int, v any) bool {
-	for _, at := range nodes {
-		if !m.hold(c, at, v) {
+func (m *meter) spendNodes(c *costs, nodes []int, v any) bool {
+	for _, index := range nodes {
+		if !m.spendNode(c, index, v) {
 			return false
 		}
 	}

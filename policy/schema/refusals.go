@@ -11,21 +11,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// refusal says why the compiler refused doc. The compiler visits members in the order of a Go map
-// and stops at its first error, so only its judgement of the whole document by the meta-schema,
-// which comes before that, is the same every time. A pattern is looked for here again, and for
-// references there is one sentence.
-func refusal(err error, doc any, lim Limits) *RefusedError {
+// explainRefusal says why the compiler refused doc. The compiler visits members in the order of a
+// Go map and stops at its first error, so only its judgement of the whole document by the
+// meta-schema, which comes before that, is the same every time. A pattern is looked for here again,
+// and for references there is one sentence.
+func explainRefusal(err error, doc any, lim Limits) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
-	judged := errors.As(err, &invalid) && invalid.URL == documentURL+"#"
-	if !judged || hasBadPattern(invalid.Err) {
+	byMetaSchema := errors.As(err, &invalid) && invalid.URL == documentURL+"#"
+	if !byMetaSchema || hasBadPattern(invalid.Err) {
 		engine := &patterns{lim: lim, known: map[string]*pattern{}}
 		if refused := engine.firstRefused(doc, ""); refused != nil {
 			return refused
 		}
 	}
 
-	if !judged {
+	if !byMetaSchema {
 		return unresolved
 	}
 	first := issuesOf(invalid.Err).Issues[0]
@@ -60,13 +60,13 @@ func (p *patterns) firstRefused(v any, pointer string) *RefusedError {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			at := pointer + "/" + escapePointer(name)
-			for _, expr := range expressions(name, v[name]) {
+			memberPointer := pointer + "/" + escapePointer(name)
+			for _, expr := range patternsIn(name, v[name]) {
 				if _, err := p.compile(expr); err != nil {
-					return patternRefused(expr, err, at)
+					return patternRefused(expr, err, memberPointer)
 				}
 			}
-			if refused := p.firstRefused(v[name], at); refused != nil {
+			if refused := p.firstRefused(v[name], memberPointer); refused != nil {
 				return refused
 			}
 		}
@@ -74,8 +74,8 @@ func (p *patterns) firstRefused(v any, pointer string) *RefusedError {
 	return nil
 }
 
-// expressions returns the regular expressions in a member.
-func expressions(name string, v any) []string {
+// patternsIn returns the regular expressions in a member.
+func patternsIn(name string, v any) []string {
 	switch v := v.(type) {
 	case string:
 		if name == "pattern" {
@@ -93,8 +93,8 @@ func expressions(name string, v any) []string {
 // blame.
 func patternRefused(expr string, err error, pointer string) *RefusedError {
 	if errors.Is(err, errAllPatterns) {
-		return &RefusedError{CodePatternRefused, "", visible(err.Error(), maxMessage)}
+		return &RefusedError{CodePatternRefused, "", clipVisible(err.Error(), maxMessage)}
 	}
-	reason := fmt.Sprintf("the pattern %s %s", quoted(expr), visible(err.Error(), maxMessage))
-	return &RefusedError{CodePatternRefused, visible(pointer, maxPointer), reason}
+	reason := fmt.Sprintf("the pattern %s %s", quoteText(expr), clipVisible(err.Error(), maxMessage))
+	return &RefusedError{CodePatternRefused, clipVisible(pointer, maxPointer), reason}
 }

@@ -47,7 +47,7 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	defer func() {
 		// A panic of the validator refuses the schema and does not end the process.
 		if r := recover(); r != nil {
-			reason := visible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)
+			reason := clipVisible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)
 			s, err = nil, &RefusedError{CodeNotASchema, "", reason}
 		}
 	}()
@@ -58,9 +58,9 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	}
 
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
-	root, err := compile(documentURL, doc, engine.compile)
+	root, err := compileDocument(documentURL, doc, engine.compile)
 	if err != nil {
-		return nil, refusal(err, doc, lim)
+		return nil, explainRefusal(err, doc, lim)
 	}
 
 	engine.known = nil
@@ -68,19 +68,24 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if refused := g.expansion(); refused != nil {
+	if refused := g.checkExpansion(); refused != nil {
 		return nil, refused
 	}
 
 	uniqueByKey(g.order)
 	if !closed {
-		return &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}, nil
+		return &Schema{
+			dialect: dialect,
+			closed:  root,
+			costs:   []*costs{g.computeCosts()},
+			lim:     lim,
+		}, nil
 	}
 
 	c := newCloser(g, shell)
 	s = &Schema{
 		dialect: dialect,
-		closed:  c.root(),
+		closed:  c.closedRoot(),
 		open:    slices.Sorted(maps.Keys(c.open)),
 		lim:     lim,
 	}
@@ -89,14 +94,14 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if refused := closedGraph.expansion(); refused != nil {
+	if refused := closedGraph.checkExpansion(); refused != nil {
 		return nil, refused
 	}
 
-	s.costs = []*costs{closedGraph.costs()}
+	s.costs = []*costs{closedGraph.computeCosts()}
 	if c.needsOriginal {
 		s.original = root
-		s.costs = append(s.costs, g.costs())
+		s.costs = append(s.costs, g.computeCosts())
 	}
 
 	return s, nil
@@ -115,7 +120,7 @@ var errNoLoading = errors.New("nothing outside the schema is read")
 // Load implements [jsonschema.URLLoader].
 func (nothing) Load(string) (any, error) { return nil, errNoLoading }
 
-func compile(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.Schema, error) {
+func compileDocument(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(nothing{})
@@ -129,7 +134,7 @@ func compile(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.S
 // shell is the 2020-12 schema that closes whatever is put in place of its $ref: the validator
 // tracks evaluated members across dialects.
 var shell = func() *node {
-	n, err := compile(shellURL, map[string]any{"$ref": "#/$defs/any", "$defs": map[string]any{"any": true},
+	n, err := compileDocument(shellURL, map[string]any{"$ref": "#/$defs/any", "$defs": map[string]any{"any": true},
 		"unevaluatedProperties": false}, nil)
 	if err != nil {
 		panic("schema: the shell does not compile: " + err.Error())
@@ -141,21 +146,22 @@ var shell = func() *node {
 // is an [*InvalidError]. The caller bounds the size of doc.
 func (s *Schema) Judge(doc []byte) (err error) {
 	if s == nil || s.closed == nil {
-		return invalid(CodeNoSchema, "", "cannot be judged: there is no schema")
+		return newInvalidError(CodeNoSchema, "", "cannot be judged: there is no schema")
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = invalid(CodeInvalid, "", visible(fmt.Sprintf("makes the validator fail: %v", r), maxMessage))
+			err = newInvalidError(CodeInvalid, "",
+				clipVisible(fmt.Sprintf("makes the validator fail: %v", r), maxMessage))
 		}
 	}()
 
 	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
-	v, err := decode(doc, s.lim.DocDepth, s.lim)
+	v, err := decodeValue(doc, s.lim.DocDepth, s.lim)
 	if err != nil {
-		return unreadable(err)
+		return unreadableError(err)
 	}
-	if !s.affordable(v, budget) {
-		return invalid(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
+	if !s.isAffordable(v, budget) {
+		return newInvalidError(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
 	}
 	if err := s.closed.Validate(v); err != nil {
 		return issuesOf(err)
@@ -170,7 +176,7 @@ func (s *Schema) Judge(doc []byte) (err error) {
 	return nil
 }
 
-func unreadable(err error) *InvalidError {
+func unreadableError(err error) *InvalidError {
 	code := CodeDocumentNotStrict
 	switch {
 	case errors.Is(err, canonical.ErrTooDeep):
@@ -178,5 +184,5 @@ func unreadable(err error) *InvalidError {
 	case errors.Is(err, errNumber):
 		code = CodeDocumentNumber
 	}
-	return invalid(code, "", "is not JSON that can be judged: "+visible(err.Error(), maxMessage))
+	return newInvalidError(code, "", "is not JSON that can be judged: "+clipVisible(err.Error(), maxMessage))
 }

@@ -48,7 +48,7 @@ type linked struct {
 	inPlace, everyMember, name, item, everyItem []int
 }
 
-func (g *graph) costs() *costs {
+func (g *graph) computeCosts() *costs {
 	c := &costs{nodes: make([]linked, len(g.order)), at: make(map[*node]int, len(g.order))}
 	for i, n := range g.order {
 		c.at[n] = i
@@ -63,7 +63,7 @@ func (g *graph) costs() *costs {
 	}
 
 	for i, n := range g.order {
-		e := descending(n)
+		e := edgesOf(n)
 		c.nodes[i] = linked{
 			node:        n,
 			own:         costOf(n),
@@ -81,17 +81,17 @@ func (g *graph) costs() *costs {
 	return c
 }
 
-// expansion refuses a graph in which one value is held against too many nodes: shared nodes are
-// counted as often as they are reached, as the judge does.
-func (g *graph) expansion() *RefusedError {
+// checkExpansion refuses a graph in which one value is held against too many nodes: shared nodes
+// are counted as often as they are reached, as the judge does.
+func (g *graph) checkExpansion() *RefusedError {
 	count := make(map[*node]uint64, len(g.order))
 	for _, n := range g.order {
 		count[n] = 1
-		for _, to := range inPlace(n) {
-			count[n] = addSaturated(count[n], count[to])
+		for _, next := range inPlace(n) {
+			count[n] = addSaturated(count[n], count[next])
 		}
 		if count[n] > uint64(max(0, g.lim.Expansion)) {
-			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
+			return &RefusedError{CodeExpansionTooLarge, clipVisible(pointerOf(n), maxPointer),
 				fmt.Sprintf("one value would be held against more than %d subschemas", g.lim.Expansion)}
 		}
 	}
@@ -103,11 +103,11 @@ func costOf(n *node) row {
 	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+
 		len(n.DependentSchemas))}
 	if n.Enum != nil {
-		r.work += costEqual * size(n.Enum.Values)
+		r.work += costEqual * countValues(n.Enum.Values)
 	}
 
 	if n.Const != nil {
-		r.work += costEqual * size(*n.Const)
+		r.work += costEqual * countValues(*n.Const)
 	}
 
 	for _, names := range n.DependentRequired { // a sum: the order is of no consequence
@@ -121,11 +121,11 @@ func costOf(n *node) row {
 	}
 
 	if n.Pattern != nil {
-		r.text += steps(n.Pattern)
+		r.text += patternSteps(n.Pattern)
 	}
 
 	for re := range n.PatternProperties { // a sum, in any order
-		r.text += steps(re)
+		r.text += patternSteps(re)
 	}
 
 	if n.Format != nil {
@@ -150,24 +150,24 @@ func uniqueCost(n *node) row {
 	return row{work: costUnique, text: costUnique * textScale}
 }
 
-func steps(re jsonschema.Regexp) uint64 {
+func patternSteps(re jsonschema.Regexp) uint64 {
 	if p, ok := re.(*pattern); ok {
 		return uint64(p.steps)
 	}
 	return saturated
 }
 
-// size counts the values in v.
-func size(v any) uint64 {
+// countValues counts the values in v.
+func countValues(v any) uint64 {
 	var n uint64 = 1
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			n += size(item)
+			n += countValues(item)
 		}
 	case map[string]any:
 		for _, member := range v { // a sum, in any order
-			n += size(member)
+			n += countValues(member)
 		}
 	}
 	return n
