@@ -38,7 +38,7 @@ func TestLock_Work(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := locate(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
+			found, err := locateItems(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) || isNumber(r) || ignorable(r)
+	return unicode.IsLetter(r) || unicode.IsMark(r) || isNumber(r) || isIgnorable(r)
 }
 
 func isNumber(r rune) bool {
@@ -37,8 +37,8 @@ func isNumber(r rune) bool {
 
 func isSign(r rune) bool { return strings.ContainsRune(signs, r) || unicode.Is(unicode.Sc, r) }
 
-// chunks returns the chunks of s in order.
-func chunks(s string) []chunk {
+// splitChunks returns the chunks of s in order.
+func splitChunks(s string) []chunk {
 	var list []chunk
 	free := 0 // the end of the last chunk
 	for i := 0; i < len(s); {
@@ -63,18 +63,18 @@ func chunks(s string) []chunk {
 
 // coreEnd returns the end of the run of word characters and joiners that begins at i.
 func coreEnd(s string, i int) int {
-	before := rune(0)
+	previous := rune(0)
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if !isWord(r) {
 			next, _ := utf8.DecodeRuneInString(s[i+size:])
-			betweenNumbers := isNumber(before) && isNumber(next)
+			betweenNumbers := isNumber(previous) && isNumber(next)
 			if !strings.ContainsRune(joiners, r) || !isWord(next) ||
 				strings.ContainsRune(numJoiners, r) && !betweenNumbers {
 				return i
 			}
 		}
-		before = r
+		previous = r
 		i += size
 	}
 	return i

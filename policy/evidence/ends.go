@@ -16,22 +16,22 @@ func cleanAt(value string, at int) bool {
 		mark, _ := utf8.DecodeRuneInString(value[at:])
 		return !unicode.IsMark(mark)
 	}
-	before, after := window(value, at)
-	if mark, _ := utf8.DecodeRuneInString(after); unicode.IsMark(mark) {
+	left, right := windowAt(value, at)
+	if mark, _ := utf8.DecodeRuneInString(right); unicode.IsMark(mark) {
 		return false // the accent belongs to the last character
 	}
-	if crosses(before+after, len(before)) {
+	if crossesToken(left+right, len(left)) {
 		return false
 	}
-	if isASCII(before) && isASCII(after) {
+	if isASCII(left) && isASCII(right) {
 		return true
 	}
-	before, after = fold(before), fold(after)
-	return !crosses(before+after, len(before))
+	left, right = fold(left), fold(right)
+	return !crossesToken(left+right, len(left))
 }
 
-// window returns up to windowBytes, and the rest of a character, on either side of at.
-func window(value string, at int) (before, after string) {
+// windowAt returns up to windowBytes, and the rest of a character, on either side of at.
+func windowAt(value string, at int) (before, after string) {
 	left, right := max(0, at-windowBytes), min(len(value), at+windowBytes)
 	for left > 0 && !utf8.RuneStart(value[left]) {
 		left--
@@ -42,9 +42,10 @@ func window(value string, at int) (before, after string) {
 	return value[left:at], value[at:right]
 }
 
-// crosses reports whether a chunk or a token of several chunks begins before at and ends behind it.
-func crosses(s string, at int) bool {
-	list := words(s)
+// crossesToken reports whether a chunk or a token of several chunks begins before at and ends
+// behind it.
+func crossesToken(s string, at int) bool {
+	list := wordsOf(s)
 	for i := 0; i < len(list) && list[i].start < at; {
 		_, n := joinedToken(s, list[i:])
 		n = max(n, 1)

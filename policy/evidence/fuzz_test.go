@@ -133,7 +133,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(doc)
 	}
 	f.Fuzz(func(t *testing.T, doc string) {
-		s, refused := decode([]byte(doc))
+		s, refused := decodeSummary([]byte(doc))
 		if refused != nil {
 			return
 		}

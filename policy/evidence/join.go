@@ -97,7 +97,7 @@ func numberRun(s string, list []word) int {
 // isGroup reports whether core begins with least to three digits and, if anything follows them, a
 // decimal part follows.
 func isGroup(core string, least int) bool {
-	whole, _, _ := strings.Cut(core, ".")
-	whole, _, _ = strings.Cut(whole, ",")
-	return least <= len(whole) && len(whole) <= 3 && strings.Trim(whole, "0123456789") == ""
+	integer, _, _ := strings.Cut(core, ".")
+	integer, _, _ = strings.Cut(integer, ",")
+	return least <= len(integer) && len(integer) <= 3 && strings.Trim(integer, "0123456789") == ""
 }

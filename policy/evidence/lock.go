@@ -41,7 +41,7 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		return nil, refuse(CodeTooLarge, WholeSummary, "the payload has %d bytes, more than %d",
 			len(typed), MaxPayloadBytes)
 	}
-	searches, err := locate(typed, s)
+	searches, err := locateItems(typed, s)
 	if err != nil {
 		return nil, refuse(CodeMissing, WholeSummary, "the payload cannot be read: %v", err)
 	}
@@ -63,7 +63,7 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		default:
 			return nil, refuse(CodeMissing, i, "no value of the result contains the evidence")
 		}
-		if t, bad := unsupported(q.Claim, q.Evidence); bad {
+		if t, bad := unsupportedToken(q.Claim, q.Evidence); bad {
 			return nil, refuse(CodeUnsupported, i, "the %s %q of the claim is not in its evidence", t.Class, t.Text)
 		}
 		located = append(located, q.Located)
@@ -84,8 +84,8 @@ type search struct {
 	gaveUp     bool // the evidence occurs more often than maxCandidates
 }
 
-// locate reads typed once and searches each value for all evidence.
-func locate(typed []byte, s Summary) ([]search, error) {
+// locateItems reads typed once and searches each value for all evidence.
+func locateItems(typed []byte, s Summary) ([]search, error) {
 	searches := make([]search, len(s.Items))
 	for i, item := range s.Items {
 		searches[i].Located = Located{Claim: item.Claim, Evidence: item.Evidence}
@@ -145,16 +145,16 @@ func (q *search) searchValue(value string, isString bool) bool {
 		return q.searchParts(value)
 	}
 
-	for from := 0; ; {
-		i := strings.Index(value[from:], q.Evidence)
+	for offset := 0; ; {
+		i := strings.Index(value[offset:], q.Evidence)
 		if i < 0 {
 			return false
 		}
-		start := from + i
+		start := offset + i
 		if found, done := q.tryPlace(value, start); done {
 			return found
 		}
-		from = start + 1
+		offset = start + 1
 	}
 }
 
@@ -165,7 +165,7 @@ func (q *search) searchParts(value string) bool {
 		return false
 	}
 	q.short = true
-	for start, part := range parts(value) {
+	for start, part := range partsOf(value) {
 		if part != q.Evidence {
 			continue
 		}

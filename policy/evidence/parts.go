@@ -12,37 +12,37 @@ const blanks = " \t\r"
 // maxMarkerDigits bounds the number before a list item, as CommonMark does.
 const maxMarkerDigits = 9
 
-// parts yields the whole parts of a value, each with its offset: every line, the text of a list
+// partsOf yields the whole parts of a value, each with its offset: every line, the text of a list
 // item without its marker, and every cell of a table row. The package comment defines them.
-func parts(value string) iter.Seq2[int, string] {
+func partsOf(value string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
-		from := 0
+		offset := 0
 		for line := range strings.SplitSeq(value, "\n") {
-			start, text := trimmed(from, line)
-			from += len(line) + 1
+			start, text := trimPart(offset, line)
+			offset += len(line) + 1
 			if !yield(start, text) {
 				return
 			}
-			if n := marker(text); n > 0 && !yield(trimmed(start+n, text[n:])) {
+			if n := markerLength(text); n > 0 && !yield(trimPart(start+n, text[n:])) {
 				return
 			}
-			if !cells(start, text, yield) {
+			if !yieldCells(start, text, yield) {
 				return
 			}
 		}
 	}
 }
 
-// trimmed returns text, which is at offset at, without the blanks around it, and its new offset.
-func trimmed(at int, text string) (int, string) {
+// trimPart returns text, which is at offset at, without the blanks around it, and its new offset.
+func trimPart(at int, text string) (int, string) {
 	right := strings.TrimRight(text, blanks)
 	left := strings.TrimLeft(right, blanks)
 	return at + len(right) - len(left), left
 }
 
-// marker returns the length of the list marker, with the blank behind it, that a line begins with,
-// or 0.
-func marker(line string) int {
+// markerLength returns the length of the list marker, with the blank behind it, that a line begins
+// with, or 0.
+func markerLength(line string) int {
 	digits := len(line) - len(strings.TrimLeft(line, "0123456789"))
 	mark, size := utf8.DecodeRuneInString(line[digits:])
 	bullet := digits == 0 && strings.ContainsRune("-*+•", mark)
@@ -54,9 +54,9 @@ func marker(line string) int {
 	return n + 1
 }
 
-// cells yields the cells of a table row, which begins and ends with a bar. A bar behind a backslash
-// is text.
-func cells(at int, line string, yield func(int, string) bool) bool {
+// yieldCells yields the cells of a table row, which begins and ends with a bar. A bar behind a
+// backslash is text.
+func yieldCells(at int, line string, yield func(int, string) bool) bool {
 	if !strings.HasPrefix(line, "|") {
 		return true
 	}
@@ -70,7 +70,7 @@ func cells(at int, line string, yield func(int, string) bool) bool {
 		return true
 	}
 	for i := 1; i < len(bars); i++ {
-		if !yield(trimmed(at+bars[i-1]+1, line[bars[i-1]+1:bars[i]])) {
+		if !yield(trimPart(at+bars[i-1]+1, line[bars[i-1]+1:bars[i]])) {
 			return false
 		}
 	}

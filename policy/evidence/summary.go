@@ -37,14 +37,14 @@ func Schema() []byte { return append([]byte(nil), schema...) }
 // Parse reads a summary strictly and judges its shape, sizes and characters; every error is a
 // [*RefusedError]. [Lock] judges the evidence.
 func Parse(doc []byte) (Summary, error) {
-	s, refused := decode(doc)
+	s, refused := decodeSummary(doc)
 	if refused != nil {
 		return Summary{}, refused
 	}
 	return s, nil
 }
 
-func decode(doc []byte) (Summary, *RefusedError) {
+func decodeSummary(doc []byte) (Summary, *RefusedError) {
 	if len(doc) > MaxSummaryBytes {
 		return Summary{}, refuse(CodeTooLarge, WholeSummary,
 			"the summary has %d bytes, more than %d", len(doc), MaxSummaryBytes)
@@ -107,13 +107,13 @@ func (s Summary) check() *RefusedError {
 		case item.Evidence == "":
 			return refuse(CodeMissing, i, "the evidence is empty")
 		}
-		if why := forbidden(item.Claim, hiddenInClaim); why != "" {
-			return refuse(CodeNotStrict, i, "the claim holds %s", why)
+		if problem := forbiddenContent(item.Claim, hiddenInClaim); problem != "" {
+			return refuse(CodeNotStrict, i, "the claim holds %s", problem)
 		}
-		if why := forbidden(item.Evidence, hiddenInEvidence); why != "" {
-			return refuse(CodeNotStrict, i, "the evidence holds %s", why)
+		if problem := forbiddenContent(item.Evidence, hiddenInEvidence); problem != "" {
+			return refuse(CodeNotStrict, i, "the evidence holds %s", problem)
 		}
-		if t, bad := invisible(item.Evidence); bad {
+		if t, bad := invisibleToken(item.Evidence); bad {
 			return refuse(CodeNotStrict, i, "the %s %q of the evidence holds an invisible character", t.Class, t.Text)
 		}
 	}

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ignorable reports whether r is invisible (UAX #44, Default_Ignorable_Code_Point, and
+// isIgnorable reports whether r is invisible (UAX #44, Default_Ignorable_Code_Point, and
 // all of Cf): format characters, fillers, joiners and variation selectors.
-func ignorable(r rune) bool {
+func isIgnorable(r rune) bool {
 	return r >= utf8.RuneSelf && unicode.In(r, unicode.Cf, unicode.Variation_Selector,
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // withoutIgnorable returns s without invisible characters.
-func withoutIgnorable(s string) string { return without(s, ignorable) }
+func withoutIgnorable(s string) string { return dropRunes(s, isIgnorable) }
 
-func without(s string, drop func(rune) bool) string {
+func dropRunes(s string, drop func(rune) bool) string {
 	return strings.Map(func(r rune) rune {
 		if drop(r) {
 			return -1
@@ -38,8 +38,8 @@ func fold(s string) string {
 	if isASCII(s) {
 		return s
 	}
-	return without(norm.NFKD.String(s),
-		func(r rune) bool { return ignorable(r) || unicode.In(r, unicode.Mn, unicode.Me) })
+	return dropRunes(norm.NFKD.String(s),
+		func(r rune) bool { return isIgnorable(r) || unicode.In(r, unicode.Mn, unicode.Me) })
 }
 
 // mixesAlphabets reports whether s has letters of two of the alphabets that look most alike.
@@ -53,30 +53,30 @@ func mixesAlphabets(s string) bool {
 	return used > 1
 }
 
-// forbidden names what in s may not reach a reader, or returns "". hidden reports forbidden
+// forbiddenContent names what in s may not reach a reader, or returns "". hidden reports forbidden
 // characters.
-func forbidden(s string, hidden func(rune) bool) string {
+func forbiddenContent(s string, hidden func(rune) bool) string {
 	if !utf8.ValidString(s) {
 		return "bytes that are not UTF-8"
 	}
 	if strings.Contains(s, "](") {
 		return "a Markdown link"
 	}
-	before := rune(0)
+	previous := rune(0)
 	for _, r := range s {
 		switch {
-		case before == '<' && (unicode.IsLetter(r) || strings.ContainsRune("/!?", r)):
+		case previous == '<' && (unicode.IsLetter(r) || strings.ContainsRune("/!?", r)):
 			return "markup"
 		case hidden(r):
 			return fmt.Sprintf("the character %U", r)
 		}
-		before = r
+		previous = r
 	}
 	return ""
 }
 
 // hiddenInClaim reports characters that may be invisible or ambiguous in a claim.
-func hiddenInClaim(r rune) bool { return !unicode.IsGraphic(r) || ignorable(r) }
+func hiddenInClaim(r rune) bool { return !unicode.IsGraphic(r) || isIgnorable(r) }
 
 // hiddenInEvidence reports fewer: payloads have line breaks, and emoji and some languages need
 // invisible characters.
@@ -89,10 +89,10 @@ func hiddenInEvidence(r rune) bool {
 		0xE0100 <= r && r <= 0xE01EF
 }
 
-// invisible returns the first token of s with an invisible character.
-func invisible(s string) (Token, bool) {
+// invisibleToken returns the first token of s with an invisible character.
+func invisibleToken(s string) (Token, bool) {
 	for _, t := range Tokens(s) {
-		if strings.ContainsFunc(t.Text, ignorable) {
+		if strings.ContainsFunc(t.Text, isIgnorable) {
 			return t, true
 		}
 	}

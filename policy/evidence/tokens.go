@@ -28,12 +28,12 @@ type Token struct {
 // Tokens returns the numbers, dates and identifiers of s in order; the package comment defines
 // them. Tokens do not overlap.
 func Tokens(s string) []Token {
-	list := words(s)
+	list := wordsOf(s)
 	var tokens []Token
 	for i := 0; i < len(list); {
 		class, n := joinedToken(s, list[i:])
 		if n == 0 {
-			class, n = list[i].class(), 1
+			class, n = list[i].ownClass(), 1
 		}
 		if class != "" {
 			start, end := list[i].start, list[i+n-1].end
@@ -53,29 +53,29 @@ func (t Token) key() Token {
 	return t
 }
 
-// unsupported returns the first token of claim that is not in evidence, as they are written or as
-// they are read.
-func unsupported(claim, evidence string) (Token, bool) {
-	if t, bad := missing(claim, evidence); bad {
+// unsupportedToken returns the first token of claim that is not in evidence, as they are written or
+// as they are read.
+func unsupportedToken(claim, evidence string) (Token, bool) {
+	if t, bad := missingToken(claim, evidence); bad {
 		return t, bad
 	}
-	return missing(reading(claim), reading(evidence))
+	return missingToken(foldSpaces(claim), foldSpaces(evidence))
 }
 
-// reading folds s and makes each run of white space one space.
-func reading(s string) string { return strings.Join(strings.Fields(fold(s)), " ") }
+// foldSpaces folds s and makes each run of white space one space.
+func foldSpaces(s string) string { return strings.Join(strings.Fields(fold(s)), " ") }
 
-func missing(claim, evidence string) (Token, bool) {
+func missingToken(claim, evidence string) (Token, bool) {
 	claimed := Tokens(claim)
 	if len(claimed) == 0 {
 		return Token{}, false
 	}
-	there := make(map[Token]bool)
+	evidenceKeys := make(map[Token]bool)
 	for _, t := range Tokens(evidence) {
-		there[t.key()] = true
+		evidenceKeys[t.key()] = true
 	}
 	for _, t := range claimed {
-		if !there[t.key()] {
+		if !evidenceKeys[t.key()] {
 			return t, true
 		}
 	}
@@ -128,13 +128,13 @@ var meanings = func() map[string]meaning {
 	return m
 }()
 
-// words returns the chunks of s with their meanings.
-func words(s string) []word {
-	found := chunks(s)
+// wordsOf returns the chunks of s with their meanings.
+func wordsOf(s string) []word {
+	found := splitChunks(s)
 	list := make([]word, len(found))
 	for i, c := range found {
-		before, _ := utf8.DecodeLastRuneInString(s[:c.start])
-		list[i] = word{c, meaningOf(c.core), strings.ContainsRune(slashes, before)}
+		previous, _ := utf8.DecodeLastRuneInString(s[:c.start])
+		list[i] = word{c, meaningOf(c.core), strings.ContainsRune(slashes, previous)}
 	}
 	return list
 }
@@ -152,28 +152,29 @@ func meaningOf(core string) meaning {
 	if m, ok := meanings[strings.ToLower(core)]; ok {
 		return m
 	}
-	all := plain
-	for name := range names(core) { // twenty-one
+	result := plain
+	for name := range latinNames(core) { // twenty-one
 		if m := meanings[strings.ToLower(name)]; m != numberWord && m != scaleWord && m != one {
 			return plain
 		}
-		all = numberWord
+		result = numberWord
 	}
-	return all
+	return result
 }
 
-// names returns the runs of Latin letters of core: the English words in it, whatever joins them.
-func names(core string) iter.Seq[string] {
+// latinNames returns the runs of Latin letters of core: the English words in it, whatever joins
+// them.
+func latinNames(core string) iter.Seq[string] {
 	return strings.FieldsFuncSeq(core, func(r rune) bool { return !unicode.Is(unicode.Latin, r) })
 }
 
 // isDay reports whether core is one or two digits, perhaps with st, nd, rd or th.
 func isDay(core string) bool {
-	rest := strings.TrimLeft(core, "0123456789")
-	if n := len(core) - len(rest); n < 1 || n > 2 {
+	suffix := strings.TrimLeft(core, "0123456789")
+	if n := len(core) - len(suffix); n < 1 || n > 2 {
 		return false
 	}
-	return rest == "" || rest == "st" || rest == "nd" || rest == "rd" || rest == "th"
+	return suffix == "" || suffix == "st" || suffix == "nd" || suffix == "rd" || suffix == "th"
 }
 
 func allNumbers(core string) bool {
@@ -185,8 +186,8 @@ func allNumbers(core string) bool {
 	return true
 }
 
-// class returns the class of w by itself, or "" if it is no token.
-func (w word) class() Class {
+// ownClass returns the class of w by itself, or "" if it is no token.
+func (w word) ownClass() Class {
 	switch {
 	case w.core == "": // the chunk has only invisible characters
 		return ""
@@ -205,7 +206,7 @@ func (w word) class() Class {
 		return Identifier
 	}
 
-	for name := range names(w.core) {
+	for name := range latinNames(w.core) {
 		if m := meanings[strings.ToLower(name)]; m == numberWord || m == scaleWord {
 			return Number // ten-day
 		}
