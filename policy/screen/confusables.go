@@ -74,8 +74,8 @@ func lookalikeMap(table []struct {
 	return m
 }
 
-// lookalike returns the ASCII letter that r looks like.
-func lookalike(r rune) (byte, bool) {
+// letterLike returns the ASCII letter that r looks like.
+func letterLike(r rune) (byte, bool) {
 	for _, first := range letterRanges {
 		if first <= r && r < first+26 {
 			return 'a' + byte(r-first), true

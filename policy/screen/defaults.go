@@ -23,32 +23,34 @@ func Defaults() []Rule {
 var defaults = sync.OnceValue(func() []defaultRule {
 	return []defaultRule{
 		{
-			Rule{"malware", malware(), "It asks for malware, exploits or breaking into systems."},
+			Rule{"malware", malwarePattern(), "It asks for malware, exploits or breaking into systems."},
 			"ware worm kit trojan botnet logger virus door exploit day crypter stealer wiper miner bomb hack malicious ddos denial brute attack sql injection shell break compromis pwn weaponi unauthori root bypass evad disabl",
 		},
 		{
-			Rule{"credential_theft", credentialTheft(), "It asks for stealing credentials or identities."},
+			Rule{"credential_theft", credentialTheftPattern(), "It asks for stealing credentials or identities."},
 			"cred pass log token key secret cookie hash pin identit otp code lsass detail card number ticket account mimikatz john",
 		},
 		{
-			Rule{"phishing", phishing(), "It asks for deceiving people into giving something away."},
+			Rule{"phishing", phishingPattern(), "It asks for deceiving people into giving something away."},
 			"ishing scam fake spoof fraud look phish trick fool deceiv lur manipulat impersonat pos pretend",
 		},
 		{
-			Rule{"exfiltration", exfiltration(), "It asks for moving data out without permission."},
+			Rule{"exfiltration", exfiltrationPattern(), "It asks for moving data out without permission."},
 			"exfil siphon smuggl sneak steal leak dump export send upload copy forward post transfer mov download bypass evad circumvent",
 		},
 		{
-			Rule{"weapons", weapons(), "It asks for weapons or explosives."},
+			Rule{"weapons", weaponsPattern(), "It asks for weapons or explosives."},
 			"bomb explosive ied molotov grenade gun firearm rifle pistol weapon silencer nerve sarin vx ricin anthrax gas napalm thermite tnt c4 ammo ammunition detonator poison blow",
 		},
 		{
-			Rule{"self_harm", selfHarm(), "It asks for ways of harming oneself. If you are in danger, call an emergency " +
-				"number or someone you trust."},
+			Rule{"self_harm", selfHarmPattern(),
+				"It asks for ways of harming oneself. If you are in danger, call an emergency " +
+					"number or someone you trust."},
 			"self suicid overdose lethal die dose hurt cut harm burn poison starve life fatal",
 		},
 		{
-			Rule{"policy_bypass", policyBypass(), "It asks for getting around instructions, policies or safeguards."},
+			Rule{"policy_bypass", policyBypassPattern(),
+				"It asks for getting around instructions, policies or safeguards."},
 			"ignor disregard forget overrid bypass circumvent disabl evad off around deactivat defeat subvert remov skip jail dan unrestricted uncensored unfiltered evil rules restriction filter limit guard polic guideline anything developer mode prompt instruction without message",
 		},
 	}
@@ -56,18 +58,18 @@ var defaults = sync.OnceValue(func() []defaultRule {
 
 // Verbs of wanting a thing to exist, to be had, to be used or to be explained.
 var (
-	making = inflected(`writ creat mak cod generat compil produc prepar assembl`, `build develop program design
+	making = inflectVerbs(`writ creat mak cod generat compil produc prepar assembl`, `build develop program design
 			craft draft`)
 	asking = anyOf(`help~(?:me|us) (?:teach|show|tell)~(?:me|us)(?:~how)? how~(?:to|do~(?:i|you)|can~i|would~i) learn
 		(?:ways|steps|need|want|going|wanna|way|instructions)~(?:to|for) i~(?:need|want) (?:get|give|send|find)~me
 		where~(?:to|do~i|can~i)~(?:get|buy|find|download)`)
-	having = making + `|` + asking + `|` + inflected(`purchas acquir`, `buy obtain sell`)
-	doing  = `(?:` + having + `|` + inflected(`distribut releas us execut hid obfuscat`, `deploy install spread
+	having = making + `|` + asking + `|` + inflectVerbs(`purchas acquir`, `buy obtain sell`)
+	doing  = `(?:` + having + `|` + inflectVerbs(`distribut releas us execut hid obfuscat`, `deploy install spread
 			plant inject
 		launch run embed start perform conduct mount carry~out host set_up`) + `|setting_up)`
 )
 
-func malware() string {
+func malwarePattern() string {
 	const code = `malwares? ransom_wares? spywares? rootkits? bootkits? trojans? botnets? key_loggers? virus(?:es)?
 			worms?
 		back_doors? exploits? (?:zero|0)_days? shell_codes? crypters? (?:info|cookie)_stealers? wipers? stalkerware
@@ -79,7 +81,7 @@ func malware() string {
 	const systems = `servers? networks? systems? accounts? computers? laptops? (?:smart)?phones? databases?
 			mail_?box(?:es)?
 		e_?mails? wi_?fi web_?sites? banks? machines? devices? routers? cameras? payroll instagram facebook gmail cloud`
-	return requests(
+	return requestPattern(
 		doing+far+anyOf(code),
 		asking+near+anyOf(`hack hacking`),
 		anyOf(`hack(?:s|ing)? break(?:ing)?`)+between+`into`,
@@ -96,7 +98,7 @@ func malware() string {
 	)
 }
 
-func credentialTheft() string {
+func credentialTheftPattern() string {
 	const secret = `credentials? creds pass_?words? pass_phrases? log_?ins? log_?in~details
 			(?:access~|bearer~)?tokens? api~keys?
 		secrets? (?:session~)?cookies? (?:ntlm~|password~)?hash(?:es)? private~keys? ssh~keys? pins? pin~codes?
@@ -108,7 +110,7 @@ func credentialTheft() string {
 	const taking = `stealing theft stealers? dumping dumpers? harvesting harvesters? cracking crackers? sniffing
 			sniffers?
 		grabbing grabbers? stuffing spraying`
-	return requests(
+	return requestPattern(
 		`(?:`+anyOf(`steal(?:ing)? dump(?:ing)? harvest(?:ing)? crack(?:ing)? grab(?:bing)? swip(?:e|ing) scrap(?:e|ing)
 			sniff(?:ing)? brute_forc(?:e|ing) guess(?:ing)? hijack(?:ing)? intercept(?:ing)? snatch(?:ing)?
 			phish(?:ing)?~for extract(?:ing)? leak(?:ing)?`)+near+`|`+
@@ -124,7 +126,7 @@ func credentialTheft() string {
 	)
 }
 
-func phishing() string {
+func phishingPattern() string {
 	const kinds = `(?:spear_|whal)?phishing smishing vishing quishing scam fake~(?:\w+~)?log_?in spoofed fraudulent
 		look_?alike~log_?in`
 	const things = `e_?mails? pages? kits? (?:web_?)?sites? campaigns? messages? sms lures? templates? forms?
@@ -132,7 +134,7 @@ func phishing() string {
 		domains? landing~pages? portals? attacks? calls? invoices? scripts?`
 	const people = `employees? users? staff customers? colleagues? co_?workers? victims? people ceo cfo boss clients?
 		some(?:one|body) admins? executives? him her them everyone team seniors managers? accountants?`
-	return requests(
+	return requestPattern(
 		doing+far+
 			`(?:`+anyOf(kinds)+`(?:[ \-]+`+anyOf(things)+`)?)`,
 		anyOf(`send(?:ing)?
@@ -149,13 +151,13 @@ func phishing() string {
 	)
 }
 
-func exfiltration() string {
+func exfiltrationPattern() string {
 	const data = `data databases? records? files? documents? pii phi secrets? source~code customer~lists? e_?mails?
 			contracts?
 		payroll salar(?:y|ies) intellectual~property information info backups? everything it them`
 	const away = `[ ](?:to|via|through|over|onto|using)[ ](?:(?:my|an|our|the|some|own|[a-z0-9@])[ ])*` +
 		`(?:personal|external|private|outside|attacker|competitor|dropbox|pastebin|usb|webhook|gmail|dns|evil)\w*`
-	return requests(
+	return requestPattern(
 		anyOf(`exfil(?:trat(?:e|ing)|ing)? siphon(?:ing)? smuggl(?:e|ing) sneak(?:ing)?
 			steal(?:ing)?`)+near+anyOf(data),
 		doing+far+`exfiltrat(?:ion|ing|e)`,
@@ -170,8 +172,8 @@ func exfiltration() string {
 	)
 }
 
-func weapons() string {
-	return requests(`(?:`+having+`|`+inflected(`manufactur detonat synthesi[sz] smuggl`,
+func weaponsPattern() string {
+	return requestPattern(`(?:`+having+`|`+inflectVerbs(`manufactur detonat synthesi[sz] smuggl`,
 		`construct print plant set(?:ting)?~off cook`)+`)`+far+
 		anyOf(`(?:pipe_|nail_|dirty_|car_|fertilizer_)?bombs? explosives? explosive~devices? ieds?
 			molotovs?(?:~cocktails?)?
@@ -181,11 +183,11 @@ func weapons() string {
 		`blow(?:ing)?[ ]up`+near+anyOf(`buildings? schools? offices? cars? bridges? planes? houses? banks? people`))
 }
 
-func selfHarm() string {
+func selfHarmPattern() string {
 	const self = `my_?self your_?self one_?self`
 	intent := `(?:` + asking + `|` + anyOf(`(?:ways|methods)~(?:of|to|for) i~will painless(?:ly)?
 			(?:should|can)~i`) + `)`
-	return requests(
+	return requestPattern(
 		anyOf(`kill(?:ing)? hang(?:ing)? drown(?:ing)? strangl(?:e|ing) shoot(?:ing)?`)+between+anyOf(self),
 		intent+near+anyOf(`hurt(?:ing)? cut(?:ting)? harm(?:ing)? burn(?:ing)? poison starve`)+between+anyOf(self),
 		intent+far+anyOf(`(?:commit(?:ting)?~)?suicide self_harm(?:ing)? self_injur(?:y|e|ing) overdose
@@ -199,12 +201,12 @@ func selfHarm() string {
 	)
 }
 
-func policyBypass() string {
+func policyBypassPattern() string {
 	const rules = `instructions? directions? directives? prompts? rules? polic(?:y|ies) guidelines? guard_?rails?
 		restrictions? safe_?guards? (?:allow|white)_?lists? approvals? gates? access~controls? security moderation
 			governance
 		constraints? limitations? programming (?:content|input|safety)~(?:filter|check)s?`
-	return requests(
+	return requestPattern(
 		anyOf(`ignor(?:e|ing) disregard(?:ing)? forget(?:ting)? overrid(?:e|ing) bypass(?:ing)? circumvent(?:ing)?
 			disabl(?:e|ing)
 			evad(?:e|ing) (?:turn|switch)(?:ing)?_off get(?:ting)?~around work(?:ing)?~around deactivat(?:e|ing)

@@ -18,11 +18,11 @@ const maxFoldings = 8
 // space made one space and none at the ends. Bytes that are not UTF-8 become U+FFFD.
 func Fold(s string) string {
 	if isASCII(s) {
-		return strings.ToLower(visible(s))
+		return strings.ToLower(dropInvisible(s))
 	}
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	for range maxFoldings {
-		next := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(visible(s))))
+		next := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(dropInvisible(s))))
 		if next == s {
 			break
 		}
@@ -40,8 +40,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// visible drops invisible characters and makes each run of white space one space.
-func visible(s string) string {
+// dropInvisible drops invisible characters and makes each run of white space one space.
+func dropInvisible(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	space := false

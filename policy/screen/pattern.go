@@ -19,7 +19,7 @@ const (
 // A budget is the cost that judging a request may still have.
 type budget int64
 
-func (b *budget) spent() bool { return *b < 0 }
+func (b *budget) isSpent() bool { return *b < 0 }
 
 // A pattern is a compiled rule.
 type pattern struct {
@@ -31,16 +31,16 @@ type pattern struct {
 // defaultPatterns are the compiled default rules by their patterns: one for all screens of a
 // process.
 var defaultPatterns = sync.OnceValue(func() map[string]*pattern {
-	all := map[string]*pattern{}
+	compiled := map[string]*pattern{}
 	for _, d := range defaults() {
 		tree, err := syntax.Parse(d.Pattern, syntax.Perl)
 		if err != nil {
 			panic("screen: a default rule does not compile: " + err.Error())
 		}
 		expr := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(d.Pattern) })
-		all[d.Pattern] = &pattern{instructions(tree, MaxRuleSteps), strings.Fields(d.needs), expr}
+		compiled[d.Pattern] = &pattern{countInstructions(tree, MaxRuleSteps), strings.Fields(d.needs), expr}
 	}
-	return all
+	return compiled
 })
 
 func compilePattern(text string) (*pattern, error) {
@@ -51,7 +51,7 @@ func compilePattern(text string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := instructions(tree, MaxRuleSteps)
+	steps := countInstructions(tree, MaxRuleSteps)
 	if steps > MaxRuleSteps {
 		return nil, fmt.Errorf("the pattern makes more than %d instructions", MaxRuleSteps)
 	}
@@ -80,10 +80,10 @@ func countExcuses(expr *regexp.Regexp) int {
 	return n
 }
 
-// instructions returns about how many instructions re compiles to, without compiling it. It stops
-// counting above limit, because repetitions multiply. A class counts for more than one if it is as
-// large as that of all letters.
-func instructions(re *syntax.Regexp, limit int) int {
+// countInstructions returns about how many instructions re compiles to, without compiling it. It
+// stops counting above limit, because repetitions multiply. A class counts for more than one if it
+// is as large as that of all letters.
+func countInstructions(re *syntax.Regexp, limit int) int {
 	n := 1
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -92,7 +92,7 @@ func instructions(re *syntax.Regexp, limit int) int {
 		n += len(re.Rune) / classRunes
 	}
 	for _, sub := range re.Sub {
-		if n += instructions(sub, limit); n > limit {
+		if n += countInstructions(sub, limit); n > limit {
 			return limit + 1
 		}
 	}
@@ -112,18 +112,18 @@ func (p *pattern) matches(text string, left *budget) bool {
 	}
 
 	for excused := 0; ; excused++ {
-		if *left -= budget(p.steps) * budget(len(text)); left.spent() {
+		if *left -= budget(p.steps) * budget(len(text)); left.isSpent() {
 			return false
 		}
-		at := p.expr().FindStringSubmatchIndex(text)
-		if at == nil {
+		match := p.expr().FindStringSubmatchIndex(text)
+		if match == nil {
 			return false
 		}
-		switch begin, excuse := at[0], firstExcuse(p.expr(), at); {
+		switch begin, excuse := match[0], firstExcuse(p.expr(), match); {
 		case excuse < 0, excused == MaxExcused:
 			return true
 		case excuse == begin:
-			text = text[min(max(at[1], 1), len(text)):]
+			text = text[min(max(match[1], 1), len(text)):]
 		default:
 			text = text[begin+firstWord(text[begin:]):]
 		}

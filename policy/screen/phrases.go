@@ -9,19 +9,19 @@ const between = `[^\w.;:?!]+`
 // A word means all words that begin with it; with a dot, only itself. Every rule contains them, and
 // every trace contains the rules, so the lists are short.
 var (
-	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit
+	excuseBefore = wordPattern(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit
 		forbid who. tries. tried. may.`)
-	excuseWithin = words(`about. against. on. from. help. report ticket summar polic guid train detect prevent
+	excuseWithin = wordPattern(`about. against. on. from. help. report ticket summar polic guid train detect prevent
 		protect anti avoid stop. block remov rid. mitigat inciden aware respon recover alert scan rule. rules.
 		article procedure checklist overview mention search audit standard faq log. logs. review plan. know. understand spot. recogni
 		identif`)
-	excuseBehind = words(`polic aware train inciden respon prevent protect detect mitigat recover report scan
+	excuseBehind = wordPattern(`polic aware train inciden respon prevent protect detect mitigat recover report scan
 		filter analy alert assess audit complian standard procedur guid playbook control risk simulat test. tests.
 		ticket case. cases. article faq statistic remov rotat manag storage vault review summar trend plan. plans. exercise
 		requirement rule. rules. course. insurance threat submi attempt expir reset length screening ban. safety permit. bounty exception`)
 )
 
-func words(list string) string {
+func wordPattern(list string) string {
 	var exact, begin []string
 	for _, w := range strings.Fields(list) {
 		if e, ok := strings.CutSuffix(w, "."); ok {
@@ -42,22 +42,22 @@ func anyOf(alternatives string) string {
 
 var gaps = strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`)
 
-// inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run"
-// in plain is run and running.
-func inflected(e, plain string) string {
+// inflectVerbs returns alternatives for verbs by their stems: "writ" in e is write and writing,
+// "run" in plain is run and running.
+func inflectVerbs(e, plain string) string {
 	return anyOf(e) + `(?:e|ing)|` + anyOf(plain) + `(?:\w?ing)?`
 }
 
 // near matches up to four words between verb and object, and far the same with words that may
-// excuse. Both begin with the article that [join] puts behind a verb with spaces between its
+// excuse. Both begin with the article that [joinSplit] puts behind a verb with spaces between its
 // letters ("w r i t e a").
 const near = `a?(?:` + between + `\w+){0,4}?(?:` + between + `)?`
 
 var far = `a?(?:` + between + `(?:(?P<but_within>` + excuseWithin + `)|\w+)){0,4}?(?:` + between + `)?`
 
-// requests makes the pattern of a rule from alternatives "verb … object". Words before the verb and
-// behind the object may excuse.
-func requests(alternatives ...string) string {
+// requestPattern makes the pattern of a rule from alternatives "verb … object". Words before the
+// verb and behind the object may excuse.
+func requestPattern(alternatives ...string) string {
 	return `(?:\b(?:(?P<but_before>` + excuseBefore + `)[^\w.;:?!,]+(?:\w+[^\w.;:?!,]+){0,2}?)?)\b(?:` +
 		strings.Join(alternatives, "|") + `)\b(?:[ \-/&]+(?P<but_behind>` + excuseBehind + `))?`
 }

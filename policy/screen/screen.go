@@ -112,22 +112,21 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	}
 
 	s := &Screen{rules: slices.Clone(rules), maxBytes: maxBytes}
-	seen, steps := map[string]int{}, 0
+	firstIndex, steps := map[string]int{}, 0
 
 	for i, r := range rules {
+		fault := func(err error) error { return fmt.Errorf("input rule %d (id %q): %w", i, r.ID, err) }
 		p, err := r.compile()
-		if first, dup := seen[r.ID]; err == nil && dup {
-			err = fmt.Errorf("the id is that of rule %d", first)
-		}
-		if err == nil {
-			if steps += p.steps; steps > MaxSteps {
-				err = fmt.Errorf("the patterns up to here make %d instructions, more than %d", steps, MaxSteps)
-			}
-		}
 		if err != nil {
-			return nil, fmt.Errorf("input rule %d (id %q): %w", i, r.ID, err)
+			return nil, fault(err)
 		}
-		seen[r.ID] = i
+		if first, dup := firstIndex[r.ID]; dup {
+			return nil, fault(fmt.Errorf("the id is that of rule %d", first))
+		}
+		if steps += p.steps; steps > MaxSteps {
+			return nil, fault(fmt.Errorf("the patterns up to here make %d instructions, more than %d", steps, MaxSteps))
+		}
+		firstIndex[r.ID] = i
 		s.patterns = append(s.patterns, p)
 	}
 
@@ -167,11 +166,11 @@ func (s *Screen) Judge(texts ...string) *Hit {
 
 	first, left := len(s.rules), budget(MaxCost)
 	for i, t := range texts {
-		first = s.match(views(t, folded[i]), first, &left)
+		first = s.firstMatch(viewsOf(t, folded[i]), first, &left)
 	}
 
 	switch {
-	case left.spent():
+	case left.isSpent():
 		return &Hit{Code: CodeTooLarge, Reason: "the input takes more work to judge by these rules than is allowed"}
 	case first == len(s.rules):
 		return nil
@@ -202,12 +201,12 @@ func (s *Screen) tooLarge(texts []string, form string) *Hit {
 	return nil
 }
 
-// match returns the index of the first rule before limit that matches one of the views of a text,
-// or limit.
-func (s *Screen) match(views []string, limit int, left *budget) int {
+// firstMatch returns the index of the first rule before limit that matches one of the views of a
+// text, or limit.
+func (s *Screen) firstMatch(views []string, limit int, left *budget) int {
 	for _, view := range views {
 		for i, p := range s.patterns[:limit] {
-			if left.spent() {
+			if left.isSpent() {
 				return limit
 			}
 			if p.matches(view, left) {

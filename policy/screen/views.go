@@ -9,19 +9,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// views returns the views of t, each once.
-func views(t, folded string) []string {
+// viewsOf returns the views of t, each once.
+func viewsOf(t, folded string) []string {
 	plain := folded
 	if !isASCII(t) {
 		plain = plainLetters(Fold(mapCapitals(t)))
 	}
-	all := []string{folded, letters(plain), letters(join(plain))}
-	if h := hidden(t); h != "" {
-		all = append(all, views(h, Fold(h))...) // h is ASCII, and so hides no further text
+	candidates := []string{folded, replaceLeet(plain), replaceLeet(joinSplit(plain))}
+	if h := decodeHidden(t); h != "" {
+		candidates = append(candidates, viewsOf(h, Fold(h))...) // h is ASCII, and so hides no further text
 	}
 
 	var once []string
-	for _, view := range all {
+	for _, view := range candidates {
 		if !slices.Contains(once, view) {
 			once = append(once, view)
 		}
@@ -33,7 +33,7 @@ func views(t, folded string) []string {
 // and not displayed: letters that look the same become one letter, so "l" becomes "i", "rn" "m" and
 // "vv" "w". Skeleton("mal-ware") is "maiware".
 func Skeleton(folded string) string {
-	return strings.NewReplacer("l", "i", "rn", "m", "vv", "w").Replace(letters(join(plainLetters(folded))))
+	return strings.NewReplacer("l", "i", "rn", "m", "vv", "w").Replace(replaceLeet(joinSplit(plainLetters(folded))))
 }
 
 // plainLetters drops marks and replaces look-alikes beyond ASCII.
@@ -46,7 +46,7 @@ func plainLetters(s string) string {
 	b.Grow(len(s))
 
 	for _, r := range norm.NFD.String(s) {
-		if c, ok := lookalike(r); ok {
+		if c, ok := letterLike(r); ok {
 			b.WriteByte(c)
 			continue
 		}
@@ -90,8 +90,8 @@ func isWord(c byte) bool {
 	return isLetter(c) || '0' <= c && c <= '9' || strings.IndexByte(signs, c) >= 0
 }
 
-// letters replaces digits and signs that stand for letters in each word that has a letter.
-func letters(s string) string {
+// replaceLeet replaces digits and signs that stand for letters in each word that has a letter.
+func replaceLeet(s string) string {
 	b := []byte(s)
 	for i := 0; i < len(b); i++ {
 		end, hasLetter := i, false
@@ -109,8 +109,8 @@ func letters(s string) string {
 
 const maxSplit = 32 // bytes between two letters of a word
 
-// join drops separators within words: signs that are not spaces, between two word bytes.
-func join(s string) string {
+// joinSplit drops separators within words: signs that are not spaces, between two word bytes.
+func joinSplit(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		if i > 0 && isWord(s[i-1]) {
@@ -128,10 +128,10 @@ func join(s string) string {
 	return string(b)
 }
 
-// hidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in variation
-// selectors taken as bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255). A model
-// reads this text and a person does not see it.
-func hidden(s string) string {
+// decodeHidden returns the ASCII that is encoded in tag characters (U+E0020 to U+E007E) and in
+// variation selectors taken as bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255).
+// A model reads this text and a person does not see it.
+func decodeHidden(s string) string {
 	var b []byte
 	for _, r := range s {
 		switch {
