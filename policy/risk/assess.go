@@ -14,65 +14,65 @@ import (
 func (m *Model) Judge(subject *condition.Subject) Assessment {
 	switch {
 	case m == nil || len(m.modes) == 0:
-		return unknowable(Unknown, "there is no risk model")
+		return worstAssessment(Unknown, "there is no risk model")
 	case subject == nil:
-		return unknowable(m.modes[len(m.modes)-1].Name, "there is no call to assess")
+		return worstAssessment(m.modes[len(m.modes)-1].Name, "there is no call to assess")
 	}
 
-	in := subject.Input()
+	input := subject.Input()
 	j := judgement{m: m, subject: subject, state: state{level: m.initial}}
 
 	for i := range m.rules {
 		r := &m.rules[i]
-		if !r.globs.Fit(&in) {
+		if !r.globs.Fit(&input) {
 			continue
 		}
-		madeBefore := len(j.made)
+		madeBefore := len(j.contributions)
 		matches, unknown := true, error(nil)
 		if r.args != nil {
 			matches, unknown = r.args.True(subject)
 		}
 		if (matches || unknown != nil) && !subject.Spent() {
-			j.apply(r, unknown)
+			j.applyRule(r, unknown)
 		}
 		if subject.Spent() {
-			j.made = j.made[:madeBefore] // drop the contribution of this rule
-			return j.spent(r)
+			j.contributions = j.contributions[:madeBefore] // drop the contribution of this rule
+			return j.stopSpent(r)
 		}
 	}
 
 	j.raiseByScore()
-	return Assessment{Contributions: j.made, Mode: m.modes[j.level].Name, Score: j.effective()}
+	return Assessment{Contributions: j.contributions, Mode: m.modes[j.level].Name, Score: j.effectiveScore()}
 }
 
-func unknowable(mode, why string) Assessment {
-	made := []Contribution{{Failed: why, Mode: mode, Score: MaxScore}}
-	return Assessment{Mode: mode, Score: MaxScore, Contributions: made}
+func worstAssessment(mode, why string) Assessment {
+	contributions := []Contribution{{Failed: why, Mode: mode, Score: MaxScore}}
+	return Assessment{Mode: mode, Score: MaxScore, Contributions: contributions}
 }
 
-// spent ends the judgement at a rule.
-func (j *judgement) spent(r *rule) Assessment {
+// stopSpent ends the judgement at a rule.
+func (j *judgement) stopSpent(r *rule) Assessment {
 	top := j.m.modes[len(j.m.modes)-1].Name
-	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.",
+	reason := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.",
 		visible.Cut(r.id, 80, "…"))
-	made := append(j.made, Contribution{
+	contributions := append(j.contributions, Contribution{
 		Rule:    r.id,
 		Reason:  r.reason,
-		Failed:  why,
+		Failed:  reason,
 		Matched: true,
 		Mode:    top,
 		Score:   MaxScore,
 	})
-	return Assessment{Mode: top, Score: MaxScore, Contributions: made, Spent: why}
+	return Assessment{Mode: top, Score: MaxScore, Contributions: contributions, Spent: reason}
 }
 
 // A judgement is the state of one assessment.
 type judgement struct {
 	state
-	m       *Model
-	subject *condition.Subject
-	varsSet bool
-	made    []Contribution
+	m             *Model
+	subject       *condition.Subject
+	varsSet       bool
+	contributions []Contribution
 }
 
 // state is the part of a judgement that rules change. Every increase is more risk.
@@ -83,11 +83,11 @@ type state struct {
 	failed bool
 }
 
-// effective returns the score, at least the baseline of the mode.
-func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Baseline) }
+// effectiveScore returns the score, at least the baseline of the mode.
+func (j *judgement) effectiveScore() int { return max(j.score, j.m.modes[j.level].Baseline) }
 
-// apply applies a rule. If it is unknown whether the rule matches, apply can only raise.
-func (j *judgement) apply(r *rule, unknown error) {
+// applyRule applies a rule. If it is unknown whether the rule matches, it can only raise.
+func (j *judgement) applyRule(r *rule, unknown error) {
 	stateBefore, top, certain := j.state, len(j.m.modes)-1, unknown == nil
 	if r.setMode >= 0 {
 		j.level = max(r.setMode, j.floor)
@@ -101,14 +101,14 @@ func (j *judgement) apply(r *rule, unknown error) {
 		j.level = max(j.level, stateBefore.level)
 	}
 
-	made := Contribution{Rule: r.id, Reason: r.reason}
+	contribution := Contribution{Rule: r.id, Reason: r.reason}
 	if r.score != nil {
-		score, err := j.value(r)
+		score, err := j.evaluateScore(r)
 		switch {
 		case err != nil:
 			j.level = min(j.level+1, top)
 			j.floor, j.score, j.failed = j.level, MaxScore, true
-			made.Failed = fmt.Sprintf("score_expr failed: one level up, and the score is %d: %v", MaxScore, err)
+			contribution.Failed = fmt.Sprintf("score_expr failed: one level up, and the score is %d: %v", MaxScore, err)
 		case j.failed:
 		case certain:
 			j.score = score
@@ -117,21 +117,21 @@ func (j *judgement) apply(r *rule, unknown error) {
 		}
 	}
 
-	made.Matched = certain || !r.onlyLowers(stateBefore.level)
+	contribution.Matched = certain || !r.onlyLowers(stateBefore.level)
 	if !certain {
 		counted := "the rule counts as not matched: it would lower"
-		if made.Matched {
+		if contribution.Matched {
 			counted = "the rule counts as matched"
 		}
-		why := unknown.Error() + "; " + counted
-		if made.Failed != "" {
-			why += "; " + made.Failed
+		failure := unknown.Error() + "; " + counted
+		if contribution.Failed != "" {
+			failure += "; " + contribution.Failed
 		}
-		made.Failed = why
+		contribution.Failed = failure
 	}
 
-	made.Mode, made.Score = j.m.modes[j.level].Name, j.effective()
-	j.made = append(j.made, made)
+	contribution.Mode, contribution.Score = j.m.modes[j.level].Name, j.effectiveScore()
+	j.contributions = append(j.contributions, contribution)
 }
 
 // onlyLowers reports whether a rule only sets a mode less severe than the current one.
@@ -139,12 +139,12 @@ func (r *rule) onlyLowers(level int) bool {
 	return r.setMode >= 0 && r.setMode < level && !r.escalate && r.score == nil
 }
 
-// value computes a rule's score.
-func (j *judgement) value(r *rule) (int, error) {
+// evaluateScore computes a rule's score.
+func (j *judgement) evaluateScore(r *rule) (int, error) {
 	if r.usesVars && !j.varsSet {
 		j.setVars()
 	}
-	v, err := r.score.Value(j.subject.WithScore(float64(j.effective()))) // finite
+	v, err := r.score.Value(j.subject.WithScore(float64(j.effectiveScore()))) // finite
 	return int(min(max(math.Ceil(v), 0), MaxScore)), err
 }
 
@@ -164,17 +164,17 @@ func (j *judgement) setVars() {
 // rises, so it ends.
 func (j *judgement) raiseByScore() {
 	for j.m.byScore != nil {
-		next := &j.m.byScore[j.effective()]
+		next := &j.m.byScore[j.effectiveScore()]
 		if next.level <= j.level {
 			return
 		}
 		j.level = next.level
-		j.made = append(j.made, Contribution{
+		j.contributions = append(j.contributions, Contribution{
 			Matched: true,
 			Rule:    ByScore,
 			Reason:  next.when,
 			Mode:    j.m.modes[j.level].Name,
-			Score:   j.effective(),
+			Score:   j.effectiveScore(),
 		})
 	}
 }

@@ -55,10 +55,10 @@ type step struct {
 // [condition.Faults]. As in package rules, the schema of risk.yaml has the forms of names and
 // texts.
 func Compile(from Content, claims ...string) (*Model, error) {
-	c := compiler{from: &from, model: &Model{}, claims: claims}
-	c.modes()
-	c.rules(c.vars())
-	c.thresholds()
+	c := compiler{source: &from, model: &Model{}, claims: claims}
+	c.compileModes()
+	c.compileRules(c.compileVars())
+	c.compileThresholds()
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
@@ -66,39 +66,39 @@ func Compile(from Content, claims ...string) (*Model, error) {
 }
 
 type compiler struct {
-	from   *Content
+	source *Content
 	model  *Model
 	claims []string
 	faults condition.Faults
 }
 
-func (c *compiler) fault(list string, index int, id, key string, err error) {
+func (c *compiler) addFault(list string, index int, id, key string, err error) {
 	if err != nil {
 		c.faults = append(c.faults, condition.NewFault(list, index, id, key, err))
 	}
 }
 
-// count reports whether a list is within its bound.
-func (c *compiler) count(list string, n, most int) bool {
+// checkCount reports whether a list is within its bound.
+func (c *compiler) checkCount(list string, n, most int) bool {
 	if n > most {
-		c.fault(list, -1, "", "", fmt.Errorf("there are %d, more than %d", n, most))
+		c.addFault(list, -1, "", "", fmt.Errorf("there are %d, more than %d", n, most))
 	}
 	return n <= most
 }
 
-func (c *compiler) modes() {
-	modes := c.from.Modes
-	if !c.count("modes", len(modes), MaxModes) {
+func (c *compiler) compileModes() {
+	modes := c.source.Modes
+	if !c.checkCount("modes", len(modes), MaxModes) {
 		return
 	}
 	if len(modes) == 0 {
-		c.fault("modes", -1, "", "", errors.New("there is none"))
+		c.addFault("modes", -1, "", "", errors.New("there is none"))
 		return
 	}
 
 	for i, m := range modes {
-		fault := func(key string, err error) { c.fault("modes", i, m.Name, key, err) }
-		if c.level(m.Name) < i {
+		fault := func(key string, err error) { c.addFault("modes", i, m.Name, key, err) }
+		if c.levelOf(m.Name) < i {
 			fault("name", errors.New("it stands twice"))
 		}
 		switch {
@@ -112,38 +112,38 @@ func (c *compiler) modes() {
 	}
 
 	c.model.modes = slices.Clone(modes)
-	if c.model.initial = c.level(c.from.Initial); c.model.initial < 0 {
-		c.fault("initial", -1, "", "", c.noMode(c.from.Initial))
+	if c.model.initial = c.levelOf(c.source.Initial); c.model.initial < 0 {
+		c.addFault("initial", -1, "", "", c.noMode(c.source.Initial))
 	}
 }
 
-// level returns the index of a mode, or -1.
-func (c *compiler) level(name string) int {
-	return slices.IndexFunc(c.from.Modes, func(m Mode) bool { return m.Name == name })
+// levelOf returns the index of a mode, or -1.
+func (c *compiler) levelOf(name string) int {
+	return slices.IndexFunc(c.source.Modes, func(m Mode) bool { return m.Name == name })
 }
 
 func (c *compiler) noMode(name string) error {
 	names := make([]string, 0, MaxModes)
-	for _, m := range c.from.Modes[:min(len(c.from.Modes), MaxModes)] {
+	for _, m := range c.source.Modes[:min(len(c.source.Modes), MaxModes)] {
 		names = append(names, visible.Cut(m.Name, 80, "…"))
 	}
 	return fmt.Errorf("there is no mode %q; the modes are %s", visible.Cut(name, 80, "…"), strings.Join(names, ", "))
 }
 
-// vars returns the names that expressions of rules may use.
-func (c *compiler) vars() *condition.Env {
+// compileVars returns the names that expressions of rules may use.
+func (c *compiler) compileVars() *condition.Env {
 	env, err := condition.RiskEnv(nil, c.claims...)
-	if err != nil || !c.count("vars", len(c.from.Vars), MaxVars) {
-		c.fault("vars", -1, "", "", err)
+	if err != nil || !c.checkCount("vars", len(c.source.Vars), MaxVars) {
+		c.addFault("vars", -1, "", "", err)
 		return nil
 	}
 	var names []string
-	for i, v := range c.from.Vars {
+	for i, v := range c.source.Vars {
 		program, err := env.Number(v.Expr)
-		c.fault("vars", i, v.Name, "expr", err)
+		c.addFault("vars", i, v.Name, "expr", err)
 		wider, err := condition.RiskEnv(append(slices.Clone(names), v.Name), c.claims...)
 		if err != nil {
-			c.fault("vars", i, v.Name, "name", err)
+			c.addFault("vars", i, v.Name, "name", err)
 			continue
 		}
 		env, names = wider, append(names, v.Name)
@@ -153,42 +153,42 @@ func (c *compiler) vars() *condition.Env {
 	return env
 }
 
-func (c *compiler) rules(env *condition.Env) {
-	if env == nil || !c.count("rules", len(c.from.Rules), MaxRules) {
+func (c *compiler) compileRules(env *condition.Env) {
+	if env == nil || !c.checkCount("rules", len(c.source.Rules), MaxRules) {
 		return
 	}
 
-	seen := make(map[string]bool, len(c.from.Rules))
-	for i := range c.from.Rules {
-		from := &c.from.Rules[i]
-		fault := func(key string, err error) { c.fault("rules", i, from.ID, key, err) }
-		fault("id", checkID(from.ID, seen))
-		seen[from.ID] = true
-		r := rule{id: from.ID, reason: from.Reason, setMode: -1, escalate: from.Escalate}
-		r.globs = from.Match.Compile(fault)
-		if from.SetMode == "" && !from.Escalate && from.ScoreExpr == "" {
+	ids := make(map[string]bool, len(c.source.Rules))
+	for i := range c.source.Rules {
+		source := &c.source.Rules[i]
+		fault := func(key string, err error) { c.addFault("rules", i, source.ID, key, err) }
+		fault("id", checkID(source.ID, ids))
+		ids[source.ID] = true
+		r := rule{id: source.ID, reason: source.Reason, setMode: -1, escalate: source.Escalate}
+		r.globs = source.Match.Compile(fault)
+		if source.SetMode == "" && !source.Escalate && source.ScoreExpr == "" {
 			fault("", errors.New("it does nothing; it needs set_mode, escalate or score_expr"))
 		}
 
-		if from.SetMode != "" {
-			if r.setMode = c.level(from.SetMode); r.setMode < 0 {
-				fault("set_mode", c.noMode(from.SetMode))
+		if source.SetMode != "" {
+			if r.setMode = c.levelOf(source.SetMode); r.setMode < 0 {
+				fault("set_mode", c.noMode(source.SetMode))
 			}
 		}
 
-		if from.ScoreExpr != "" {
-			program, err := env.Number(from.ScoreExpr)
+		if source.ScoreExpr != "" {
+			program, err := env.Number(source.ScoreExpr)
 			fault("score_expr", err)
-			r.score, r.usesVars = program, strings.Contains(from.ScoreExpr, "vars")
+			r.score, r.usesVars = program, strings.Contains(source.ScoreExpr, "vars")
 		}
 
-		if len(from.Args) > MaxPredicates {
-			fault("args", fmt.Errorf("there are %d, more than %d", len(from.Args), MaxPredicates))
+		if len(source.Args) > MaxPredicates {
+			fault("args", fmt.Errorf("there are %d, more than %d", len(source.Args), MaxPredicates))
 			continue
 		}
 
 		var faults []condition.PredicateError
-		r.args, faults = env.Predicates(from.Args)
+		r.args, faults = env.Predicates(source.Args)
 
 		for _, f := range faults {
 			fault(fmt.Sprintf("args[%d].%s", f.Index, f.Key), f.Err)
@@ -211,26 +211,26 @@ func checkID(id string, seen map[string]bool) error {
 	return nil
 }
 
-// thresholds computes set_mode_by_score for every score.
-func (c *compiler) thresholds() {
-	list := c.from.ModeByScore
-	if len(list) == 0 || !c.count(ByScore, len(list), MaxThresholds) {
+// compileThresholds computes set_mode_by_score for every score.
+func (c *compiler) compileThresholds() {
+	list := c.source.ModeByScore
+	if len(list) == 0 || !c.checkCount(ByScore, len(list), MaxThresholds) {
 		return
 	}
 
 	env, err := condition.ScoreEnv()
-	c.fault(ByScore, -1, "", "", err)
+	if err != nil {
+		c.addFault(ByScore, -1, "", "", err)
+		return
+	}
 	programs, levels := make([]*condition.Program, len(list)), make([]int, len(list))
 
 	for i, t := range list {
-		if levels[i] = c.level(t.Mode); levels[i] < 0 {
-			c.fault(ByScore, i, "", "mode", c.noMode(t.Mode))
+		if levels[i] = c.levelOf(t.Mode); levels[i] < 0 {
+			c.addFault(ByScore, i, "", "mode", c.noMode(t.Mode))
 		}
-		if err == nil {
-			var err error
-			programs[i], err = readThreshold(env, t.When)
-			c.fault(ByScore, i, t.Mode, "when", err)
-		}
+		programs[i], err = readThreshold(env, t.When)
+		c.addFault(ByScore, i, t.Mode, "when", err)
 	}
 
 	if len(c.faults) > 0 {
@@ -246,7 +246,7 @@ func (c *compiler) thresholds() {
 		for i, p := range programs {
 			holds, err := p.True(subject)
 			if err != nil {
-				c.fault(ByScore, i, list[i].Mode, "when", fmt.Errorf("it fails for the score %d: %w", score, err))
+				c.addFault(ByScore, i, list[i].Mode, "when", fmt.Errorf("it fails for the score %d: %w", score, err))
 				return
 			}
 			if holds {
@@ -255,7 +255,7 @@ func (c *compiler) thresholds() {
 			}
 		}
 		if score > 0 && table[score].level < table[score-1].level {
-			c.fault(ByScore, -1, "", "", fmt.Errorf(
+			c.addFault(ByScore, -1, "", "", fmt.Errorf(
 				"the score %d would give a less strict mode than the score %d", score, score-1))
 			return
 		}
@@ -263,7 +263,7 @@ func (c *compiler) thresholds() {
 
 	for i, t := range list {
 		if !won[i] {
-			c.fault(ByScore, i, t.Mode, "when", fmt.Errorf(
+			c.addFault(ByScore, i, t.Mode, "when", fmt.Errorf(
 				"for no score from 0 to %d is it the first that is true; put the most severe mode first", MaxScore))
 		}
 	}
