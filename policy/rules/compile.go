@@ -41,7 +41,7 @@ func Compile(c Content, claims ...string) (*Set, error) {
 	s := &Set{policies: make([]policy, len(c.Policies))}
 
 	for i := range c.Policies {
-		s.policies[i] = b.policy(i, &c.Policies[i])
+		s.policies[i] = b.compilePolicy(i, &c.Policies[i])
 	}
 
 	if len(b.faults) > 0 {
@@ -50,7 +50,7 @@ func Compile(c Content, claims ...string) (*Set, error) {
 
 	for i := range s.policies {
 		for _, key := range []string{"when", "deny", "require_approval_if"} {
-			s.programs.Add("policies", i, key, s.policies[i].globs, s.policies[i].condition(key))
+			s.programs.Add("policies", i, key, s.policies[i].globs, s.policies[i].conditionFor(key))
 		}
 	}
 
@@ -65,8 +65,8 @@ type builder struct {
 	ids      map[string]int     // the index of the first policy with an id
 	shadows  int
 	faults   condition.Faults
-	at       int // the policy being read
-	from     *Policy
+	index    int // the policy being read
+	source   *Policy
 }
 
 type program struct {
@@ -74,65 +74,65 @@ type program struct {
 	err     error
 }
 
-func (b *builder) fault(key, remedy, format string, args ...any) {
+func (b *builder) addFault(key, remedy, format string, args ...any) {
 	b.faults = append(b.faults, &condition.Fault{
 		List:    "policies",
-		Index:   b.at,
-		ID:      b.from.ID,
+		Index:   b.index,
+		ID:      b.source.ID,
 		Key:     key,
 		Problem: fmt.Sprintf(format, args...),
 		Remedy:  remedy,
 	})
 }
 
-func (b *builder) policy(i int, from *Policy) policy {
-	b.at, b.from = i, from
-	b.id()
+func (b *builder) compilePolicy(i int, from *Policy) policy {
+	b.index, b.source = i, from
+	b.checkID()
 	p := policy{id: from.ID, reason: from.Reason, effect: from.Effect}
-	p.globs = from.Match.Compile(func(key string, err error) { b.fault(key, "", "%s", err) })
-	p.when = b.condition("when", from.When)
+	p.globs = from.Match.Compile(func(key string, err error) { b.addFault(key, "", "%s", err) })
+	p.when = b.compileCondition("when", from.When)
 	p.deny = b.compileRestriction("deny", from.Deny)
 	p.ask = b.compileRestriction("require_approval_if", from.RequireApprovalIf)
 	p.strict = from.Effect != Allow || from.Deny != "" || from.RequireApprovalIf != ""
 	if p.shadow = from.Mode == Shadow; p.shadow {
 		if b.shadows++; b.shadows == MaxShadow+1 {
-			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow",
+			b.addFault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow",
 				MaxShadow)
 		}
 	}
-	b.people(&p)
+	b.readApprovers(&p)
 	return p
 }
 
-func (b *builder) id() {
-	id := b.from.ID
+func (b *builder) checkID() {
+	id := b.source.ID
 	first, dup := b.ids[id]
 	switch {
-	case !shows(id):
-		b.fault("id", "", "the id holds characters that do not show, or begins or ends with a space")
+	case !isVisible(id):
+		b.addFault("id", "", "the id holds characters that do not show, or begins or ends with a space")
 	case dup:
-		b.fault("id", "give each policy its own", "policy %d has the same id", first)
+		b.addFault("id", "give each policy its own", "policy %d has the same id", first)
 	}
 	if !dup {
-		b.ids[id] = b.at
+		b.ids[id] = b.index
 	}
 }
 
-// shows reports whether a text is not empty, and all of it is visible.
-func shows(text string) bool {
+// isVisible reports whether a text is not empty, and all of it is visible.
+func isVisible(text string) bool {
 	return text != "" && visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' &&
 		text[len(text)-1] != ' '
 }
 
 // compileRestriction reads a condition that takes back an allow.
 func (b *builder) compileRestriction(key, source string) *condition.Program {
-	if source != "" && (b.from.Effect == Deny || b.from.Effect == Pending) {
-		b.fault(key, "put it into when, or write effect: allow", "%s stands only beside effect: allow", key)
+	if source != "" && (b.source.Effect == Deny || b.source.Effect == Pending) {
+		b.addFault(key, "put it into when, or write effect: allow", "%s stands only beside effect: allow", key)
 	}
-	return b.condition(key, source)
+	return b.compileCondition(key, source)
 }
 
-func (b *builder) condition(key, source string) *condition.Program {
+func (b *builder) compileCondition(key, source string) *condition.Program {
 	if source == "" {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (b *builder) condition(key, source string) *condition.Program {
 			return nil // reported already
 		}
 		if b.bytes += len(source); b.bytes > MaxConditions {
-			b.fault(key, "say it with fewer", "the conditions up to here have more than %d bytes together",
+			b.addFault(key, "say it with fewer", "the conditions up to here have more than %d bytes together",
 				MaxConditions)
 			return nil
 		}
@@ -150,30 +150,30 @@ func (b *builder) condition(key, source string) *condition.Program {
 		b.programs[source] = read
 	}
 	if read.err != nil {
-		b.faults = append(b.faults, condition.NewFault("policies", b.at, b.from.ID, key, read.err))
+		b.faults = append(b.faults, condition.NewFault("policies", b.index, b.source.ID, key, read.err))
 		return nil
 	}
 	return read.program
 }
 
-// people reads the settings of approvers for held calls.
-func (b *builder) people(p *policy) {
-	from := b.from
-	if !from.holds() && (from.Effect == Allow || from.Effect == Deny) {
+// readApprovers reads the settings of approvers for held calls.
+func (b *builder) readApprovers(p *policy) {
+	source := b.source
+	if !source.canHold() && (source.Effect == Allow || source.Effect == Deny) {
 		for _, one := range []struct {
 			key     string
 			written bool
-		}{{"approvers", len(from.Approvers) > 0}, {"quorum", from.Quorum != 0}, {"expires", from.Expires != 0},
-			{"fresh", from.Fresh != 0}} {
+		}{{"approvers", len(source.Approvers) > 0}, {"quorum", source.Quorum != 0}, {"expires", source.Expires != 0},
+			{"fresh", source.Fresh != 0}} {
 			if one.written {
-				b.fault(one.key, "leave it out, or write effect: pending or require_approval_if",
+				b.addFault(one.key, "leave it out, or write effect: pending or require_approval_if",
 					"the policy never holds a call")
 			}
 		}
 		return
 	}
-	p.approvers = slices.Clone(from.Approvers)
-	p.quorum = cmp.Or(from.Quorum, DefaultQuorum)
-	p.expires = cmp.Or(from.Expires, DefaultExpires)
-	p.fresh = from.Fresh
+	p.approvers = slices.Clone(source.Approvers)
+	p.quorum = cmp.Or(source.Quorum, DefaultQuorum)
+	p.expires = cmp.Or(source.Expires, DefaultExpires)
+	p.fresh = source.Fresh
 }

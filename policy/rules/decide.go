@@ -57,31 +57,31 @@ const maxFailed = 256
 // Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a
 // Subject each. Without a Subject the call is denied.
 func (s *Set) Decide(sub *condition.Subject) Decision {
-	return s.decide(sub, func(*policy, *verdict) {})
+	return s.decideObserved(sub, func(*policy, *verdict) {})
 }
 
-// decide tells observe each policy that it considers, with its verdict; nil if the globs do not
-// match.
-func (s *Set) decide(sub *condition.Subject, observe func(*policy, *verdict)) Decision {
+// decideObserved tells observe each policy that it considers, with its verdict; nil if the globs do
+// not match.
+func (s *Set) decideObserved(sub *condition.Subject, observe func(*policy, *verdict)) Decision {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {
 		return d
 	}
 
-	in := sub.Input()
+	input := sub.Input()
 	for i := range s.policies {
 		p := &s.policies[i]
-		if !p.globs.Fit(&in) {
+		if !p.globs.Fit(&input) {
 			observe(p, nil)
 			continue
 		}
-		v := p.judge(sub)
+		v := p.judgeCall(sub)
 		observe(p, &v)
 		switch {
 		case v.matched && p.shadow:
 			d.Shadow = append(d.Shadow, ShadowDecision{v.condition, v.effect, v.failure(), p.id})
 		case v.matched:
-			p.decide(&d, v)
+			p.writeDecision(&d, v)
 			return d
 		}
 	}
@@ -97,8 +97,8 @@ type verdict struct {
 	err       error
 }
 
-// spent reports whether the budget ended before the condition had an answer.
-func (v *verdict) spent() bool { return v.err == condition.ErrSpent }
+// isSpent reports whether the budget ended before the condition had an answer.
+func (v *verdict) isSpent() bool { return v.err == condition.ErrSpent }
 
 // Spent reports whether the call is denied because its budget for conditions was spent.
 func (d *Decision) Spent() bool { return strings.HasPrefix(d.Failed, CodeSpent+":") }
@@ -109,22 +109,22 @@ func (v *verdict) failure() string {
 	switch {
 	case v.err == nil:
 		return ""
-	case v.spent():
+	case v.isSpent():
 		code = CodeSpent
 	}
 	return code + ": " + visible.Clip(v.err.Error(), maxFailed)
 }
 
-// judge evaluates the conditions of a policy whose globs match. Policies in shadow have a separate
-// budget.
-func (p *policy) judge(sub *condition.Subject) verdict {
+// judgeCall evaluates the conditions of a policy whose globs match. Policies in shadow have a
+// separate budget.
+func (p *policy) judgeCall(sub *condition.Subject) verdict {
 	if !p.shadow {
 		return p.evaluate(sub)
 	}
 	sub.OnTrial(true)
 	v := p.evaluate(sub)
 	sub.OnTrial(false)
-	if v.spent() {
+	if v.isSpent() {
 		v.effect = Unjudged
 	}
 	return v
@@ -135,7 +135,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 		yes, err := p.when.True(sub)
 		if err != nil { // a policy that can only allow does not match; err says why
 			v := verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
-			v.matched = v.matched || v.spent() // no policy below may decide without this one
+			v.matched = v.matched || v.isSpent() // no policy below may decide without this one
 			return v
 		}
 		if !yes {
@@ -161,14 +161,14 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 	return verdict{matched: true, effect: p.effect}
 }
 
-// decide writes the policy's decision into d, beside the recorded shadows.
-func (p *policy) decide(d *Decision, v verdict) {
+// writeDecision writes the policy's decision into d, beside the recorded shadows.
+func (p *policy) writeDecision(d *Decision, v verdict) {
 	d.Effect, d.Policy, d.Condition, d.Failed = v.effect, p.id, v.condition, v.failure()
 	if v.effect == Pending {
 		d.Approvers, d.Quorum, d.Expires, d.Fresh = slices.Clone(p.approvers), p.quorum, p.expires, p.fresh
 	}
 	switch {
-	case v.spent():
+	case v.isSpent():
 		d.Reason = fmt.Sprintf("The budget for conditions was spent at the condition %s of the policy %q, so the call is denied. %s",
 			v.condition, p.id, SpentRemedy)
 	case v.err != nil:

@@ -23,12 +23,12 @@ const maxQuoted = 200
 // Explain decides like [Set.Decide], and also returns every policy that it considered: from the
 // first to the one that decided, or all.
 func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
-	d = s.decide(sub, func(p *policy, v *verdict) {
+	d = s.decideObserved(sub, func(p *policy, v *verdict) {
 		c := Considered{Policy: p.id, Shadow: p.shadow}
 		if v == nil {
-			in := sub.Input()
-			what, name, pattern := p.globs.Misfit(&in)
-			c.Why = fmt.Sprintf("the %s %s is not %s", what, quoted(name), quoted(pattern))
+			input := sub.Input()
+			what, name, pattern := p.globs.Misfit(&input)
+			c.Why = fmt.Sprintf("the %s %s is not %s", what, quoteText(name), quoteText(pattern))
 		} else {
 			c.Matched, c.Why = v.matched, p.describeConditions(v)
 		}
@@ -39,9 +39,9 @@ func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 
 // describeConditions describes the result of the conditions of a policy whose globs fit.
 func (p *policy) describeConditions(v *verdict) string {
-	source := func() string { return quoted(p.condition(v.condition).Source()) }
+	source := func() string { return quoteText(p.conditionFor(v.condition).Source()) }
 	switch {
-	case v.spent():
+	case v.isSpent():
 		return fmt.Sprintf("%s, %s, was not evaluated: %s", v.condition, source(), v.err)
 	case v.err != nil && !v.matched:
 		return fmt.Sprintf("when, %s, failed, and a policy that can only allow does not match then: %s",
@@ -57,7 +57,7 @@ func (p *policy) describeConditions(v *verdict) string {
 	return "its effect is " + v.effect
 }
 
-func (p *policy) condition(key string) *condition.Program {
+func (p *policy) conditionFor(key string) *condition.Program {
 	switch key {
 	case "when":
 		return p.when
@@ -67,8 +67,8 @@ func (p *policy) condition(key string) *condition.Program {
 	return p.ask
 }
 
-// quoted puts a text into quotes that it does not contain, if there are such.
-func quoted(text string) string {
+// quoteText puts a text into quotes that it does not contain, if there are such.
+func quoteText(text string) string {
 	quote := `"`
 	if strings.Contains(text, quote) && !strings.Contains(text, "`") {
 		quote = "`"

@@ -61,8 +61,8 @@ type Policy struct {
 	Fresh int64 `json:"fresh_ms,omitzero"`
 }
 
-// holds reports whether the policy can hold a call.
-func (p *Policy) holds() bool {
+// canHold reports whether the policy can hold a call.
+func (p *Policy) canHold() bool {
 	return p.Effect == Pending || p.Effect == Allow && p.RequireApprovalIf != ""
 }
 

@@ -36,9 +36,9 @@ func NewJudge(p *rules.Content, r *risk.Content, claims ...string) *Judge {
 	}
 }
 
-// bundle compiles the policy with its risk rules or, if it has none, with those that the trace was
-// recorded with. Nothing else that was recorded is compiled, because nothing else is asked.
-func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
+// bundleFor compiles the policy with its risk rules or, if it has none, with those that the trace
+// was recorded with. Nothing else that was recorded is compiled, because nothing else is asked.
+func (j *Judge) bundleFor(recorded *policy.Content) (*policy.Bundle, error) {
 	rated, key, claims := j.risk, canonical.Digest(""), slices.Clone(j.claims)
 	if rated == nil && recorded.Risk != nil {
 		rated, key = recorded.Risk, canonical.Sum("risk rules", canonical.MustMarshal(recorded.Risk))
@@ -79,17 +79,17 @@ func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
 
 // Judge decides about the call that a run requested. Roles come from the run's own configuration.
 func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
-	judge, err := j.bundle(b.Content())
+	judge, err := j.bundleFor(b.Content())
 	if err != nil {
 		return nil, err
 	}
-	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
-	in.History = q.History
-	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
+	input := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
+	input.History = q.History
+	input.Pinned, input.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
 	if id := judge.Reread(q.Identity, b); id != nil {
-		in.Actor.Groups = id.Groups
+		input.Actor.Groups = id.Groups
 	}
-	subject := condition.NewSubject(in)
+	subject := condition.NewSubject(input)
 	r := FromAssessment(judge.AssessSubject(subject))
 	if policy.HasSubject(q.Actor) {
 		r.Unknown = slices.DeleteFunc(subject.Unknown(), func(name string) bool { return !b.Omits(name) })

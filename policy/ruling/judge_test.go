@@ -24,7 +24,7 @@ func TestJudgeIsBounded(t *testing.T) {
 	var got [askers]*policy.Bundle
 	var wg sync.WaitGroup
 	for i := range got {
-		wg.Go(func() { got[i], _ = s.bundle(rated(0)) })
+		wg.Go(func() { got[i], _ = s.bundleFor(rated(0)) })
 	}
 	wg.Wait()
 	for i, b := range got {
@@ -34,7 +34,7 @@ func TestJudgeIsBounded(t *testing.T) {
 	}
 	seen := make(map[*policy.Bundle]bool)
 	for i := range 3 * maxBundles {
-		b, err := s.bundle(rated(i))
+		b, err := s.bundleFor(rated(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,19 +46,19 @@ func TestJudgeIsBounded(t *testing.T) {
 	if len(seen) != 3*maxBundles {
 		t.Errorf("%d sets of rules have %d bundles", 3*maxBundles, len(seen))
 	}
-	last, err := s.bundle(rated(3*maxBundles - 1))
+	last, err := s.bundleFor(rated(3*maxBundles - 1))
 	if err != nil || !seen[last] {
 		t.Errorf("bundle() = %p, %v, want the one that was compiled", last, err)
 	}
 	// What is no risk rule makes no other bundle.
-	plain, err := s.bundle(&policy.Content{Format: policy.ContentFormat, Limits: rated(0).Limits, Summary: rated(0).Summary, Input: rated(0).Input})
+	plain, err := s.bundleFor(&policy.Content{Format: policy.ContentFormat, Limits: rated(0).Limits, Summary: rated(0).Summary, Input: rated(0).Input})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for env := range 3 {
 		c := statestest.Content()
 		c.Env, c.Roles = fmt.Sprint(env), []policy.Role{{Role: fmt.Sprint(env)}}
-		if b, err := s.bundle(&c); err != nil || b != plain {
+		if b, err := s.bundleFor(&c); err != nil || b != plain {
 			t.Errorf("bundle() without risk rules = %p, %v, want %p", b, err, plain)
 		}
 	}
