@@ -28,10 +28,11 @@ func (b *Bundle) CompileActive(text []byte, digest canonical.Digest) (*Bundle, e
 		return a, nil
 	}
 	active, err := b.compileActive(text, digest)
-	if err == nil {
-		b.active = active
+	if err != nil {
+		return nil, err
 	}
-	return active, err
+	b.active = active
+	return active, nil
 }
 
 func (b *Bundle) compileActive(text []byte, digest canonical.Digest) (*Bundle, error) {

@@ -53,18 +53,18 @@ type Held struct {
 // an agent that acts for them, and only with one of the roles that the policy names. Roles come
 // from the bundle that judged the call; groups are those of the vote.
 func (b *Bundle) Eligible(h *Held, by string, groups []string) Verdict {
-	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
+	mayVote := func(role string) bool { return slices.Contains(h.Approvers, role) }
 	switch {
 	case by == "" || b.SamePerson(by, h.Actor):
-		return blocked(GateApproval, CodeApprovalMismatch, "Requesters cannot decide about their own requests.")
+		return blockedBy(GateApproval, CodeApprovalMismatch, "Requesters cannot decide about their own requests.")
 	case h.OnBehalfOf != "" && b.SamePerson(by, h.OnBehalfOf):
-		return blocked(GateApproval, CodeApprovalMismatch,
+		return blockedBy(GateApproval, CodeApprovalMismatch,
 			"A person cannot decide about requests of agents that act for them.")
-	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by, &Identity{Groups: &groups}), mine):
-		return blocked(GateApproval, CodeApprovalMismatch,
+	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by, &Identity{Groups: &groups}), mayVote):
+		return blockedBy(GateApproval, CodeApprovalMismatch,
 			fmt.Sprintf("%s has none of the roles that may decide: %s.", clip(by), strings.Join(h.Approvers, ", ")))
 	}
-	return allowed(GateApproval, "This person may decide.")
+	return allowedBy(GateApproval, "This person may decide.")
 }
 
 // Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as
@@ -76,11 +76,11 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		v := &votes[i]
 		switch {
 		case v.Binding != h.Binding:
-			return blocked(GateApproval, CodeApprovalMismatch, "The decision is not for this call.")
+			return blockedBy(GateApproval, CodeApprovalMismatch, "The decision is not for this call.")
 		case v.Outcome != VoteApprove:
-			return blocked(GateApproval, CodeApprovalDenied, v.Denied())
+			return blockedBy(GateApproval, CodeApprovalDenied, v.Denied())
 		case !IsBefore(v.At, h.Expires):
-			return blocked(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
+			return blockedBy(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
 		}
 		if verdict := b.Eligible(h, v.By, v.Groups); !verdict.Allows() {
 			return verdict
@@ -92,13 +92,13 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 
 	switch {
 	case len(by) >= max(h.Quorum, 1):
-		return allowed(GateApproval, "Approved by "+strings.Join(names, ", ")+".")
+		return allowedBy(GateApproval, "Approved by "+strings.Join(names, ", ")+".")
 	case !IsBefore(at, h.Expires):
-		return blocked(GateApproval, CodeApprovalExpired,
+		return blockedBy(GateApproval, CodeApprovalExpired,
 			"Nobody decided in time; the request expired at "+h.Expires+".")
 	}
 
-	return blocked(GateApproval, CodeApprovalMismatch,
+	return blockedBy(GateApproval, CodeApprovalMismatch,
 		fmt.Sprintf("%d of %d people have agreed.", len(by), max(h.Quorum, 1)))
 }
 

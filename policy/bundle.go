@@ -62,7 +62,7 @@ func Compile(content Content) (*Bundle, error) {
 		fault("summary mode %q is not one of asked, always, never", content.Summary)
 	}
 	var err error
-	if b.screens, err = content.Input.compile(); err != nil {
+	if b.screens, err = content.Input.compileScreens(); err != nil {
 		errs = append(errs, err)
 	}
 	for _, s := range content.Servers {
@@ -74,13 +74,13 @@ func Compile(content Content) (*Bundle, error) {
 			b.allow[key] = append(b.allow[key], g.Group)
 		}
 	}
-	errs = append(errs, b.narrow(), content.Planner.check())
-	for _, own := range content.Schemas {
-		s, err := compileOwn(own.Schema, b.schemaLimits)
+	errs = append(errs, b.compilePinsAndGrants(), content.Planner.check())
+	for _, declared := range content.Schemas {
+		s, err := compileOwn(declared.Schema, b.schemaLimits)
 		if err != nil {
-			fault("schema of %s %s: %w", own.Server, own.Tool, err)
+			fault("schema of %s %s: %w", declared.Server, declared.Tool, err)
 		}
-		b.inputs[toolKey{own.Server, own.Tool}] = s
+		b.inputs[toolKey{declared.Server, declared.Tool}] = s
 	}
 	for _, o := range content.Outputs {
 		s, err := schema.Compile(o.Schema, b.schemaLimits)
@@ -91,16 +91,16 @@ func Compile(content Content) (*Bundle, error) {
 		b.outputs[toolKey{o.Server, o.Tool}] = s
 	}
 	if content.Risk != nil {
-		if b.risk, err = risk.Compile(*content.Risk, content.Identity.claims()...); err != nil {
+		if b.risk, err = risk.Compile(*content.Risk, content.Identity.claimNames()...); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if content.Policy != nil {
-		if b.rules, err = rules.Compile(*content.Policy, content.Identity.claims()...); err != nil {
+		if b.rules, err = rules.Compile(*content.Policy, content.Identity.claimNames()...); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, b.checkQueries(), b.people())
+	errs = append(errs, b.checkQueries(), b.compileIdentity())
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
 	}
@@ -111,8 +111,8 @@ func Compile(content Content) (*Bundle, error) {
 	return b, nil
 }
 
-// narrow compiles the pins and grants.
-func (b *Bundle) narrow() error {
+// compilePinsAndGrants compiles the pins and grants.
+func (b *Bundle) compilePinsAndGrants() error {
 	var errs []error
 	for _, p := range b.content.Pins {
 		key := toolKey{p.Server, p.Tool}
@@ -148,23 +148,23 @@ func (p *Planner) check() error {
 		return nil
 	}
 	return errors.Join(
-		within("planner.llm.timeout in milliseconds", p.LLM.Timeout, MaxRunTimeout),
-		within("planner.llm.max_tokens", int64(p.LLM.MaxTokens), MaxTokens),
+		checkBound("planner.llm.timeout in milliseconds", p.LLM.Timeout, MaxRunTimeout),
+		checkBound("planner.llm.max_tokens", int64(p.LLM.MaxTokens), MaxTokens),
 	)
 }
 
 func (l Limits) check() error {
 	return errors.Join(
-		within("limits.plan_bytes", int64(l.PlanBytes), MaxPlanBytes),
-		within("limits.arguments_bytes", int64(l.ArgumentsBytes), MaxArgumentsBytes),
-		within("limits.json_depth", int64(l.JSONDepth), MaxJSONDepth),
-		within("limits.result_bytes", int64(l.ResultBytes), MaxResultBytes),
-		within("limits.run_timeout in milliseconds", l.RunTimeout, MaxRunTimeout),
+		checkBound("limits.plan_bytes", int64(l.PlanBytes), MaxPlanBytes),
+		checkBound("limits.arguments_bytes", int64(l.ArgumentsBytes), MaxArgumentsBytes),
+		checkBound("limits.json_depth", int64(l.JSONDepth), MaxJSONDepth),
+		checkBound("limits.result_bytes", int64(l.ResultBytes), MaxResultBytes),
+		checkBound("limits.run_timeout in milliseconds", l.RunTimeout, MaxRunTimeout),
 	)
 }
 
-// within checks a bound. Zero is an error: it never means unlimited.
-func within(name string, v, most int64) error {
+// checkBound checks a bound. Zero is an error: it never means unlimited.
+func checkBound(name string, v, most int64) error {
 	if v < 1 || v > most {
 		return fmt.Errorf("%s is %d; it must be 1 to %d", name, v, most)
 	}

@@ -141,24 +141,24 @@ func (c *Catalog) View(make func(*Catalog) any) any {
 // Find returns the tool, or nil and the reason why there is none.
 func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 	if t := c.index[toolKey{server, tool}]; t != nil {
-		return t, allowed(GateSchema, "The tool is in the live catalog.")
+		return t, allowedBy(GateSchema, "The tool is in the live catalog.")
 	}
 	for _, s := range c.Servers {
 		if s.Server != server {
 			continue
 		}
 		if s.Status != ServerUp {
-			return nil, blocked(GateSchema, CodeServerDown,
+			return nil, blockedBy(GateSchema, CodeServerDown,
 				fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
 		}
 		if entry := s.Malformed(tool); entry != nil {
-			return nil, blocked(GateSchema, CodeToolUnknown,
+			return nil, blockedBy(GateSchema, CodeToolUnknown,
 				fmt.Sprintf("Server %q lists a malformed tool %q: %s", clip(server), clip(tool), entry.Reason))
 		}
-		return nil, blocked(GateSchema, CodeToolUnknown,
+		return nil, blockedBy(GateSchema, CodeToolUnknown,
 			fmt.Sprintf("Server %q lists no tool %q.", clip(server), clip(tool)))
 	}
-	return nil, blocked(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
+	return nil, blockedBy(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
 }
 
 // Malformed returns the entry of a name that was left out; nil if there is none.
@@ -207,19 +207,19 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 			Protocol: l.Protocol,
 		}
 		if s.Status == ServerUp {
-			if err := s.read(l); err != nil {
-				s.Status, s.Code, s.Reason = ServerDown, "server_protocol", sentence(err)
+			if err := s.readPages(l); err != nil {
+				s.Status, s.Code, s.Reason = ServerDown, "server_protocol", asSentence(err)
 			}
 		}
-		b.admit(c, &s)
+		b.indexTools(c, &s)
 		c.Servers = append(c.Servers, s)
 	}
 	return c
 }
 
-// admit indexes a server's tools and compiles the schemas of the allowlisted ones. A name that the
-// server lists twice cannot be called: it is unknown which of the two tools would run.
-func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
+// indexTools indexes a server's tools and compiles the schemas of the allowlisted ones. A name that
+// the server lists twice cannot be called: it is unknown which of the two tools would run.
+func (b *Bundle) indexTools(c *Catalog, s *CatalogServer) {
 	for _, t := range s.Tools {
 		key := toolKey{t.Server, t.Name}
 		t.Allowed, t.Pin = len(b.allow[key]) > 0, b.pins[key]
@@ -229,8 +229,8 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 			continue
 		}
 		c.index[key] = t
-		if own := b.inputs[key]; own != nil {
-			t.InputSchema, t.OwnSchema = own.text, own.digest
+		if replacement := b.inputs[key]; replacement != nil {
+			t.InputSchema, t.OwnSchema = replacement.text, replacement.digest
 		}
 		t.sdk = sync.OnceValue(func() string { return t.sdkFaults(b.schemaLimits) })
 		if t.Allowed {
@@ -263,7 +263,7 @@ func (b *Bundle) admitTool(t *Tool, key toolKey) {
 			t.Digest.Short(), t.Pin.Short())
 		return
 	}
-	if t.Code, t.Reason = b.ungranted(key); t.Code != "" {
+	if t.Code, t.Reason = b.missingGrant(key); t.Code != "" {
 		return
 	}
 	if t.OwnSchema != "" && t.Pin == "" {
@@ -291,8 +291,8 @@ func compileOwn(text []byte, limits schema.Limits) (*inputSchema, error) {
 
 // compileInput returns the schema that judges a tool's arguments, or why there is none.
 func (b *Bundle) compileInput(t *Tool, key toolKey) (s *schema.Schema, reason string) {
-	if own := b.inputs[key]; own != nil {
-		return own.schema, ""
+	if replacement := b.inputs[key]; replacement != nil {
+		return replacement.schema, ""
 	}
 	s, err := schema.Compile(t.InputSchema, b.schemaLimits)
 	if err != nil {
@@ -321,8 +321,8 @@ func (b *Bundle) compileTool(t *Tool, key toolKey) {
 	}
 }
 
-// read reads the tools of all pages of a listing.
-func (s *CatalogServer) read(l Listing) error {
+// readPages reads the tools of all pages of a listing.
+func (s *CatalogServer) readPages(l Listing) error {
 	index := 0
 	for i, page := range l.Pages {
 		sent, err := readPage(i, page)
@@ -334,7 +334,7 @@ func (s *CatalogServer) read(l Listing) error {
 			index++
 			t, err := readTool(l.Server, raw)
 			if err != nil {
-				s.LeftOut = append(s.LeftOut, LeftOut{index, entryName(raw), sentence(err)})
+				s.LeftOut = append(s.LeftOut, LeftOut{index, entryName(raw), asSentence(err)})
 				continue
 			}
 			s.Tools = append(s.Tools, t)
@@ -350,7 +350,7 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	if err := canonical.Check(raw, maxToolDepth); err != nil {
 		return nil, err
 	}
-	if what := faults(toolObject(), raw); what != "" {
+	if what := toolFaults(toolObject(), raw); what != "" {
 		return nil, errors.New(what)
 	}
 	var members map[string]jsontext.Value

@@ -49,8 +49,8 @@ func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
 		return nil, "", fmt.Errorf("the response holds %d choices, not one", n)
 	}
 
-	said := response.Choices[0].Message
-	if said == nil {
+	reply := response.Choices[0].Message
+	if reply == nil {
 		return nil, "", errors.New("/choices/0/message is not an object")
 	}
 
@@ -61,5 +61,5 @@ func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
 		return *s
 	}
 
-	return []byte(text(said.Content)), text(said.Refusal), nil
+	return []byte(text(reply.Content)), text(reply.Refusal), nil
 }

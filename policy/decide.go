@@ -82,12 +82,12 @@ func (b *Bundle) Decide(q Question) Assessment {
 	a := Assessment{Mode: Unrated}
 	switch {
 	case q.Tool == nil || !q.Tool.Effective():
-		a.Verdict = blocked(GatePolicy, CodePolicyDenied, "There is no tool to decide about.")
+		a.Verdict = blockedBy(GatePolicy, CodePolicyDenied, "There is no tool to decide about.")
 		return a
 	case b.decider != nil:
 		return b.decider.Decide(q)
 	}
-	a, _ = b.assess(condition.NewSubject(b.input(q)), false)
+	a, _ = b.assessSubject(condition.NewSubject(b.conditionInput(q)), false)
 	return a
 }
 
@@ -99,37 +99,37 @@ func (b *Bundle) Assess(in *condition.Input) Assessment {
 
 // AssessSubject is Assess for callers that then ask the subject what its conditions read.
 func (b *Bundle) AssessSubject(subject *condition.Subject) Assessment {
-	a, _ := b.assess(subject, false)
+	a, _ := b.assessSubject(subject, false)
 	return a
 }
 
 // Explain is Assess with every policy that was considered, and why it did or did not match.
 func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
-	return b.assess(condition.NewSubject(in), true)
+	return b.assessSubject(condition.NewSubject(in), true)
 }
 
-func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment, considered []rules.Considered) {
+func (b *Bundle) assessSubject(subject *condition.Subject, explain bool) (a Assessment, considered []rules.Considered) {
 	a = Assessment{Mode: Unrated}
 	if b.risk == nil && b.rules == nil {
-		a.Verdict = allowed(GatePolicy, "No policy is configured; the allowlist decides.")
+		a.Verdict = allowedBy(GatePolicy, "No policy is configured; the allowlist decides.")
 		return a, nil
 	}
 
-	in := subject.Input()
+	input := subject.Input()
 	if b.risk != nil {
 		r := b.risk.Judge(subject)
 		a.Mode, a.Score, a.Risk = r.Mode, r.Score, r.Contributions
 		if r.Spent != "" {
-			a.Verdict = blocked(GatePolicy, CodePolicySpent, r.Spent+" "+rules.SpentRemedy)
+			a.Verdict = blockedBy(GatePolicy, CodePolicySpent, r.Spent+" "+rules.SpentRemedy)
 			return a, nil
 		}
 		subject = subject.WithRisk(r.Risk())
-	} else if in.Risk.Mode != "" {
-		a.Mode, a.Score = in.Risk.Mode, in.Risk.Score
+	} else if input.Risk.Mode != "" {
+		a.Mode, a.Score = input.Risk.Mode, input.Risk.Score
 	}
 
 	if b.rules == nil {
-		a.Verdict = allowed(GatePolicy,
+		a.Verdict = allowedBy(GatePolicy,
 			fmt.Sprintf("Risk %s, score %d. No policy is configured; the allowlist decides.", a.Mode, a.Score))
 		return a, nil
 	}
@@ -141,7 +141,7 @@ func (b *Bundle) assess(subject *condition.Subject, explain bool) (a Assessment,
 		d = b.rules.Decide(subject)
 	}
 
-	a.judge(d, in.Now)
+	a.setVerdict(d, input.Now)
 	return a, considered
 }
 
@@ -153,8 +153,8 @@ func (b *Bundle) WithoutRisk() *Bundle {
 	return c
 }
 
-// input returns the input of conditions.
-func (b *Bundle) input(q Question) *condition.Input {
+// conditionInput returns the input of conditions.
+func (b *Bundle) conditionInput(q Question) *condition.Input {
 	return &condition.Input{
 		Server:      q.Server,
 		Tool:        q.Tool.Name,
@@ -168,8 +168,8 @@ func (b *Bundle) input(q Question) *condition.Input {
 	}
 }
 
-// judge converts the policies' decision into a verdict. Every word but two denies.
-func (a *Assessment) judge(d rules.Decision, now string) {
+// setVerdict converts the policies' decision into a verdict. Every word but two denies.
+func (a *Assessment) setVerdict(d rules.Decision, now string) {
 	a.Policy, a.Condition, a.Shadow = d.Policy, d.Condition, d.Shadow
 	reason := d.Reason
 	if d.Policy != "" {
@@ -178,13 +178,13 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 
 	switch {
 	case d.Spent():
-		a.Verdict = blocked(GatePolicy, CodePolicySpent, reason)
+		a.Verdict = blockedBy(GatePolicy, CodePolicySpent, reason)
 	case d.Failed != "":
-		a.Verdict = blocked(GatePolicy, CodePolicyFailed, reason+" ("+d.Failed+")")
+		a.Verdict = blockedBy(GatePolicy, CodePolicyFailed, reason+" ("+d.Failed+")")
 	case d.Effect == rules.Allow:
-		a.Verdict = allowed(GatePolicy, reason)
+		a.Verdict = allowedBy(GatePolicy, reason)
 	case d.Effect == rules.Pending:
-		a.Approvers, a.Quorum, a.Expires, a.Fresh = d.Approvers, d.Quorum, later(now, d.Expires), d.Fresh
+		a.Approvers, a.Quorum, a.Expires, a.Fresh = d.Approvers, d.Quorum, expiryAfter(now, d.Expires), d.Fresh
 		a.Verdict = Verdict{
 			Code:    CodeApprovalRequired,
 			Gate:    GatePolicy,
@@ -192,13 +192,13 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 			Reason:  reason,
 		}
 	default:
-		a.Verdict = blocked(GatePolicy, CodePolicyDenied, reason)
+		a.Verdict = blockedBy(GatePolicy, CodePolicyDenied, reason)
 	}
 }
 
 // Unapprovable refuses a held call that carries more than its arguments, because approvers see only
 // the arguments.
 func Unapprovable() Verdict {
-	return blocked(GatePolicy, CodeRoundUnapprovable,
+	return blockedBy(GatePolicy, CodeRoundUnapprovable,
 		"The policy holds the call, but the call contains answers to the server's questions, which approvers cannot see.")
 }

@@ -2,9 +2,9 @@ package policy
 
 import "pgfsm/policy/condition"
 
-// later adds milliseconds, rounded down to whole seconds, to a time in [TimeForm]. It returns an
-// empty time, which as an expiry is in the past, for another form and beyond four-digit years.
-func later(now string, ms int64) string {
+// expiryAfter adds milliseconds, rounded down to whole seconds, to a time in [TimeForm]. It returns
+// an empty time, which as an expiry is in the past, for another form and beyond four-digit years.
+func expiryAfter(now string, ms int64) string {
 	if ms <= 0 {
 		return ""
 	}

@@ -16,7 +16,7 @@ func TestLater(t *testing.T) {
 		at := time.Unix(first+rng.Int64N(last-first), 0).UTC()
 		ms := 1 + rng.Int64N(60*24*60*60*1000)
 		want := at.Add(time.Duration(ms/1000) * time.Second).Format(form)
-		if got := later(at.Format(form), ms); got != want {
+		if got := expiryAfter(at.Format(form), ms); got != want {
 			t.Fatalf("later(%s, %d) = %q, want %q", at.Format(form), ms, got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestLaterOfWhatIsNoTime(t *testing.T) {
 		"text-behind": {"2026-11-21T09:00:00Z ", 1000}, "no-time-at-all": {"2026-11-21T09:00:00Z", 0},
 		"negative": {"2026-11-21T09:00:00Z", -1}, "past-the-last-year": {"9999-12-31T23:59:59Z", 1000},
 	} {
-		if got := later(tt.now, tt.ms); got != "" {
+		if got := expiryAfter(tt.now, tt.ms); got != "" {
 			t.Errorf("%s: later(%q, %d) = %q, want nothing", name, tt.now, tt.ms, got)
 		}
 	}

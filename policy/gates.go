@@ -17,7 +17,7 @@ import (
 // which the caller is no member.
 func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 	if c == nil || p == nil || p.Type != PlanCallTool {
-		return nil, blocked(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
+		return nil, blockedBy(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
 	}
 	t, v := c.Find(p.Server, p.Tool)
 	if !v.Allows() {
@@ -27,13 +27,13 @@ func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 		return t, v
 	}
 	if !t.Effective() {
-		return t, blocked(GateSchema, t.Code,
+		return t, blockedBy(GateSchema, t.Code,
 			fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
 	if err := t.input.Judge(p.Args); err != nil {
-		return t, blocked(GateSchema, schemaCode(err), sentence(err)+leaveOut(err))
+		return t, blockedBy(GateSchema, schemaCode(err), asSentence(err)+leaveOut(err))
 	}
-	return t, allowed(GateSchema, t.conform)
+	return t, allowedBy(GateSchema, t.conform)
 }
 
 // schemaCode returns the schema's code for an error, or arguments_invalid for a document that does
@@ -85,18 +85,18 @@ func (b *Bundle) Listed(t *Tool, id *Identity) Verdict {
 		if t != nil {
 			name, server = t.Name, t.Server
 		}
-		return blocked(GateAllowlist, CodeToolNotAllowed,
+		return blockedBy(GateAllowlist, CodeToolNotAllowed,
 			fmt.Sprintf("Tool %q of server %q is not on the allowlist.", clip(name), clip(server)))
 	}
 	if t.Drifted() {
-		return blocked(GateAllowlist, CodeToolDefinitionChanged,
+		return blockedBy(GateAllowlist, CodeToolDefinitionChanged,
 			fmt.Sprintf("Tool %q of %q: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
-	if code, reason := b.ungranted(toolKey{t.Server, t.Name}); code != "" {
-		return blocked(GateGrant, code,
+	if code, reason := b.missingGrant(toolKey{t.Server, t.Name}); code != "" {
+		return blockedBy(GateGrant, code,
 			fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), reason))
 	}
-	return allowed(GateAllowlist, t.listed)
+	return allowedBy(GateAllowlist, t.listed)
 }
 
 // Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its
@@ -105,7 +105,7 @@ func (b *Bundle) Listed(t *Tool, id *Identity) Verdict {
 func (b *Bundle) Authorize(t *Tool, id *Identity, validated canonical.Digest, args []byte, task *Task) Verdict {
 	v := b.Listed(t, id)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
-		return blocked(GateAllowlist, CodeToolDefinitionChanged,
+		return blockedBy(GateAllowlist, CodeToolDefinitionChanged,
 			fmt.Sprintf("The definition of %q changed after the arguments were judged.", clip(t.Name)))
 	}
 	if v.Allows() && len(b.grants) > 0 {
@@ -125,27 +125,32 @@ func (b *Bundle) Authorize(t *Tool, id *Identity, validated canonical.Digest, ar
 // identifies the type.
 func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
 	if t == nil || t.output == nil {
-		return blocked(GateOutput, CodeOutputUntyped, "no output type is registered or declared for this tool")
+		return blockedBy(GateOutput, CodeOutputUntyped, "no output type is registered or declared for this tool")
 	}
 	if err := t.output.Judge(structured); err != nil {
-		return blocked(GateOutput, CodeOutputUntyped,
+		return blockedBy(GateOutput, CodeOutputUntyped,
 			"the structured content is not of the tool's output type: "+err.Error())
 	}
-	return allowed(GateOutput, "The structured content conforms to the tool's output type.")
+	return allowedBy(GateOutput, "The structured content conforms to the tool's output type.")
 }
 
 // Lock judges a summary against the typed payload (INV-5) and locates each piece of evidence.
 func (b *Bundle) Lock(typed, summary []byte) ([]evidence.Located, Verdict) {
 	s, err := evidence.Parse(summary)
-	if err == nil {
-		var located []evidence.Located
-		if located, err = evidence.Lock(typed, s); err == nil {
-			return located, allowed(GateEvidence, "Every item quotes the result word for word, with its place.")
-		}
+	if err != nil {
+		return nil, refusedSummary(err)
 	}
+	located, err := evidence.Lock(typed, s)
+	if err != nil {
+		return nil, refusedSummary(err)
+	}
+	return located, allowedBy(GateEvidence, "Every item quotes the result word for word, with its place.")
+}
+
+func refusedSummary(err error) Verdict {
 	var refused *evidence.RefusedError
 	if errors.As(err, &refused) {
-		return nil, blocked(GateEvidence, Code(refused.Code), refused.Reason)
+		return blockedBy(GateEvidence, Code(refused.Code), refused.Reason)
 	}
-	return nil, blocked(GateEvidence, "summary_not_strict", err.Error())
+	return blockedBy(GateEvidence, "summary_not_strict", err.Error())
 }

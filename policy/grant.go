@@ -97,10 +97,10 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 			errs = append(errs, fmt.Errorf("%s: it stands twice", where))
 		}
 
-		to := &granted{}
+		compiled := &granted{}
 		if t.Calls != nil {
-			errs = append(errs, within(where+": calls", int64(*t.Calls), MaxGrantCalls))
-			to.calls = *t.Calls
+			errs = append(errs, checkBound(where+": calls", int64(*t.Calls), MaxGrantCalls))
+			compiled.calls = *t.Calls
 		}
 
 		for _, c := range t.Args {
@@ -114,17 +114,17 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 				errs = append(errs, fmt.Errorf("%s: %q is not a JSON pointer", where, clip(c.At)))
 				continue
 			}
-			to.args = append(to.args, constraint{pointer, s})
+			compiled.args = append(compiled.args, constraint{pointer, s})
 		}
 
-		g.tools[key] = to
+		g.tools[key] = compiled
 	}
 
 	return g, errors.Join(errs...)
 }
 
-// ungranted returns why a tool cannot be called with any arguments; empty if it can.
-func (b *Bundle) ungranted(key toolKey) (Code, string) {
+// missingGrant returns why a tool cannot be called with any arguments; empty if it can.
+func (b *Bundle) missingGrant(key toolKey) (Code, string) {
 	for _, g := range b.grants {
 		if g.tools[key] == nil {
 			return CodeToolNotGranted, fmt.Sprintf("The grant %q does not name the tool.", clip(g.name))
@@ -137,53 +137,53 @@ func (b *Bundle) ungranted(key toolKey) (Code, string) {
 // the call.
 func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
 	if t == nil {
-		return blocked(GateGrant, CodeToolNotGranted, "There is no tool to judge.")
+		return blockedBy(GateGrant, CodeToolNotGranted, "There is no tool to judge.")
 	}
 	key := toolKey{t.Server, t.Name}
 	for _, g := range b.grants {
-		if v := g.judge(key, args, task); !v.Allows() {
+		if v := g.judgeCall(key, args, task); !v.Allows() {
 			return v
 		}
 	}
-	return allowed(GateGrant, "Every grant covers the call.")
+	return allowedBy(GateGrant, "Every grant covers the call.")
 }
 
-func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
+func (g *grant) judgeCall(key toolKey, args []byte, task *Task) Verdict {
 	name := clip(g.name)
 	t := g.tools[key]
 	if t == nil {
-		return blocked(GateGrant, CodeToolNotGranted,
+		return blockedBy(GateGrant, CodeToolNotGranted,
 			fmt.Sprintf("The grant %q does not name %q of %q.", name, clip(key.tool), clip(key.server)))
 	}
 
 	for _, c := range t.args {
-		value, there := pointed(args, c.at)
+		value, there := valueAt(args, c.at)
 		if !there {
-			return blocked(GateGrant, CodeArgumentsNotGranted,
+			return blockedBy(GateGrant, CodeArgumentsNotGranted,
 				fmt.Sprintf("The grant %q restricts %q, which the arguments do not have.", name, clip(string(c.at))))
 		}
 		if err := c.schema.Judge(value); err != nil {
-			return blocked(GateGrant, CodeArgumentsNotGranted,
-				fmt.Sprintf("The grant %q does not cover the arguments: %s.", name, c.refusal(err)))
+			return blockedBy(GateGrant, CodeArgumentsNotGranted,
+				fmt.Sprintf("The grant %q does not cover the arguments: %s.", name, c.describeRefusal(err)))
 		}
 	}
 
 	switch {
 	case t.calls == 0:
 	case task == nil || task.ID == "":
-		return blocked(GateGrant, CodeGrantTaskMissing,
+		return blockedBy(GateGrant, CodeGrantTaskMissing,
 			fmt.Sprintf("The grant %q counts calls, and the run belongs to no task: name one with --task.", name))
 	case task.callCount(key.server, key.tool) >= t.calls:
-		return blocked(GateGrant, CodeGrantExhausted,
+		return blockedBy(GateGrant, CodeGrantExhausted,
 			fmt.Sprintf("The grant %q allows %d calls of %q in the task %q, and as many were made.",
 				name, t.calls, clip(key.tool), clip(task.ID)))
 	}
 
-	return allowed(GateGrant, "")
+	return allowedBy(GateGrant, "")
 }
 
-// refusal describes the refused values by their places in the arguments.
-func (c *constraint) refusal(err error) string {
+// describeRefusal describes the refused values by their places in the arguments.
+func (c *constraint) describeRefusal(err error) string {
 	var invalid *schema.InvalidError
 	if !errors.As(err, &invalid) {
 		return fmt.Sprintf("the value at %q: %v", clip(string(c.at)), err)
@@ -196,9 +196,9 @@ func (c *constraint) refusal(err error) string {
 	return strings.TrimPrefix(moved.Error(), "does not fit the schema: ")
 }
 
-// pointed returns the value at a place of a canonical document. The pointer may pass through
+// valueAt returns the value at a place of a canonical document. The pointer may pass through
 // objects only; a schema can describe what is in a list.
-func pointed(doc []byte, at jsontext.Pointer) (jsontext.Value, bool) {
+func valueAt(doc []byte, at jsontext.Pointer) (jsontext.Value, bool) {
 	value := jsontext.Value(doc)
 	for token := range at.Tokens() {
 		var next jsontext.Value

@@ -37,8 +37,8 @@ type Identity struct {
 // A Claim is a value of a token, under the name that the configuration gives it.
 type Claim = condition.Claim
 
-// claims returns the configured claims; none if the configuration has no identity providers.
-func (r *IdentityRules) claims() []string {
+// claimNames returns the configured claims; none if the configuration has no identity providers.
+func (r *IdentityRules) claimNames() []string {
 	if r == nil {
 		return nil
 	}

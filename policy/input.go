@@ -36,8 +36,8 @@ type InputRule struct {
 // Equal reports whether two rules are the same.
 func (r InputRule) Equal(o InputRule) bool { return r.Rule == o.Rule && slices.Equal(r.On, o.On) }
 
-// judges reports whether the rule applies to requests of a kind.
-func (r InputRule) judges(kind string) bool {
+// appliesTo reports whether the rule applies to requests of a kind.
+func (r InputRule) appliesTo(kind string) bool {
 	if kind == kindRound {
 		return slices.Contains(r.On, KindAsk) || slices.Contains(r.On, KindAgent)
 	}
@@ -56,10 +56,10 @@ func DefaultRules() []InputRule {
 // screens holds the rules for each kind of request. A kind of call without rules has no screen.
 type screens map[string]*screen.Screen
 
-// compile checks the rules as a whole and compiles them for each kind. The configuration's schema
-// has the kinds; a rule on an unknown one judges nothing.
-func (i Input) compile() (screens, error) {
-	errs := []error{within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
+// compileScreens checks the rules as a whole and compiles them for each kind. The configuration's
+// schema has the kinds; a rule on an unknown one judges nothing.
+func (i Input) compileScreens() (screens, error) {
+	errs := []error{checkBound("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
 	inputRules := make([]screen.Rule, len(i.Rules))
 
 	for n, r := range i.Rules {
@@ -75,7 +75,7 @@ func (i Input) compile() (screens, error) {
 	for _, kind := range []string{KindAsk, KindCall, KindAgent, kindRound} {
 		var rules []screen.Rule
 		for _, r := range i.Rules {
-			if r.judges(kind) {
+			if r.appliesTo(kind) {
 				rules = append(rules, r.Rule)
 			}
 		}
@@ -95,7 +95,7 @@ func (i Input) compile() (screens, error) {
 }
 
 // Screen judges a question before anything else happens (INV-0).
-func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
+func (b *Bundle) Screen(question string) Verdict { return b.screenTexts(KindAsk, question) }
 
 // ScreenCall judges a call before anything else happens (INV-0): the rules for its kind and, for an
 // agent's call, the rules for its round. text is the plan as it was sent. A call whose arguments
@@ -104,12 +104,12 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	if _, large := b.CutArguments(text); large != nil {
 		return b.ScreenLarge(large)
 	}
-	v := allowed(GateInput, "No input rule judges calls of this kind.")
+	v := allowedBy(GateInput, "No input rule judges calls of this kind.")
 	if b.screens[kind] != nil {
-		v = b.screened(kind, canonical.Strings(nil, text)...) // unescaped, so that an escape hides no word
+		v = b.screenTexts(kind, canonical.Strings(nil, text)...) // unescaped, so that an escape hides no word
 	}
 	if v.Allows() && len(round) > 0 {
-		v = b.screened(kindRound, canonical.Strings(nil, round)...)
+		v = b.screenTexts(kindRound, canonical.Strings(nil, round)...)
 	}
 	return v
 }
@@ -140,14 +140,14 @@ type LargeArguments struct {
 // than limits.arguments_bytes, as sent, or more than [MaxArgumentsValues] values. It returns the
 // plan without them, and what stands for them; nil if the arguments are not too large. A plan
 // without an object of arguments counts as a whole: the plan gate refuses it.
-func (b *Bundle) CutArguments(plan []byte) (rest []byte, large *LargeArguments) {
+func (b *Bundle) CutArguments(plan []byte) (withoutArgs []byte, large *LargeArguments) {
 	limit := b.content.Limits.ArgumentsBytes
 	if len(plan) <= limit && !TooManyValues(plan) {
 		return plan, nil
 	}
-	rest, args := canonical.Cut(plan, "args")
-	if len(rest) > maxCutPlan {
-		rest, args = nil, plan
+	withoutArgs, args := canonical.Cut(plan, "args")
+	if len(withoutArgs) > maxCutPlan {
+		withoutArgs, args = nil, plan
 	}
 	values, _ := canonical.Outline(args)
 	large = &LargeArguments{Bytes: len(args), Values: values}
@@ -155,7 +155,7 @@ func (b *Bundle) CutArguments(plan []byte) (rest []byte, large *LargeArguments) 
 		return plan, nil
 	}
 	large.Digest = canonical.Sum("large arguments", args)
-	return rest, large
+	return withoutArgs, large
 }
 
 // TooLarge reports whether the bundle refuses such arguments for their size.
@@ -169,17 +169,17 @@ func (b *Bundle) ScreenLarge(large *LargeArguments) Verdict {
 	if size <= limit {
 		size, limit, unit = large.Values, MaxArgumentsValues, "values"
 	}
-	return blocked(GateInput, CodeArgumentsTooLarge,
+	return blockedBy(GateInput, CodeArgumentsTooLarge,
 		fmt.Sprintf("The arguments have %d %s; at most %d are accepted.", size, unit, limit))
 }
 
-func (b *Bundle) screened(kind string, texts ...string) Verdict {
+func (b *Bundle) screenTexts(kind string, texts ...string) Verdict {
 	if hit := b.screens[kind].Judge(texts...); hit != nil {
 		reason := hit.Reason
 		if hit.RuleID != "" {
 			reason = fmt.Sprintf("Input rule %q: %s", hit.RuleID, hit.Reason)
 		}
-		return blocked(GateInput, Code(hit.Code), reason)
+		return blockedBy(GateInput, Code(hit.Code), reason)
 	}
-	return allowed(GateInput, "No input rule matched.")
+	return allowedBy(GateInput, "No input rule matched.")
 }

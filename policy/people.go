@@ -16,12 +16,12 @@ type reads struct {
 	claims []string // the claims that conditions read, sorted
 }
 
-// people compiles the content's rules about actors and their identity provider.
-func (b *Bundle) people() error {
+// compileIdentity compiles the content's rules about actors and their identity provider.
+func (b *Bundle) compileIdentity() error {
 	uses := func(name string) bool { return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) }
 	b.reads.groups = uses("actor.groups")
 
-	for _, claim := range b.content.Identity.claims() {
+	for _, claim := range b.content.Identity.claimNames() {
 		if uses(condition.ClaimPrefix + claim) {
 			b.reads.claims = append(b.reads.claims, claim)
 		}
@@ -82,7 +82,7 @@ func (b *Bundle) SamePerson(x, y string) bool {
 // RolesOf returns the roles of an actor, in the operator's order. An actor whose groups are unknown
 // has no role by a group.
 func (b *Bundle) RolesOf(actor string, id *Identity) []string {
-	has := func(name string) bool {
+	isActor := func(name string) bool {
 		if group, ok := strings.CutPrefix(name, GroupPrefix); ok {
 			return id.InGroup(group)
 		}
@@ -90,7 +90,7 @@ func (b *Bundle) RolesOf(actor string, id *Identity) []string {
 	}
 	var roles []string
 	for _, r := range b.content.Roles {
-		if slices.ContainsFunc(r.Actors, has) {
+		if slices.ContainsFunc(r.Actors, isActor) {
 			roles = append(roles, r.Role)
 		}
 	}
@@ -149,7 +149,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 // Reread returns the bundle's view of an identity that [Bundle.Recorded] of another bundle
 // returned. If the bundle reads groups that the other one did not record, the groups are unknown.
 func (b *Bundle) Reread(recorded *Identity, by *Bundle) *Identity {
-	if recorded == nil || by.reads.groups || !b.reads.groups && !slices.ContainsFunc(b.reads.named, by.omits) {
+	if recorded == nil || by.reads.groups || !b.reads.groups && !slices.ContainsFunc(b.reads.named, by.omitsGroup) {
 		return recorded
 	}
 	id := *recorded
@@ -166,8 +166,8 @@ func (b *Bundle) Omits(name string) bool {
 	return !b.reads.groups
 }
 
-// omits reports whether the bundle records the named groups, and not this one.
-func (b *Bundle) omits(group string) bool { return !slices.Contains(b.reads.named, group) }
+// omitsGroup reports whether the bundle records the named groups, and not this one.
+func (b *Bundle) omitsGroup(group string) bool { return !slices.Contains(b.reads.named, group) }
 
 // ConditionActor returns the names that conditions may read about an actor.
 func (b *Bundle) ConditionActor(actor string, id *Identity) condition.Actor {

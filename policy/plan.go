@@ -64,7 +64,7 @@ func (p *Plan) Canonical() []byte { return p.canonical }
 // For any other output, the verdict blocks and the plan is nil.
 func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(doc) > limits.PlanBytes {
-		return nil, blocked(GatePlan, CodePlanTooLarge,
+		return nil, blockedBy(GatePlan, CodePlanTooLarge,
 			fmt.Sprintf("The plan has %d bytes; at most %d are read.", len(doc), limits.PlanBytes))
 	}
 	return readPlan(doc, limits)
@@ -75,14 +75,14 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 func ReadCall(doc []byte, limits Limits) (*Plan, Verdict) {
 	p, v := readPlan(doc, limits)
 	if p != nil && p.Type != PlanCallTool {
-		return nil, blocked(GatePlan, CodePlanInvalid, "A call must be a call_tool plan.")
+		return nil, blockedBy(GatePlan, CodePlanInvalid, "A call must be a call_tool plan.")
 	}
 	return p, v
 }
 
 func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(bytes.TrimSpace(doc)) == 0 {
-		return nil, blocked(GatePlan, CodePlanEmpty, "The planner's output is empty.")
+		return nil, blockedBy(GatePlan, CodePlanEmpty, "The planner's output is empty.")
 	}
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
 		return nil, notStrict(doc, err)
@@ -98,24 +98,24 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	p, err := planOf(maps.Collect(canonical.Members(object)))
 	switch {
 	case errors.Is(err, errFinalAnswer):
-		return nil, blocked(GatePlan, CodeFinalAnswer, sentence(err))
+		return nil, blockedBy(GatePlan, CodeFinalAnswer, asSentence(err))
 	case err != nil:
-		return nil, blocked(GatePlan, CodePlanInvalid, sentence(err))
+		return nil, blockedBy(GatePlan, CodePlanInvalid, asSentence(err))
 	}
 
 	p.canonical = object
-	return p, allowed(GatePlan, "One strict JSON plan.")
+	return p, allowedBy(GatePlan, "One strict JSON plan.")
 }
 
 // Refused is the plan gate's verdict for a model that refuses to answer.
 func Refused(words []byte) Verdict {
-	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
+	return blockedBy(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
 }
 
 // notStrict quotes the beginning of the planner's output, because the fault is mostly there: a code
 // fence or a preface.
 func notStrict(doc []byte, err error) Verdict {
-	return blocked(GatePlan, CodePlanNotStrict, fmt.Sprintf("The plan is %s. It begins with %q.",
+	return blockedBy(GatePlan, CodePlanNotStrict, fmt.Sprintf("The plan is %s. It begins with %q.",
 		strings.TrimPrefix(err.Error(), "the plan is "),
 		visible.Clip(string(doc[:min(len(doc), 4*maxBeginning)]), maxBeginning)))
 }
@@ -123,8 +123,8 @@ func notStrict(doc []byte, err error) Verdict {
 // maxBeginning bounds the quotation, in bytes.
 const maxBeginning = 60
 
-// sentence makes an error a sentence.
-func sentence(err error) string {
+// asSentence makes an error a sentence.
+func asSentence(err error) string {
 	s := err.Error()
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
@@ -134,7 +134,7 @@ var errFinalAnswer = errors.New("a final_answer only asks for what is missing")
 // planOf reads the members of one object. Its conversion to the canonical form has refused
 // duplicate names at any depth, invalid UTF-8, lone surrogates, and text after the value.
 func planOf(members map[string]jsontext.Value) (*Plan, error) {
-	kind, err := text("type", members)
+	kind, err := textMember("type", members)
 	if err != nil {
 		return nil, err
 	}
@@ -156,11 +156,11 @@ func callTool(members map[string]jsontext.Value) (*Plan, error) {
 	if members["answer"] != nil || members["needs_more_info"] != nil {
 		return nil, errors.New("a call_tool plan has no answer and no needs_more_info")
 	}
-	server, err := text("server", members)
+	server, err := textMember("server", members)
 	if err != nil {
 		return nil, err
 	}
-	tool, err := text("tool", members)
+	tool, err := textMember("tool", members)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func finalAnswer(members map[string]jsontext.Value) (*Plan, error) {
 	if string(members["needs_more_info"]) != "true" {
 		return nil, fmt.Errorf("%w: needs_more_info must be true", errFinalAnswer)
 	}
-	answer, err := text("answer", members)
+	answer, err := textMember("answer", members)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errFinalAnswer, err)
 	}
@@ -191,8 +191,8 @@ func finalAnswer(members map[string]jsontext.Value) (*Plan, error) {
 	return &Plan{Type: PlanFinalAnswer, Answer: answer}, nil
 }
 
-// text reads a member that must be a non-empty string.
-func text(name string, members map[string]jsontext.Value) (string, error) {
+// textMember reads a member that must be a non-empty string.
+func textMember(name string, members map[string]jsontext.Value) (string, error) {
 	v := members[name]
 	if v == nil {
 		return "", fmt.Errorf("the plan has no %q", name)
@@ -201,10 +201,13 @@ func text(name string, members map[string]jsontext.Value) (string, error) {
 		return "", fmt.Errorf("%s must be a string", name)
 	}
 	s, err := canonical.Unquote(v)
-	if err == nil && s == "" {
-		err = fmt.Errorf("%s is empty", name)
+	if err != nil {
+		return "", err
 	}
-	return s, err
+	if s == "" {
+		return "", fmt.Errorf("%s is empty", name)
+	}
+	return s, nil
 }
 
 // clip keeps quoted outside text short enough for a sentence.

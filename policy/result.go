@@ -8,16 +8,16 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	if err := canonical.CheckDepth(raw, depth); err != nil {
 		return nil, "the result is not usable: " + err.Error()
 	}
-	whole, err := canonical.JSON(raw)
+	object, err := canonical.JSON(raw)
 	if err != nil {
 		return nil, "the result is " + err.Error()
 	}
-	if whole[0] != '{' {
+	if object[0] != '{' {
 		return nil, "the result is not a JSON object"
 	}
 
 	isError := false
-	for name, value := range canonical.Members(whole) {
+	for name, value := range canonical.Members(object) {
 		switch name {
 		case "resultType":
 			if string(value) != `"complete"` {
@@ -45,11 +45,11 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 // IsError reports whether a raw result is an error of the tool. A result that cannot be read is
 // one.
 func IsError(raw []byte) bool {
-	whole, err := canonical.JSON(raw)
-	if err != nil || whole[0] != '{' {
+	object, err := canonical.JSON(raw)
+	if err != nil || object[0] != '{' {
 		return true
 	}
-	for name, value := range canonical.Members(whole) {
+	for name, value := range canonical.Members(object) {
 		if name == "isError" {
 			return string(value) != "false"
 		}

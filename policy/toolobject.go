@@ -82,9 +82,9 @@ func mustCompileOpen(text string) func() *schema.Schema {
 	})
 }
 
-// faults returns the faults that a schema of this file finds in a tool object; empty if there are
-// none.
-func faults(s *schema.Schema, tool jsontext.Value) string {
+// toolFaults returns the faults that a schema of this file finds in a tool object; empty if there
+// are none.
+func toolFaults(s *schema.Schema, tool jsontext.Value) string {
 	err := s.Judge(tool)
 	var invalid *schema.InvalidError
 	switch {
@@ -106,11 +106,11 @@ func faults(s *schema.Schema, tool jsontext.Value) string {
 
 // sdkFaults returns why the TypeScript SDK rejects a list with this tool; empty if it accepts it.
 func (t *Tool) sdkFaults(limits schema.Limits) string {
-	shown := []byte(`{"inputSchema":` + string(t.InputSchema))
+	object := []byte(`{"inputSchema":` + string(t.InputSchema))
 	if t.Output != nil {
-		shown = append(append(shown, `,"outputSchema":`...), t.Output...)
+		object = append(append(object, `,"outputSchema":`...), t.Output...)
 	}
-	if what := faults(sdkTool(), append(shown, '}')); what != "" || t.Output == nil {
+	if what := toolFaults(sdkTool(), append(object, '}')); what != "" || t.Output == nil {
 		return what
 	}
 	if what := sdkOutputFaults(t.Output, limits); what != "" {
@@ -135,10 +135,10 @@ func sdkOutputFaults(output []byte, limits schema.Limits) string {
 	}
 	doc["$schema"] = "http://json-schema.org/draft-07/schema#"
 	text, err := canonical.Marshal(doc)
-	if err == nil {
-		_, err = schema.CompileOpen(text, limits)
-	}
 	if err != nil {
+		return err.Error()
+	}
+	if _, err := schema.CompileOpen(text, limits); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -175,9 +175,9 @@ func sdkKeywordFaults(v any, limits schema.Limits) string {
 				if len(pattern) > limits.PatternBytes || !isECMAPattern(pattern) {
 					return fmt.Sprintf("the pattern %q is not one of ECMA 262", clip(pattern))
 				}
-				of := named[pattern]
+				subschema := named[pattern]
 				delete(named, pattern)
-				named[strconv.Itoa(i)] = of
+				named[strconv.Itoa(i)] = subschema
 			}
 		}
 

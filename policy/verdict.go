@@ -44,8 +44,10 @@ const (
 	GateRun       Gate = "run"       // not a gate: an effect broke, or the run was stopped
 )
 
-func allowed(g Gate, reason string) Verdict { return Verdict{Gate: g, Outcome: Allow, Reason: reason} }
+func allowedBy(g Gate, reason string) Verdict {
+	return Verdict{Gate: g, Outcome: Allow, Reason: reason}
+}
 
-func blocked(g Gate, c Code, reason string) Verdict {
+func blockedBy(g Gate, c Code, reason string) Verdict {
 	return Verdict{Code: c, Gate: g, Outcome: Block, Reason: reason}
 }
