@@ -31,26 +31,26 @@ func newChart(s *Spec) *chart {
 		}
 	}
 	for i, r := range s.Rows {
-		from, to := c.place(r.From), c.place(r.To)
-		if from == nowhere || to == nowhere {
+		source, target := c.rankOf(r.From), c.rankOf(r.To)
+		if source == nowhere || target == nowhere {
 			continue
 		}
-		c.out[from] = append(c.out[from], i)
-		c.in[to] = append(c.in[to], i)
+		c.out[source] = append(c.out[source], i)
+		c.in[target] = append(c.in[target], i)
 	}
 	return c
 }
 
-// place is the rank of a state, or nowhere.
-func (c *chart) place(s State) int {
+// rankOf is the rank of a state, or nowhere.
+func (c *chart) rankOf(s State) int {
 	if i, ok := c.rank[s]; ok {
 		return i
 	}
 	return nowhere
 }
 
-func (c *chart) state(place int) State { return c.spec.Places[place].State }
-func (c *chart) target(row int) int    { return c.place(c.spec.Rows[row].To) }
+func (c *chart) stateAt(place int) State { return c.spec.Places[place].State }
+func (c *chart) targetOf(row int) int    { return c.rankOf(c.spec.Rows[row].To) }
 
 // flood holds the places that can be reached from one place.
 type flood struct {
@@ -60,8 +60,8 @@ type flood struct {
 	via   []int // the row by which each place was first reached; nowhere for the start
 }
 
-// flood walks breadth first from start and never enters without.
-func (c *chart) flood(start, without int) flood {
+// floodFrom walks breadth first from start and never enters without.
+func (c *chart) floodFrom(start, without int) flood {
 	f := flood{c: c, start: start, seen: make([]bool, len(c.out)), via: make([]int, len(c.out))}
 	for i := range f.via {
 		f.via[i] = nowhere
@@ -72,7 +72,7 @@ func (c *chart) flood(start, without int) flood {
 	f.seen[start] = true
 	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
 		for _, row := range c.out[queue[0]] {
-			next := c.target(row)
+			next := c.targetOf(row)
 			if next == without || f.seen[next] {
 				continue
 			}
@@ -83,35 +83,35 @@ func (c *chart) flood(start, without int) flood {
 	return f
 }
 
-// reached reports whether a place was reached.
-func (f flood) reached(place int) bool { return place != nowhere && f.seen[place] }
+// reaches reports whether a place was reached.
+func (f flood) reaches(place int) bool { return place != nowhere && f.seen[place] }
 
-// path writes a shortest way to a place that was reached.
-func (f flood) path(place int) string {
+// pathTo writes a shortest way to a place that was reached.
+func (f flood) pathTo(place int) string {
 	var steps []string
 	for place != f.start {
 		row := f.c.spec.Rows[f.via[place]]
 		steps = append(steps, " -"+string(row.On)+"-> "+string(row.To))
-		place = f.c.place(row.From)
+		place = f.c.rankOf(row.From)
 	}
 	slices.Reverse(steps)
-	return string(f.c.state(f.start)) + strings.Join(steps, "")
+	return string(f.c.stateAt(f.start)) + strings.Join(steps, "")
 }
 
-// states lists the reached states, by rank.
-func (f flood) states() []State {
+// reachedStates lists the reached states, by rank.
+func (f flood) reachedStates() []State {
 	var all []State
 	for place, seen := range f.seen {
 		if seen {
-			all = append(all, f.c.state(place))
+			all = append(all, f.c.stateAt(place))
 		}
 	}
 	return all
 }
 
-// order is a topological order, lower ranks first where there is a choice; it is shorter than the
-// places if there is a cycle.
-func (c *chart) order() []int {
+// topologicalOrder is a topological order, lower ranks first where there is a choice; it is shorter
+// than the places if there is a cycle.
+func (c *chart) topologicalOrder() []int {
 	waiting := make([]int, len(c.in))
 	for i := range c.in {
 		waiting[i] = len(c.in[i])
@@ -125,15 +125,15 @@ func (c *chart) order() []int {
 		waiting[next] = nowhere
 		order = append(order, next)
 		for _, row := range c.out[next] {
-			waiting[c.target(row)]--
+			waiting[c.targetOf(row)]--
 		}
 	}
 }
 
-// paths counts the different ways from one place to another, as text: with a cycle there is no
+// countPaths counts the different ways from one place to another, as text: with a cycle there is no
 // number.
-func (c *chart) paths(from, to int) string {
-	order := c.order()
+func (c *chart) countPaths(from, to int) string {
+	order := c.topologicalOrder()
 	if len(order) < len(c.out) || from == nowhere || to == nowhere {
 		return "uncounted"
 	}
@@ -144,16 +144,16 @@ func (c *chart) paths(from, to int) string {
 	ways[from].SetInt64(1)
 	for _, place := range order {
 		for _, row := range c.out[place] {
-			ways[c.target(row)].Add(ways[c.target(row)], ways[place])
+			ways[c.targetOf(row)].Add(ways[c.targetOf(row)], ways[place])
 		}
 	}
 	return ways[to].String()
 }
 
-// longest is the greatest number of rows on any path from the start, or nowhere if there is a
+// longestPath is the greatest number of rows on any path from the start, or nowhere if there is a
 // cycle.
-func (c *chart) longest() int {
-	order := c.order()
+func (c *chart) longestPath() int {
+	order := c.topologicalOrder()
 	if len(order) < len(c.out) {
 		return nowhere
 	}
@@ -167,8 +167,8 @@ func (c *chart) longest() int {
 	for _, place := range order {
 		for _, row := range c.out[place] {
 			if far[place] != nowhere {
-				far[c.target(row)] = max(far[c.target(row)], far[place]+1)
-				most = max(most, far[c.target(row)])
+				far[c.targetOf(row)] = max(far[c.targetOf(row)], far[place]+1)
+				most = max(most, far[c.targetOf(row)])
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func Compile[S any](t Table[S]) (*Machine[S], error) {
 			mistakes = append(mistakes, &Mistake{Table: t.Name, Rule: "allow", Text: text})
 		}
 	}
-	for _, v := range examine(spec) {
+	for _, v := range examineSpec(spec) {
 		for _, fault := range v.faults {
 			mistakes = append(mistakes, &Mistake{Table: t.Name, Rule: v.id, Text: fault})
 		}

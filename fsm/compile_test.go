@@ -48,14 +48,14 @@ func again(tab *table, from fsm.State, on fsm.Trigger, to fsm.State) {
 	tab.Rows = append(tab.Rows, row)
 }
 
-type refusal struct {
+type newTransitionError struct {
 	name  string
 	rule  string // one that must be among the mistakes
 	wreck func(*testing.T, *table)
 }
 
 // refusals break the test table in every way that a proof or a check is there for.
-var refusals = []refusal{
+var refusals = []newTransitionError{
 	{"nameless-table", "written", func(_ *testing.T, tab *table) { tab.Name = " " }},
 	{"place-without-sentence", "written", func(_ *testing.T, tab *table) { tab.Places[3].Established = "" }},
 	{"row-without-why", "written", func(_ *testing.T, tab *table) { tab.Rows[3].Why = "\t" }},
@@ -153,7 +153,7 @@ func TestCompileRefuses(t *testing.T) {
 func TestEveryKindOfProofIsSeenToFail(t *testing.T) {
 	for _, p := range fsm.Prove(realistic().Spec()) {
 		kind := strings.SplitN(p.ID, "-", 2)[0]
-		red := func(r refusal) bool { return strings.HasPrefix(r.rule, kind) }
+		red := func(r newTransitionError) bool { return strings.HasPrefix(r.rule, kind) }
 		if !slices.ContainsFunc(refusals, red) {
 			t.Errorf("no refusal breaks %s", p.ID)
 		}

@@ -82,13 +82,13 @@ func drawWay(s *Spec, m Marks, styled bool) []byte {
 	if len(m) > 0 {
 		subtitle = fmt.Sprintf("one run: %d steps from %s to %s", len(m), m[0].From, m[len(m)-1].To)
 	}
-	return draw(&drawing{Subtitle: subtitle, Styled: styled, spec: s, way: s.way(m)})
+	return drawSpec(&drawing{Subtitle: subtitle, Styled: styled, spec: s, way: s.trackWay(m)})
 }
 
 // SVGStyle is the style sheet of all drawings. [SVG] contains it.
-func SVGStyle() string { return string(execute("style", nil)) }
+func SVGStyle() string { return string(renderTemplate("style", nil)) }
 
-func execute(name string, data any) []byte {
+func renderTemplate(name string, data any) []byte {
 	var b bytes.Buffer
 	if err := drawingTemplate.ExecuteTemplate(&b, name, data); err != nil {
 		panic("fsm: numbers and strings could not be drawn: " + err.Error())
@@ -96,30 +96,30 @@ func execute(name string, data any) []byte {
 	return b.Bytes()
 }
 
-func draw(d *drawing) []byte {
-	d.Name, d.Subtitle = legible(d.spec.Name), legible(d.Subtitle)
-	d.place()
+func drawSpec(d *drawing) []byte {
+	d.Name, d.Subtitle = legibleText(d.spec.Name), legibleText(d.Subtitle)
+	d.layOut()
 	for i, r := range d.spec.Rows {
-		from, known := d.boxes[r.From]
-		to, alsoKnown := d.boxes[r.To]
+		source, known := d.boxes[r.From]
+		target, alsoKnown := d.boxes[r.To]
 		if known && alsoKnown {
-			d.Wires = append(d.Wires, d.wire(i, from, to))
+			d.Wires = append(d.Wires, d.newWire(i, source, target))
 		}
 	}
-	slices.SortStableFunc(d.Wires, func(a, b wire) int { return layer(a.Class) - layer(b.Class) })
+	slices.SortStableFunc(d.Wires, func(a, b wire) int { return layerOf(a.Class) - layerOf(b.Class) })
 	for _, mark := range d.way.strange {
-		text := legible(mark.String()) + " is not in the table"
+		text := legibleText(mark.String()) + " is not in the table"
 		d.Strange = append(d.Strange, label{Class: "count", X: margin, Y: d.Height, Text: text})
 		d.Height += 18
 	}
-	return execute("drawing", d)
+	return renderTemplate("drawing", d)
 }
 
-// layer returns the order of a class in the drawing: the steps of a run are drawn over the rest.
-func layer(class string) int { return slices.Index([]string{"faded", "taken"}, class) }
+// layerOf returns the order of a class in the drawing: the steps of a run are drawn over the rest.
+func layerOf(class string) int { return slices.Index([]string{"faded", "taken"}, class) }
 
-// place lays out the cards: those of terminal states in a row below the spine.
-func (d *drawing) place() {
+// layOut lays out the cards: those of terminal states in a row below the spine.
+func (d *drawing) layOut() {
 	d.boxes, d.classes = map[State]box{}, map[State]string{}
 	spine, ends := 0, 0
 	for _, p := range d.spec.Places {
@@ -137,38 +137,38 @@ func (d *drawing) place() {
 			d.boxes[p.State] = box{margin, top + n*cardPitch, cardWidth, cardHeight}
 			n++
 		}
-		d.Cards = append(d.Cards, d.card(p))
+		d.Cards = append(d.Cards, d.newCard(p))
 	}
 	d.Width, d.Height = jumps+jumpWidth+ends*columnWidth+margin, bottom+endHeight+margin
 }
 
-func (d *drawing) card(p Place) card {
+func (d *drawing) newCard(p Place) card {
 	b := d.boxes[p.State]
-	c := card{Box: b, Tip: legible(string(p.State) + ": " + p.Established)}
-	c.Class = d.way.class(d.way.visited[p.State], d.classes[p.State])
-	lines, y := wrap(p.Established, (b.W-10)/6, b.H/14-1), b.Y+20
+	c := card{Box: b, Tip: legibleText(string(p.State) + ": " + p.Established)}
+	c.Class = d.way.classOf(d.way.visited[p.State], d.classes[p.State])
+	lines, y := wrapText(p.Established, (b.W-10)/6, b.H/14-1), b.Y+20
 	add := func(class, text string) {
 		c.Texts = append(c.Texts, label{Class: class, X: b.X + 10, Y: y, Text: text})
 		y += 14
 	}
-	add("name", shorten(legible(string(p.State)), b.W/9))
+	add("name", shorten(legibleText(string(p.State)), b.W/9))
 	for _, line := range lines {
 		add("", line)
 	}
 	return c
 }
 
-// wire draws a row.
-func (d *drawing) wire(row int, from, to box) wire {
+// newWire draws a row.
+func (d *drawing) newWire(row int, from, to box) wire {
 	r := d.spec.Rows[row]
-	text := d.way.label(r.On, row)
-	tip := legible(r.String()) + "\n" + legible(r.Why) + "\n" + legible("if "+r.Guard+": "+r.GuardWhy)
+	text := d.way.rowLabel(r.On, row)
+	tip := legibleText(r.String()) + "\n" + legibleText(r.Why) + "\n" + legibleText("if "+r.Guard+": "+r.GuardWhy)
 	w := wire{Tip: tip, Thick: "1.4"}
 	if d.way.isTaken(row) {
 		w.Thick = "2.6"
 	}
 
-	w.Class = d.way.class(d.way.isTaken(row), d.classes[r.To])
+	w.Class = d.way.classOf(d.way.isTaken(row), d.classes[r.To])
 	if to.X == from.X && to.Y == from.Y+cardPitch {
 		x := from.X + 36
 		w.Line = fmt.Sprintf("M%d %dV%d", x, from.Y+from.H, to.Y-8)
@@ -181,7 +181,7 @@ func (d *drawing) wire(row int, from, to box) wire {
 	if to.X > jumps {
 		chip.X, chip.W = to.X, chipWidth
 	} else {
-		text += " → " + legible(string(r.To))
+		text += " → " + legibleText(string(r.To))
 	}
 
 	middle, y := chip.X+chip.W/2, chip.Y+chipHeight/2
@@ -197,9 +197,9 @@ func (d *drawing) wire(row int, from, to box) wire {
 		w.Line += fmt.Sprint(to.Y - 8)
 		w.Head = fmt.Sprintf("M%d %dl-4 -9h8z", middle, to.Y)
 	} else {
-		into := to.Y + 12
-		w.Line += fmt.Sprintf("%dH%d", into, to.X+to.W+8)
-		w.Head = fmt.Sprintf("M%d %dl9 -4v8z", to.X+to.W, into)
+		entryY := to.Y + 12
+		w.Line += fmt.Sprintf("%dH%d", entryY, to.X+to.W+8)
+		w.Head = fmt.Sprintf("M%d %dl9 -4v8z", to.X+to.W, entryY)
 	}
 
 	return w

@@ -9,7 +9,7 @@ import (
 // DOT draws the machine for Graphviz. Each node carries its state's name as id and label. With
 // marks, the steps taken are bold and numbered and everything else is faded.
 func DOT(s *Spec, m Marks) []byte {
-	g, w := dot.NewGraph(dot.Directed), s.way(m)
+	g, w := dot.NewGraph(dot.Directed), s.trackWay(m)
 	g.Attrs("label", dotText(s.Name), "labelloc", "t", "rankdir", "TB", "fontname", "Helvetica")
 	node := func(state State) dot.Node { return g.Node(dotText(string(state))) }
 
@@ -23,14 +23,14 @@ func DOT(s *Spec, m Marks) []byte {
 		if i == 0 {
 			n.Attrs("penwidth", 2)
 		}
-		fade(n.AttributesMap, m, w.visited[p.State])
+		styleStep(n.AttributesMap, m, w.visited[p.State])
 	}
 
 	for i, r := range s.Rows {
 		e := g.Edge(node(r.From), node(r.To))
-		e.Attrs("label", dotText(w.label(r.On, i)), "tooltip", dotText(r.Guard+": "+r.Why), "fontname", "Helvetica",
+		e.Attrs("label", dotText(w.rowLabel(r.On, i)), "tooltip", dotText(r.Guard+": "+r.Why), "fontname", "Helvetica",
 			"fontsize", 10)
-		fade(e.AttributesMap, m, len(w.steps[i]) > 0)
+		styleStep(e.AttributesMap, m, len(w.steps[i]) > 0)
 	}
 
 	for _, mark := range w.strange {
@@ -42,7 +42,7 @@ func DOT(s *Spec, m Marks) []byte {
 	return []byte(strings.TrimSpace(g.String()) + "\n")
 }
 
-func fade(a dot.AttributesMap, m Marks, taken bool) {
+func styleStep(a dot.AttributesMap, m Marks, taken bool) {
 	switch {
 	case len(m) == 0:
 	case taken:
@@ -54,4 +54,4 @@ func fade(a dot.AttributesMap, m Marks, taken bool) {
 
 // dotText keeps Graphviz from reading entities in text; quotes and backslashes are escaped where it
 // is written.
-func dotText(s string) string { return strings.ReplaceAll(legible(s), "&", "&amp;") }
+func dotText(s string) string { return strings.ReplaceAll(legibleText(s), "&", "&amp;") }

@@ -9,7 +9,7 @@ import (
 // their states coloured; Mermaid cannot colour single transitions of such a diagram.
 func Mermaid(s *Spec, m Marks) []byte {
 	var b bytes.Buffer
-	w, c := s.way(m), newChart(s)
+	w, c := s.trackWay(m), newChart(s)
 	fmt.Fprintf(&b, "stateDiagram-v2\n    accTitle: %s\n    direction TB\n", escapeMermaid(s.Name))
 	id := func(state State) string { return escapeMermaid(string(state)) } // a name needs no escape
 	if len(s.Places) > 0 {
@@ -17,10 +17,10 @@ func Mermaid(s *Spec, m Marks) []byte {
 	}
 
 	for i, r := range s.Rows {
-		if c.place(r.From) == nowhere || c.place(r.To) == nowhere {
+		if c.rankOf(r.From) == nowhere || c.rankOf(r.To) == nowhere {
 			continue
 		}
-		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(w.label(r.On, i)))
+		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(w.rowLabel(r.On, i)))
 	}
 
 	for _, p := range s.Places {

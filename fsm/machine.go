@@ -56,13 +56,13 @@ func newMachine[S any](t Table[S]) *Machine[S] {
 		m.inner.Configure(p.State)
 	}
 	for _, r := range t.Rows {
-		m.inner.Configure(r.From).Permit(r.On, r.To, r.Guard.permit)
+		m.inner.Configure(r.From).Permit(r.On, r.To, r.Guard.askGuard)
 	}
 	return m
 }
 
-// permit asks the guard about the subject of the firing, and keeps its error there.
-func (g Guard[S]) permit(ctx context.Context, _ ...any) bool {
+// askGuard asks the guard about the subject of the firing, and keeps its error there.
+func (g Guard[S]) askGuard(ctx context.Context, _ ...any) bool {
 	f := firingOf[S](ctx)
 	if f.reason = g.Allow(f.subject); f.reason != nil {
 		f.guard = g.Name
@@ -74,22 +74,22 @@ func (g Guard[S]) permit(ctx context.Context, _ ...any) bool {
 // [*TransitionError]. It changes nothing: the caller keeps the state. On an error the returned
 // state is at.
 func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
-	if _, known := m.terminal[at]; !known { // stateless would add it
-		return at, refusal(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
+	if _, isKnown := m.terminal[at]; !isKnown { // stateless would add it
+		return at, newTransitionError(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
 	}
 
 	f := &firing[S]{Context: context.Background(), subject: subject, state: at}
 	err := m.inner.FireCtx(f, on)
 	if f.reason != nil {
-		return at, refusal(subject, at, on, f.guard, f.reason)
+		return at, newTransitionError(subject, at, on, f.guard, f.reason)
 	}
 	if err != nil {
-		return at, refusal(subject, at, on, "", err)
+		return at, newTransitionError(subject, at, on, "", err)
 	}
 	return f.state.(State), nil
 }
 
-func refusal(subject any, at State, on Trigger, guard string, reason error) error {
+func newTransitionError(subject any, at State, on Trigger, guard string, reason error) error {
 	e := &TransitionError{State: at, Trigger: on, Guard: guard, Reason: reason, Trail: []State{at}}
 	if trailed, ok := subject.(Trailed); ok {
 		if trail := trailed.Trail(); len(trail) > 0 {

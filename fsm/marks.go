@@ -26,10 +26,10 @@ type way struct {
 	strange Marks          // steps that the table does not have
 }
 
-func (s *Spec) way(m Marks) way {
+func (s *Spec) trackWay(m Marks) way {
 	w := way{marked: len(m) > 0, steps: make([][]int, len(s.Rows)), visited: map[State]bool{}}
 	for i, mark := range m {
-		row := s.row(mark)
+		row := s.rowIndex(mark)
 		if row < 0 {
 			w.strange = append(w.strange, mark)
 			continue
@@ -43,8 +43,8 @@ func (s *Spec) way(m Marks) way {
 // isTaken reports whether the run took a row.
 func (w *way) isTaken(row int) bool { return len(w.steps[row]) > 0 }
 
-// class chooses the look of a row or a state; own is its look in a picture of the whole machine.
-func (w *way) class(taken bool, own string) string {
+// classOf chooses the look of a row or a state; own is its look in a picture of the whole machine.
+func (w *way) classOf(taken bool, own string) string {
 	switch {
 	case !w.marked:
 		return own
@@ -54,9 +54,9 @@ func (w *way) class(taken bool, own string) string {
 	return "faded"
 }
 
-// label is the trigger of a row with the numbers of the steps that took it.
-func (w *way) label(on Trigger, row int) string {
-	text := legible(string(on))
+// rowLabel is the trigger of a row with the numbers of the steps that took it.
+func (w *way) rowLabel(on Trigger, row int) string {
+	text := legibleText(string(on))
 	if !w.isTaken(row) {
 		return text
 	}

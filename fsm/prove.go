@@ -22,7 +22,7 @@ type verdict struct {
 // not. It takes any Spec, however broken; the empty one fails.
 func Prove(s *Spec) []Proof {
 	var proofs []Proof
-	for _, v := range examine(s) {
+	for _, v := range examineSpec(s) {
 		p := Proof{ID: v.id, Sentence: v.sentence, Holds: len(v.faults) == 0, Witness: v.witness}
 		if !p.Holds {
 			p.Witness = strings.Join(v.faults, "; ")
@@ -32,24 +32,24 @@ func Prove(s *Spec) []Proof {
 	return proofs
 }
 
-func examine(s *Spec) []verdict {
+func examineSpec(s *Spec) []verdict {
 	c := newChart(s)
 	verdicts := []verdict{
-		c.written(), c.named(), c.declared(), c.used(), c.deterministic(), c.oneMeaning(),
-		c.acyclic(), c.ranksRise(), c.terminalsClosed(), c.reachesTerminal(), c.reachable(),
-		c.oneEffect(), c.oneWayIn(),
+		c.proveWritten(), c.proveNamed(), c.proveDeclared(), c.proveUsed(), c.proveDeterministic(), c.proveOneMeaning(),
+		c.proveAcyclic(), c.proveRanksRise(), c.proveTerminalsClosed(), c.proveReachesTerminal(), c.proveReachable(),
+		c.proveOneEffect(), c.proveOneWayIn(),
 	}
 	for _, d := range s.Claims.Dominators {
-		verdicts = append(verdicts, c.dominates(d))
+		verdicts = append(verdicts, c.proveDominator(d))
 	}
 	for _, b := range s.Claims.Between {
-		verdicts = append(verdicts, c.between(b))
+		verdicts = append(verdicts, c.proveBetween(b))
 	}
 	for i, e := range s.Claims.Exits {
-		verdicts = append(verdicts, c.exits(i, e))
+		verdicts = append(verdicts, c.proveExits(i, e))
 	}
 	for _, e := range s.Claims.SoleEntry {
-		verdicts = append(verdicts, c.soleEntry(e))
+		verdicts = append(verdicts, c.proveSoleEntry(e))
 	}
 	return verdicts
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// named proves that names are fit to be ids in traces and pictures.
-func (c *chart) named() verdict {
+// proveNamed proves that names are fit to be ids in traces and pictures.
+func (c *chart) proveNamed() verdict {
 	v := verdict{id: "named", sentence: "States and triggers are written in lower-case letters, digits and underscores."}
 	for i, p := range c.spec.Places {
 		if !isName(string(p.State)) {
@@ -33,8 +33,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// written proves that nobody left out a sentence.
-func (c *chart) written() verdict {
+// proveWritten proves that nobody left out a sentence.
+func (c *chart) proveWritten() verdict {
 	v := verdict{id: "written", sentence: "The table has a name; every place, row and guard says what it is for."}
 	need := func(text, where, what string) {
 		if strings.TrimSpace(text) == "" {
@@ -54,22 +54,22 @@ func (c *chart) written() verdict {
 	return v
 }
 
-// declared proves that every name in rows and claims is a place of the table, declared once.
-func (c *chart) declared() verdict {
+// proveDeclared proves that every name in rows and claims is a place of the table, declared once.
+func (c *chart) proveDeclared() verdict {
 	v := verdict{id: "declared", sentence: "Every state is declared once; rows and claims name only declared states."}
 	if len(c.spec.Places) == 0 || len(c.spec.Rows) == 0 {
 		v.faults = append(v.faults, "the table is empty")
 	}
 
 	for i, p := range c.spec.Places {
-		if first := c.place(p.State); first != i {
+		if first := c.rankOf(p.State); first != i {
 			v.faults = append(v.faults, fmt.Sprintf("place %d (%s) is place %d again", i+1, p.State, first+1))
 		}
 	}
 
 	need := func(where string, states ...State) {
 		for _, s := range states {
-			if c.place(s) == nowhere {
+			if c.rankOf(s) == nowhere {
 				v.faults = append(v.faults, fmt.Sprintf("%s names the unknown state %q", where, s))
 			}
 		}
@@ -91,24 +91,24 @@ func (c *chart) declared() verdict {
 	}
 
 	need("the claim sole entry", c.spec.Claims.SoleEntry...)
-	v.witness = fmt.Sprintf("%d places: %s", len(c.spec.Places), list(c.states()))
+	v.witness = fmt.Sprintf("%d places: %s", len(c.spec.Places), list(c.allStates()))
 
 	return v
 }
 
-func (c *chart) states() []State {
-	all := make([]State, len(c.spec.Places))
+func (c *chart) allStates() []State {
+	states := make([]State, len(c.spec.Places))
 	for i, p := range c.spec.Places {
-		all[i] = p.State
+		states[i] = p.State
 	}
-	return all
+	return states
 }
 
-// used proves that a row uses every place and every claimed trigger.
-func (c *chart) used() verdict {
+// proveUsed proves that a row uses every place and every claimed trigger.
+func (c *chart) proveUsed() verdict {
 	v := verdict{id: "used", sentence: "Every place and every trigger that a claim names is used by a row."}
 	for i, p := range c.spec.Places {
-		if c.place(p.State) == i && len(c.in[i])+len(c.out[i]) == 0 {
+		if c.rankOf(p.State) == i && len(c.in[i])+len(c.out[i]) == 0 {
 			v.faults = append(v.faults, fmt.Sprintf("no row uses place %d (%s)", i+1, p.State))
 		}
 	}
@@ -126,8 +126,8 @@ func (c *chart) used() verdict {
 	return v
 }
 
-// deterministic proves that a state and a trigger choose one row.
-func (c *chart) deterministic() verdict {
+// proveDeterministic proves that a state and a trigger choose one row.
+func (c *chart) proveDeterministic() verdict {
 	v := verdict{id: "deterministic", sentence: "A state and a trigger choose at most one row."}
 	for i, r := range c.spec.Rows {
 		first := slices.IndexFunc(c.spec.Rows, func(o SpecRow) bool { return o.From == r.From && o.On == r.On })
@@ -139,8 +139,8 @@ func (c *chart) deterministic() verdict {
 	return v
 }
 
-// oneMeaning proves that a trigger always establishes the same state: a redirected row shows.
-func (c *chart) oneMeaning() verdict {
+// proveOneMeaning proves that a trigger always establishes the same state: a redirected row shows.
+func (c *chart) proveOneMeaning() verdict {
 	v := verdict{id: "one-meaning", sentence: "A trigger always establishes the same state."}
 	var pairs []string
 	for i, r := range c.spec.Rows {

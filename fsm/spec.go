@@ -46,7 +46,7 @@ func (t Table[S]) Spec() *Spec {
 
 // Allows reports whether the table has the row from -on-> to. Guards are not asked.
 func (s *Spec) Allows(from State, on Trigger, to State) bool {
-	return s.row(Mark{From: from, On: on, To: to}) >= 0
+	return s.rowIndex(Mark{From: from, On: on, To: to}) >= 0
 }
 
 // Start is the first place, or empty if there is none.
@@ -68,8 +68,8 @@ func (s *Spec) Triggers() []Trigger {
 	return all
 }
 
-// row finds the row that a mark names, or -1.
-func (s *Spec) row(m Mark) int {
+// rowIndex finds the row that a mark names, or -1.
+func (s *Spec) rowIndex(m Mark) int {
 	return slices.IndexFunc(s.Rows, func(r SpecRow) bool { return r.From == m.From && r.On == m.On && r.To == m.To })
 }
 

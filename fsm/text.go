@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// legible replaces characters that a picture cannot show or XML forbids: control, format and bidi
-// characters and broken UTF-8.
-func legible(s string) string {
+// legibleText replaces characters that a picture cannot show or XML forbids: control, format and
+// bidi characters and broken UTF-8.
+func legibleText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -22,7 +22,7 @@ func legible(s string) string {
 // entity codes.
 func escapeMermaid(s string) string {
 	var b strings.Builder
-	for _, r := range legible(s) {
+	for _, r := range legibleText(s) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _.,=()-∩→", r) {
 			b.WriteRune(r)
 			continue
@@ -32,11 +32,11 @@ func escapeMermaid(s string) string {
 	return b.String()
 }
 
-// wrap breaks text into at most most lines of width characters; what does not fit ends in an
+// wrapText breaks text into at most most lines of width characters; what does not fit ends in an
 // ellipsis.
-func wrap(s string, width, most int) []string {
+func wrapText(s string, width, most int) []string {
 	var lines []string
-	for _, word := range strings.Fields(legible(s)) {
+	for _, word := range strings.Fields(legibleText(s)) {
 		last := len(lines) - 1
 		switch {
 		case last >= 0 && utf8.RuneCountInString(lines[last]+word) < width:
