@@ -21,14 +21,14 @@ func (approved) Want(r *Run) Command {
 func (approved) Judge(r *Run, ev Event) Judgement {
 	listed, ok := ev.(*ToolsListed)
 	if !ok {
-		return unexpected(ev, NotSent)
+		return failUnexpected(ev, NotSent)
 	}
 
 	b, by := r.bundle, "checked again, nothing changed."
 	if listed.Bundle != nil {
 		var err error
 		if b, err = r.bundle.CompileActive(listed.Bundle.Content, listed.Bundle.Digest); err != nil {
-			return block(bundleChanged("The active configuration cannot be read: " +
+			return blockRun(bundleChanged("The active configuration cannot be read: " +
 				strings.ReplaceAll(err.Error(), "\n", "; ") + "."))
 		}
 		by = "judged again by the active configuration, the judgement is the same."
@@ -43,7 +43,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 		return Judgement{Block, stopped}
 	}
 
-	permit := mint(r, b, tool, policy.Verdict{
+	permit := mintPermit(r, b, tool, policy.Verdict{
 		Gate: policy.GateApproval, Outcome: policy.Allow,
 		Reason: fmt.Sprintf("Approved by %s; %s", strings.Join(r.facts.Approved.By, ", "), by),
 	})
@@ -55,7 +55,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 // rejudge judges an approved call by every gate of a bundle, and compares the judgement with the
 // one that approvers saw.
 func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, now Binding, v policy.Verdict) {
-	if v = screen(b, &r.request); !v.Allows() {
+	if v = screenRequest(b, &r.request); !v.Allows() {
 		return tool, now, v
 	}
 	if v = rereadPlan(r, b); !v.Allows() {
@@ -70,26 +70,27 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
 	}
 	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args,
-		r.facts.Authorized.task(r.request.Task)); !v.Allows() {
+		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}
-	if v = b.Decide(question(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
+	if v = b.Decide(questionFor(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
 		return tool, now, v
 	}
 
 	// As it was held: the expiry counts from the request.
-	a := assess(r, b, b.Decide(question(r, b, tool, r.request.At)))
+	a := newAssessedFact(r, b, b.Decide(questionFor(r, b, tool, r.request.At)))
 	if v = a.Verdict; v.Blocks() {
 		return tool, now, v
 	}
 
-	held := r.facts.Held.Bound
-	if now = bind(r, b, tool, a); v.Allows() { // it needs the votes of the policy that held it
-		now.Approvers, now.Condition, now.Expires, now.Fresh = held.Approvers, held.Condition, held.Expires, held.Fresh
-		now.Policy, now.Quorum = held.Policy, held.Quorum
+	bound := r.facts.Held.Bound
+	if now = bindCall(r, b, tool, a); v.Allows() { // it needs the votes of the policy that held it
+		now.Approvers, now.Condition, now.Expires, now.Fresh = bound.Approvers, bound.Condition, bound.Expires,
+			bound.Fresh
+		now.Policy, now.Quorum = bound.Policy, bound.Quorum
 	}
 
-	if what := held.changes(&now); what != "" {
+	if what := bound.describeChanges(&now); what != "" {
 		return tool, now, bundleChanged("The active configuration judges the held call otherwise: " + what + ".")
 	}
 

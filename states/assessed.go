@@ -11,23 +11,23 @@ func (assessed) Judge(r *Run, _ Event) Judgement {
 	a := r.facts.Assessed
 	if a.Verdict.Holds() {
 		if len(r.request.Round) > 0 {
-			return block(policy.Unapprovable())
+			return blockRun(policy.Unapprovable())
 		}
-		b := bind(r, r.bundle, r.facts.Validated.tool, a)
+		b := bindCall(r, r.bundle, r.facts.Validated.tool, a)
 		return Judgement{Hold, &HeldFact{Binding: b.digest(), Bound: b, Reason: a.Verdict.Reason}}
 	}
-	return mint(r, r.bundle, r.facts.Validated.tool, a.Verdict)
+	return mintPermit(r, r.bundle, r.facts.Validated.tool, a.Verdict)
 }
 
-// mint makes the permit for the run's call, which a bundle judged.
-func mint(r *Run, b *policy.Bundle, tool *policy.Tool, v policy.Verdict) Judgement {
+// mintPermit makes the permit for the run's call, which a bundle judged.
+func mintPermit(r *Run, b *policy.Bundle, tool *policy.Tool, v policy.Verdict) Judgement {
 	f := &PermittedFact{
 		Arguments:  r.facts.Planned.plan.Args,
 		Assessed:   v,
 		Bundle:     b.Digest(),
 		Definition: tool.Digest,
 		Plan:       r.facts.Planned.Digest,
-		Round:      r.request.round(),
+		Round:      r.request.roundDigest(),
 		Server:     tool.Server,
 		Tool:       tool.Name,
 		Trace:      r.traceContext(),

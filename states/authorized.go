@@ -8,15 +8,16 @@ type authorized struct{}
 func (authorized) Want(*Run) Command { return nil }
 
 func (authorized) Judge(r *Run, _ Event) Judgement {
-	assessed := assess(r, r.bundle, r.bundle.Decide(question(r, r.bundle, r.facts.Validated.tool, r.request.At)))
+	assessed := newAssessedFact(r, r.bundle,
+		r.bundle.Decide(questionFor(r, r.bundle, r.facts.Validated.tool, r.request.At)))
 	if assessed.Verdict.Blocks() {
-		return denied(r, assessed)
+		return blockDenied(r, assessed)
 	}
 	return Judgement{Assess, assessed}
 }
 
-// assess is the fact of an assessment of the run's call by a bundle.
-func assess(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
+// newAssessedFact is the fact of an assessment of the run's call by a bundle.
+func newAssessedFact(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
 	f := r.facts.Validated
 	return &AssessedFact{
 		Approvers:  a.Approvers,
@@ -37,8 +38,8 @@ func assess(r *Run, b *policy.Bundle, a policy.Assessment) *AssessedFact {
 	}
 }
 
-// denied ends a run whose policy denied the call, and records the assessment.
-func denied(r *Run, assessed *AssessedFact) Judgement {
+// blockDenied ends a run whose policy denied the call, and records the assessment.
+func blockDenied(r *Run, assessed *AssessedFact) Judgement {
 	stopped := &StoppedFact{Effect: NotSent, Verdict: assessed.Verdict}
 	if c := r.bundle.Content(); c.Risk != nil || c.Policy != nil {
 		stopped.Assessment = assessed
@@ -46,8 +47,8 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 	return Judgement{Block, stopped}
 }
 
-// question is the input of a bundle's risk rules and policies for the run's call, at this time.
-func question(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Question {
+// questionFor is the input of a bundle's risk rules and policies for the run's call, at this time.
+func questionFor(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
 		Server:    tool.Server,
 		Tool:      tool,
@@ -56,7 +57,7 @@ func question(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy.Qu
 		Identity:  b.Reread(r.request.Identity, r.bundle),
 		Arguments: r.facts.Planned.plan.Args,
 		Now:       now,
-		History:   r.facts.Authorized.answers(),
+		History:   r.facts.Authorized.historyAnswers(),
 	}
 }
 
@@ -67,5 +68,5 @@ func (r *Run) Question() (policy.Question, bool) {
 	if f == nil || f.tool == nil || r.facts.Authorized == nil {
 		return policy.Question{}, false
 	}
-	return question(r, r.bundle, f.tool, r.request.At), true
+	return questionFor(r, r.bundle, f.tool, r.request.At), true
 }

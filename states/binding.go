@@ -44,9 +44,9 @@ type BoundRisk struct {
 	Score   int    `json:"score"`
 }
 
-// bind returns the judgement of a bundle about the run's call.
-func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
-	to := Binding{
+// bindCall returns the judgement of a bundle about the run's call.
+func bindCall(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
+	binding := Binding{
 		Actor:      r.request.Actor,
 		Approvers:  a.Approvers,
 		Arguments:  a.Arguments,
@@ -68,11 +68,11 @@ func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding 
 	}
 
 	if id := r.request.Identity; id != nil {
-		to.OnBehalfOf = id.OnBehalfOf
+		binding.OnBehalfOf = id.OnBehalfOf
 	}
 
 	for _, c := range a.Risk {
-		to.Risk = append(to.Risk, BoundRisk{
+		binding.Risk = append(binding.Risk, BoundRisk{
 			Matched: c.Matched,
 			Mode:    c.Mode,
 			Rule:    c.Rule,
@@ -80,7 +80,7 @@ func bind(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding 
 		})
 	}
 
-	return to
+	return binding
 }
 
 // digest is the digest that an approver sends with a vote.
@@ -88,16 +88,16 @@ func (b *Binding) digest() canonical.Digest {
 	return canonical.Sum("approval binding", canonical.MustSorted(b))
 }
 
-// changes names what differs in a later judgement; empty if nothing does.
-func (b *Binding) changes(now *Binding) string {
+// describeChanges names what differs in a later judgement; empty if nothing does.
+func (b *Binding) describeChanges(now *Binding) string {
 	if b.digest() == now.digest() {
 		return ""
 	}
 
-	var all []string
+	var differences []string
 	for _, m := range []struct {
-		name    string
-		was, is any
+		name          string
+		before, after any
 	}{
 		{"the environment", b.Env, now.Env},
 		{"the connection of the server", b.Connection.Short(), now.Connection.Short()},
@@ -105,26 +105,27 @@ func (b *Binding) changes(now *Binding) string {
 		{"the tool's pin", b.Pin.Short(), now.Pin.Short()},
 		{"the operator's schema of the tool", b.Schema.Short(), now.Schema.Short()},
 		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score},
-		{"the risk rules", b.rules(), now.rules()},
+		{"the risk rules", b.riskRules(), now.riskRules()},
 		{"the policy", b.Policy, now.Policy}, {"the policy's condition", b.Condition, now.Condition},
 		{"the approvers", b.Approvers, now.Approvers},
 		{"the quorum", b.Quorum, now.Quorum}, {"the expiry", b.Expires, now.Expires},
 		{"the policy's fresh_ms", b.Fresh, now.Fresh},
 	} {
-		if was, is := fmt.Sprintf("%q", fmt.Sprint(m.was)), fmt.Sprintf("%q", fmt.Sprint(m.is)); was != is {
-			all = append(all, fmt.Sprintf("%s was %s and is %s", m.name, was, is))
+		oldText, newText := fmt.Sprintf("%q", fmt.Sprint(m.before)), fmt.Sprintf("%q", fmt.Sprint(m.after))
+		if oldText != newText {
+			differences = append(differences, fmt.Sprintf("%s was %s and is %s", m.name, oldText, newText))
 		}
 	}
 
-	if len(all) == 0 {
+	if len(differences) == 0 {
 		return "the judgement is not the same"
 	}
 
-	return strings.Join(all, "; ")
+	return strings.Join(differences, "; ")
 }
 
-// rules describes the risk rules in one line.
-func (b *Binding) rules() string {
+// riskRules describes the risk rules in one line.
+func (b *Binding) riskRules() string {
 	var all []string
 	for _, c := range b.Risk {
 		all = append(all, fmt.Sprintf("%s: %s, score %d", c.Rule, c.Mode, c.Score))

@@ -20,7 +20,7 @@ func (discovered) Want(r *Run) Command {
 		Planner: r.bundle.Content().Planner.Mode,
 		Prompt:  r.bundle.Content().Planner.PromptVersion(),
 		Purpose: PurposePlan,
-		Request: r.asks(),
+		Request: r.questionText(),
 		Tools:   r.bundle.EffectiveFor(d.catalog, r.request.Identity),
 	}
 }
@@ -30,11 +30,11 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 	var v policy.Verdict
 	if r.request.Kind == KindAsk {
 		completed, ok := ev.(*Completed)
-		if !ok || !completed.answers(s.Want(r).(*Complete)) {
-			return unexpected(ev, NotSent)
+		if !ok || !completed.answersCommand(s.Want(r).(*Complete)) {
+			return failUnexpected(ev, NotSent)
 		}
 		if len(completed.Refusal) > 0 {
-			return block(policy.Refused(completed.Refusal))
+			return blockRun(policy.Refused(completed.Refusal))
 		}
 		plan, v = policy.ReadPlan(completed.Content, r.bundle.Limits())
 	} else {
@@ -42,7 +42,7 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 	}
 
 	if !v.Allows() {
-		return block(v)
+		return blockRun(v)
 	}
 
 	c := plan.Canonical()

@@ -29,13 +29,13 @@ func (dispatched) Want(r *Run) Command {
 func (dispatched) Judge(r *Run, ev Event) Judgement {
 	switch e := ev.(type) {
 	case *Interrupted:
-		return fail(policy.CodeIndeterminate,
+		return failRun(policy.CodeIndeterminate,
 			"The process ended, or lost its lease on the ledger, during the call. The call may have happened; pgfsm never makes it again.", EffectUnknown)
 	case *EffectFailed:
-		return fail(e.Code, e.Reason, e.Effect)
+		return failRun(e.Code, e.Reason, e.Effect)
 	case *ToolReturned:
 		if most := r.facts.Permitted.bundle.Limits().ResultBytes; len(e.Result) > most {
-			return fail(policy.CodeResultTooLarge,
+			return failRun(policy.CodeResultTooLarge,
 				fmt.Sprintf("The result has %d bytes; at most %d are accepted.", len(e.Result), most), EffectDone)
 		}
 		return Judgement{Return, &ExecutedFact{
@@ -45,5 +45,5 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 			raw:    e.Result,
 		}}
 	}
-	return unexpected(ev, EffectUnknown)
+	return failUnexpected(ev, EffectUnknown)
 }

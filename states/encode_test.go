@@ -83,14 +83,14 @@ func TestPermitIsHandedOutOnce(t *testing.T) {
 		"other-server": {Permit: p.Permit, Server: "r", Tool: "t", Bytes: []byte(`{}`)},
 		"no-permit":    {Server: "s", Tool: "t", Bytes: []byte(`{}`)},
 	} {
-		if err := r.consume(other); err != ErrPermit {
+		if err := r.consumePermit(other); err != ErrPermit {
 			t.Errorf("%s: consume() = %v, want %v", name, err, ErrPermit)
 		}
 	}
-	if err := r.consume(call); err != nil {
+	if err := r.consumePermit(call); err != nil {
 		t.Fatalf("consume() = %v", err)
 	}
-	if err := r.consume(call); err != ErrPermit {
+	if err := r.consumePermit(call); err != ErrPermit {
 		t.Errorf("a second consume() = %v, want %v", err, ErrPermit)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // A Command is a request for an effect, named in the imperative.
 type Command interface {
-	command()
+	isCommand()
 }
 
 // ListTools requests the current tools of every configured server.
@@ -76,15 +76,15 @@ type CallTool struct {
 	Run    string `json:"-"` // the header has it
 }
 
-func (*ListTools) command()     {}
-func (*Complete) command()      {}
-func (*ReadHistory) command()   {}
-func (*AwaitDecision) command() {}
-func (*CallTool) command()      {}
+func (*ListTools) isCommand()     {}
+func (*Complete) isCommand()      {}
+func (*ReadHistory) isCommand()   {}
+func (*AwaitDecision) isCommand() {}
+func (*CallTool) isCommand()      {}
 
 // An Event is the outcome of a command, named in the past tense.
 type Event interface {
-	event()
+	isEvent()
 }
 
 // ToolsListed contains every server's answer, in the operator's order of servers. For a cached
@@ -178,13 +178,13 @@ type Interrupted struct {
 	Reason   string      `json:"reason"`
 }
 
-func (*ToolsListed) event()  {}
-func (*Completed) event()    {}
-func (*HistoryRead) event()  {}
-func (*Decided) event()      {}
-func (*ToolReturned) event() {}
-func (*EffectFailed) event() {}
-func (*Interrupted) event()  {}
+func (*ToolsListed) isEvent()  {}
+func (*Completed) isEvent()    {}
+func (*HistoryRead) isEvent()  {}
+func (*Decided) isEvent()      {}
+func (*ToolReturned) isEvent() {}
+func (*EffectFailed) isEvent() {}
+func (*Interrupted) isEvent()  {}
 
 // Effect says whether the call may have happened.
 type Effect string
@@ -235,7 +235,7 @@ func setDo(ev Event) Event {
 	case *Interrupted:
 		e.Happened = interrupted
 	}
-	return prepared(ev)
+	return computeDerived(ev)
 }
 
 // DecodeShared is [DecodeEvent] for an event that many runs share. Derived values are computed
@@ -245,18 +245,18 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(canonical.MustSorted(prepared(ev)), raw) {
+	if !bytes.Equal(canonical.MustSorted(computeDerived(ev)), raw) {
 		return nil, errors.New("the event is not in canonical form")
 	}
 	return ev, nil
 }
 
-// prepared computes the large derived values. It must not be called for an event that is already
-// shared.
-func prepared(ev Event) Event {
+// computeDerived computes the large derived values. It must not be called for an event that is
+// already shared.
+func computeDerived(ev Event) Event {
 	if listed, ok := ev.(*ToolsListed); ok && listed.encoded == nil {
 		listed.encoded = canonical.MustSorted(listed)
-		listed.digest = listed.sum()
+		listed.digest = listed.catalogDigest()
 	}
 	return ev
 }
@@ -266,11 +266,12 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 	if e.digest != "" {
 		return e.digest
 	}
-	return e.sum()
+	return e.catalogDigest()
 }
 
-// sum omits the age of the listing and the bundle: the same definitions are the same catalog.
-func (e *ToolsListed) sum() canonical.Digest {
+// catalogDigest omits the age of the listing and the bundle: the same definitions are the same
+// catalog.
+func (e *ToolsListed) catalogDigest() canonical.Digest {
 	if e.Kept == nil && e.Bundle == nil && e.encoded != nil {
 		return canonical.Sum("catalog", e.encoded)
 	}
@@ -323,7 +324,7 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 		return nil, err
 	}
 
-	return ev, check(ev)
+	return ev, checkEvent(ev)
 }
 
 // Interruption makes the event of a run that is interrupted.

@@ -24,10 +24,10 @@ func (executed) Judge(r *Run, _ Event) Judgement {
 		}
 		note = v.Reason
 	}
-	return answer(r, "The result is raw: "+note)
+	return answerResult(r, "The result is raw: "+note)
 }
 
-// answer returns the result to the caller.
-func answer(r *Run, note string) Judgement {
+// answerResult returns the result to the caller.
+func answerResult(r *Run, note string) Judgement {
 	return Judgement{Answer, &AnsweredFact{Note: note, Result: r.facts.Executed.Result}}
 }

@@ -13,7 +13,7 @@ import (
 // A Fact is the result of one step, with the digests of its inputs. Guards see it on the run, and
 // the trace records it. The members of every fact are in canonical order.
 type Fact interface {
-	establish(*Facts)
+	addTo(*Facts)
 }
 
 // Facts holds all facts of a run so far. A fact is nil if the run has not reached its state.
@@ -218,19 +218,19 @@ type StoppedFact struct {
 	Verdict policy.Verdict   `json:"verdict"`
 }
 
-func (f *ScreenedFact) establish(to *Facts)   { to.Screened = f }
-func (f *DiscoveredFact) establish(to *Facts) { to.Discovered = f }
-func (f *PlannedFact) establish(to *Facts)    { to.Planned = f }
-func (f *ValidatedFact) establish(to *Facts)  { to.Validated = f }
-func (f *AuthorizedFact) establish(to *Facts) { to.Authorized = f }
-func (f *AssessedFact) establish(to *Facts)   { to.Assessed = f }
-func (f *HeldFact) establish(to *Facts)       { to.Held = f }
-func (f *ApprovedFact) establish(to *Facts)   { to.Approved = f }
-func (f *PermittedFact) establish(to *Facts)  { to.Permitted = f }
-func (f *DispatchedFact) establish(to *Facts) { to.Dispatched = f }
-func (f *ExecutedFact) establish(to *Facts)   { to.Executed = f }
-func (f *TypedFact) establish(to *Facts)      { to.Typed = f }
-func (f *SummarizedFact) establish(to *Facts) { to.Summarized = f }
-func (f *AnsweredFact) establish(to *Facts)   { to.Answered = f }
-func (f *AskedFact) establish(to *Facts)      { to.Asked = f }
-func (f *StoppedFact) establish(to *Facts)    { to.Stopped = f }
+func (f *ScreenedFact) addTo(facts *Facts)   { facts.Screened = f }
+func (f *DiscoveredFact) addTo(facts *Facts) { facts.Discovered = f }
+func (f *PlannedFact) addTo(facts *Facts)    { facts.Planned = f }
+func (f *ValidatedFact) addTo(facts *Facts)  { facts.Validated = f }
+func (f *AuthorizedFact) addTo(facts *Facts) { facts.Authorized = f }
+func (f *AssessedFact) addTo(facts *Facts)   { facts.Assessed = f }
+func (f *HeldFact) addTo(facts *Facts)       { facts.Held = f }
+func (f *ApprovedFact) addTo(facts *Facts)   { facts.Approved = f }
+func (f *PermittedFact) addTo(facts *Facts)  { facts.Permitted = f }
+func (f *DispatchedFact) addTo(facts *Facts) { facts.Dispatched = f }
+func (f *ExecutedFact) addTo(facts *Facts)   { facts.Executed = f }
+func (f *TypedFact) addTo(facts *Facts)      { facts.Typed = f }
+func (f *SummarizedFact) addTo(facts *Facts) { facts.Summarized = f }
+func (f *AnsweredFact) addTo(facts *Facts)   { facts.Answered = f }
+func (f *AskedFact) addTo(facts *Facts)      { facts.Asked = f }
+func (f *StoppedFact) addTo(facts *Facts)    { facts.Stopped = f }

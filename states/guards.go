@@ -22,28 +22,28 @@ func checkEqual(what string, a, b canonical.Digest) error {
 	return nil
 }
 
-func allows(v policy.Verdict) error {
+func requireAllow(v policy.Verdict) error {
 	if !v.Allows() {
 		return fmt.Errorf("the %s gate did not allow it: %s", v.Gate, v.Reason)
 	}
 	return nil
 }
 
-func guard(name, why string, allow func(*Run) error) fsm.Guard[*Run] {
+func newGuard(name, why string, allow func(*Run) error) fsm.Guard[*Run] {
 	return fsm.Guard[*Run]{Name: name, Why: why, Allow: allow}
 }
 
-var screenAllows = guard("screen_allows", "the input gate allows exactly this request under this bundle",
+var screenAllows = newGuard("screen_allows", "the input gate allows exactly this request under this bundle",
 	func(r *Run) error {
 		f := r.facts.Screened
 		if f == nil {
 			return errNoFact
 		}
-		return errors.Join(allows(f.Verdict), checkEqual("request", f.Request, r.asked),
+		return errors.Join(requireAllow(f.Verdict), checkEqual("request", f.Request, r.asked),
 			checkEqual("bundle", f.Bundle, r.bundle.Digest()))
 	})
 
-var catalogKnown = guard("catalog_known", "at least one server is up, and the catalog has a digest",
+var catalogKnown = newGuard("catalog_known", "at least one server is up, and the catalog has a digest",
 	func(r *Run) error {
 		f := r.facts.Discovered
 		if f == nil || f.catalog == nil || r.facts.Screened == nil {
@@ -55,16 +55,16 @@ var catalogKnown = guard("catalog_known", "at least one server is up, and the ca
 		return checkEqual("catalog", f.Catalog, f.catalog.Digest())
 	})
 
-var planStrict = guard("plan_strict", "the plan gate allows the plan, made for this catalog", func(r *Run) error {
+var planStrict = newGuard("plan_strict", "the plan gate allows the plan, made for this catalog", func(r *Run) error {
 	f := r.facts.Planned
 	if f == nil || f.plan == nil || r.facts.Discovered == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), checkEqual("catalog", f.Catalog, r.facts.Discovered.Catalog),
+	return errors.Join(requireAllow(f.Verdict), checkEqual("catalog", f.Catalog, r.facts.Discovered.Catalog),
 		checkEqual("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
 })
 
-var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for missing information",
+var plannerAsks = newGuard("planner_asks", "the plan is a final_answer that asks for missing information",
 	func(r *Run) error {
 		f, asked := r.facts.Planned, r.facts.Asked
 		if f == nil || f.plan == nil || asked == nil {
@@ -73,10 +73,10 @@ var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks fo
 		if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
 			return errors.New("the question differs from the plan's")
 		}
-		return errors.Join(allows(f.Verdict), checkEqual("plan", asked.Plan, f.Digest))
+		return errors.Join(requireAllow(f.Verdict), checkEqual("plan", asked.Plan, f.Digest))
 	})
 
-var argumentsConform = guard("arguments_conform", "the schema gate allows exactly this plan", func(r *Run) error {
+var argumentsConform = newGuard("arguments_conform", "the schema gate allows exactly this plan", func(r *Run) error {
 	f := r.facts.Validated
 	if f == nil || f.tool == nil || r.facts.Planned == nil || r.facts.Planned.plan == nil {
 		return errNoFact
@@ -85,33 +85,34 @@ var argumentsConform = guard("arguments_conform", "the schema gate allows exactl
 	if plan.Server != f.Server || plan.Tool != f.Tool || f.tool.Server != f.Server || f.tool.Name != f.Tool {
 		return errors.New("the judged tool differs from the plan's")
 	}
-	return errors.Join(allows(f.Verdict), checkEqual("plan", f.Plan, r.facts.Planned.Digest),
+	return errors.Join(requireAllow(f.Verdict), checkEqual("plan", f.Plan, r.facts.Planned.Digest),
 		checkEqual("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)),
 		checkEqual("definition", f.Definition, f.tool.Digest))
 })
 
-var toolListed = guard("tool_listed", "the allowlist allows the validated tool with the validated definition",
+var toolListed = newGuard("tool_listed", "the allowlist allows the validated tool with the validated definition",
 	func(r *Run) error {
 		f, v := r.facts.Authorized, r.facts.Validated
 		if f == nil || v == nil {
 			return errNoFact
 		}
-		return errors.Join(allows(f.Verdict), bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle))
+		return errors.Join(requireAllow(f.Verdict), checkBound(r, f.Plan, f.Arguments, f.Definition, f.Bundle))
 	})
 
-var riskKnown = guard("risk_known", "risk and policy judged exactly this call and did not deny it", func(r *Run) error {
-	f := r.facts.Assessed
-	if f == nil || r.facts.Authorized == nil {
-		return errNoFact
-	}
-	if f.Verdict.Blocks() {
-		return fmt.Errorf("the policy denied it: %s", f.Verdict.Reason)
-	}
-	return bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle)
-})
+var riskKnown = newGuard("risk_known", "risk and policy judged exactly this call and did not deny it",
+	func(r *Run) error {
+		f := r.facts.Assessed
+		if f == nil || r.facts.Authorized == nil {
+			return errNoFact
+		}
+		if f.Verdict.Blocks() {
+			return fmt.Errorf("the policy denied it: %s", f.Verdict.Reason)
+		}
+		return checkBound(r, f.Plan, f.Arguments, f.Definition, f.Bundle)
+	})
 
-// bound refuses unless the digests are those of the validated call and of the run's bundle.
-func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
+// checkBound refuses unless the digests are those of the validated call and of the run's bundle.
+func checkBound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 	v := r.facts.Validated
 	if v == nil {
 		return errNoFact
@@ -120,7 +121,7 @@ func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 		checkEqual("definition", definition, v.Definition), checkEqual("bundle", bundle, r.bundle.Digest()))
 }
 
-var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call",
+var policyHolds = newGuard("policy_holds", "the policy holds the call, and the binding is that of this call",
 	func(r *Run) error {
 		f, a, v := r.facts.Held, r.facts.Assessed, r.facts.Validated
 		if f == nil || a == nil || v == nil || v.tool == nil {
@@ -129,21 +130,21 @@ var policyHolds = guard("policy_holds", "the policy holds the call, and the bind
 		if !a.Verdict.Holds() {
 			return errors.New("the policy does not hold the call")
 		}
-		judged := bind(r, r.bundle, v.tool, a)
+		current := bindCall(r, r.bundle, v.tool, a)
 		return errors.Join(checkEqual("binding", f.Binding, f.Bound.digest()),
-			checkEqual("judgement", f.Binding, judged.digest()),
-			bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
+			checkEqual("judgement", f.Binding, current.digest()),
+			checkBound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, a.Bundle))
 	})
 
-var personAgreed = guard("person_agreed", "the decision approves exactly the bound call", func(r *Run) error {
+var personAgreed = newGuard("person_agreed", "the decision approves exactly the bound call", func(r *Run) error {
 	f, h := r.facts.Approved, r.facts.Held
 	if f == nil || h == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), checkEqual("binding", f.Binding, h.Binding))
+	return errors.Join(requireAllow(f.Verdict), checkEqual("binding", f.Binding, h.Binding))
 })
 
-var permitMinted = guard("permit_minted", "the permit is for the validated call, and a policy or an approval of the same judgement allows it", func(r *Run) error {
+var permitMinted = newGuard("permit_minted", "the permit is for the validated call, and a policy or an approval of the same judgement allows it", func(r *Run) error {
 	f, v, a := r.facts.Permitted, r.facts.Validated, r.facts.Assessed
 	if f == nil || v == nil || a == nil {
 		return errNoFact
@@ -161,9 +162,9 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 		return errors.New("the permit has another trace context")
 	}
 	// permitIntact checks the permit's own digest.
-	return errors.Join(allows(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()),
+	return errors.Join(requireAllow(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()),
 		checkEqual("definition", f.Definition, f.tool.Digest),
-		bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
+		checkBound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
 })
 
 // stillApproved refuses a permit for a held call that is not approved, or that was approved under
@@ -179,7 +180,7 @@ func stillApproved(r *Run, f *PermittedFact, a *AssessedFact) error {
 	return checkEqual("judgement", f.Binding, h.Binding)
 }
 
-var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before",
+var permitIntact = newGuard("permit_intact", "the consumed permit is the minted one, and was not consumed before",
 	func(r *Run) error {
 		f, p := r.facts.Dispatched, r.facts.Permitted
 		if f == nil || p == nil {
@@ -191,7 +192,7 @@ var permitIntact = guard("permit_intact", "the consumed permit is the minted one
 		return checkEqual("permit", f.Permit, p.Permit)
 	})
 
-var resultCaptured = guard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
+var resultCaptured = newGuard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
 	f, d := r.facts.Executed, r.facts.Dispatched
 	if f == nil || d == nil {
 		return errNoFact
@@ -203,16 +204,17 @@ var resultCaptured = guard("result_captured", "the raw result is that of the per
 		checkEqual("result", f.Result, canonical.Sum(kindResult, f.raw)))
 })
 
-var outputTyped = guard("output_typed", "the output gate allows this result's structured content", func(r *Run) error {
-	f, e, v := r.facts.Typed, r.facts.Executed, r.facts.Validated
-	if f == nil || e == nil || v == nil {
-		return errNoFact
-	}
-	return errors.Join(allows(f.Verdict), checkEqual("result", f.Result, e.Result),
-		checkEqual("definition", f.Definition, v.Definition))
-})
+var outputTyped = newGuard("output_typed", "the output gate allows this result's structured content",
+	func(r *Run) error {
+		f, e, v := r.facts.Typed, r.facts.Executed, r.facts.Validated
+		if f == nil || e == nil || v == nil {
+			return errNoFact
+		}
+		return errors.Join(requireAllow(f.Verdict), checkEqual("result", f.Result, e.Result),
+			checkEqual("definition", f.Definition, v.Definition))
+	})
 
-var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summary of this structured content",
+var evidenceLocked = newGuard("evidence_locked", "the evidence gate allows a summary of this structured content",
 	func(r *Run) error {
 		f, t := r.facts.Summarized, r.facts.Typed
 		if f == nil || t == nil {
@@ -221,29 +223,29 @@ var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summar
 		if len(f.Items) == 0 {
 			return errors.New("the summary is empty")
 		}
-		return errors.Join(allows(f.Verdict), checkEqual("structured content", f.Structured, t.Structured))
+		return errors.Join(requireAllow(f.Verdict), checkEqual("structured content", f.Structured, t.Structured))
 	})
 
-var answeredRaw = guard("answered_raw", "a result exists, and a note says why it is untyped", func(r *Run) error {
-	return answers(r, true)
+var answeredRaw = newGuard("answered_raw", "a result exists, and a note says why it is untyped", func(r *Run) error {
+	return checkAnswer(r, true)
 })
 
-var answeredTyped = guard("answered_typed", "a typed result exists and has no summary", func(r *Run) error {
+var answeredTyped = newGuard("answered_typed", "a typed result exists and has no summary", func(r *Run) error {
 	if r.facts.Typed == nil {
 		return errNoFact
 	}
-	return answers(r, false)
+	return checkAnswer(r, false)
 })
 
-var answeredSummarized = guard("answered_summarized", "a typed result with a locked summary exists",
+var answeredSummarized = newGuard("answered_summarized", "a typed result with a locked summary exists",
 	func(r *Run) error {
 		if r.facts.Typed == nil || r.facts.Summarized == nil {
 			return errNoFact
 		}
-		return answers(r, false)
+		return checkAnswer(r, false)
 	})
 
-func answers(r *Run, note bool) error {
+func checkAnswer(r *Run, note bool) error {
 	f, e := r.facts.Answered, r.facts.Executed
 	if f == nil || e == nil {
 		return errNoFact
@@ -254,7 +256,7 @@ func answers(r *Run, note bool) error {
 	return checkEqual("result", f.Result, e.Result)
 }
 
-var gateBlocks = guard("gate_blocks", "the run has a blocking verdict, and nothing was sent", func(r *Run) error {
+var gateBlocks = newGuard("gate_blocks", "the run has a blocking verdict, and nothing was sent", func(r *Run) error {
 	f := r.facts.Stopped
 	if f == nil {
 		return errNoFact
@@ -265,7 +267,7 @@ var gateBlocks = guard("gate_blocks", "the run has a blocking verdict, and nothi
 	return nil
 })
 
-var effectBroke = guard("effect_broke", "the run has a failure, and its effect is possible in this state",
+var effectBroke = newGuard("effect_broke", "the run has a failure, and its effect is possible in this state",
 	func(r *Run) error {
 		f := r.facts.Stopped
 		if f == nil {

@@ -67,7 +67,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	var ev Event
 	switch w := wanted.(type) {
 	case nil:
-		return l.watch(), nil
+		return l.checkWatcher(), nil
 	case *ListTools:
 		if w.Judged != nil && l.Active == nil {
 			return Interruption(policy.CodeBundleChanged, "The active configuration is unknown."), nil
@@ -77,7 +77,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 			ev = l.Tools.List(ctx, w)
 		}
 		if listed, ok := ev.(*ToolsListed); ok && w.Judged != nil {
-			ev = l.active(listed, w.Judged)
+			ev = l.addActiveBundle(listed, w.Judged)
 		}
 	case *Complete:
 		if l.Completer != nil {
@@ -111,12 +111,12 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		ev = failed
 	}
 
-	return valid(setDo(ev), calling), nil
+	return sanitizeEvent(setDo(ev), calling), nil
 }
 
-// active adds the active bundle to the listing of an approved run, if another bundle judged the
-// run.
-func (l *Live) active(listed *ToolsListed, judged *policy.Bundle) Event {
+// addActiveBundle adds the active bundle to the listing of an approved run, if another bundle
+// judged the run.
+func (l *Live) addActiveBundle(listed *ToolsListed, judged *policy.Bundle) Event {
 	content, digest, err := judged.Active(l.Active)
 	switch {
 	case err != nil:
@@ -129,9 +129,10 @@ func (l *Live) active(listed *ToolsListed, judged *policy.Bundle) Event {
 		Servers: listed.Servers}
 }
 
-// valid replaces values that a replay would refuse. If a port does not report the effect of a call,
-// the effect is unknown; a vote with an unknown word denies. The gate judges the times of votes.
-func valid(ev Event, calling bool) Event {
+// sanitizeEvent replaces values that a replay would refuse. If a port does not report the effect of
+// a call, the effect is unknown; a vote with an unknown word denies. The gate judges the times of
+// votes.
+func sanitizeEvent(ev Event, calling bool) Event {
 	effect := NotSent
 	if calling {
 		effect = EffectUnknown
@@ -139,7 +140,7 @@ func valid(ev Event, calling bool) Event {
 
 	switch e := ev.(type) {
 	case *EffectFailed:
-		if !e.Effect.valid() {
+		if !e.Effect.isKnown() {
 			e.Effect = effect
 		}
 		return e
@@ -155,7 +156,7 @@ func valid(ev Event, calling bool) Event {
 		return e
 	}
 
-	if err := check(ev); err != nil {
+	if err := checkEvent(ev); err != nil {
 		return setDo(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect,
 			Reason: "The answer is not valid: " + err.Error() + "."})
 	}
@@ -163,8 +164,8 @@ func valid(ev Event, calling bool) Event {
 	return ev
 }
 
-// watch interrupts a run whose server announced changed tools.
-func (l *Live) watch() Event {
+// checkWatcher interrupts a run whose server announced changed tools.
+func (l *Live) checkWatcher() Event {
 	if !l.listed || l.Watcher == nil {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (m *Machine) Advance(ctx context.Context, r *Run, handler EffectHandler, re
 		default:
 			return Outcome{}, fmt.Errorf("state %q has no stage", r.state)
 		}
-		switch err := m.step(ctx, r, stage, handler, rec); {
+		switch err := m.runStep(ctx, r, stage, handler, rec); {
 		case errors.Is(err, ErrParked):
 			return r.Outcome(), nil
 		case err != nil:
@@ -98,23 +98,23 @@ func (m *Machine) Advance(ctx context.Context, r *Run, handler EffectHandler, re
 
 var null = jsontext.Value("null")
 
-// step is the loop's body: want, do, judge, fire, append.
-func (m *Machine) step(ctx context.Context, r *Run, stage Stage, handler EffectHandler, rec Recorder) error {
-	wanted := stage.Want(r)
-	if call, ok := wanted.(*CallTool); ok {
-		if err := r.consume(call); err != nil {
+// runStep is the loop's body: want, do, judge, fire, append.
+func (m *Machine) runStep(ctx context.Context, r *Run, stage Stage, handler EffectHandler, rec Recorder) error {
+	command := stage.Want(r)
+	if call, ok := command.(*CallTool); ok {
+		if err := r.consumePermit(call); err != nil {
 			return err
 		}
 	}
 
-	event, err := handler.Do(ctx, wanted)
+	event, err := handler.Do(ctx, command)
 	if err != nil {
 		return err
 	}
 
-	judged := stage.Judge(r, event)
-	judged.Fact.establish(&r.facts)
-	to, err := m.table.Fire(r, r.state, judged.On)
+	judgement := stage.Judge(r, event)
+	judgement.Fact.addTo(&r.facts)
+	next, err := m.table.Fire(r, r.state, judgement.On)
 	if err != nil {
 		var refused *fsm.TransitionError
 		if errors.As(err, &refused) {
@@ -123,17 +123,17 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, handler EffectH
 		return err
 	}
 
-	step := Step{From: r.state, To: to, On: judged.On}
+	step := Step{From: r.state, To: next, On: judgement.On}
 	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
-		step.encode(wanted, event, judged.Fact)
+		step.encode(command, event, judgement.Fact)
 	}
 
 	if err := rec.Append(ctx, step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
 	}
 
-	r.state = to
-	r.trail = append(r.trail, to)
+	r.state = next
+	r.trail = append(r.trail, next)
 
 	return nil
 }
@@ -151,13 +151,13 @@ func (s *Step) encode(wanted Command, event Event, fact Fact) {
 	}
 }
 
-// consume hands out the permit, once, for exactly the call that it was minted for.
-func (r *Run) consume(call *CallTool) error {
+// consumePermit hands out the permit, once, for exactly the call that it was minted for.
+func (r *Run) consumePermit(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
 		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
-		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.round() ||
+		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.roundDigest() ||
 		!bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}

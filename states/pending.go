@@ -13,11 +13,11 @@ func (pending) Want(r *Run) Command {
 func (pending) Judge(r *Run, ev Event) Judgement {
 	d, ok := ev.(*Decided)
 	if !ok {
-		return unexpected(ev, NotSent)
+		return failUnexpected(ev, NotSent)
 	}
-	held := r.HeldCall()
-	if held == nil || d.Binding != held.Binding {
-		return block(policy.Verdict{
+	call := r.HeldCall()
+	if call == nil || d.Binding != call.Binding {
+		return blockRun(policy.Verdict{
 			Code:    policy.CodeApprovalMismatch,
 			Gate:    policy.GateApproval,
 			Outcome: policy.Block,
@@ -25,9 +25,9 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 		})
 	}
 
-	v := r.bundle.Agreed(held, d.At, d.Votes)
+	v := r.bundle.Agreed(call, d.At, d.Votes)
 	if !v.Allows() {
-		return block(v)
+		return blockRun(v)
 	}
 
 	voters := make([]string, len(d.Votes))

@@ -15,7 +15,7 @@ func (planned) Judge(r *Run, _ Event) Judgement {
 	}
 	tool, v := r.bundle.Validate(r.facts.Discovered.catalog, p.plan, r.request.Identity)
 	if !v.Allows() {
-		return block(v)
+		return blockRun(v)
 	}
 	return Judgement{Validate, &ValidatedFact{
 		Arguments:  argumentsDigest(p.plan.Args),

@@ -8,15 +8,15 @@ type received struct{}
 func (received) Want(*Run) Command { return nil }
 
 func (received) Judge(r *Run, _ Event) Judgement {
-	v := screen(r.bundle, &r.request)
+	v := screenRequest(r.bundle, &r.request)
 	if !v.Allows() {
-		return block(v)
+		return blockRun(v)
 	}
 	return Judgement{Screen, &ScreenedFact{Bundle: r.bundle.Digest(), Request: r.asked, Verdict: v}}
 }
 
-// screen returns the input gate's verdict.
-func screen(b *policy.Bundle, req *Request) policy.Verdict {
+// screenRequest returns the input gate's verdict.
+func screenRequest(b *policy.Bundle, req *Request) policy.Verdict {
 	switch {
 	case req.Large != nil:
 		return b.ScreenLarge(req.Large)

@@ -31,8 +31,8 @@ type Request struct {
 	Trace *TraceContext  `json:"trace,omitzero"` // for an agent's call, if pgfsm exports spans
 }
 
-// round is the digest of the answers to questions of the server; empty without answers.
-func (r *Request) round() canonical.Digest {
+// roundDigest is the digest of the answers to questions of the server; empty without answers.
+func (r *Request) roundDigest() canonical.Digest {
 	if len(r.Round) == 0 {
 		return ""
 	}
@@ -120,8 +120,8 @@ func (r *Run) Catalog() *policy.Catalog {
 	return r.facts.Discovered.catalog
 }
 
-// asks returns the text of a question, and "" for a call.
-func (r *Run) asks() string {
+// questionText returns the text of a question, and "" for a call.
+func (r *Run) questionText() string {
 	if r.request.Kind == KindAsk {
 		return string(r.request.Text)
 	}

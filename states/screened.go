@@ -10,7 +10,7 @@ func (screened) Want(r *Run) Command { return &ListTools{Do: doListTools, Server
 func (screened) Judge(r *Run, ev Event) Judgement {
 	listed, ok := ev.(*ToolsListed)
 	if !ok || listed.Bundle != nil {
-		return unexpected(ev, NotSent)
+		return failUnexpected(ev, NotSent)
 	}
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
@@ -19,14 +19,14 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 		if len(c.Servers) == 1 && c.Servers[0].Code == policy.CodeTooManySessions {
 			code = policy.CodeTooManySessions
 		}
-		return fail(code, NoServers(c), NotSent)
+		return failRun(code, NoServers(c), NotSent)
 	}
-	f := *c.View(discovery).(*DiscoveredFact)
+	f := *c.View(newDiscoveredFact).(*DiscoveredFact)
 	return Judgement{Discover, &f}
 }
 
-// discovery is the fact of a catalog. Runs with the same catalog share it.
-func discovery(c *policy.Catalog) any {
+// newDiscoveredFact is the fact of a catalog. Runs with the same catalog share it.
+func newDiscoveredFact(c *policy.Catalog) any {
 	f := &DiscoveredFact{Catalog: c.Digest(), Servers: Statuses(c), catalog: c}
 	for _, t := range c.Effective() {
 		f.Effective = append(f.Effective, ToolRef{Definition: t.Digest, Server: t.Server, Tool: t.Name})
@@ -58,12 +58,12 @@ func whyDown(c *policy.Catalog) string {
 	if len(c.Servers) == 0 {
 		return "none is configured."
 	}
-	why := ""
+	reasons := ""
 	for i, s := range c.Servers {
 		if i > 0 {
-			why += "; "
+			reasons += "; "
 		}
-		why += s.Server + ": " + s.Reason
+		reasons += s.Server + ": " + s.Reason
 	}
-	return why
+	return reasons
 }

@@ -48,28 +48,28 @@ type interruptible struct{ Stage }
 func (s interruptible) Judge(r *Run, ev Event) Judgement {
 	switch e := ev.(type) {
 	case *Interrupted:
-		return stopped(e.Code, e.Reason)
+		return stopBeforeCall(e.Code, e.Reason)
 	case *EffectFailed:
-		return stopped(e.Code, e.Reason)
+		return stopBeforeCall(e.Code, e.Reason)
 	}
 	return s.Stage.Judge(r, ev)
 }
 
-// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced
-// changed tools, if too many calls of its caller wait for approvers, or if the approval no longer
-// holds: that is also so if this build judges the held call otherwise than people saw, because no
-// effect broke. Every other cause is a failure.
-func stopped(code policy.Code, reason string) Judgement {
+// stopBeforeCall ends a run before the call. It is blocked if it was cancelled, if its server
+// announced changed tools, if too many calls of its caller wait for approvers, or if the approval
+// no longer holds: that is also so if this build judges the held call otherwise than people saw,
+// because no effect broke. Every other cause is a failure.
+func stopBeforeCall(code policy.Code, reason string) Judgement {
 	switch code {
 	case policy.CodeCancelled:
-		return block(policy.Verdict{
+		return blockRun(policy.Verdict{
 			Code:    code,
 			Gate:    policy.GateRun,
 			Outcome: policy.Block,
 			Reason:  reason,
 		})
 	case policy.CodeToolDefinitionChanged:
-		return block(policy.Verdict{
+		return blockRun(policy.Verdict{
 			Code:    code,
 			Gate:    policy.GateAllowlist,
 			Outcome: policy.Block,
@@ -77,27 +77,27 @@ func stopped(code policy.Code, reason string) Judgement {
 		})
 	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged, policy.CodeBuildChanged,
 		policy.CodeTooManyHeld:
-		return block(policy.Verdict{
+		return blockRun(policy.Verdict{
 			Code:    code,
 			Gate:    policy.GateApproval,
 			Outcome: policy.Block,
 			Reason:  reason,
 		})
 	}
-	return fail(code, reason, NotSent)
+	return failRun(code, reason, NotSent)
 }
 
-// block ends a run because a gate denied the call. Nothing was sent.
-func block(v policy.Verdict) Judgement {
+// blockRun ends a run because a gate denied the call. Nothing was sent.
+func blockRun(v policy.Verdict) Judgement {
 	return Judgement{On: Block, Fact: &StoppedFact{Effect: NotSent, Verdict: v}}
 }
 
-// fail ends a run because an effect failed.
-func fail(code policy.Code, reason string, effect Effect) Judgement {
+// failRun ends a run because an effect failed.
+func failRun(code policy.Code, reason string, effect Effect) Judgement {
 	if code == "" {
 		code = policy.CodeEffectFailed
 	}
-	if !effect.valid() {
+	if !effect.isKnown() {
 		effect = EffectUnknown
 	}
 	return Judgement{On: Fail, Fact: &StoppedFact{
@@ -111,7 +111,7 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 	}}
 }
 
-// unexpected ends the run after an event that does not answer the command.
-func unexpected(ev Event, effect Effect) Judgement {
-	return fail(policy.CodeEffectFailed, fmt.Sprintf("The event %T does not answer the command.", ev), effect)
+// failUnexpected ends the run after an event that does not answer the command.
+func failUnexpected(ev Event, effect Effect) Judgement {
+	return failRun(policy.CodeEffectFailed, fmt.Sprintf("The event %T does not answer the command.", ev), effect)
 }

@@ -5,4 +5,4 @@ type summarized struct{}
 
 func (summarized) Want(*Run) Command { return nil }
 
-func (summarized) Judge(r *Run, _ Event) Judgement { return answer(r, "") }
+func (summarized) Judge(r *Run, _ Event) Judgement { return answerResult(r, "") }

@@ -10,7 +10,8 @@ import (
 type typed struct{}
 
 func (typed) Want(r *Run) Command {
-	if r.request.Kind == KindAgent || !r.bundle.WantsSummary(r.asks()) { // an agent gets what the server sent
+	// an agent gets what the server sent
+	if r.request.Kind == KindAgent || !r.bundle.WantsSummary(r.questionText()) {
 		return nil
 	}
 	t := r.facts.Typed
@@ -20,25 +21,25 @@ func (typed) Want(r *Run) Command {
 		Planner: r.bundle.Content().Planner.Mode,
 		Prompt:  r.bundle.Content().Planner.PromptVersion(),
 		Purpose: PurposeSummary,
-		Request: r.asks(),
+		Request: r.questionText(),
 		Typed:   t.structured,
 	}
 }
 
 func (s typed) Judge(r *Run, ev Event) Judgement {
-	wanted, ok := s.Want(r).(*Complete)
+	command, ok := s.Want(r).(*Complete)
 	if !ok {
-		return answer(r, "")
+		return answerResult(r, "")
 	}
 
 	switch e := ev.(type) {
 	case *Completed:
-		if !e.answers(wanted) {
+		if !e.answersCommand(command) {
 			break
 		}
 		if len(e.Refusal) > 0 {
 			v := policy.Refused(e.Refusal)
-			return answer(r, "No summary ("+string(v.Code)+"): "+v.Reason)
+			return answerResult(r, "No summary ("+string(v.Code)+"): "+v.Reason)
 		}
 		items, v := r.bundle.Lock(r.facts.Typed.structured, e.Content)
 		if v.Allows() {
@@ -46,17 +47,17 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		}
 		switch {
 		case v.Code != "summary_empty":
-		case wanted.Prompt != "": // only the model says so
-			return answer(r, "No summary (summary_empty): the model found nothing to summarize.")
+		case command.Prompt != "": // only the model says so
+			return answerResult(r, "No summary (summary_empty): the model found nothing to summarize.")
 		default:
-			return answer(r, "No summary (summary_empty): the result contains nothing to summarize.")
+			return answerResult(r, "No summary (summary_empty): the result contains nothing to summarize.")
 		}
-		return answer(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)
+		return answerResult(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)
 	case *EffectFailed:
-		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
+		return answerResult(r, "No summary ("+string(e.Code)+"): "+e.Reason)
 	case *Interrupted:
-		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
+		return answerResult(r, "No summary ("+string(e.Code)+"): "+e.Reason)
 	}
 
-	return answer(r, "No summary ("+string(policy.CodeEffectFailed)+"): the answer is not a completion.")
+	return answerResult(r, "No summary ("+string(policy.CodeEffectFailed)+"): the answer is not a completion.")
 }

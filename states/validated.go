@@ -37,23 +37,23 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		Definition: f.Definition,
 		Plan:       f.Plan,
 	}
-	if wanted := historyWanted(r); wanted != nil {
+	if query := historyWanted(r); query != nil {
 		read, ok := ev.(*HistoryRead)
-		if !ok || !read.answers(wanted) {
-			return unexpected(ev, NotSent)
+		if !ok || !read.answersCommand(query) {
+			return failUnexpected(ev, NotSent)
 		}
 		fact.History, fact.history = canonical.Sum("history", canonical.MustSorted(read)), read
 	}
 	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args,
-		fact.task(r.request.Task))
+		fact.taskWithCalls(r.request.Task))
 	if !fact.Verdict.Allows() {
-		return block(fact.Verdict)
+		return blockRun(fact.Verdict)
 	}
 	return Judgement{Authorize, fact}
 }
 
-// answers reports whether each query is answered, in order.
-func (e *HistoryRead) answers(wanted *ReadHistory) bool {
+// answersCommand reports whether each query is answered, in order.
+func (e *HistoryRead) answersCommand(wanted *ReadHistory) bool {
 	if len(e.Values) != len(wanted.Queries) {
 		return false
 	}
@@ -65,16 +65,16 @@ func (e *HistoryRead) answers(wanted *ReadHistory) bool {
 	return true
 }
 
-// task is the run's task with the calls that it had made when they were read.
-func (f *AuthorizedFact) task(asked *policy.Task) *policy.Task {
+// taskWithCalls is the run's task with the calls that it had made when they were read.
+func (f *AuthorizedFact) taskWithCalls(asked *policy.Task) *policy.Task {
 	if asked == nil || f.history == nil || !asked.Ledger {
 		return asked
 	}
 	return &policy.Task{ID: asked.ID, Calls: f.history.Calls}
 }
 
-// answers returns the facts about earlier calls that were read.
-func (f *AuthorizedFact) answers() []policy.HistoryAnswer {
+// historyAnswers returns the facts about earlier calls that were read.
+func (f *AuthorizedFact) historyAnswers() []policy.HistoryAnswer {
 	if f.history == nil {
 		return nil
 	}

@@ -7,9 +7,9 @@ import (
 	"pgfsm/policy"
 )
 
-// check refuses an event with values that no port returns. Otherwise a changed trace could replay
-// to the same facts.
-func check(ev Event) error {
+// checkEvent refuses an event with values that no port returns. Otherwise a changed trace could
+// replay to the same facts.
+func checkEvent(ev Event) error {
 	switch e := ev.(type) {
 	case *ToolsListed:
 		for i := range e.Servers {
@@ -22,15 +22,15 @@ func check(ev Event) error {
 	case *Decided:
 		return e.check()
 	case *EffectFailed:
-		if !e.Effect.valid() {
+		if !e.Effect.isKnown() {
 			return fmt.Errorf("the effect is %q, none of not_sent, unknown and done", e.Effect)
 		}
 	}
 	return nil
 }
 
-// valid reports whether e is one of the three effects.
-func (e Effect) valid() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
+// isKnown reports whether e is one of the three effects.
+func (e Effect) isKnown() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
 
 // check compares the votes with their decision. A vote after the decision was not part of it.
 func (e *Decided) check() error {
@@ -83,15 +83,15 @@ func (e *Completed) check() error {
 	return nil
 }
 
-// answers reports whether a completion came from where the command wants it: from a model, from the
-// operator's routes or rules, or, for a plan in the mode auto, from either.
-func (e *Completed) answers(wanted *Complete) bool {
-	asked := len(e.Exchanges) > 0
+// answersCommand reports whether a completion came from where the command wants it: from a model,
+// from the operator's routes or rules, or, for a plan in the mode auto, from either.
+func (e *Completed) answersCommand(wanted *Complete) bool {
+	usedModel := len(e.Exchanges) > 0
 	switch {
 	case wanted.Prompt == "":
-		return !asked
+		return !usedModel
 	case wanted.Planner == policy.PlannerLLM, wanted.Purpose == PurposeSummary:
-		return asked
+		return usedModel
 	}
 	return true
 }
