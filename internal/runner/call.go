@@ -41,7 +41,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		request.Round = round
 	}
 	if r.holdsCalls && request.Round == nil && request.Large == nil {
-		if answer, found := r.attach(ctx, call, request.Text); found {
+		if answer, found := r.attachToHeld(ctx, call, request.Text); found {
 			return answer
 		}
 	}
@@ -59,7 +59,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	if err != nil {
 		return r.refuseUnrecorded(ctx, call, "", err)
 	}
-	within, cancel := deadline.Within(ctx, r.runTimeout())
+	runCtx, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
 	ports := &linkPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
@@ -69,37 +69,37 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	// to ports: listing tools and the call itself.
 	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {
-		held := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}
-		defer held.end()
-		handler = held
+		limit := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}
+		defer limit.endReservation()
+		handler = limit
 	}
-	got, err := r.runner.Advance(within, run, handler, nil, nil)
-	if got.Outcome.Type == states.TypeBlocked {
+	result, err := r.runner.Advance(runCtx, run, handler, nil, nil)
+	if result.Outcome.Type == states.TypeBlocked {
 		limited.Return()
-		r.dropListing(call.Server, got.Outcome, ports.cached)
+		r.dropListing(call.Server, result.Outcome, ports.cached)
 	}
 	limited.End() // a held call is not under way while it waits
 	switch {
-	case got.Run == nil:
+	case result.Run == nil:
 		return r.refuseUnrecorded(ctx, call, run.ID(), err)
 	case err != nil:
 		r.runner.noteWriteFailure(ctx, err)
-		r.runner.logCall(ctx, call, run.ID(), got.Outcome)
-		answer := r.refuse(refusalOf(run, got.Outcome), false)
-		answer.Judged = spanJudgement(run.ID(), got.Outcome)
+		r.runner.logCall(ctx, call, run.ID(), result.Outcome)
+		answer := r.answerRefused(refusalOf(run, result.Outcome), false)
+		answer.Judged = spanJudgement(run.ID(), result.Outcome)
 		return answer
 	}
 	r.runner.writeFailed.Store(nil)
-	if got.Outcome.Type == states.TypePending && r.runner.options.Ledger != nil {
-		r.runner.measureOutcome(got.Outcome)
+	if result.Outcome.Type == states.TypePending && r.runner.options.Ledger != nil {
+		r.runner.measureOutcome(result.Outcome)
 		return r.answerWaiting(ctx, call, heldRun(run), true)
 	}
-	r.runner.logCall(ctx, call, run.ID(), got.Outcome)
+	r.runner.logCall(ctx, call, run.ID(), result.Outcome)
 	var rpc jsontext.Value
 	if f := ports.failed; f != nil {
 		rpc = wire.ErrorObject(f.Code, r.Secrets.String(f.Message), r.mask(f.Data))
 	}
-	return r.answer(got, rpc)
+	return r.answerEnded(result, rpc)
 }
 
 // Wait returns when every call of an agent has been recorded to its end, also if its client was
@@ -133,7 +133,7 @@ func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.T
 	}
 
 	r.runner.logCall(ctx, call, id, o)
-	answer := r.refuse(gateway.Decision{
+	answer := r.answerRefused(gateway.Decision{
 		Code:   string(o.Code),
 		Reason: o.Reason,
 		RunID:  id,
@@ -177,9 +177,9 @@ func (r *Runner) logCall(ctx context.Context, call *gateway.ToolCall, id string,
 // logResumed logs how a held call ended. Unlike logCall, it also logs successful calls, because
 // people decided about them.
 func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
-	q, err := r.request(ctx, id)
+	q, err := r.readRequest(ctx, id)
 	if err != nil {
-		r.report("the ended run %s cannot be read: %s", id, err)
+		r.reportf("the ended run %s cannot be read: %s", id, err)
 	}
 	r.logOutcome(outcomeLevel(o), id, policy.FullName(q.Actor, q.Display), q.Server, q.Tool,
 		cmp.Or(q.CallTrace, q.Trace), o)

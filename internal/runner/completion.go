@@ -16,16 +16,16 @@ type completion struct{ configured *ConfiguredRunner }
 
 // Complete asks the model for the plan or the summary. A failed completion is an event, too.
 func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
-	var got llm.Completion
+	var completion llm.Completion
 	var err error
 	if wanted.Purpose == states.PurposeSummary {
-		got, err = c.configured.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
+		completion, err = c.configured.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
 	} else {
-		got, err = c.configured.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
+		completion, err = c.configured.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
 	}
 
 	var exchanges []states.Exchange
-	for _, x := range got.Exchanges {
+	for _, x := range completion.Exchanges {
 		exchanges = append(exchanges, states.Exchange{Received: c.configured.mask(x.Received),
 			Sent: c.configured.mask(x.Sent), Status: x.Status})
 	}
@@ -40,15 +40,15 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 		}
 	}
 	if len(exchanges) == 0 {
-		return &states.Completed{Content: c.configured.mask(got.Content)}
+		return &states.Completed{Content: c.configured.mask(completion.Content)}
 	}
 
-	return c.completed(exchanges)
+	return c.completedEvent(exchanges)
 }
 
-// completed makes the event from the masked exchanges, as replay does. Masking can make a response
+// completedEvent makes the event from the masked exchanges, as replay does. Masking can make a response
 // unreadable.
-func (c completion) completed(exchanges []states.Exchange) states.Event {
+func (c completion) completedEvent(exchanges []states.Exchange) states.Event {
 	event, err := states.CompletedBy(exchanges)
 	if err != nil || !bytes.Equal(c.configured.mask(event.Content), event.Content) ||
 		!bytes.Equal(c.configured.mask(event.Refusal), event.Refusal) {
@@ -82,7 +82,7 @@ func plannerTools(allowed []*policy.Tool) []llm.Tool {
 func completionFailure(err error) (policy.Code, string) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return interruption(err, "the model was asked")
+		return interruptionOf(err, "the model was asked")
 	case errors.Is(err, llm.ErrTimeout):
 		return policy.CodeTimeout, err.Error() + " (planner.llm.timeout)"
 	}

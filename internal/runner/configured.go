@@ -39,8 +39,8 @@ type ConfiguredRunner struct {
 	limits     *ratelimit.Limiter // limits agents; configurations with the same limits share it
 }
 
-// configure returns the runner with a configuration.
-func (r *Runner) configure(c Config) *ConfiguredRunner {
+// withConfig returns the runner with a configuration.
+func (r *Runner) withConfig(c Config) *ConfiguredRunner {
 	g := &ConfiguredRunner{
 		runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil &&
 			c.Bundle.Content().Policy != nil,

@@ -34,14 +34,14 @@ type heldCall struct{ id, task, policy, reason, since, updated string }
 
 func heldRun(run *states.Run) heldCall {
 	f := run.Facts()
-	at := run.Request().At
+	requested := run.Request().At
 	return heldCall{
 		id:      run.ID(),
 		task:    taskID(run.ID(), f.Held.Binding),
 		policy:  f.Assessed.Policy,
 		reason:  f.Held.Reason,
-		since:   at,
-		updated: at,
+		since:   requested,
+		updated: requested,
 	}
 }
 
@@ -80,13 +80,13 @@ func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCal
 		"run", w.id, "actor", fullName(call), "server", call.Server, "tool", visible.Clip(call.Tool, maxToolShown),
 		"policy", w.policy}, traceKey(telemetry.TraceID(ctx))...)...)
 	if call.Tasks {
-		return gateway.Answer{Result: r.working(w).created()}
+		return gateway.Answer{Result: r.workingTask(w).asResult()}
 	}
 
 	if url := r.Serve.DecideAt(w.id); url != "" && first && call.Elicit {
-		call.ShowURL(url, r.notice(w), w.id)
+		call.ShowURL(url, r.waitingNotice(w), w.id)
 		if call.Repeat { // the client sends the call again, and the gateway holds that one open
-			return r.pending(ctx, call, w)
+			return r.answerPending(ctx, call, w)
 		}
 	}
 
@@ -96,13 +96,13 @@ func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCal
 		}
 	}
 
-	return r.pending(ctx, call, w)
+	return r.answerPending(ctx, call, w)
 }
 
-// notice returns the text that a call waits, with the reason if serve.denials shows reasons to
+// waitingNotice returns the text that a call waits, with the reason if serve.denials shows reasons to
 // agents.
-func (r *ConfiguredRunner) notice(w heldCall) string {
-	if r.opaque() {
+func (r *ConfiguredRunner) waitingNotice(w heldCall) string {
+	if r.hidesReasons() {
 		return "A person has to decide about this call."
 	}
 	return "A person has to decide about this call: " + w.reason
@@ -113,12 +113,12 @@ func (r *ConfiguredRunner) notice(w heldCall) string {
 func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall, w heldCall) (answer gateway.Answer,
 	ended bool) {
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
-	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
+	holdCtx, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
 	defer cancel()
 	begun, lastNotice := time.Now(), time.Time{}
 	var last ledger.Status
-	err := ledger.PollChanges(within, func() (changed, done bool, err error) {
-		q, err := r.runner.request(within, w.id)
+	err := ledger.PollChanges(holdCtx, func() (changed, done bool, err error) {
+		q, err := r.runner.readRequest(holdCtx, w.id)
 		if err != nil || q.Ended != "" {
 			return true, true, err
 		}
@@ -129,18 +129,18 @@ func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall,
 		}
 		if time.Since(lastNotice) >= noticeEvery {
 			lastNotice = time.Now()
-			call.SendProgress(waited.Seconds(), hold.Seconds(), r.notice(w))
+			call.SendProgress(waited.Seconds(), hold.Seconds(), r.waitingNotice(w))
 		}
 		return changed, false, nil
 	})
 	if err != nil {
 		return answer, false
 	}
-	if answer, first := r.deliver(ctx, call, w.id, ledger.ByReply); first {
+	if answer, first := r.deliverOutcome(ctx, call, w.id, ledger.ByReply); first {
 		return answer, true
 	}
 
-	return r.refuse(gateway.Decision{
+	return r.answerRefused(gateway.Decision{
 		Code:   "outcome_delivered",
 		Effect: string(states.EffectUnknown),
 		Policy: w.policy,
@@ -152,8 +152,8 @@ func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall,
 
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")
 
-// pending returns the answer that the call waits.
-func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
+// answerPending returns the answer that the call waits.
+func (r *ConfiguredRunner) answerPending(ctx context.Context, call *gateway.ToolCall, w heldCall) gateway.Answer {
 	decide := r.Serve.DecideAt(w.id)
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
@@ -170,7 +170,7 @@ func (r *ConfiguredRunner) pending(ctx context.Context, call *gateway.ToolCall, 
 		RunID:  w.id,
 	}
 
-	if r.opaque() {
+	if r.hidesReasons() {
 		d.Policy, d.Decide, d.Reason = "", "",
 			"A person has to decide about this call. Repeat the identical call later."
 	}
@@ -192,7 +192,7 @@ func (r *ConfiguredRunner) declaresOutput(ctx context.Context, call *gateway.Too
 	if err != nil {
 		return true
 	}
-	for _, t := range r.view(cached).sent {
+	for _, t := range r.viewOf(cached).sent {
 		if t.Name != call.Tool {
 			continue
 		}

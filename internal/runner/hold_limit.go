@@ -34,27 +34,27 @@ func (d *heldCallLimit) Do(ctx context.Context, wanted states.Command) (states.E
 	if err != nil || event != nil || d.run.State() != states.Assessed || !d.run.Facts().Assessed.Verdict.Holds() {
 		return event, err
 	}
-	most := d.configured.Serve.Held
-	switch waiting, err := d.reserve(ctx, most); {
+	limit := d.configured.Serve.Held
+	switch waiting, err := d.reserveHold(ctx, limit); {
 	case err != nil:
 		return nil, err
-	case waiting >= most:
+	case waiting >= limit:
 		return states.Interruption(policy.CodeTooManyHeld,
 			fmt.Sprintf("%d calls of this caller wait for approvers, as many as limits.held allows.", waiting)), nil
 	}
 	return nil, nil
 }
 
-// reserve counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to
+// reserveHold counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to
 // the count. It does not see the calls that other gateways are about to hold.
-func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err error) {
+func (d *heldCallLimit) reserveHold(ctx context.Context, limit int) (waiting int, err error) {
 	h := &d.configured.runner.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err = d.configured.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		waiting = 0
-		for _, by := range h.begun { // in any order: the loop only counts
-			if by.Name == d.by.Name && by.OnBehalfOf() == d.by.OnBehalfOf() && by.Client() == d.by.Client() {
+		for _, caller := range h.begun { // in any order: the loop only counts
+			if caller.Name == d.by.Name && caller.OnBehalfOf() == d.by.OnBehalfOf() && caller.Client() == d.by.Client() {
 				waiting++
 			}
 		}
@@ -63,7 +63,7 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 			switch _, counted := h.begun[q.RunID]; {
 			case err != nil:
 				return err
-			case waiting >= most:
+			case waiting >= limit:
 				return nil
 			case !counted && d.by.IsRequester(&q):
 				waiting++
@@ -71,7 +71,7 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 		}
 		return nil
 	})
-	if err == nil && waiting < most {
+	if err == nil && waiting < limit {
 		if h.begun == nil {
 			h.begun = make(map[string]ledger.Caller)
 		}
@@ -82,9 +82,9 @@ func (d *heldCallLimit) reserve(ctx context.Context, most int) (waiting int, err
 	return waiting, err
 }
 
-// end ends the reservation: the run is in the ledger, or was not held. Most runs have no
+// endReservation ends the reservation: the run is in the ledger, or was not held. Most runs have no
 // reservation and take no lock here.
-func (d *heldCallLimit) end() {
+func (d *heldCallLimit) endReservation() {
 	if !d.reserved {
 		return
 	}

@@ -29,7 +29,7 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall,
 	refused *ratelimit.Refusal) gateway.Answer {
 	r.runner.noteLimited(ctx, refused, call.From, call.Server, call.Tool)
-	return r.refuse(gateway.Decision{
+	return r.answerRefused(gateway.Decision{
 		After:  refused.Seconds(),
 		Code:   string(policy.CodeRateLimited),
 		Effect: string(states.NotSent),
@@ -41,7 +41,7 @@ func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.Tool
 // limitReason returns a text that names the exhausted limit, if serve.denials shows reasons to
 // agents.
 func (r *ConfiguredRunner) limitReason(refused *ratelimit.Refusal) string {
-	if r.opaque() {
+	if r.hidesReasons() {
 		return "A limit is used up."
 	}
 	return refused.String()

@@ -33,9 +33,9 @@ type viewTool struct {
 
 // Tools returns the tools of a listing that a client may see.
 func (r *ConfiguredRunner) Tools(k *upstream.CachedListing, identity *policy.Identity) []gateway.Tool {
-	all := r.view(k).tools
-	listed := make([]gateway.Tool, 0, len(all))
-	for _, t := range all {
+	tools := r.viewOf(k).tools
+	listed := make([]gateway.Tool, 0, len(tools))
+	for _, t := range tools {
 		if r.Bundle.ListedFor(t.judged, identity) {
 			listed = append(listed, t.sent)
 		}
@@ -43,8 +43,8 @@ func (r *ConfiguredRunner) Tools(k *upstream.CachedListing, identity *policy.Ide
 	return listed
 }
 
-func (r *ConfiguredRunner) view(k *upstream.CachedListing) *view {
-	return k.View(r, func(l upstream.Listing) any { return r.newView(r.listing(l)) }).(*view)
+func (r *ConfiguredRunner) viewOf(k *upstream.CachedListing) *view {
+	return k.View(r, func(l upstream.Listing) any { return r.newView(r.maskListing(l)) }).(*view)
 }
 
 func (r *ConfiguredRunner) newView(l policy.Listing) *view {
@@ -61,9 +61,9 @@ func (r *ConfiguredRunner) newView(l policy.Listing) *view {
 		effective[t.Name] = t
 	}
 	for _, t := range sent {
-		if judged := effective[t.Name]; judged != nil {
-			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: withOwnSchema(judged, t.Raw),
-				SDKFaults: judged.SDKFaults()}, judged})
+		if effectiveTool := effective[t.Name]; effectiveTool != nil {
+			v.tools = append(v.tools, viewTool{gateway.Tool{Name: t.Name, Raw: withOwnSchema(effectiveTool, t.Raw),
+				SDKFaults: effectiveTool.SDKFaults()}, effectiveTool})
 		}
 	}
 	return v
@@ -75,16 +75,16 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	if judged.OwnSchema == "" {
 		return raw
 	}
-	with, err := wire.Set(raw, "inputSchema", judged.InputSchema)
+	shown, err := wire.Set(raw, "inputSchema", judged.InputSchema)
 	if err != nil {
 		return raw // unreachable: the catalog has read the tool
 	}
-	return with
+	return shown
 }
 
-// event returns the part of the listing that judges a run of one tool. It returns an unusable
+// listingEvent returns the part of the listing that judges a run of one tool. It returns an unusable
 // listing as a whole, because that says why.
-func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
+func (v *view) listingEvent(tool string, age time.Duration) *states.ToolsListed {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if v.unusable {
 		return states.KeptOf(v.whole, v.listing, seconds)
@@ -103,10 +103,10 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 	return e
 }
 
-// listing returns a server's answer with the operator's secrets masked, and caches it for people.
-func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
+// maskListing returns a server's answer with the operator's secrets masked, and caches it for people.
+func (r *ConfiguredRunner) maskListing(l upstream.Listing) policy.Listing {
 	secrets := r.Secrets
-	to := policy.Listing{
+	masked := policy.Listing{
 		Code:     policy.Code(l.Code),
 		Name:     secrets.String(l.ServerName),
 		Protocol: secrets.String(l.Protocol),
@@ -116,10 +116,10 @@ func (r *ConfiguredRunner) listing(l upstream.Listing) policy.Listing {
 		Version:  secrets.String(l.ServerVersion),
 	}
 	for _, page := range l.Pages {
-		to.Pages = append(to.Pages, r.mask(page))
+		masked.Pages = append(masked.Pages, r.mask(page))
 	}
-	r.runner.servers.note(to, l.Number, r.runner.timestamp())
-	return to
+	r.runner.servers.noteListing(masked, l.Number, r.runner.timestamp())
+	return masked
 }
 
 // minDropAge is the age from which a refused call drops the listing that it was judged by. Thus

@@ -111,10 +111,10 @@ func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operat
 // measureWait measures how long people took to decide about a held call.
 func (r *Runner) measureWait(q *ledger.RunRow) {
 	decision := map[ledger.Status]string{ledger.Approved: rules.Allow, ledger.Denied: rules.Deny}[q.Status]
-	asked, err := time.Parse(policy.TimeForm, q.At)
+	since, err := time.Parse(policy.TimeForm, q.At)
 	decided, err2 := time.Parse(policy.TimeForm, q.Updated)
 	if decision != "" && err == nil && err2 == nil {
-		r.metrics.Waited(decided.Sub(asked), decision)
+		r.metrics.Waited(decided.Sub(since), decision)
 	}
 }
 

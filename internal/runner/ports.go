@@ -17,10 +17,10 @@ import (
 	"pgfsm/states"
 )
 
-// ports returns the handler of a run that may call any server, in sessions of the requester's
+// runPorts returns the handler of a run that may call any server, in sessions of the requester's
 // identity. Call end when the run has ended.
-func (r *ConfiguredRunner) ports(run *states.Run) (handler *states.Live, end func()) {
-	servers := r.serverPorts(run, requester(run.Request()).Owner())
+func (r *ConfiguredRunner) runPorts(run *states.Run) (handler *states.Live, end func()) {
+	servers := r.serverPorts(run, requesterOf(run.Request()).Owner())
 	return &states.Live{
 		Watcher:   servers,
 		Tools:     servers,
@@ -29,13 +29,13 @@ func (r *ConfiguredRunner) ports(run *states.Run) (handler *states.Live, end fun
 	}, servers.client.Close
 }
 
-// requester returns the identity that a request was recorded with.
-func requester(q states.Request) gateway.Identity {
-	who := gateway.Identity{Name: q.Actor}
+// requesterOf returns the identity that a request was recorded with.
+func requesterOf(q states.Request) gateway.Identity {
+	identity := gateway.Identity{Name: q.Actor}
 	if q.Identity != nil {
-		who.Client, who.OnBehalfOf = q.Identity.Client, q.Identity.OnBehalfOf
+		identity.Client, identity.OnBehalfOf = q.Identity.Client, q.Identity.OnBehalfOf
 	}
-	return who
+	return identity
 }
 
 func (r *ConfiguredRunner) serverPorts(run *states.Run, owner string) *serverPorts {
@@ -60,13 +60,13 @@ type serverPorts struct {
 // server.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
-	all := p.client.List(ctx, p.callServer()...)
+	listings := p.client.List(ctx, p.callServer()...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
-		return unlisted(err)
+		return listingStopped(err)
 	}
-	for _, l := range all {
+	for _, l := range listings {
 		p.listings[l.Server] = l.Number
-		listed.Servers = append(listed.Servers, p.configured.listing(l))
+		listed.Servers = append(listed.Servers, p.configured.maskListing(l))
 	}
 	return listed
 }
@@ -104,7 +104,7 @@ func (p *serverPorts) Changed() (string, bool) {
 func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
-	got := p.client.Call(ctx, upstream.Call{
+	result := p.client.Call(ctx, upstream.Call{
 		Server:    c.Server,
 		Tool:      c.Tool,
 		Arguments: c.Bytes,
@@ -113,17 +113,17 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 		RunID:     c.Run,
 		Listing:   p.listings[c.Server],
 	})
-	p.configured.measureCall(c, p.run.Request().Trace, begun, got)
-	return p.configured.callEvent(ctx, got)
+	p.configured.measureCall(c, p.run.Request().Trace, begun, result)
+	return p.configured.callEvent(ctx, result)
 }
 
 // List asks every server, or only the named ones, for their tools, within the time of a run.
 func (r *Runner) List(ctx context.Context, only ...string) (*states.ToolsListed, error) {
-	using := r.active.Acquire()
-	defer using.Release()
-	ctx, cancel := context.WithTimeout(ctx, using.Value.runTimeout())
+	active := r.active.Acquire()
+	defer active.Release()
+	ctx, cancel := context.WithTimeout(ctx, active.Value.runTimeout())
 	defer cancel()
-	ports := using.Value.serverPorts(nil, "")
+	ports := active.Value.serverPorts(nil, "")
 	ports.only = only
 	defer ports.client.Close()
 	switch e := ports.List(ctx, nil).(type) {
@@ -163,10 +163,10 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 	}
 
 	if err == nil {
-		return p.configured.view(p.cached).event(p.call.Tool, p.cached.Age(time.Now()))
+		return p.configured.viewOf(p.cached).listingEvent(p.call.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
-		return unlisted(ctx.Err())
+		return listingStopped(ctx.Err())
 	}
 
 	down := upstream.Listing{
@@ -181,7 +181,7 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 		down.Code, down.Reason = why.Code, why.Reason
 	}
 
-	return p.configured.newView(p.configured.listing(down)).event(p.call.Tool, 0)
+	return p.configured.newView(p.configured.maskListing(down)).listingEvent(p.call.Tool, 0)
 }
 
 // Changed reports whether the server has announced changed tools since the listing that judged the
@@ -197,7 +197,7 @@ func (p *linkPorts) Changed() (string, bool) {
 func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	begun := time.Now()
-	got := p.link.Call(ctx, upstream.Call{
+	result := p.link.Call(ctx, upstream.Call{
 		Server:    c.Server,
 		Tool:      c.Tool,
 		Arguments: c.Bytes,
@@ -208,9 +208,9 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 		Listing:   p.cached.Number,
 		Memory:    p.memory,
 	}, func(m wire.Message) { p.call.OnMessage(ctx, m) })
-	p.configured.measureCall(c, nil, begun, got)
-	p.failed = got.RPCError
-	return p.configured.callEvent(ctx, got)
+	p.configured.measureCall(c, nil, begun, result)
+	p.failed = result.RPCError
+	return p.configured.callEvent(ctx, result)
 }
 
 // paramHeaders returns the headers that repeat arguments for a server of the stateless revision, as
@@ -219,7 +219,7 @@ func (p *linkPorts) paramHeaders(c *states.CallTool) map[string]string {
 	if !p.link.Modern() {
 		return nil
 	}
-	for _, t := range p.configured.view(p.cached).sent {
+	for _, t := range p.configured.viewOf(p.cached).sent {
 		if t.Name == c.Tool {
 			return gateway.ParamHeader(t.Raw, c.Bytes)
 		}
@@ -246,14 +246,14 @@ func withTrace(meta jsontext.Value, c *states.TraceContext) jsontext.Value {
 	return own.Value()
 }
 
-// unlisted returns the event of a listing that the end of the run's context stopped.
-func unlisted(cause error) states.Event {
-	code, reason := interruption(cause, "servers were asked for their tools")
+// listingStopped returns the event of a listing that the end of the run's context stopped.
+func listingStopped(cause error) states.Event {
+	code, reason := interruptionOf(cause, "servers were asked for their tools")
 	return &states.EffectFailed{Code: code, Effect: states.NotSent, Reason: reason}
 }
 
-// interruption returns the code and the reason of work that the end of the run's context stopped.
-func interruption(cause error, work string) (policy.Code, string) {
+// interruptionOf returns the code and the reason of work that the end of the run's context stopped.
+func interruptionOf(cause error, work string) (policy.Code, string) {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return policy.CodeTimeout, fmt.Sprintf("The run's time ran out while %s.", work)
 	}
@@ -261,13 +261,13 @@ func interruption(cause error, work string) (policy.Code, string) {
 }
 
 // callEvent converts a tool result or error into a machine event.
-func (r *ConfiguredRunner) callEvent(ctx context.Context, got upstream.Returned) states.Event {
-	if got.Code == "" && got.Result != nil {
-		return &states.ToolReturned{Result: r.mask(got.Result)}
+func (r *ConfiguredRunner) callEvent(ctx context.Context, returned upstream.Returned) states.Event {
+	if returned.Code == "" && returned.Result != nil {
+		return &states.ToolReturned{Result: r.mask(returned.Result)}
 	}
-	code, reason := policy.Code(got.Code), got.Reason
+	code, reason := policy.Code(returned.Code), returned.Reason
 	if errors.Is(ctx.Err(), context.Canceled) {
 		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
-	return &states.EffectFailed{Code: code, Effect: states.Effect(got.Effect), Reason: r.Secrets.String(reason)}
+	return &states.EffectFailed{Code: code, Effect: states.Effect(returned.Effect), Reason: r.Secrets.String(reason)}
 }

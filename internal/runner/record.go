@@ -20,8 +20,8 @@ type record interface {
 	Abandon() error
 }
 
-// begin begins the record of a run. If task is not nil, it counts the run's calls.
-func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
+// beginRecord begins the record of a run. If task is not nil, it counts the run's calls.
+func (r *Runner) beginRecord(run *states.Run, task *traces.TaskFile) (record, error) {
 	switch o := &r.options; {
 	case o.Ledger != nil:
 		return ledgerRecord{o.Ledger.Begin(traces.NewHeader(r.machine, run), run)}, nil
@@ -80,8 +80,8 @@ func (noRecord) Effects(d states.EffectHandler) states.EffectHandler            
 func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }
 func (noRecord) Abandon() error                                                   { return nil }
 
-// watched returns a recorder that calls watch after rec.
-func watched(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {
+// withWatch returns a recorder that calls watch after rec.
+func withWatch(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {
 	if watch == nil {
 		return rec
 	}

@@ -31,27 +31,27 @@ const (
 // serve.denials is opaque.
 const opaqueRecordReason = "The gateway cannot record this call now."
 
-func (r *ConfiguredRunner) opaque() bool { return r.Serve.Denials == config.DenialsOpaque }
+func (r *ConfiguredRunner) hidesReasons() bool { return r.Serve.Denials == config.DenialsOpaque }
 
-// answer returns the answer to an agent whose run has ended. rpc is the server's error, if the
+// answerEnded returns the answer to an agent whose run has ended. rpc is the server's error, if the
 // server answered the call with one.
-func (r *ConfiguredRunner) answer(got Result, rpc jsontext.Value) gateway.Answer {
-	a := r.answerOf(got, rpc)
-	a.Judged = spanJudgement(got.Run.ID(), got.Outcome)
+func (r *ConfiguredRunner) answerEnded(result Result, rpc jsontext.Value) gateway.Answer {
+	a := r.answerOf(result, rpc)
+	a.Judged = spanJudgement(result.Run.ID(), result.Outcome)
 	return a
 }
 
-func (r *ConfiguredRunner) answerOf(got Result, rpc jsontext.Value) gateway.Answer {
-	o := got.Outcome
+func (r *ConfiguredRunner) answerOf(result Result, rpc jsontext.Value) gateway.Answer {
+	o := result.Outcome
 	switch {
 	case rpc != nil && o.Type == states.TypeFailed:
 		return gateway.Answer{Error: rpc}
-	case o.Effect == states.EffectDone && got.Run.Raw() != nil:
-		return gateway.Answer{Result: got.Run.Raw(), Native: true}
-	case o.Code == policy.CodeToolUnknown && !r.opaque():
+	case o.Effect == states.EffectDone && result.Run.Raw() != nil:
+		return gateway.Answer{Result: result.Run.Raw(), Native: true}
+	case o.Code == policy.CodeToolUnknown && !r.hidesReasons():
 		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
 	}
-	return r.refuse(refusalOf(got.Run, o), o.Type == states.TypeBlocked)
+	return r.answerRefused(refusalOf(result.Run, o), o.Type == states.TypeBlocked)
 }
 
 // refusalOf returns why a run ended without a result.
@@ -105,11 +105,11 @@ func retryOf(o states.Outcome) string {
 	return retryNo
 }
 
-// refuse answers with a refusal. If byRules is true, the operator's rules refused the call, and
+// answerRefused answers with a refusal. If byRules is true, the operator's rules refused the call, and
 // serve.denials decides how much the answer explains. It always explains faults in the arguments of
 // a tool that the agent can see.
-func (r *ConfiguredRunner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
-	if byRules && r.opaque() && d.Retry != retryChanged {
+func (r *ConfiguredRunner) answerRefused(d gateway.Decision, byRules bool) gateway.Answer {
+	if byRules && r.hidesReasons() && d.Retry != retryChanged {
 		d = gateway.Decision{
 			Code:   opaqueCode,
 			Effect: d.Effect,
@@ -118,7 +118,7 @@ func (r *ConfiguredRunner) refuse(d gateway.Decision, byRules bool) gateway.Answ
 			RunID:  d.RunID,
 		}
 	}
-	if r.opaque() {
+	if r.hidesReasons() {
 		d.Policy = "" // only the operator may see the policy's name
 		if d.Code == string(policy.CodeRecordFailed) {
 			d.Reason = opaqueRecordReason

@@ -56,12 +56,12 @@ var errEnding = errors.New("the service is ending")
 // record the reload or refused its caller. After [ledger.ErrUnsettled], the ledger may name the new
 // bundle nevertheless. by is set for [ledger.CauseReload] only.
 func (s *Service) Reload(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (present.Reload, error) {
-	done, former, err := s.reloadNow(ctx, cause, by)
+	report, former, err := s.reloadNow(ctx, cause, by)
 	if former != nil {
-		done.Compared = s.compareRecorded(ctx, former, s.runner.Configured().Bundle)
+		report.Compared = s.compareRecorded(ctx, former, s.runner.Configured().Bundle)
 	}
-	s.logReload(cause, by, &done, err)
-	return done, err
+	s.logReload(cause, by, &report, err)
+	return report, err
 }
 
 // reloadFor calls Reload for a caller of the admin API.
@@ -71,30 +71,32 @@ func (s *Service) reloadFor(ctx context.Context, by ledger.Caller) (present.Relo
 
 // reloadNow reloads like Reload, without the comparison. It returns the replaced bundle as former;
 // nil if it replaced none.
-func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (done present.Reload,
+func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.Caller) (report present.Reload,
 	former *policy.Bundle, err error) {
 	s.reload.mu.Lock()
 	defer s.reload.mu.Unlock()
 	active := s.runner.Configured()
-	done = present.Reload{
+	report = present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: active.Bundle.Digest(), Previous: active.Bundle.Digest(),
 	}
-	refuse := func(why error) (present.Reload, *policy.Bundle, error) { return done, nil, &api.ReloadError{Why: why} }
+	refuse := func(reason error) (present.Reload, *policy.Bundle, error) {
+		return report, nil, &api.ReloadError{Why: reason}
+	}
 	next, err := s.options.Reload()
 	if err != nil {
 		return refuse(err)
 	}
-	done.Restart, done.Warnings, done.Tests = next.Restart, next.Warnings, next.Tests
+	report.Restart, report.Warnings, report.Tests = next.Restart, next.Warnings, next.Tests
 	if len(next.Changed) == 0 {
-		return done, nil, nil
+		return report, nil, nil
 	}
 
-	to := s.runner.configure(s.complete(next.Config))
-	var at gateway.Replacement
+	configured := s.runner.withConfig(s.withDecideURL(next.Config))
+	var replacement gateway.Replacement
 	if s.gateway != nil {
-		settings, err := s.gatewayConfig(to)
+		settings, err := s.gatewayConfig(configured)
 		if err == nil {
-			at, err = s.gateway.Prepare(settings)
+			replacement, err = s.gateway.Prepare(settings)
 		}
 		if err != nil {
 			return refuse(err)
@@ -106,32 +108,33 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	}
 
 	if l := s.runner.options.Ledger; l != nil {
-		why := ledger.Why{
+		reason := ledger.Why{
 			Cause:    cause,
 			By:       by,
 			Previous: active.Bundle.Digest(),
 			Changed:  next.Changed,
 		}
-		if err := l.Activate(ctx, to.Bundle, why); err != nil {
-			return done, nil, err
+		if err := l.Activate(ctx, configured.Bundle, reason); err != nil {
+			return report, nil, err
 		}
 	}
 
-	s.activate(ctx, to, at, next)
-	done.Bundle, done.Changed = to.Bundle.Digest(), next.Changed
+	s.makeActive(ctx, configured, replacement, next)
+	report.Bundle, report.Changed = configured.Bundle.Digest(), next.Changed
 
-	return done, active.Bundle, nil
+	return report, active.Bundle, nil
 }
 
-// activate makes a configuration the active one.
-func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway.Replacement, next *Next) {
+// makeActive makes a configuration the active one.
+func (s *Service) makeActive(ctx context.Context, configured *ConfiguredRunner, replacement gateway.Replacement,
+	next *Next) {
 	next.Activated()
 	var relayed <-chan struct{}
 	if s.gateway != nil {
-		relayed = s.gateway.Replace(at)
+		relayed = s.gateway.Replace(replacement)
 	}
 
-	former, idle := s.runner.active.Replace(to)
+	former, idle := s.runner.active.Replace(configured)
 	earlier, retired := s.reload.retired, make(chan struct{})
 	s.reload.retired = retired
 	s.reload.retiring.Go(func() {
@@ -144,7 +147,7 @@ func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway
 			<-relayed
 		}
 		if former.Upstreams != nil {
-			former.Upstreams.CloseReplaced(to.Upstreams)
+			former.Upstreams.CloseReplaced(configured.Upstreams)
 		}
 		next.Retired()
 	})
@@ -154,28 +157,28 @@ func (s *Service) activate(ctx context.Context, to *ConfiguredRunner, at gateway
 	}
 }
 
-// wait waits for the requests of former configurations.
-func (r *reloading) wait() {
-	over := make(chan struct{})
+// awaitRetired waits for the requests of former configurations.
+func (r *reloading) awaitRetired() {
+	retired := make(chan struct{})
 	go func() {
 		r.mu.Lock() // a reload under way may add a former configuration
 		defer r.mu.Unlock()
 		r.retiring.Wait()
-		close(over)
+		close(retired)
 	}()
 	select {
-	case <-over:
+	case <-retired:
 	case <-time.After(retireTime):
 	}
 }
 
 // compareRecorded judges the newest calls of the ledger by the policies and risk rules of two
 // bundles. It returns nil if both bundles have the same rules, or there is no ledger.
-func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) *present.ReloadCompared {
+func (s *Service) compareRecorded(ctx context.Context, old, active *policy.Bundle) *present.ReloadCompared {
 	l := s.runner.options.Ledger
-	before, after := old.Content(), now.Content()
-	if l == nil || before.Policy == nil || after.Policy == nil ||
-		reflect.DeepEqual(before.Policy, after.Policy) && reflect.DeepEqual(before.Risk, after.Risk) {
+	oldContent, newContent := old.Content(), active.Content()
+	if l == nil || oldContent.Policy == nil || newContent.Policy == nil ||
+		reflect.DeepEqual(oldContent.Policy, newContent.Policy) && reflect.DeepEqual(oldContent.Risk, newContent.Risk) {
 		return nil
 	}
 
@@ -187,14 +190,14 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		return ruling.NewJudge(c.Policy, c.Risk, claims...)
 	}
 
-	c := backtest.Comparer{Old: judge(before), New: judge(after), Replayer: s.runner.replayer}
+	c := backtest.Comparer{Old: judge(oldContent), New: judge(newContent), Replayer: s.runner.replayer}
 	report, err := c.CompareLog(ctx, l, "", backtest.ForReload)
 	if err != nil {
 		s.runner.log.Warn("the recorded calls cannot be compared", "error", visible.Error(err))
 		return nil
 	}
 
-	to := &present.ReloadCompared{
+	compared := &present.ReloadCompared{
 		Calls:   report.Judged,
 		Since:   report.Since,
 		Partial: report.Partial,
@@ -204,7 +207,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 
 	for _, k := range report.Kinds {
 		if k.Calls > 0 {
-			to.Kinds[k.Kind] = k.Calls
+			compared.Kinds[k.Kind] = k.Calls
 		}
 	}
 
@@ -212,8 +215,8 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		if call.Old == call.New {
 			continue
 		}
-		if to.Otherwise++; len(to.Runs) < present.MaxReloadRuns {
-			to.Runs = append(to.Runs, present.ReloadRun{
+		if compared.Otherwise++; len(compared.Runs) < present.MaxReloadRuns {
+			compared.Runs = append(compared.Runs, present.ReloadRun{
 				Run:    call.RunID,
 				Tool:   call.Tool,
 				Before: call.Old,
@@ -223,11 +226,11 @@ func (s *Service) compareRecorded(ctx context.Context, old, now *policy.Bundle) 
 		}
 	}
 
-	return to
+	return compared
 }
 
 // logReload logs the result of a reload.
-func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present.Reload, err error) {
+func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, report *present.Reload, err error) {
 	actor, log := "", s.runner.log
 	if by != nil {
 		actor = by.Name
@@ -239,24 +242,24 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, done *present
 		return
 	}
 
-	for _, w := range done.Warnings {
+	for _, w := range report.Warnings {
 		log.Warn("reload", "warning", visible.Text(w))
 	}
 
-	if len(done.Restart) > 0 {
-		log.Warn("reload: these keys keep their former values until a restart", "keys", strings.Join(done.Restart, " "))
+	if len(report.Restart) > 0 {
+		log.Warn("reload: these keys keep their former values until a restart", "keys", strings.Join(report.Restart, " "))
 	}
 
-	if len(done.Changed) == 0 {
-		log.Info("reload: nothing has changed", "cause", string(cause), "actor", actor, "bundle", string(done.Bundle))
+	if len(report.Changed) == 0 {
+		log.Info("reload: nothing has changed", "cause", string(cause), "actor", actor, "bundle", string(report.Bundle))
 		return
 	}
 
 	values := []any{
-		"cause", string(cause), "actor", actor, "bundle", string(done.Bundle), "previous", string(done.Previous),
-		"changed", strings.Join(done.Changed, " "), "tests", done.Tests,
+		"cause", string(cause), "actor", actor, "bundle", string(report.Bundle), "previous", string(report.Previous),
+		"changed", strings.Join(report.Changed, " "), "tests", report.Tests,
 	}
-	if c := done.Compared; c != nil {
+	if c := report.Compared; c != nil {
 		values = append(values, "compared", c.Calls, "decided_otherwise", c.Otherwise)
 	}
 

@@ -15,21 +15,21 @@ import (
 // returns the recorded end. After an error of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the
 // outcome is zero, unless the run stopped because its record could not be written.
 func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, error) {
-	got, err := r.resume(ctx, id, watch)
+	result, err := r.resumeClaimed(ctx, id, watch)
 	if errors.Is(err, ledger.ErrEnded) {
 		return r.endedRun(ctx, id)
 	}
-	return got, err
+	return result, err
 }
 
-// resume does the same as Resume, but an ended run is an error.
-func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, error) {
+// resumeClaimed does the same as Resume, but an ended run is an error.
+func (r *Runner) resumeClaimed(ctx context.Context, id string, watch Watch) (Result, error) {
 	if err := r.options.Ledger.Claim(ctx, id); err != nil {
 		return Result{}, err
 	}
 
-	using := r.active.Acquire()
-	defer using.Release()
+	active := r.active.Acquire()
+	defer active.Release()
 	var ends []func()
 	defer func() {
 		for _, end := range ends {
@@ -37,30 +37,30 @@ func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, er
 		}
 	}()
 
-	got, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.ResumeOptions{
+	result, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.ResumeOptions{
 		Ports: func(run *states.Run) *states.Live {
-			handler, end := using.Value.ports(run)
+			handler, end := active.Value.runPorts(run)
 			ends = append(ends, end)
 			return handler
 		},
-		Bundle: using.Value.Bundle,
+		Bundle: active.Value.Bundle,
 		Trace:  func() *states.TraceContext { return (*states.TraceContext)(r.options.Tracer.NewCall()) },
-		Watch:  func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
+		Watch:  func(run *states.Run, rec states.Recorder) states.Recorder { return withWatch(run, rec, watch) },
 	})
 
 	var claim *ledger.ClaimError
 	switch {
 	case err == nil:
-		r.measureOutcome(got.Outcome)
-		using.Value.dropHeld(got.Run, got.Outcome)
+		r.measureOutcome(result.Outcome)
+		active.Value.dropHeld(result.Run, result.Outcome)
 	// Nothing was recorded.
-	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim):
-		got.Outcome = states.Outcome{}
+	case result.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim):
+		result.Outcome = states.Outcome{}
 	default:
-		got.Outcome = unrecorded(got.Run, err)
+		result.Outcome = unrecordedOutcome(result.Run, err)
 	}
 
-	return got, err
+	return result, err
 }
 
 // endedRun returns a run that has ended, executed again from its record.
@@ -75,33 +75,37 @@ var ErrWaiting = errors.New("the run is not decided yet, or another process has 
 // Await waits for the decision about a held run, for the given time at most, and then resumes the
 // run. If another process resumes it first, Await returns how it ended. The error is [ErrWaiting]
 // if the time ran out.
-func (r *Runner) Await(ctx context.Context, id string, wait time.Duration, watch Watch) (got Result, err error) {
-	within, cancel := context.WithTimeout(ctx, wait)
+func (r *Runner) Await(ctx context.Context, id string, wait time.Duration, watch Watch) (result Result, err error) {
+	waitCtx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	_, err = ledger.Wait(within, r.options.Ledger, id, r.options.Ledger.Now)
+	_, err = ledger.Wait(waitCtx, r.options.Ledger, id, r.options.Ledger.Now)
 	if err == nil {
-		err = ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
+		err = ledger.Poll(waitCtx, ledger.PollInterval, func() (bool, error) {
 			var err error
-			got, err = r.Resume(ctx, id, watch)
+			result, err = r.Resume(ctx, id, watch)
 			if errors.Is(err, ledger.ErrTaken) { // the other process may end the run, or end itself
 				return false, nil
 			}
 			return true, err
 		})
 	}
-	if err != nil && within.Err() != nil && got.Run == nil {
+	if err != nil && waitCtx.Err() != nil && result.Run == nil {
 		err = ErrWaiting
 	}
-	return got, err
+	return result, err
 }
 
 // Approved returns the ids of the held runs that were approved and have not ended, oldest first.
-func (r *Runner) Approved(ctx context.Context) ([]string, error) { return r.open(ctx, ledger.Approved) }
+func (r *Runner) Approved(ctx context.Context) ([]string, error) {
+	return r.openRuns(ctx, ledger.Approved)
+}
 
 // Undecided returns the ids of the held runs that wait for a decision, oldest first.
-func (r *Runner) Undecided(ctx context.Context) ([]string, error) { return r.open(ctx, ledger.Pending) }
+func (r *Runner) Undecided(ctx context.Context) ([]string, error) {
+	return r.openRuns(ctx, ledger.Pending)
+}
 
-func (r *Runner) open(ctx context.Context, status ledger.Status) (ids []string, err error) {
+func (r *Runner) openRuns(ctx context.Context, status ledger.Status) (ids []string, err error) {
 	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		ids = nil
 		for q, err := range look.Runs(ledger.Filter{Statuses: []ledger.Status{status}, Open: true}) {
@@ -131,28 +135,28 @@ func (r *Runner) Recover(ctx context.Context) {
 func (r *Runner) recoverFiles() {
 	ended, err := r.replayer.Recover(r.options.TracesDir, r.timestamp)
 	if err != nil {
-		r.report("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
+		r.reportf("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
 	}
 	for _, e := range ended {
 		if e.Err != nil {
-			r.report("%s is left over and cannot be ended: %s", e.Partial, e.Err)
+			r.reportf("%s is left over and cannot be ended: %s", e.Partial, e.Err)
 			continue
 		}
-		r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.Trace)
+		r.reportf("a left-over run ended as %s: %s", endedAs(e.Outcome), e.Trace)
 	}
 }
 
 func (r *Runner) recoverLedger(ctx context.Context) {
 	ended, err := r.options.Ledger.Recover(ctx, r.replayer)
 	if err != nil {
-		r.report("left-over runs in the ledger cannot be read: %s", err)
+		r.reportf("left-over runs in the ledger cannot be read: %s", err)
 	}
 	for _, e := range ended {
 		switch {
 		case e.Err != nil:
-			r.report("the run %s is left over and cannot be ended: %s", e.RunID, e.Err)
+			r.reportf("the run %s is left over and cannot be ended: %s", e.RunID, e.Err)
 		case e.Outcome.Code != policy.CodeApprovalDenied && e.Outcome.Code != policy.CodeApprovalExpired:
-			r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.RunID)
+			r.reportf("a left-over run ended as %s: %s", endedAs(e.Outcome), e.RunID)
 		}
 	}
 }

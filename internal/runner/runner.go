@@ -86,7 +86,7 @@ func New(o Options) (*Runner, error) {
 	first := o.Config
 	o.Config = Config{}
 	r.options = o
-	r.active = current.New(r.configure(first))
+	r.active = current.New(r.withConfig(first))
 
 	return r, nil
 }
@@ -109,7 +109,7 @@ func (r *ConfiguredRunner) runTimeout() time.Duration {
 	return time.Duration(r.Bundle.Limits().RunTimeout) * time.Millisecond
 }
 
-func (r *Runner) report(format string, args ...any) {
+func (r *Runner) reportf(format string, args ...any) {
 	r.options.Report(fmt.Sprintf(format, args...))
 }
 
@@ -131,10 +131,10 @@ type Result = ledger.Resumed
 // Run takes a request through the machine. If a run began, an error means that its record could not
 // be written: the run stopped, and the outcome says whether its call was made.
 func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error) {
-	using := r.active.Acquire()
-	defer using.Release()
-	by := using.Value
-	ctx, cancel := deadline.Within(ctx, by.runTimeout())
+	active := r.active.Acquire()
+	defer active.Release()
+	configured := active.Value
+	ctx, cancel := deadline.Within(ctx, configured.runTimeout())
 	defer cancel()
 	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Text: q.Text}
 	var task *traces.TaskFile
@@ -146,7 +146,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	default:
 		var err error
 		task, err = traces.OpenTask(ctx, r.options.TracesDir, q.Task, func() {
-			r.report("another run of the task %s is under way; waiting for it", q.Task)
+			r.reportf("another run of the task %s is under way; waiting for it", q.Task)
 		})
 		if err != nil {
 			return Result{}, err
@@ -160,8 +160,8 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 		return Result{}, err
 	}
 
-	run := states.NewRun(id.String(), request, by.Bundle)
-	handler, end := by.ports(run)
+	run := states.NewRun(id.String(), request, configured.Bundle)
+	handler, end := configured.runPorts(run)
 	defer end()
 
 	return r.Advance(ctx, run, handler, task, watch)
@@ -169,7 +169,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 
 func (r *Runner) closeTask(task *traces.TaskFile) {
 	if err := task.Close(); err != nil {
-		r.report("warning: the task is not released: %s", err)
+		r.reportf("warning: the task is not released: %s", err)
 	}
 }
 
@@ -177,24 +177,24 @@ func (r *Runner) closeTask(task *traces.TaskFile) {
 // passes a handler that reaches no server. task may be nil.
 func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile,
 	watch Watch) (Result, error) {
-	rec, err := r.begin(run, task)
+	rec, err := r.beginRecord(run, task)
 	if err != nil {
 		return Result{}, err
 	}
-	got := Result{Run: run}
-	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Effects(handler), watched(run, rec, watch)); err == nil {
-		got.Head, err = rec.Finish(ctx, got.Outcome)
+	result := Result{Run: run}
+	if result.Outcome, err = r.machine.Advance(ctx, run, rec.Effects(handler), withWatch(run, rec, watch)); err == nil {
+		result.Head, err = rec.Finish(ctx, result.Outcome)
 	}
 	if err != nil {
 		err = errors.Join(err, rec.Abandon())
-		got.Outcome = unrecorded(run, err)
+		result.Outcome = unrecordedOutcome(run, err)
 	}
-	return got, err
+	return result, err
 }
 
-// unrecorded returns the outcome of a run whose record cannot be written. The run may have made its
+// unrecordedOutcome returns the outcome of a run whose record cannot be written. The run may have made its
 // call.
-func unrecorded(run *states.Run, cause error) states.Outcome {
+func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
 	return o

@@ -24,18 +24,18 @@ type serverState struct {
 	number  uint64 // the listing's number; of a server that is down: the last listing's
 }
 
-// note caches a listing, unless it is older than the cached one: each session with a server caches
+// noteListing caches a listing, unless it is older than the cached one: each session with a server caches
 // its own listings. The number is 0 if the server is down.
-func (s *serverStates) note(l policy.Listing, number uint64, now string) {
+func (s *serverStates) noteListing(l policy.Listing, number uint64, noted string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.last[l.Server]
-	if number != 0 && number < before.number {
+	former := s.last[l.Server]
+	if number != 0 && number < former.number {
 		return
 	}
-	state := serverState{l, now, now, max(number, before.number)}
-	if before.listing.Status == l.Status {
-		state.since = before.since
+	state := serverState{l, noted, noted, max(number, former.number)}
+	if former.listing.Status == l.Status {
+		state.since = former.since
 	}
 	if s.last == nil {
 		s.last = make(map[string]serverState)
@@ -62,9 +62,9 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
 }
 
-// definition returns the digest of a tool's definition in the last listing of its server; empty if
+// definitionDigest returns the digest of a tool's definition in the last listing of its server; empty if
 // the listing lacks the tool. If there was no listing, or the server was down, known is false.
-func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, known bool) {
+func (r *ConfiguredRunner) definitionDigest(server, tool string) (d canonical.Digest, known bool) {
 	state, ok := r.runner.servers.lastSeen(server)
 	if !ok || state.listing.Status != policy.ServerUp {
 		return "", false
@@ -83,21 +83,21 @@ func (r *ConfiguredRunner) definition(server, tool string) (d canonical.Digest, 
 }
 
 // Servers returns the configured servers with the data of their last listings. It asks no server.
-func (r *ConfiguredRunner) Servers(pins *present.Pins) (all []present.Server) {
+func (r *ConfiguredRunner) Servers(pins *present.Pins) (servers []present.Server) {
 	c := r.knownCatalog()
 	for _, configured := range r.Bundle.Content().Servers {
 		s := present.Server{Server: configured.Name, Status: present.ServerUnknown, Tools: []present.ServerTool{}}
 		i := slices.IndexFunc(c.Servers,
-			func(known policy.CatalogServer) bool { return known.Server == configured.Name })
+			func(listed policy.CatalogServer) bool { return listed.Server == configured.Name })
 		if i >= 0 {
-			known := &c.Servers[i]
-			s.Status, s.Code, s.Reason, s.Name = known.Status, known.Code, known.Reason, known.Name
-			s.Version, s.Protocol, s.Tools = known.Version, known.Protocol,
-				present.ServerTools(r.Bundle.Content(), c, known.Server, pins)
+			listed := &c.Servers[i]
+			s.Status, s.Code, s.Reason, s.Name = listed.Status, listed.Code, listed.Reason, listed.Name
+			s.Version, s.Protocol, s.Tools = listed.Version, listed.Protocol,
+				present.ServerTools(r.Bundle.Content(), c, listed.Server, pins)
 			state, _ := r.runner.servers.lastSeen(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}
-		all = append(all, s)
+		servers = append(servers, s)
 	}
-	return all
+	return servers
 }

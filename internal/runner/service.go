@@ -85,7 +85,7 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	if r.options.Ledger != nil {
 		s.worker = NewWorker(r)
 		first := r.Configured().Config
-		r.active.Replace(r.configure(s.complete(first)))
+		r.active.Replace(r.withConfig(s.withDecideURL(first)))
 		decideAt := func(run string) string { return r.Configured().Serve.DecideAt(run) }
 		s.sender, err = hooks.New(o.Store, hooks.Options{
 			Hooks:        o.Hooks,
@@ -115,9 +115,9 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	return s, nil
 }
 
-// complete returns the configuration. If it does not name the address where approvers decide,
+// withDecideURL returns the configuration. If it does not name the address where approvers decide,
 // complete fills in the console's.
-func (s *Service) complete(c Config) Config {
+func (s *Service) withDecideURL(c Config) Config {
 	if s.options.Admin != nil && c.Serve.DecideURL == "" {
 		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + console.CallPath + config.RunID
 	}
@@ -169,17 +169,17 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions})
 	}
 	if s.options.MCP != nil {
-		c.Front.Hosts = hosts(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
+		c.Front.Hosts = hostNames(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
 	}
-	s.agents(&c, g.Identity)
+	s.setAgentAuthenticator(&c, g.Identity)
 	c.Observe = g.measureRequest
 	return c, nil
 }
 
 func (s *Service) newAdmin() {
 	o := api.Options{
-		Hosts:    hosts(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts),
-		Ready:    s.ready,
+		Hosts:    hostNames(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts),
+		Ready:    s.unreadyCauses,
 		Warnings: s.warnings,
 		Log:      s.runner.options.Report,
 		Metrics:  s.runner.metrics.Write,
@@ -195,8 +195,8 @@ func (s *Service) newAdmin() {
 		return
 	}
 
-	o.Callers = s.people(s.options.AdminURL)
-	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.voted, s.runner.CallResult
+	o.Callers = s.peopleAuthenticator(s.options.AdminURL)
+	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
 	forConsole := console.Options{
 		Ledger:      l,
 		Replayer:    s.runner.replayer,
@@ -220,9 +220,9 @@ func (s *Service) newAdmin() {
 	if s.runner.Configured().Upstreams != nil {
 		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
 		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers,
-			s.askServers, s.explain
+			s.askServers, s.explainCall
 		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
-			return s.runner.Configured().definition(server, tool)
+			return s.runner.Configured().definitionDigest(server, tool)
 		}
 	}
 
@@ -232,15 +232,15 @@ func (s *Service) newAdmin() {
 	s.admin = console.WithConsole(s.console, served)
 }
 
-// hosts returns the Host headers with which clients reach a listener. Clients may omit the port
+// hostNames returns the Host headers with which clients reach a listener. Clients may omit the port
 // 443, or write it.
-func hosts(on net.Listener, url string, others []string) []string {
-	all := slices.Concat(loopback.Hosts(on), others)
+func hostNames(listener net.Listener, url string, others []string) []string {
+	names := slices.Concat(loopback.Hosts(listener), others)
 	if _, host, ok := strings.Cut(strings.ToLower(url), "://"); ok {
 		host = strings.TrimSuffix(host, ":443")
-		all = append(all, host, host+":443")
+		names = append(names, host, host+":443")
 	}
-	return all
+	return names
 }
 
 // recordPassage records a message other than tools/call before it is relayed.
@@ -254,8 +254,8 @@ func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
 	})
 }
 
-// ready returns the causes that make the service unready.
-func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
+// unreadyCauses returns the causes that make the service unready.
+func (s *Service) unreadyCauses(ctx context.Context) (causes []api.NotReady) {
 	if err := s.runner.Configured().Closed; err != nil {
 		causes = append(causes, api.NotReady{Reason: api.AllowlistUnreadable, Err: err})
 	}
@@ -273,19 +273,19 @@ func (s *Service) ready(ctx context.Context) (causes []api.NotReady) {
 
 // warnings returns problems that leave the service ready.
 func (s *Service) warnings() []string {
-	all := []string{}
+	warnings := []string{}
 	if s.worker != nil && s.worker.OtherBundle() {
-		all = append(all, api.WarnBundleDiffers)
+		warnings = append(warnings, api.WarnBundleDiffers)
 	}
 	if i := s.runner.Configured().Identity; i != nil && !i.Providers.Ready() {
-		all = append(all, api.WarnIdentityProvider)
+		warnings = append(warnings, api.WarnIdentityProvider)
 	}
 	if u := s.runner.Configured().Upstreams; u != nil {
 		if open, most := u.Processes(); open*5 >= most*4 {
-			all = append(all, api.WarnServerSessions)
+			warnings = append(warnings, api.WarnServerSessions)
 		}
 	}
-	return all
+	return warnings
 }
 
 // Run serves until ctx is done, the client of Stdio is gone, a listener fails, or this process
@@ -315,14 +315,14 @@ func (s *Service) Run(ctx context.Context) error {
 
 	o := &s.options
 	if w := o.Checkpoints; w != nil {
-		start(func() error { return useless(w.Run(ctx)) })
+		start(func() error { return explainUseless(w.Run(ctx)) })
 	}
 
 	if l := s.runner.options.Ledger; l != nil {
 		start(func() error {
 			select {
 			case err := <-l.Useless():
-				return useless(err)
+				return explainUseless(err)
 			case <-ctx.Done():
 				return nil
 			}
@@ -347,14 +347,14 @@ func (s *Service) Run(ctx context.Context) error {
 	err := parts.Wait()
 	helpers.Wait()
 	s.reload.ended.Store(true)
-	s.reload.wait()
+	s.reload.awaitRetired()
 	s.runner.Wait()
 
 	return err
 }
 
-// useless tells the operator what to do after an error of [ledger.Ledger.Useless].
-func useless(err error) error {
+// explainUseless tells the operator what to do after an error of [ledger.Ledger.Useless].
+func explainUseless(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -31,17 +31,17 @@ type Identity struct {
 	SignIn    []SignInClient // providers of the console's sign-in
 }
 
-// roles returns the ledger's roles of a person.
-func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
+// rolesOf returns the ledger's roles of a person.
+func (i *Identity) rolesOf(id *policy.Identity, name string) (roles []string) {
 	for _, grant := range []struct {
 		role string
 		who  []string
 	}{{ledger.RoleApprover, i.May.Approve}, {ledger.RoleAuditor, i.May.Audit}, {ledger.RoleAdmin, i.May.Administer}} {
-		has := func(who string) bool {
-			group, isGroup := strings.CutPrefix(who, policy.GroupPrefix)
-			return isGroup && id.InGroup(group) || who == name
+		isGranted := func(entries string) bool {
+			group, isGroup := strings.CutPrefix(entries, policy.GroupPrefix)
+			return isGroup && id.InGroup(group) || entries == name
 		}
-		if slices.ContainsFunc(grant.who, has) {
+		if slices.ContainsFunc(grant.who, isGranted) {
 			roles = append(roles, grant.role)
 		}
 	}
@@ -52,7 +52,7 @@ func (i *Identity) roles(id *policy.Identity, name string) (roles []string) {
 // error is [web.ErrNoCredentials].
 func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.Caller, error) {
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
-	c, err := i.Providers.People(resource, i.roles).Authenticate(r.WithContext(ctx))
+	c, err := i.Providers.People(resource, i.rolesOf).Authenticate(r.WithContext(ctx))
 	return api.CallerOf(c), err
 }
 
@@ -60,17 +60,17 @@ func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.C
 type either []web.Authenticator
 
 func (e either) Authenticate(r *http.Request) (web.Caller, error) {
-	for _, one := range e {
-		if c, err := one.Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+	for _, authenticator := range e {
+		if c, err := authenticator.Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
 			return c, err
 		}
 	}
 	return web.Caller{}, web.ErrNoCredentials
 }
 
-// agents verifies the clients of the gateway.
-func (s *Service) agents(o *gateway.Config, i *Identity) {
-	var all either
+// setAgentAuthenticator verifies the clients of the gateway.
+func (s *Service) setAgentAuthenticator(o *gateway.Config, i *Identity) {
+	var authenticators either
 	if i != nil && s.options.MCP != nil {
 		url := cmp.Or(s.options.PublicURL, web.Origin(s.options.MCP))
 		names := make([]string, len(o.Servers))
@@ -81,30 +81,30 @@ func (s *Service) agents(o *gateway.Config, i *Identity) {
 		if l := s.runner.options.Ledger; l != nil {
 			agents = api.Unblocked{Authenticator: agents, Ledger: l}
 		}
-		all = append(all, agents)
+		authenticators = append(authenticators, agents)
 		o.Front.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
 	}
 	if l := s.runner.options.Ledger; l != nil {
-		all = append(all, api.Tokens{Ledger: l, Needs: ledger.ActCall})
+		authenticators = append(authenticators, api.Tokens{Ledger: l, Needs: ledger.ActCall})
 	}
-	if len(all) > 0 {
-		o.Front.Clients = logged{all, s}
+	if len(authenticators) > 0 {
+		o.Front.Clients = logged{authenticators, s}
 	}
 }
 
-// people returns the authenticator for the admin address.
-func (s *Service) people(url string) web.Authenticator {
+// peopleAuthenticator returns the authenticator for the admin address.
+func (s *Service) peopleAuthenticator(url string) web.Authenticator {
 	i := s.runner.Configured().Identity
 	if i == nil {
 		return nil
 	}
-	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.roles),
+	return either{i.Providers.People(cmp.Or(url, web.Origin(s.options.Admin)), s.currentRoles),
 		api.Tokens{Ledger: s.runner.options.Ledger}}
 }
 
-// roles returns a person's ledger roles by the current identity.may.
-func (s *Service) roles(id *policy.Identity, name string) []string {
-	return s.runner.Configured().Identity.roles(id, name)
+// currentRoles returns a person's ledger roles by the current identity.may.
+func (s *Service) currentRoles(id *policy.Identity, name string) []string {
+	return s.runner.Configured().Identity.rolesOf(id, name)
 }
 
 // logged logs why credentials are refused or cannot be verified, because the answers to clients
@@ -161,17 +161,17 @@ func (p *consoleProvider) Name() string { return p.Label }
 
 // Roles implements [console.Provider].
 func (p *consoleProvider) Roles(id *policy.Identity, name string) []string {
-	return p.service.roles(id, name)
+	return p.service.currentRoles(id, name)
 }
 
 // SignIn implements [console.Provider].
-func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (who ledger.Caller,
-	at time.Time, err error) {
+func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (caller ledger.Caller,
+	authenticated time.Time, err error) {
 	raw, err := p.Client.SignIn(ctx, attempt, q)
 	if err != nil {
-		return who, at, err
+		return caller, authenticated, err
 	}
-	in, at, err := p.Providers.IDToken(ctx, p.Issuer, p.ID, raw, attempt.Nonce())
-	in.Roles = p.Roles(in.Identity, in.Name)
-	return api.CallerOf(in), at, err
+	signedIn, authenticated, err := p.Providers.IDToken(ctx, p.Issuer, p.ID, raw, attempt.Nonce())
+	signedIn.Roles = p.Roles(signedIn.Identity, signedIn.Name)
+	return api.CallerOf(signedIn), authenticated, err
 }

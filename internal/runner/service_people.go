@@ -13,11 +13,11 @@ import (
 
 // knownServers returns the servers with the data of their last listings. note names the pinned
 // definitions that it cannot read.
-func (s *Service) knownServers() (all []present.Server, note string) {
+func (s *Service) knownServers() (files []present.Server, note string) {
 	p := present.Pins{Config: s.options.Config, Definition: func(canonical.Digest) []byte { return nil }}
-	if all := s.runner.Configured().Allowlists; len(all) > 0 {
-		p.Allowlist = all[0]
-		d, err := pins.ReadAll(all)
+	if files := s.runner.Configured().Allowlists; len(files) > 0 {
+		p.Allowlist = files[0]
+		d, err := pins.ReadAll(files)
 		if err != nil {
 			note = "The approved definitions cannot be read: " + err.Error()
 		} else {
@@ -33,20 +33,20 @@ func (s *Service) askServers(ctx context.Context) error {
 	return err
 }
 
-// explain answers a question about a call that nobody makes.
-func (s *Service) explain(ctx context.Context, q present.Question) (present.Explanation, error) {
+// explainCall answers a question about a call that nobody makes.
+func (s *Service) explainCall(ctx context.Context, q present.Question) (present.Explanation, error) {
 	x, err := explain.Answer(ctx, explain.Sources{
 		Bundle:  s.runner.Configured().Bundle,
-		Catalog: s.catalog,
-		History: s.history,
+		Catalog: s.explainCatalog,
+		History: s.addHistory,
 		Now:     s.runner.timestamp(),
 	}, q)
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 
-// catalog returns the servers' current listings if live is true; otherwise the stored definitions
+// explainCatalog returns the servers' current listings if live is true; otherwise the stored definitions
 // of pins, or nil without any.
-func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
+func (s *Service) explainCatalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 	if live {
 		listed, err := s.runner.List(ctx)
 		if err != nil {
@@ -62,16 +62,16 @@ func (s *Service) catalog(ctx context.Context, b *policy.Bundle, live bool) (*po
 	return c, err
 }
 
-// history adds the facts about earlier calls that a run would read.
-func (s *Service) history(ctx context.Context, e *explain.Explainer, c *explain.Call) error {
+// addHistory adds the facts about earlier calls that a run would read.
+func (s *Service) addHistory(ctx context.Context, e *explain.Explainer, c *explain.Call) error {
 	if !e.NeedsHistory(c) {
 		return nil
 	}
 	return e.ReadHistory(ctx, s.runner.options.Ledger, c)
 }
 
-// voted handles each vote at the admin address that counted.
-func (s *Service) voted(b ledger.Ballot) {
+// handleVote handles each vote at the admin address that counted.
+func (s *Service) handleVote(b ledger.Ballot) {
 	s.worker.Wake()
 	s.runner.log.Info("vote", "run", b.Run, "actor", b.By.Name, "approve", b.Approve)
 }

@@ -33,11 +33,11 @@ func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer,
 	if q.Sent == "" || q.Ended == "" {
 		return nil, "", nil
 	}
-	got, err := ledger.Ended(ctx, look, p, q.RunID)
-	if err != nil || got.Outcome.Effect != states.EffectDone || got.Run.Raw() == nil {
+	ended, err := ledger.Ended(ctx, look, p, q.RunID)
+	if err != nil || ended.Outcome.Effect != states.EffectDone || ended.Run.Raw() == nil {
 		return nil, "", err
 	}
-	result = gateway.Delivered(wire.StripOwn(got.Run.Raw()), q.RunID)
+	result = gateway.Delivered(wire.StripOwn(ended.Run.Raw()), q.RunID)
 	switch {
 	case len(result) > maxShownResult:
 		return nil, fmt.Sprintf("the result has %d bytes; at most %d are shown here", len(result), maxShownResult), nil
@@ -86,7 +86,7 @@ func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, 
 			Tool:          q.Tool,
 		}
 
-		if !r.opaque() {
+		if !r.hidesReasons() {
 			d.Code, d.Reason = q.Code, q.Reason
 		}
 

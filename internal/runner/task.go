@@ -49,25 +49,25 @@ type task struct {
 	TTL     *int64         `json:"ttlMs"` // null: no limit but the ledger's retention
 }
 
-func (r *ConfiguredRunner) working(w heldCall) task {
+func (r *ConfiguredRunner) workingTask(w heldCall) task {
 	return task{
 		Created: w.since,
 		Updated: w.updated,
 		Poll:    retryAfter * 1000,
 		Status:  taskWorking,
 		ID:      w.task,
-		Message: r.notice(w),
+		Message: r.waitingNotice(w),
 	}
 }
 
-// created returns the task as the result of the call.
-func (t task) created() jsontext.Value {
+// asResult returns the task as the result of the call.
+func (t task) asResult() jsontext.Value {
 	t.Type = "task"
 	return canonical.MustSorted(t)
 }
 
-// current returns the task as the answer to a poll.
-func (t task) current() jsontext.Value {
+// asPollAnswer returns the task as the answer to a poll.
+func (t task) asPollAnswer() jsontext.Value {
 	t.Type = "complete"
 	return canonical.MustSorted(t)
 }
@@ -81,12 +81,12 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 	if failed != nil {
 		return nil, failed
 	}
-	t := r.working(heldRequest(&q))
+	t := r.workingTask(heldRequest(&q))
 	if q.Ended == "" {
-		return t.current(), nil
+		return t.asPollAnswer(), nil
 	}
 
-	got, err := r.runner.endedRun(ctx, q.RunID)
+	ended, err := r.runner.endedRun(ctx, q.RunID)
 	if err == nil { // later polls still work, but a repetition of the call is now a new call
 		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
 	}
@@ -96,13 +96,13 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 		return nil, wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
 	}
 
-	answer := r.answer(got, nil)
+	answer := r.answerEnded(ended, nil)
 	if answer.Native {
 		answer.Result = wire.StripOwn(answer.Result)
 	}
 
 	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
-	return t.current(), nil
+	return t.asPollAnswer(), nil
 }
 
 // CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.
@@ -132,7 +132,7 @@ func (r *ConfiguredRunner) taskOf(ctx context.Context, caller gateway.Identity, 
 	if r.runner.options.Ledger == nil {
 		return q, taskUnknown
 	}
-	q, err := r.runner.request(ctx, run)
+	q, err := r.runner.readRequest(ctx, run)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return q, taskUnknown

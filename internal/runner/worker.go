@@ -79,8 +79,8 @@ func (w *Worker) Wake() {
 
 // Ready returns the error that keeps the worker from finding decided runs.
 func (w *Worker) Ready() error {
-	if why := w.failed.Load(); why != nil {
-		return *why
+	if failure := w.failed.Load(); failure != nil {
+		return *failure
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (w *Worker) Run(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		w.poll(ctx, runs)
+		w.pollOnce(ctx, runs)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -110,10 +110,10 @@ func (w *Worker) Run(ctx context.Context) {
 	w.resumed.Wait()
 }
 
-// poll sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it
+// pollOnce sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it
 // starts.
-func (w *Worker) poll(ctx, runs context.Context) {
-	err := w.sweep(ctx)
+func (w *Worker) pollOnce(ctx, runs context.Context) {
+	err := w.sweepIfDue(ctx)
 	if err == nil {
 		err = w.startDecided(ctx, runs)
 	}
@@ -128,15 +128,15 @@ func (w *Worker) poll(ctx, runs context.Context) {
 	// Leases may have run out meanwhile: other replicas must have time to renew theirs.
 	w.nextTakeover = time.Now().Add(sweepInterval)
 	// Report the same failure once.
-	if before := w.failed.Swap(&err); before == nil || (*before).Error() != err.Error() {
-		w.runner.report("decided runs cannot be read: %s", err)
+	if former := w.failed.Swap(&err); former == nil || (*former).Error() != err.Error() {
+		w.runner.reportf("decided runs cannot be read: %s", err)
 	}
 }
 
-// sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits
+// sweepIfDue ends the runs that no process would end. If one cannot be ended, the next sweep waits
 // longer.
-func (w *Worker) sweep(ctx context.Context) error {
-	if now := time.Now(); now.Before(w.nextSweep) || now.Before(w.nextTakeover) {
+func (w *Worker) sweepIfDue(ctx context.Context) error {
+	if start := time.Now(); start.Before(w.nextSweep) || start.Before(w.nextTakeover) {
 		return nil
 	}
 	ended, err := w.runner.options.Ledger.Recover(ctx, w.runner.replayer)
@@ -159,13 +159,13 @@ func (w *Worker) sweep(ctx context.Context) error {
 // compareBundles reports once that another replica has a different bundle. It drops an error of the
 // ledger: the next read reports that.
 func (w *Worker) compareBundles(ctx context.Context) {
-	own := w.runner.Configured().Bundle
-	if own == nil {
+	bundle := w.runner.Configured().Bundle
+	if bundle == nil {
 		return
 	}
-	other, err := w.runner.options.Ledger.OtherBundle(ctx, own.Digest())
+	other, err := w.runner.options.Ledger.OtherBundle(ctx, bundle.Digest())
 	if err == nil && other && !w.other.Load() {
-		w.runner.report("another replica of this ledger has another bundle; pgfsm ledger status shows which")
+		w.runner.reportf("another replica of this ledger has another bundle; pgfsm ledger status shows which")
 	}
 	w.other.Store(err == nil && other)
 }
@@ -184,7 +184,7 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !w.start(runs, q) {
+			if !w.startRun(runs, q) {
 				return nil
 			}
 			open[q.RunID] = true
@@ -197,9 +197,9 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 	})
 }
 
-// start resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its
+// startRun resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its
 // retry is not due. It returns false if too many runs are being resumed.
-func (w *Worker) start(runs context.Context, q ledger.RunRow) bool {
+func (w *Worker) startRun(runs context.Context, q ledger.RunRow) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next, retried := w.retries[q.RunID]
@@ -217,11 +217,11 @@ func (w *Worker) start(runs context.Context, q ledger.RunRow) bool {
 	w.busy[q.RunID] = true
 	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
 	w.resumed.Go(func() {
-		err := w.resume(runs, &q, approved)
+		err := w.resumeRun(runs, &q, approved)
 		if err == nil && !retried {
 			w.runner.measureWait(&q)
 		}
-		w.finish(q.RunID, err)
+		w.finishRun(q.RunID, err)
 		<-w.slots
 		w.Wake()
 	})
@@ -229,9 +229,9 @@ func (w *Worker) start(runs context.Context, q ledger.RunRow) bool {
 	return true
 }
 
-// finish notes that a run is not being resumed any more. After an error, it schedules the next
+// finishRun notes that a run is not being resumed any more. After an error, it schedules the next
 // attempt.
-func (w *Worker) finish(id string, err error) {
+func (w *Worker) finishRun(id string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.busy, id)
@@ -241,9 +241,9 @@ func (w *Worker) finish(id string, err error) {
 	}
 }
 
-// resume makes the call of an approved run, and ends any other run. A call waits until limits.rate
+// resumeRun makes the call of an approved run, and ends any other run. A call waits until limits.rate
 // has room for it. While it waits, other runs use its slot, and its approval may expire.
-func (w *Worker) resume(ctx context.Context, q *ledger.RunRow, approved bool) error {
+func (w *Worker) resumeRun(ctx context.Context, q *ledger.RunRow, approved bool) error {
 	id := q.RunID
 	if !approved {
 		e, err := w.runner.options.Ledger.RecoverRun(ctx, w.runner.replayer, id)
@@ -260,8 +260,8 @@ func (w *Worker) resume(ctx context.Context, q *ledger.RunRow, approved bool) er
 		return err
 	}
 	defer limited.End()
-	got, err := w.runner.resume(ctx, id, nil)
-	w.reportRun(ctx, id, got.Outcome, err)
+	result, err := w.runner.resumeClaimed(ctx, id, nil)
+	w.reportRun(ctx, id, result.Outcome, err)
 	return err
 }
 
@@ -270,7 +270,7 @@ func (w *Worker) reportRun(ctx context.Context, id string, o states.Outcome, err
 	switch {
 	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrEnded), errors.Is(err, ledger.ErrUndecided):
 	case err != nil:
-		w.runner.report("the run %s cannot be resumed: %s", id, err)
+		w.runner.reportf("the run %s cannot be resumed: %s", id, err)
 	default:
 		w.runner.logResumed(ctx, id, o)
 	}

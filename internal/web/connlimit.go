@@ -23,26 +23,26 @@ import (
 //
 // It sets server.ConnState and server.ConnContext. The server's handler must be one of [Handler].
 // It calls [Authenticated].
-func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
+func Shed(server *http.Server, listen net.Listener, connections int) net.Listener {
 	l := &listener{
-		Listener:     on,
+		Listener:     listen,
 		free:         make(chan struct{}, connections),
 		closed:       make(chan struct{}),
 		maxReceiving: max(1, connections/8),
 		receiving:    make(map[string]*list.List),
 	}
-	server.ConnState = l.state
+	server.ConnState = l.connStateChanged
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, accepted(c))
+		return context.WithValue(ctx, connKey{}, acceptedConn(c))
 	}
-	if t, ok := on.(*tlsListener); ok {
+	if t, ok := listen.(*tlsListener); ok {
 		return tls.NewListener(l, t.config)
 	}
 	return l
 }
 
-// accepted returns the [Conn] that Accept returned for a connection of the server.
-func accepted(c net.Conn) *Conn {
+// acceptedConn returns the [Conn] that Accept returned for a connection of the server.
+func acceptedConn(c net.Conn) *Conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -95,7 +95,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	l.setWaiting(true)
 	defer l.setWaiting(false)
-	l.shed()
+	l.closeOneWaiting()
 	select {
 	case l.free <- struct{}{}:
 		return &Conn{Conn: c, of: l}, nil
@@ -105,9 +105,9 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // setWaiting notes whether Accept waits for a place.
-func (l *listener) setWaiting(so bool) {
+func (l *listener) setWaiting(waiting bool) {
 	l.mu.Lock()
-	l.waiting = so
+	l.waiting = waiting
 	l.mu.Unlock()
 }
 
@@ -116,13 +116,13 @@ func (l *listener) setWaiting(so bool) {
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	err := l.Listener.Close()
-	for l.shed() {
+	for l.closeOneWaiting() {
 	}
 	return err
 }
 
-// shed closes the connection that must give up its place. It reports false if there is none.
-func (l *listener) shed() bool {
+// closeOneWaiting closes the connection that must give up its place. It reports false if there is none.
+func (l *listener) closeOneWaiting() bool {
 	l.mu.Lock()
 	front := l.unauthenticated.Front()
 	if front == nil {
@@ -131,7 +131,7 @@ func (l *listener) shed() bool {
 	var c *Conn
 	if front != nil {
 		c = front.Value.(*Conn)
-		c.leave()
+		c.leaveQueue()
 	}
 	l.mu.Unlock()
 	if c != nil {
@@ -140,20 +140,20 @@ func (l *listener) shed() bool {
 	return c != nil
 }
 
-// state is [http.Server.ConnState]. A connection is active once the header of a request has
+// connStateChanged is [http.Server.ConnState]. A connection is active once the header of a request has
 // arrived.
-func (l *listener) state(n net.Conn, s http.ConnState) {
-	c := accepted(n)
-	if l.note(c, s) {
-		l.shed()
+func (l *listener) connStateChanged(n net.Conn, s http.ConnState) {
+	c := acceptedConn(n)
+	if l.updateQueue(c, s) {
+		l.closeOneWaiting()
 	}
 }
 
-// note queues or dequeues a connection, and reports whether Accept waits for its place.
-func (l *listener) note(c *Conn, s http.ConnState) bool {
+// updateQueue queues or dequeues a connection, and reports whether Accept waits for its place.
+func (l *listener) updateQueue(c *Conn, s http.ConnState) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.leave()
+	c.leaveQueue()
 	switch s {
 	case http.StateNew, http.StateIdle:
 		if c.queue = &l.unauthenticated; c.authenticated {
@@ -166,10 +166,10 @@ func (l *listener) note(c *Conn, s http.ConnState) bool {
 	return l.waiting && c.queue != nil
 }
 
-// receive notes that the handler begins to read the body of the connection's request.
-func (l *listener) receive(c *Conn) {
+// startReceiving notes that the handler begins to read the body of the connection's request.
+func (l *listener) startReceiving(c *Conn) {
 	l.mu.Lock()
-	c.leave()
+	c.leaveQueue()
 	waiting := l.receiving[c.caller]
 	if waiting == nil {
 		waiting = list.New()
@@ -179,7 +179,7 @@ func (l *listener) receive(c *Conn) {
 	var oldest *Conn
 	if waiting.Len() > l.maxReceiving {
 		oldest = waiting.Front().Value.(*Conn)
-		oldest.leave()
+		oldest.leaveQueue()
 	}
 	l.mu.Unlock()
 	if oldest != nil {
@@ -187,10 +187,10 @@ func (l *listener) receive(c *Conn) {
 	}
 }
 
-// received records that the server no longer waits for the connection's body.
-func (l *listener) received(c *Conn) {
+// endReceiving records that the server no longer waits for the connection's body.
+func (l *listener) endReceiving(c *Conn) {
 	l.mu.Lock()
-	c.leave()
+	c.leaveQueue()
 	l.mu.Unlock()
 }
 
@@ -208,8 +208,8 @@ type Conn struct {
 	place         *list.Element // the connection's element in queue
 }
 
-// leave removes the connection from its queue.
-func (c *Conn) leave() {
+// leaveQueue removes the connection from its queue.
+func (c *Conn) leaveQueue() {
 	if c.queue == nil {
 		return
 	}

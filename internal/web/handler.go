@@ -37,12 +37,12 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	if b.conn != nil && !b.begun {
-		b.conn.of.receive(b.conn)
+		b.conn.of.startReceiving(b.conn)
 	}
 	b.begun = true
 	n, err := b.ReadCloser.Read(p)
 	if b.conn != nil && err != nil {
-		b.conn.of.received(b.conn)
+		b.conn.of.endReceiving(b.conn)
 	}
 	b.over = b.over || err == io.EOF
 	return n, err

@@ -30,8 +30,8 @@ func FromThisMachine(r *http.Request) bool {
 
 // localHost reports whether the value of a Host header, with or without a port, names this machine.
 func localHost(host string) bool {
-	if at := strings.LastIndexByte(host, ':'); at >= 0 && !strings.HasSuffix(host, "]") {
-		host = host[:at]
+	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:colon]
 	}
 	return loopback.Host(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 }

@@ -33,19 +33,19 @@ type TLS struct {
 
 // NewTLS reads the files. report is called when changed files cannot be used; it must not block.
 func NewTLS(files TLSFiles, report func(error)) (*TLS, error) {
-	t := &TLS{files: files, report: report, read: files.state()}
+	t := &TLS{files: files, report: report, read: files.stateText()}
 	var err error
-	t.config, err = files.load()
+	t.config, err = files.loadConfig()
 	return t, err
 }
 
 // Listen listens on HOST:PORT.
 func (t *TLS) Listen(address string) (net.Listener, error) {
-	on, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return &tlsListener{on, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: t.current}}, nil
+	return &tlsListener{listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: t.currentConfig}}, nil
 }
 
 // A tlsListener accepts connections without TLS; [Shed] adds it, so that a handshake counts as a
@@ -56,19 +56,19 @@ type tlsListener struct {
 }
 
 // Origin returns the scheme and the address of a listener.
-func Origin(on net.Listener) string {
-	if _, ok := on.(*tlsListener); ok {
-		return "https://" + on.Addr().String()
+func Origin(listener net.Listener) string {
+	if _, ok := listener.(*tlsListener); ok {
+		return "https://" + listener.Addr().String()
 	}
-	return "http://" + on.Addr().String()
+	return "http://" + listener.Addr().String()
 }
 
-func (t *TLS) current(*tls.ClientHelloInfo) (*tls.Config, error) {
+func (t *TLS) currentConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := t.files.state(); now != t.read {
-		t.read = now
-		if config, err := t.files.load(); err != nil {
+	if state := t.files.stateText(); state != t.read {
+		t.read = state
+		if config, err := t.files.loadConfig(); err != nil {
 			t.report(fmt.Errorf("the TLS files have changed and cannot be used; the former ones stay in use: %w", err))
 		} else {
 			t.config = config
@@ -77,16 +77,16 @@ func (t *TLS) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return t.config, nil
 }
 
-func (f *TLSFiles) names() []string {
+func (f *TLSFiles) fileNames() []string {
 	if f.ClientCA == "" {
 		return []string{f.Cert, f.Key}
 	}
 	return []string{f.Cert, f.Key, f.ClientCA}
 }
 
-// state identifies the content of the files without reading it.
-func (f *TLSFiles) state() (s string) {
-	for _, name := range f.names() {
+// stateText identifies the content of the files without reading it.
+func (f *TLSFiles) stateText() (s string) {
+	for _, name := range f.fileNames() {
 		info, err := os.Stat(name)
 		if err != nil {
 			s += err.Error()
@@ -97,7 +97,7 @@ func (f *TLSFiles) state() (s string) {
 	return s
 }
 
-func (f *TLSFiles) load() (*tls.Config, error) {
+func (f *TLSFiles) loadConfig() (*tls.Config, error) {
 	cert, err := readTrusted(f.Cert)
 	if err != nil {
 		return nil, err

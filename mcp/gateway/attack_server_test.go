@@ -95,7 +95,7 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 			}
 			n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
 		}
-		if all := n.take(); len(all) != 1 || !strings.Contains(string(all[0]), `"uri":"aaaaaaaa"`) {
+		if all := n.takeWaiting(); len(all) != 1 || !strings.Contains(string(all[0]), `"uri":"aaaaaaaa"`) {
 			t.Errorf("%d messages wait, want one", len(all))
 		}
 	})

@@ -124,17 +124,17 @@ func (c *ToolCall) ShowURL(url, message, id string) {
 		return
 	}
 	questions := &c.request.session.questions
-	number, ok := questions.add(&question{method: methodElicit})
-	if ok && c.request.Out.Send(wire.Call(nil, number, methodElicit, e.params(true))) != nil {
-		questions.remove(number)
+	number, ok := questions.addQuestion(&question{method: methodElicit})
+	if ok && c.request.Out.Send(wire.Call(nil, number, methodElicit, e.asParams(true))) != nil {
+		questions.removeQuestion(number)
 	}
 }
 
 // A urlElicitation asks a client to have its user open a URL.
 type urlElicitation struct{ url, message, id string }
 
-// params encodes the elicitation. Revision 2026-07-28 has no elicitationId.
-func (e *urlElicitation) params(withID bool) jsontext.Value {
+// asParams encodes the elicitation. Revision 2026-07-28 has no elicitationId.
+func (e *urlElicitation) asParams(withID bool) jsontext.Value {
 	var b wire.Object
 	b.Add("mode", []byte(`"url"`))
 	b.Add("message", wire.Quote(e.message))
@@ -150,11 +150,11 @@ func (e *urlElicitation) params(withID bool) jsontext.Value {
 // user opened the URL. No sealed state begins with it.
 const heldState = "held."
 
-// result asks a stateless client to show the URL and to repeat its call.
-func (e *urlElicitation) result() jsontext.Value {
+// asResult asks a stateless client to show the URL and to repeat its call.
+func (e *urlElicitation) asResult() jsontext.Value {
 	var question wire.Object
 	question.Add("method", wire.Quote(methodElicit))
-	question.Add("params", e.params(false))
+	question.Add("params", e.asParams(false))
 
 	var result wire.Object
 	result.Add("resultType", []byte(`"input_required"`))

@@ -24,19 +24,19 @@ func readCapabilities(doc jsontext.Value) (c clientCapabilities) {
 		if p.Value.Kind() != '{' {
 			return
 		}
-		has := func(member string) bool {
+		declares := func(member string) bool {
 			v := wire.Member(p.Value, member)
 			return v != nil && v.Kind() != 'n' && v.Kind() != 'f'
 		}
 		switch p.Name {
 		case "sampling":
-			c.sampling, c.samplingContext, c.samplingTools = true, has("context"), has("tools")
+			c.sampling, c.samplingContext, c.samplingTools = true, declares("context"), declares("tools")
 		case "elicitation":
-			c.elicitation, c.form, c.url = true, has("form"), has("url")
+			c.elicitation, c.form, c.url = true, declares("form"), declares("url")
 		case "roots":
-			c.roots, c.rootsChanged = true, has("listChanged")
+			c.roots, c.rootsChanged = true, declares("listChanged")
 		case "extensions":
-			c.tasks = has(extensionTasks)
+			c.tasks = declares(extensionTasks)
 		}
 	})
 	return c
@@ -68,8 +68,8 @@ func (c clientCapabilities) forServer(server *server) string {
 	return string(b.Value())
 }
 
-// lacks says why the client cannot answer a question; "" if it can.
-func (c clientCapabilities) lacks(method string, params jsontext.Value) string {
+// undeclared says why the client cannot answer a question; "" if it can.
+func (c clientCapabilities) undeclared(method string, params jsontext.Value) string {
 	switch method {
 	case "sampling/createMessage":
 		if !c.sampling {

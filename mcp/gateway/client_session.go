@@ -49,14 +49,14 @@ func (g *Gateway) openSession(q *request, protocol string, c clientCapabilities)
 		g.mu.Lock()
 		delete(g.sessions, opened)
 		g.mu.Unlock()
-		s.leaveAll()
+		s.leaveAllLinks()
 		g.links.closeSession(s)
 	})
 	return s, nil
 }
 
-// notify sends the client a notification without params, if its revision defines it.
-func (s *clientSession) notify(method string) {
+// sendNotification sends the client a notification without params, if its revision defines it.
+func (s *clientSession) sendNotification(method string) {
 	if methodOf(fromServer, method).existsIn(s.Protocol) {
 		_ = s.Send(wire.Call(nil, nil, method, nil)) // the front notices a client that is gone
 	}
@@ -67,14 +67,14 @@ func (s *clientSession) notify(method string) {
 func (s *clientSession) receive(m wire.Message) {
 	switch m.Method {
 	case noteTools, notePrompts, noteResources:
-		s.notify(m.Method)
+		s.sendNotification(m.Method)
 	}
 }
 
-// join makes a link, which other clients may share, notify the session's client of changes. A link
+// joinLink makes a link, which other clients may share, notify the session's client of changes. A link
 // without a process stays open as long as the session. The session leaves its former link with the
 // server.
-func (s *clientSession) join(l *link) {
+func (s *clientSession) joinLink(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	former := s.joined[l.server.Name]
@@ -88,46 +88,46 @@ func (s *clientSession) join(l *link) {
 	}
 
 	if !l.Process() {
-		l.keep()
+		l.keepOpen()
 	}
 
 	if former == nil {
 		return
 	}
-	s.leave(former)
+	s.leaveLink(former)
 	if former.server != l.server || former.Idle() {
 		return
 	}
 
 	for _, list := range listNotifications { // notifications may have been missed
 		if l.server.Expose.Includes(list.needs) {
-			s.notify(list.method)
+			s.sendNotification(list.method)
 		}
 	}
 }
 
-// leave undoes what join did with a link.
-func (s *clientSession) leave(l *link) {
+// leaveLink undoes what joinLink did with a link.
+func (s *clientSession) leaveLink(l *link) {
 	l.removeSubscriber(s)
 	if !l.Process() {
-		l.unkeep()
+		l.stopKeepingOpen()
 	}
 }
 
-// leaveAll leaves all links of a session that has ended.
-func (s *clientSession) leaveAll() {
+// leaveAllLinks leaves all links of a session that has ended.
+func (s *clientSession) leaveAllLinks() {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	for _, l := range s.joined { // in any order: each is independent
-		s.leave(l)
+		s.leaveLink(l)
 	}
 }
 
 // A watch is a resource that a client subscribes to.
 type watch struct{ server, uri string }
 
-// watched returns the resources of a server to which the client is subscribed.
-func (s *clientSession) watched(server string) (uris []string) {
+// watchedResources returns the resources of a server to which the client is subscribed.
+func (s *clientSession) watchedResources(server string) (uris []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {

@@ -30,7 +30,7 @@ type request struct {
 // reports that the session is over. The caller releases the request.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	q = &request{Request: r, gateway: g}
-	q.use(g.active.Acquire())
+	q.useGeneration(g.active.Acquire())
 	if r.Session == nil {
 		q.readMeta()
 		return q, false
@@ -46,8 +46,8 @@ func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	return q, false
 }
 
-// use makes the request use a generation.
-func (q *request) use(n *current.Held[*generation]) {
+// useGeneration makes the request use a generation.
+func (q *request) useGeneration(n *current.Held[*generation]) {
 	q.using, q.endpoint = n, n.Value.endpoints[q.Endpoint]
 }
 
@@ -77,12 +77,12 @@ func (q *request) readMeta() {
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
 	defer func() { q.release() }() // in a closure: a subscription changes what it uses
-	ctx = g.begin(ctx, q)
-	defer q.observe(ctx, time.Now())
+	ctx = g.beginTrace(ctx, q)
+	defer q.reportOperation(ctx, time.Now())
 
 	switch {
 	case ended || q.endpoint == nil:
-		return q.refuse(wire.InvalidRequest, "the session has ended")
+		return q.answerErrorf(wire.InvalidRequest, "the session has ended")
 	case q.Response():
 		g.relayResponse(ctx, q)
 		return nil
@@ -97,17 +97,17 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	}
 
 	if failed := g.checkMethod(q, m); failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 	if q.Large && m.handler != byToolsCall {
-		return q.fail(invalid(wire.InvalidRequest, wire.ErrLarge.Error()))
+		return q.answerError(rpcError(wire.InvalidRequest, wire.ErrLarge.Error()))
 	}
 
-	return g.handle(ctx, q, m)
+	return g.answerRequest(ctx, q, m)
 }
 
-// handle answers a request that [Gateway.checkMethod] has accepted.
-func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
+// answerRequest answers a request that [Gateway.checkMethod] has accepted.
+func (g *Gateway) answerRequest(ctx context.Context, q *request, m *method) []byte {
 	switch m.handler {
 	case byToolsCall:
 		return g.callTool(ctx, q)
@@ -116,21 +116,21 @@ func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
 	case byTasks:
 		return g.serveTask(ctx, q)
 	case byLists:
-		return g.list(ctx, q, m)
+		return g.answerList(ctx, q, m)
 	case byRelay:
-		return g.relay(ctx, q, m)
+		return g.relayRequest(ctx, q, m)
 	case bySubscription:
-		return g.subscribe(ctx, q, m)
+		return g.subscribeResource(ctx, q, m)
 	case byLogLevel:
 		return g.setLevel(ctx, q)
 	case byListen:
-		return g.listen(ctx, q)
+		return g.serveListen(ctx, q)
 	case byInitialize:
 		return g.initialize(ctx, q)
 	case byDiscover:
 		return g.discover(ctx, q)
 	default: // ping
-		return q.result(jsontext.Value(`{}`))
+		return q.answerResult(jsontext.Value(`{}`))
 	}
 }
 
@@ -140,50 +140,50 @@ func (g *Gateway) handle(ctx context.Context, q *request, m *method) []byte {
 func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
-		return invalid(wire.MethodNotFound, "this method is not known here")
+		return rpcError(wire.MethodNotFound, "this method is not known here")
 	case q.Protocol == "" && m.handler != byInitialize && m.handler != byPing:
-		return invalid(wire.InvalidRequest,
+		return rpcError(wire.InvalidRequest,
 			"the session has not begun: send initialize first, or the _meta of "+session.Stateless)
 	case q.Protocol != "" && !m.existsIn(q.Protocol):
-		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
+		return rpcError(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
 	case m.handler == byTasks && !g.options.Tasks:
-		return invalid(wire.MethodNotFound, "there are no tasks here")
-	case m.needs != 0 && len(q.endpoint.exposing(m.needs)) == 0:
-		return invalid(wire.MethodNotFound, fmt.Sprintf("the operator does not expose %s here", m.needs))
+		return rpcError(wire.MethodNotFound, "there are no tasks here")
+	case m.needs != 0 && len(q.endpoint.serversExposing(m.needs)) == 0:
+		return rpcError(wire.MethodNotFound, fmt.Sprintf("the operator does not expose %s here", m.needs))
 	}
 	return nil
 }
 
-// invalid returns an error object without data.
-func invalid(code int64, message string) jsontext.Value { return wire.ErrorObject(code, message, nil) }
+// rpcError returns an error object without data.
+func rpcError(code int64, message string) jsontext.Value { return wire.ErrorObject(code, message, nil) }
 
-// fail answers with an error object.
-func (q *request) fail(failed jsontext.Value) []byte {
+// answerError answers with an error object.
+func (q *request) answerError(failed jsontext.Value) []byte {
 	q.noteError(failed)
 	return wire.Failure(nil, q.ID, failed)
 }
 
-// refuse answers with an error code and a message.
-func (q *request) refuse(code int64, format string, args ...any) []byte {
-	return q.fail(invalid(code, fmt.Sprintf(format, args...)))
+// answerErrorf answers with an error code and a message.
+func (q *request) answerErrorf(code int64, format string, args ...any) []byte {
+	return q.answerError(rpcError(code, fmt.Sprintf(format, args...)))
 }
 
-// result answers with a result that the gateway made, and adds the members that every stateless
+// answerResult answers with a result that the gateway made, and adds the members that every stateless
 // result has.
-func (q *request) result(result jsontext.Value) []byte {
+func (q *request) answerResult(result jsontext.Value) []byte {
 	if q.stateless() {
 		result = q.gateway.withResultType(result)
 	}
-	return q.rawResult(result)
+	return q.answerRawResult(result)
 }
 
-// rawResult answers with an unchanged result.
-func (q *request) rawResult(result []byte) []byte {
+// answerRawResult answers with an unchanged result.
+func (q *request) answerRawResult(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 
-// failure returns the error object for a request that no server answered.
-func failure(server string, err error) jsontext.Value {
+// serverFailure returns the error object for a request that no server answered.
+func serverFailure(server string, err error) jsontext.Value {
 	code, reason := "internal", "it did not answer"
 	var lost *upstream.LinkError
 	switch {
@@ -206,8 +206,8 @@ func failure(server string, err error) jsontext.Value {
 // errNotRecorded is the error for a message that was stopped because it could not be recorded.
 var errNotRecorded = errors.New("it could not be recorded, so it was not passed on")
 
-// record records a message before it passes. The error is errNotRecorded.
-func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string,
+// recordPassed records a message before it passes. The error is errNotRecorded.
+func (g *Gateway) recordPassed(ctx context.Context, client Identity, server, direction, method string,
 	params jsontext.Value) error {
 	if g.options.Passed == nil {
 		return nil

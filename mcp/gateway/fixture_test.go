@@ -105,7 +105,7 @@ func (l *playedLink) Request(ctx context.Context, method string, params []byte, 
 	play := l.script[method]
 	l.played.mu.Unlock()
 	if play == nil {
-		return upstream.Reply{Error: invalid(wire.MethodNotFound, "no "+method)}, nil
+		return upstream.Reply{Error: rpcError(wire.MethodNotFound, "no "+method)}, nil
 	}
 	return play(ctx, l, params, on)
 }
@@ -224,7 +224,7 @@ func (j *judge) Task(_ context.Context, who Identity, id string) (result, failed
 	if r := j.tasks[who.Name+"/"+id]; r != nil {
 		return r, nil
 	}
-	return nil, invalid(wire.InvalidParams, "no such task")
+	return nil, rpcError(wire.InvalidParams, "no such task")
 }
 
 func (j *judge) CancelTask(ctx context.Context, who Identity, id string) (result, failed jsontext.Value) {
@@ -262,7 +262,7 @@ func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 	g.openUpstream = r.join
 	t.Cleanup(func() {
 		g.table.EndAll()
-		g.links.close()
+		g.links.closeAll()
 	})
 	return r
 }
@@ -342,7 +342,7 @@ func (r *fixture) dispatch(ctx context.Context, q *session.Request) []byte {
 		defer cancel()
 		defer context.AfterFunc(s.Context, cancel)()
 		if err := s.Requests.Add(session.IDOf(q.ID), 64, cancel); err != nil {
-			return wire.Failure(nil, q.ID, invalid(wire.InvalidRequest, err.Error()))
+			return wire.Failure(nil, q.ID, rpcError(wire.InvalidRequest, err.Error()))
 		}
 		defer s.Requests.Remove(session.IDOf(q.ID))
 	}

@@ -131,7 +131,7 @@ func New(o Options) (*Gateway, error) {
 		return l, nil
 	}
 
-	g.front = front.New(first.front(), o.Hooks, g.table, g)
+	g.front = front.New(first.frontSettings(), o.Hooks, g.table, g)
 	return g, nil
 }
 
@@ -141,8 +141,8 @@ func (g *Gateway) Handler() http.Handler { return g.front }
 
 // Serve answers HTTP clients until ctx is done, and then drains the gateway. It closes the
 // listener.
-func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
-	return g.front.Serve(ctx, on, g.Drain)
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	return g.front.Serve(ctx, listener, g.Drain)
 }
 
 // ServeStdio serves one client with all servers; see [front.Front.ServeStdio].
@@ -154,6 +154,6 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 // sessions and closes all links. An error means that requests were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
-	g.links.close()
+	g.links.closeAll()
 	return err
 }

@@ -56,10 +56,10 @@ func (s *server) changeState(change func(*serverState)) (before serverState) {
 	return before
 }
 
-// separate reports whether each client's session has its own sessions with the server. Only then
+// separatesSessions reports whether each client's session has its own sessions with the server. Only then
 // may the server send requests to clients, and notify them of resources: on a shared link a message
 // does not say which client it is for.
-func (s *server) separate() bool { return s.Sessions == upstream.SessionsSession }
+func (s *server) separatesSessions() bool { return s.Sessions == upstream.SessionsSession }
 
 // An endpoint is a path at which clients connect: to one server, or to all servers under joined
 // names.
@@ -68,8 +68,8 @@ type endpoint struct {
 	servers []*server
 }
 
-// exposing returns the servers of the endpoint that expose all of needs, in the operator's order.
-func (e *endpoint) exposing(needs Expose) (servers []*server) {
+// serversExposing returns the servers of the endpoint that expose all of needs, in the operator's order.
+func (e *endpoint) serversExposing(needs Expose) (servers []*server) {
 	if e == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func newGeneration(c *Config, former *generation) (*generation, error) {
 	n := &generation{Config: c, endpoints: map[string]*endpoint{"": allServers}, replaced: make(chan struct{})}
 	for i := range c.Servers {
 		s := &server{Server: c.Servers[i], upstreams: c.Upstreams}
-		if !s.separate() {
+		if !s.separatesSessions() {
 			s.Expose &^= ExposeSampling | ExposeElicitation | ExposeRoots
 		}
 		if n.endpoints[s.Name] != nil {
@@ -116,8 +116,8 @@ func (n *generation) sharedServer(s *server) *server {
 	return former
 }
 
-// front returns the settings of the front.
-func (n *generation) front() front.Settings {
+// frontSettings returns the settings of the front.
+func (n *generation) frontSettings() front.Settings {
 	s := n.Front
 	for _, server := range n.Servers {
 		s.Servers = append(s.Servers, server.Name)
@@ -142,12 +142,12 @@ func (g *Gateway) Prepare(c Config) (r Replacement, err error) {
 func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	former, next := g.active.Load(), r.next
 	_, idle = g.active.Replace(next)
-	g.front.Replace(next.front())
+	g.front.Replace(next.frontSettings())
 
 	for _, s := range former.endpoints[""].servers {
 		if e := next.endpoints[s.Name]; e == nil || e.server != s {
 			s.retired.Store(true)
-			g.links.retire(s)
+			g.links.retireServer(s)
 		}
 	}
 
@@ -159,8 +159,8 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 			continue
 		}
 		for _, list := range listNotifications {
-			if len(e.exposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].exposing(list.needs)) > 0 {
-				s.notify(list.method)
+			if len(e.serversExposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].serversExposing(list.needs)) > 0 {
+				s.sendNotification(list.method)
 			}
 		}
 	}

@@ -23,11 +23,11 @@ const codeBusy = -32000
 // initialize opens a session.
 func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if q.session != nil {
-		return q.refuse(wire.InvalidRequest, "the session has begun already")
+		return q.answerErrorf(wire.InvalidRequest, "the session has begun already")
 	}
 	offered := wire.TextMember(q.Params, "protocolVersion")
 	if offered == "" {
-		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
+		return q.answerErrorf(wire.InvalidParams, `"protocolVersion" is missing`)
 	}
 
 	revision := session.StatefulRevisions[0]
@@ -38,7 +38,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	q.capabilities = readCapabilities(wire.Member(q.Params, "capabilities"))
 	s, err := g.openSession(q, revision, q.capabilities)
 	if err != nil {
-		return q.refuse(codeBusy, "%v", err)
+		return q.answerErrorf(codeBusy, "%v", err)
 	}
 
 	q.session, q.Session, q.Protocol = s, s.Session, revision
@@ -48,7 +48,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	b.Add("capabilities", g.serverCapabilities(ctx, q))
 	b.Add("serverInfo", infoOf(g.options.Info))
 
-	return q.rawResult(b.Value())
+	return q.answerRawResult(b.Value())
 }
 
 // discover answers server/discover.
@@ -58,7 +58,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	b.Add("capabilities", g.serverCapabilities(ctx, q))
 	b.Add("ttlMs", strconv.AppendInt(nil, q.config().MaxAge.Milliseconds(), 10))
 	b.Add("cacheScope", []byte(`"private"`))
-	return q.result(b.Value())
+	return q.answerResult(b.Value())
 }
 
 // infoOf encodes a name and a version.
@@ -83,8 +83,8 @@ func (g *Gateway) serverCapabilities(ctx context.Context, q *request) jsontext.V
 	for _, o := range g.offersOf(ctx, q, q.endpoint.servers, single) {
 		together |= o
 	}
-	tools := len(q.endpoint.exposing(ExposeTools)) > 0
-	return together.object(tools, tools && g.options.Tasks)
+	tools := len(q.endpoint.serversExposing(ExposeTools)) > 0
+	return together.asObject(tools, tools && g.options.Tasks)
 }
 
 // offersOf returns the offers of several servers to the client of a request, one for each. It
@@ -120,7 +120,7 @@ const (
 	offersSubscriptions // subscriptions to resources
 )
 
-func (o offers) include(part offers) bool { return o&part != 0 }
+func (o offers) includes(part offers) bool { return o&part != 0 }
 
 // offersTo returns the offers of the link's server to a client of a revision.
 func (l *link) offersTo(protocol string) offers {
@@ -148,7 +148,7 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 			o &^= part.offers
 		}
 	}
-	if !server.separate() || stateless != (protocol >= session.Stateless) {
+	if !server.separatesSessions() || stateless != (protocol >= session.Stateless) {
 		o &^= offersSubscriptions
 	}
 	if stateless && protocol < session.Stateless {
@@ -157,21 +157,21 @@ func (o offers) exposed(server *server, stateless bool, protocol string) offers 
 	return o
 }
 
-// object encodes the offers as server capabilities.
-func (o offers) object(tools, tasks bool) jsontext.Value {
+// asObject encodes the offers as server capabilities.
+func (o offers) asObject(tools, tasks bool) jsontext.Value {
 	var b wire.Object
-	b.AddIf(o.include(offersCompletions), "completions", `{}`)
+	b.AddIf(o.includes(offersCompletions), "completions", `{}`)
 	b.AddIf(tasks, "extensions", `{"`+extensionTasks+`":{}}`)
-	b.AddIf(o.include(offersLogging), "logging", `{}`)
-	if o.include(offersPrompts) {
+	b.AddIf(o.includes(offersLogging), "logging", `{}`)
+	if o.includes(offersPrompts) {
 		var in wire.Object
-		in.AddIf(o.include(offersPromptChanges), "listChanged", `true`)
+		in.AddIf(o.includes(offersPromptChanges), "listChanged", `true`)
 		b.Add("prompts", in.Value())
 	}
-	if o.include(offersResources) {
+	if o.includes(offersResources) {
 		var in wire.Object
-		in.AddIf(o.include(offersResourceChanges), "listChanged", `true`)
-		in.AddIf(o.include(offersSubscriptions), "subscribe", `true`)
+		in.AddIf(o.includes(offersResourceChanges), "listChanged", `true`)
+		in.AddIf(o.includes(offersSubscriptions), "subscribe", `true`)
 		b.Add("resources", in.Value())
 	}
 	b.AddIf(tools, "tools", `{"listChanged":true}`)

@@ -22,7 +22,7 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 	switch {
 	case f.kind != "complete" && f.kind != "input_required":
 		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
-	case !f.asks():
+	case !f.asksForInput():
 		return "", ""
 	case !server.Expose.Includes(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
@@ -39,7 +39,7 @@ func (q *request) checkResult(server *server, f *resultInfo) (code, why string) 
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
-			if lacks := q.capabilities.lacks(method, params); lacks != "" {
+			if lacks := q.capabilities.undeclared(method, params); lacks != "" {
 				code, why = CodeInputRefused, "it asks for input: "+lacks
 			}
 		})
@@ -87,8 +87,8 @@ func readInput(params jsontext.Value) clientInput {
 	}
 }
 
-// object returns the input as one object; nil if there is none.
-func (in clientInput) object() jsontext.Value {
+// asObject returns the input as one object; nil if there is none.
+func (in clientInput) asObject() jsontext.Value {
 	var b wire.Object
 	if in.responses != nil {
 		b.Add("inputResponses", in.responses)
@@ -120,9 +120,9 @@ func (q *request) relayError(server *server, failed jsontext.Value) []byte {
 		shows = shows || p.Name == "code" && err == nil && code == codeShowsURL
 	})
 	if !shows || server.Expose.Includes(ExposeElicitation) && q.capabilities.url {
-		return q.fail(wire.StripOwn(failed))
+		return q.answerError(wire.StripOwn(failed))
 	}
-	return q.fail(inputRefused(server, CodeInputRefused,
+	return q.answerError(inputRefused(server, CodeInputRefused,
 		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
 }
 
@@ -136,32 +136,32 @@ func (q *request) openState(server *server, target string, in clientInput) (stat
 	case in.responses == nil && in.state == nil:
 		return nil, nil
 	case !server.Expose.Includes(ExposeInputRequired):
-		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
+		return nil, rpcError(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
 	case !q.stateless():
-		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
+		return nil, rpcError(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
 	case in.state == nil:
 		return nil, nil
 	}
 
 	text, err := wire.Text(in.state)
 	if err != nil {
-		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
+		return nil, rpcError(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := q.gateway.requestStates.open(text, q.From, server.Name, target)
+	native, ok := q.gateway.requestStates.openState(text, q.From, server.Name, target)
 	if !ok {
-		return nil, invalid(wire.InvalidParams, foreignState)
+		return nil, rpcError(wire.InvalidParams, foreignState)
 	}
 	return wire.Quote(native), nil
 }
 
 // sealState returns the edits that bind the request state of a result to the client.
 func (q *request) sealState(server *server, target string, f *resultInfo) (edits []wire.Edit) {
-	if !f.asks() {
+	if !f.asksForInput() {
 		return nil
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.Value); err == nil {
-			sealed := q.gateway.requestStates.seal(native, q.From, server.Name, target)
+			sealed := q.gateway.requestStates.sealState(native, q.From, server.Name, target)
 			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(sealed)})
 		}
 	}

@@ -26,10 +26,10 @@ func newLinkTable(g *Gateway) *linkTable {
 	return t
 }
 
-// get returns the link of a key, and connects if there is none. Concurrent callers
+// connectedLink returns the link of a key, and connects if there is none. Concurrent callers
 // wait for the same attempt, which continues when one of them gives up.
-func (t *linkTable) get(ctx context.Context, key linkKey) (*link, error) {
-	l, err := t.use(key)
+func (t *linkTable) connectedLink(ctx context.Context, key linkKey) (*link, error) {
+	l, err := t.acquireLink(key)
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +47,16 @@ func (t *linkTable) get(ctx context.Context, key linkKey) (*link, error) {
 	return l, nil
 }
 
-// use returns the link of a key, which may still be connecting, and counts a user.
-func (t *linkTable) use(key linkKey) (*link, error) {
+// acquireLink returns the link of a key, which may still be connecting, and counts a user.
+func (t *linkTable) acquireLink(key linkKey) (*link, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.links[key]
-	if l != nil && l.settled() && !l.reusable() {
+	if l != nil && l.isSettled() && !l.startReuse() {
 		if l.uses > 0 {
 			delete(t.links, key) // the link ends with the requests that are under way
 		} else {
-			t.drop(l)
+			t.dropLink(l)
 		}
 		l = nil
 	}
@@ -100,7 +100,7 @@ func (t *linkTable) openLink(l *link) {
 
 	if err != nil {
 		l.err = err
-		t.drop(l)
+		t.dropLink(l)
 		return
 	}
 
@@ -116,31 +116,31 @@ func (t *linkTable) openLink(l *link) {
 		<-opened.Done()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.drop(l)
+		t.dropLink(l)
 	}()
 }
 
-// drop removes a link and closes it. The caller has the lock.
-func (t *linkTable) drop(l *link) {
+// dropLink removes a link and closes it. The caller has the lock.
+func (t *linkTable) dropLink(l *link) {
 	if t.links[l.key] == l {
 		delete(t.links, l.key)
 	}
-	if l.settled() && l.err == nil {
+	if l.isSettled() && l.err == nil {
 		if l.session != nil {
-			l.session.questions.drop(l)
+			l.session.questions.dropQuestions(l)
 		}
 		go l.Close()
 	}
 }
 
-// retire closes the unused links with a replaced server. The others are closed when they are
+// retireServer closes the unused links with a replaced server. The others are closed when they are
 // released.
-func (t *linkTable) retire(server *server) {
+func (t *linkTable) retireServer(server *server) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, l := range t.links { // in any order: each is independent
 		if key.server == server && l.uses == 0 {
-			t.drop(l)
+			t.dropLink(l)
 		}
 	}
 }
@@ -154,29 +154,29 @@ func (t *linkTable) closeSession(s *clientSession) {
 	s.linksClosed = true
 	for key, l := range t.links { // in any order: each is independent
 		if key.session == s && l.uses == 0 {
-			t.drop(l)
+			t.dropLink(l)
 		}
 	}
 }
 
-// close closes all links. The table opens no others.
-func (t *linkTable) close() {
+// closeAll closes all links. The table opens no others.
+func (t *linkTable) closeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 	t.cancel()
 	for _, l := range t.links { // in any order: all are closed
-		t.drop(l)
+		t.dropLink(l)
 	}
 }
 
-// working returns the working links that belong to a session, in the order of the servers.
-func (t *linkTable) working(session *clientSession, servers []*server) (links []*link) {
+// workingLinks returns the working links that belong to a session, in the order of the servers.
+func (t *linkTable) workingLinks(session *clientSession, servers []*server) (links []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for key, l := range t.links { // in any order: a session has one link with each server
-			if key.session == session && key.server == server && l.works() {
+			if key.session == session && key.server == server && l.isUsable() {
 				links = append(links, l)
 			}
 		}
@@ -184,12 +184,12 @@ func (t *linkTable) working(session *clientSession, servers []*server) (links []
 	return links
 }
 
-// await waits until the table has a working link for the key. It does not connect.
-func (t *linkTable) await(ctx context.Context, key linkKey) {
+// awaitLink waits until the table has a working link for the key. It does not connect.
+func (t *linkTable) awaitLink(ctx context.Context, key linkKey) {
 	for {
 		t.mu.Lock()
 		l, opened := t.links[key], t.opened
-		found := t.closed || l != nil && l.works()
+		found := t.closed || l != nil && l.isUsable()
 		t.mu.Unlock()
 		if found {
 			return
@@ -202,8 +202,8 @@ func (t *linkTable) await(ctx context.Context, key linkKey) {
 	}
 }
 
-// settled reports whether connecting is over.
-func (l *link) settled() bool {
+// isSettled reports whether connecting is over.
+func (l *link) isSettled() bool {
 	select {
 	case <-l.ready:
 		return true
@@ -212,21 +212,21 @@ func (l *link) settled() bool {
 	}
 }
 
-// works reports whether the link is usable.
-func (l *link) works() bool { return l.settled() && !l.ended() }
+// isUsable reports whether the link is usable.
+func (l *link) isUsable() bool { return l.isSettled() && !l.hasEnded() }
 
-// reusable reports whether a settled link can serve another user, and starts a use of it.
-func (l *link) reusable() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
+// startReuse reports whether a settled link can serve another user, and starts a use of it.
+func (l *link) startReuse() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
 
-// keep keeps a link that is in use open for a client until unkeep, unless its server is replaced.
-func (l *link) keep() {
+// keepOpen keeps a link that is in use open for a client until stopKeepingOpen, unless its server is replaced.
+func (l *link) keepOpen() {
 	l.gateway.links.mu.Lock()
 	defer l.gateway.links.mu.Unlock()
 	l.keeps++
 }
 
-// unkeep undoes keep.
-func (l *link) unkeep() {
+// stopKeepingOpen undoes keepOpen.
+func (l *link) stopKeepingOpen() {
 	l.gateway.links.mu.Lock()
 	defer l.gateway.links.mu.Unlock()
 	if l.keeps--; l.uses+l.keeps == 0 {
@@ -239,12 +239,12 @@ func (l *link) release() {
 	t := l.gateway.links
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l.uses--; l.uses > 0 || !l.settled() || l.err != nil {
+	if l.uses--; l.uses > 0 || !l.isSettled() || l.err != nil {
 		return
 	}
 	switch {
 	case l.server.retired.Load() || l.session != nil && l.session.linksClosed:
-		t.drop(l)
+		t.dropLink(l)
 	case l.keeps == 0:
 		l.Release()
 	}

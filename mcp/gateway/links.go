@@ -65,8 +65,8 @@ type link struct {
 	level       severity // log level of a server with sessions on a shared link; zero: not set
 }
 
-// ended reports whether the link is over.
-func (l *link) ended() bool {
+// hasEnded reports whether the link is over.
+func (l *link) hasEnded() bool {
 	select {
 	case <-l.Done():
 		return true
@@ -86,13 +86,13 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	if server.Sessions == upstream.SessionsOne {
 		key.client = Identity{}
 	}
-	if server.separate() {
+	if server.separatesSessions() {
 		key.session, key.capabilities = q.session, q.capabilities.forServer(server)
 	}
 
-	l, err := g.links.get(ctx, key)
+	l, err := g.links.connectedLink(ctx, key)
 	if err == nil && q.session != nil {
-		q.session.join(l)
+		q.session.joinLink(l)
 	}
 	return l, err
 }
@@ -170,12 +170,12 @@ func (l *link) restoreSession() {
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
-	offers, uris := l.offersTo(s.Protocol), s.watched(l.server.Name)
-	if !offers.include(offersLogging) {
+	offers, uris := l.offersTo(s.Protocol), s.watchedResources(l.server.Name)
+	if !offers.includes(offersLogging) {
 		level = 0
 	}
 
-	if !offers.include(offersSubscriptions) { // the operator may have stopped exposing them
+	if !offers.includes(offersSubscriptions) { // the operator may have stopped exposing them
 		uris = nil
 	}
 

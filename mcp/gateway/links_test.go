@@ -174,7 +174,7 @@ func TestSharedLinksEnd(t *testing.T) {
 	if _, err := r.linkTo(t.Context(), q, server); err != nil || len(docs.links) != 2 {
 		t.Errorf("%d links, %v, want another one", len(docs.links), err)
 	}
-	r.links.close()
+	r.links.closeAll()
 	within(t, "the end of the link in use", docs.link().done)
 	if _, err := r.linkTo(t.Context(), q, server); err == nil {
 		t.Error("a link was made after the end")

@@ -26,26 +26,26 @@ var listKinds = map[string]struct{ member, key, note string }{
 	"prompts/list":             {"prompts", "name", notePrompts},
 }
 
-// list answers with a page of one server's list, or with the joined lists of all servers. It leaves
+// answerList answers with a page of one server's list, or with the joined lists of all servers. It leaves
 // out the lists of failing servers.
-func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
+func (g *Gateway) answerList(ctx context.Context, q *request, m *method) []byte {
 	if q.endpoint.server != nil {
 		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
 	}
 	if failed := refuseCursor(q.Params); failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
-	servers := q.endpoint.exposing(m.needs)
+	servers := q.endpoint.serversExposing(m.needs)
 	for _, s := range servers {
-		if g.record(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
-			return q.fail(notRecorded)
+		if g.recordPassed(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
+			return q.answerError(notRecorded)
 		}
 	}
 
 	lists, failed := g.serverLists(ctx, q, servers, m.name, 0)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
 	kind := listKinds[m.name]
@@ -58,7 +58,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 				continue
 			}
 			if name := policy.JoinedName(servers[i].Name, item.key); len(name) <= policy.MaxJoinedName {
-				items = append(items, renamed(item.raw, name))
+				items = append(items, withName(item.raw, name))
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (g *Gateway) list(ctx context.Context, q *request, m *method) []byte {
 		b.Add("cacheScope", []byte(`"private"`))
 	}
 
-	return q.result(b.Value())
+	return q.answerResult(b.Value())
 }
 
 // A serverList holds a list of one server, in the server's order.

@@ -18,7 +18,7 @@ var severities = []string{"debug", "info", "notice", "warning", "error", "critic
 // severityOf returns the severity of a word; zero if the protocol has no such word.
 func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
 
-func (s severity) word() string { return severities[s-1] }
+func (s severity) name() string { return severities[s-1] }
 
 // includes reports whether a client of this level gets a log message.
 func (s severity) includes(params jsontext.Value) bool {
@@ -33,24 +33,24 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
 	if level == 0 {
-		return q.refuse(wire.InvalidParams, `"level" is not one of %q`, severities)
+		return q.answerErrorf(wire.InvalidParams, `"level" is not one of %q`, severities)
 	}
 	s := q.session
 	s.mu.Lock()
 	s.level = level
 	s.mu.Unlock()
 
-	for _, l := range g.links.working(s, q.endpoint.exposing(ExposeLogging)) {
-		if l.Modern() || !l.offersTo(q.Protocol).include(offersLogging) {
+	for _, l := range g.links.workingLinks(s, q.endpoint.serversExposing(ExposeLogging)) {
+		if l.Modern() || !l.offersTo(q.Protocol).includes(offersLogging) {
 			continue
 		}
-		if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
-			return q.fail(notRecorded)
+		if g.recordPassed(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
+			return q.answerError(notRecorded)
 		}
 		// An error does not keep the level from the other servers.
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil)
 	}
-	return q.result(jsontext.Value(`{}`))
+	return q.answerResult(jsontext.Value(`{}`))
 }
 
 // wantedLogLevel returns the level of the request or the session; zero if the client set none.
@@ -75,13 +75,13 @@ func (l *link) setSharedLevel(ctx context.Context, level severity) {
 		l.level = level
 	}
 	l.mu.Unlock()
-	if finer && readOffers(l.ServerInfo().Capabilities).include(offersLogging) {
+	if finer && readOffers(l.ServerInfo().Capabilities).includes(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
 }
 
 func levelParams(level severity) jsontext.Value {
-	return wire.Single("level", wire.Quote(level.word()))
+	return wire.Single("level", wire.Quote(level.name()))
 }
 
 // withLevel adds the log level to the params of a request. The link removes it where the server
@@ -90,7 +90,7 @@ func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	if level == 0 {
 		return params
 	}
-	meta, err := wire.Set(wire.Member(params, "_meta"), metaLogLevel, wire.Quote(level.word()))
+	meta, err := wire.Set(wire.Member(params, "_meta"), metaLogLevel, wire.Quote(level.name()))
 	if err != nil {
 		return params
 	}

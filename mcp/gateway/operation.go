@@ -45,9 +45,9 @@ const (
 	metaTraceState  = "tracestate"
 )
 
-// begin calls Begin for a request. The trace context is from _meta, or else from the HTTP request.
+// beginTrace calls Begin for a request. The trace context is from _meta, or else from the HTTP request.
 // It returns the request's context.
-func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
+func (g *Gateway) beginTrace(ctx context.Context, q *request) context.Context {
 	if g.options.Begin == nil || !q.Request.Request() {
 		return ctx
 	}
@@ -65,8 +65,8 @@ func (g *Gateway) begin(ctx context.Context, q *request) context.Context {
 	return g.options.Begin(ctx, parent, state)
 }
 
-// observe calls Observe for an answered request.
-func (q *request) observe(ctx context.Context, begun time.Time) {
+// reportOperation calls Observe for an answered request.
+func (q *request) reportOperation(ctx context.Context, begun time.Time) {
 	tell := q.config().Observe
 	if tell == nil || q.Response() || q.Notification() {
 		return

@@ -33,8 +33,8 @@ type binding struct {
 	header string // name without paramPrefix
 }
 
-// value returns the argument; nil if it is absent or null.
-func (b binding) value(arguments jsontext.Value) jsontext.Value {
+// argumentOf returns the argument; nil if it is absent or null.
+func (b binding) argumentOf(arguments jsontext.Value) jsontext.Value {
 	for _, name := range b.path {
 		if arguments = wire.Member(arguments, name); arguments == nil {
 			return nil
@@ -43,9 +43,9 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	return wire.NonNull(arguments)
 }
 
-// bindings returns the bindings of a tool, in the order of its schema. If one is
+// bindingsOf returns the bindings of a tool, in the order of its schema. If one is
 // invalid, it returns none, because then no client may use the tool over HTTP.
-func bindings(tool []byte) (all []binding) {
+func bindingsOf(tool []byte) (found []binding) {
 	// Nearly all tools.
 	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) {
 		return nil
@@ -65,9 +65,9 @@ func bindings(tool []byte) (all []binding) {
 				kind := wire.TextMember(property.Value, "type")
 				plain := kind == "string" || kind == "integer" || kind == "boolean"
 				wrong = wrong || err != nil || !plain || !upstream.IsToken(name) || names[strings.ToLower(name)] ||
-					len(all) == maxParams
+					len(found) == maxParams
 				names[strings.ToLower(name)] = true
-				all = append(all, binding{sub, name})
+				found = append(found, binding{sub, name})
 			}
 			search(property.Value, sub)
 		})
@@ -78,7 +78,7 @@ func bindings(tool []byte) (all []binding) {
 		return nil
 	}
 
-	return all
+	return found
 }
 
 // headerValue returns an argument as the value of a header; false if it cannot be one.
@@ -113,8 +113,8 @@ func encodeHeader(s string) string {
 // sent and ignores the client's headers. tool is the object that the server listed.
 func ParamHeader(tool, arguments []byte) map[string]string {
 	var header map[string]string
-	for _, b := range bindings(tool) {
-		v := b.value(arguments)
+	for _, b := range bindingsOf(tool) {
+		v := b.argumentOf(arguments)
 		if v == nil {
 			continue
 		}
@@ -131,11 +131,11 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 // checkParamHeaders compares the client's headers with the arguments. If the server's tools are
 // unknown, Calls rejects the call.
 func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
-	listing, err := c.listing(ctx)
+	listing, err := c.serverListing(ctx)
 
 	// The server has lost the session: try the next link, as Calls would.
 	if err != nil && c.link != nil && c.link.Retired() {
-		listing, err = c.listing(ctx)
+		listing, err = c.serverListing(ctx)
 	}
 
 	if err != nil {
@@ -149,10 +149,10 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	}
 
 	// The tool as the client saw it, with the operator's schema if there is one.
-	for _, b := range bindings(tools[i].Raw) {
+	for _, b := range bindingsOf(tools[i].Raw) {
 		name := paramPrefix + b.header
 		sent := c.request.Header.Values(name)
-		value := b.value(c.Arguments)
+		value := b.argumentOf(c.Arguments)
 		switch {
 		case len(sent) > 1:
 			return front.HeaderMismatch("the header " + name + " came more than once")
@@ -173,9 +173,9 @@ func (c *ToolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	return nil
 }
 
-// listing returns the tools of the call's server.
-func (c *ToolCall) listing(ctx context.Context) (*upstream.CachedListing, error) {
-	l, err := c.connect(ctx)
+// serverListing returns the tools of the call's server.
+func (c *ToolCall) serverListing(ctx context.Context) (*upstream.CachedListing, error) {
+	l, err := c.connectLink(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -29,9 +29,9 @@ type openQuestions struct {
 	last uint64               // number of the newest question
 }
 
-// add registers a question and returns its id for the client. It reports false if too many of the
+// addQuestion registers a question and returns its id for the client. It reports false if too many of the
 // same server are open.
-func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
+func (o *openQuestions) addQuestion(q *question) (id jsontext.Value, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	limit, open := maxQuestions, 0
@@ -60,8 +60,8 @@ func (o *openQuestions) add(q *question) (id jsontext.Value, ok bool) {
 	return wire.Quote(name), true
 }
 
-// remove removes and returns the open question with this id; nil if there is none.
-func (o *openQuestions) remove(id jsontext.Value) *question {
+// removeQuestion removes and returns the open question with this id; nil if there is none.
+func (o *openQuestions) removeQuestion(id jsontext.Value) *question {
 	name, _ := wire.Text(id) // no question has the empty name
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,9 +70,9 @@ func (o *openQuestions) remove(id jsontext.Value) *question {
 	return q
 }
 
-// cancel removes the question that a server asked with this id, and returns the gateway's id; nil
+// cancelQuestion removes the question that a server asked with this id, and returns the gateway's id; nil
 // if it is not open.
-func (o *openQuestions) cancel(l *link, id jsontext.Value) jsontext.Value {
+func (o *openQuestions) cancelQuestion(l *link, id jsontext.Value) jsontext.Value {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, q := range o.byID { // in any order: one question has this id
@@ -84,8 +84,8 @@ func (o *openQuestions) cancel(l *link, id jsontext.Value) jsontext.Value {
 	return nil
 }
 
-// drop removes the questions of a server whose link has ended.
-func (o *openQuestions) drop(l *link) {
+// dropQuestions removes the questions of a server whose link has ended.
+func (o *openQuestions) dropQuestions(l *link) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, q := range o.byID { // in any order: all are removed

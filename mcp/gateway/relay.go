@@ -10,40 +10,40 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// relay relays a request to its server.
-func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
-	server, params, failed := g.route(ctx, q, m)
+// relayRequest relays a request to its server.
+func (g *Gateway) relayRequest(ctx context.Context, q *request, m *method) []byte {
+	server, params, failed := g.routeRequest(ctx, q, m)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 	return g.relayTo(ctx, q, server, params)
 }
 
 // relayTo relays a request to one server and returns the answer.
 func (g *Gateway) relayTo(ctx context.Context, q *request, server *server, params jsontext.Value) []byte {
-	reply, failed := g.ask(upstreamContext(ctx, server), q, server, params)
-	return g.answer(q, server, reply, failed)
+	reply, failed := g.askServer(upstreamContext(ctx, server), q, server, params)
+	return g.answerReply(q, server, reply, failed)
 }
 
-// answer answers with the reply of a server. If there is none, failed says why.
-func (g *Gateway) answer(q *request, server *server, reply upstream.Reply, failed jsontext.Value) []byte {
+// answerReply answers with the reply of a server. If there is none, failed says why.
+func (g *Gateway) answerReply(q *request, server *server, reply upstream.Reply, failed jsontext.Value) []byte {
 	switch {
 	case failed != nil:
-		return q.fail(failed)
+		return q.answerError(failed)
 	case reply.Error != nil:
 		return q.relayError(server, g.options.Mask(reply.Error))
 	}
 
-	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), cacheable(q.Method))
+	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), isCacheable(q.Method))
 	if code != "" {
-		return q.fail(inputRefused(server, code, why))
+		return q.answerError(inputRefused(server, code, why))
 	}
 	return message
 }
 
-// ask sends a request to one server and waits for its reply. The error object says why there is
+// askServer sends a request to one server and waits for its reply. The error object says why there is
 // none.
-func (g *Gateway) ask(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply,
+func (g *Gateway) askServer(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply,
 	failed jsontext.Value) {
 	state, failed := q.openState(server, q.Method, readInput(params))
 	if failed != nil {
@@ -72,24 +72,24 @@ func (g *Gateway) ask(ctx context.Context, q *request, server *server, params js
 		if level > 0 {
 			l.setSharedLevel(ctx, level)
 		}
-		if err = g.record(ctx, q.From, server.Name, ToServer, q.Method, params); err != nil {
+		if err = g.recordPassed(ctx, q.From, server.Name, ToServer, q.Method, params); err != nil {
 			return err
 		}
 		reply, err = l.Request(ctx, q.Method, params, func(m wire.Message) { l.relayDuring(ctx, q, level, m) })
 		return err
 	})
 	if err != nil {
-		return reply, failure(server.Name, err)
+		return reply, serverFailure(server.Name, err)
 	}
 
 	return reply, nil
 }
 
-var unreadableParams = invalid(wire.InvalidParams, "the params cannot be read")
+var unreadableParams = rpcError(wire.InvalidParams, "the params cannot be read")
 
-// cacheable reports whether, in the stateless revisions, a method's result says how long it may be
+// isCacheable reports whether, in the stateless revisions, a method's result says how long it may be
 // cached.
-func cacheable(method string) bool {
+func isCacheable(method string) bool {
 	_, isList := listKinds[method]
 	return isList || method == "resources/read"
 }
@@ -99,8 +99,8 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	if q.session == nil {
 		return
 	}
-	asked := q.session.questions.remove(q.ID)
-	if asked == nil || asked.link == nil {
+	question := q.session.questions.removeQuestion(q.ID)
+	if question == nil || question.link == nil {
 		return
 	}
 
@@ -111,10 +111,10 @@ func (g *Gateway) relayResponse(ctx context.Context, q *request) {
 	if failed == nil {
 		recorded, result = result, wire.StripMeta(result)
 	}
-	if g.record(ctx, q.From, asked.link.server.Name, ToServer, asked.method, recorded) != nil {
+	if g.recordPassed(ctx, q.From, question.link.server.Name, ToServer, question.method, recorded) != nil {
 		result, failed = nil, notRecorded
 	}
-	_ = asked.link.Answer(ctx, asked.id, result, failed) // on an error the server has lost its link
+	_ = question.link.Answer(ctx, question.id, result, failed) // on an error the server has lost its link
 }
 
 // relayClientNotification relays a notification of a session's client to the servers that may get
@@ -126,8 +126,8 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 		return
 	}
 	params := wire.StripMeta(q.Params)
-	for _, l := range g.links.working(s, q.endpoint.exposing(m.needs)) {
-		if !l.Modern() && g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
+	for _, l := range g.links.workingLinks(s, q.endpoint.serversExposing(m.needs)) {
+		if !l.Modern() && g.recordPassed(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // on an error the server has lost its link
 		}
 	}
@@ -136,9 +136,9 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request) {
 // notFound is the error code for an unknown resource in older revisions.
 const notFound = -32002
 
-// route finds the server of a request, and returns the params with the server's own
+// routeRequest finds the server of a request, and returns the params with the server's own
 // names. The error object says that there is no server, or more than one.
-func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, jsontext.Value, jsontext.Value) {
+func (g *Gateway) routeRequest(ctx context.Context, q *request, m *method) (*server, jsontext.Value, jsontext.Value) {
 	if q.endpoint.server != nil {
 		return q.endpoint.server, q.Params, nil
 	}
@@ -150,7 +150,7 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, js
 	default: // methods of resources
 		uri, err := wire.Text(wire.Member(q.Params, "uri"))
 		if err != nil {
-			return nil, nil, invalid(wire.InvalidParams, `"uri" is not a string`)
+			return nil, nil, rpcError(wire.InvalidParams, `"uri" is not a string`)
 		}
 		server, failed := g.routeResource(ctx, q, m.needs, uri)
 		return server, q.Params, failed
@@ -162,11 +162,11 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*server, js
 func routePrompt(e *endpoint, needs Expose, params jsontext.Value) (*server, jsontext.Value, jsontext.Value) {
 	name, err := wire.Text(wire.Member(params, "name"))
 	if err != nil {
-		return nil, nil, invalid(wire.InvalidParams, `"name" is not a string`)
+		return nil, nil, rpcError(wire.InvalidParams, `"name" is not a string`)
 	}
 	server, prompt := e.splitName(name, needs)
 	if server == nil {
-		return nil, nil, invalid(wire.InvalidParams,
+		return nil, nil, rpcError(wire.InvalidParams,
 			"there is no prompt of this name; prompts/list says which there are")
 	}
 	native, err := wire.Set(params, "name", wire.Quote(prompt))
@@ -196,19 +196,19 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 	case "ref/resource":
 		uri, err := wire.Text(wire.Member(ref, "uri"))
 		if err != nil {
-			return nil, nil, invalid(wire.InvalidParams, `"uri" of "ref" is not a string`)
+			return nil, nil, rpcError(wire.InvalidParams, `"uri" of "ref" is not a string`)
 		}
 		server, failed := g.routeResource(ctx, q, needs, uri)
 		return server, q.Params, failed
 	}
 
-	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
+	return nil, nil, rpcError(wire.InvalidParams, `"ref" has no "type" that is known`)
 }
 
 // routeResource finds the one server that lists a resource, or else a matching template. At the
 // endpoint of a single server, the server itself says whether it has the resource.
 func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, uri string) (*server, jsontext.Value) {
-	servers := q.endpoint.exposing(needs)
+	servers := q.endpoint.serversExposing(needs)
 	if len(servers) == 1 {
 		return servers[0], nil
 	}
@@ -251,7 +251,7 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, u
 		names = append(names, s.Name)
 	}
 
-	return nil, invalid(wire.InvalidParams,
+	return nil, rpcError(wire.InvalidParams,
 		"more than one server has this resource: "+strings.Join(names, ", ")+"; read it at /servers/NAME/mcp")
 }
 

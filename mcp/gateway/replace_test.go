@@ -40,7 +40,7 @@ func (r *fixture) replace(c Config) <-chan struct{} {
 func (r *fixture) connects(wait <-chan struct{}) {
 	r.judge.decide = func(ctx context.Context, a *ToolCall) Answer {
 		if _, err := a.Connect(ctx); err != nil {
-			return Answer{Error: invalid(1, err.Error())}
+			return Answer{Error: rpcError(1, err.Error())}
 		}
 		if strings.Contains(string(a.Arguments), "wait") {
 			<-wait

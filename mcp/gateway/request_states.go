@@ -30,14 +30,14 @@ func (s *requestStates) mac(native string, client Identity, server, target strin
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:macBytes])
 }
 
-// seal returns the state for the client.
-func (s *requestStates) seal(native string, client Identity, server, target string) string {
+// sealState returns the state for the client.
+func (s *requestStates) sealState(native string, client Identity, server, target string) string {
 	return s.mac(native, client, server, target) + "." + native
 }
 
-// open returns the server's state from a sealed one. It reports false if seal did not make it for
+// openState returns the server's state from a sealed one. It reports false if seal did not make it for
 // this client, server and target.
-func (s *requestStates) open(sealed string, client Identity, server, target string) (native string, ok bool) {
+func (s *requestStates) openState(sealed string, client Identity, server, target string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
 	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(native, client, server, target)))
 }

@@ -69,7 +69,7 @@ func readResult(result []byte) (f resultInfo) {
 		}
 	})
 
-	if f.asks() {
+	if f.asksForInput() {
 		_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
 		f.ambiguous = err != nil
 	}
@@ -77,8 +77,8 @@ func readResult(result []byte) (f resultInfo) {
 	return f
 }
 
-// asks reports whether the result asks for input. Clients look at either of the two signs.
-func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
+// asksForInput reports whether the result asks for input. Clients look at either of the two signs.
+func (f *resultInfo) asksForInput() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
 // relayResult answers with a server's result. If code is not empty, the client does not get the
 // result, and why says the reason.
@@ -87,17 +87,17 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 	result = wire.StripOwn(result)
 	info := readResult(result)
 	if !info.isObject {
-		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", server.Name), "", ""
+		return q.answerErrorf(wire.InternalError, "server %s: its result is not a JSON object", server.Name), "", ""
 	}
 	if code, why = q.checkResult(server, &info); code != "" {
 		return nil, code, why
 	}
 
 	if !q.stateless() {
-		return q.rawResult(info.rewrite(result, nil, false)), "", ""
+		return q.answerRawResult(info.rewrite(result, nil, false)), "", ""
 	}
 	seal := q.sealState(server, target, &info)
-	return q.rawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
+	return q.answerRawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
 }
 
 // rewrite returns the result for the client without reserved members. If the gateway's name is

@@ -16,9 +16,9 @@ const answerTimeout = 10 * time.Second
 
 // Errors that answer questions.
 var (
-	notOffered       = invalid(wire.MethodNotFound, "the client does not offer this")
-	notRecorded      = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
-	tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
+	notOffered       = rpcError(wire.MethodNotFound, "the client does not offer this")
+	notRecorded      = rpcError(wire.InternalError, "it could not be recorded, so it was not passed on")
+	tooManyQuestions = rpcError(wire.InternalError, "the client has not answered what it was asked before")
 )
 
 // relayDuring relays a message that a server sends during a request of a client.
@@ -132,22 +132,22 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 		return notOffered
 	}
 	// A stateless server was told of no capabilities.
-	if l.Modern() || s.capabilities.lacks(m.Method, m.Params) != "" {
+	if l.Modern() || s.capabilities.undeclared(m.Method, m.Params) != "" {
 		return notOffered
 	}
 
 	params := wire.StripProgressToken(wire.StripMeta(m.Params)) // clients report no progress of their answers
-	id, ok := s.questions.add(&question{link: l, id: slices.Clone(m.ID), method: m.Method})
+	id, ok := s.questions.addQuestion(&question{link: l, id: slices.Clone(m.ID), method: m.Method})
 	if !ok {
 		return tooManyQuestions
 	}
 	defer func() {
 		if failed != nil {
-			s.questions.remove(id)
+			s.questions.removeQuestion(id)
 		}
 	}()
 
-	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
+	if l.gateway.recordPassed(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
 		return notRecorded
 	}
 
@@ -155,8 +155,8 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 		params = l.gateway.options.Mask(params)
 	}
 
-	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.questions.remove(id) != nil {
-		return invalid(wire.InternalError, "the client is gone")
+	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.questions.removeQuestion(id) != nil {
+		return rpcError(wire.InternalError, "the client is gone")
 	}
 
 	return nil
@@ -167,7 +167,7 @@ func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 	if l.session == nil || !l.server.Expose.Includes(ExposeCancellation) {
 		return
 	}
-	id := l.session.questions.cancel(l, wire.Member(m.Params, "requestId"))
+	id := l.session.questions.cancelQuestion(l, wire.Member(m.Params, "requestId"))
 	if id == nil {
 		return
 	}

@@ -106,7 +106,7 @@ func TestASessionForgetsLinksThatEnded(t *testing.T) {
 	c := r.as("ann")
 	c.use()
 	link := func() *link {
-		return r.links.working(nil, []*server{r.active.Load().endpoints["docs"].server})[0]
+		return r.links.workingLinks(nil, []*server{r.active.Load().endpoints["docs"].server})[0]
 	}
 	first := link()
 	r.servers["docs"].link().Close()

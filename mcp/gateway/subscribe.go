@@ -22,46 +22,46 @@ const (
 	retryMax   = 30 * time.Second
 )
 
-// subscribe answers resources/subscribe and resources/unsubscribe of a client with a session.
-func (g *Gateway) subscribe(ctx context.Context, q *request, m *method) []byte {
-	server, params, failed := g.route(ctx, q, m)
+// subscribeResource answers resources/subscribe and resources/unsubscribe of a client with a session.
+func (g *Gateway) subscribeResource(ctx context.Context, q *request, m *method) []byte {
+	server, params, failed := g.routeRequest(ctx, q, m)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
-	if !server.separate() {
-		return q.refuse(wire.MethodNotFound, "server %s notifies of resources only if each client has its own session with it (servers.%s.sessions: session)",
+	if !server.separatesSessions() {
+		return q.answerErrorf(wire.MethodNotFound, "server %s notifies of resources only if each client has its own session with it (servers.%s.sessions: session)",
 			server.Name, server.Name)
 	}
 	uri, err := wire.Text(wire.Member(params, "uri"))
 	if err != nil || uri == "" {
-		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
+		return q.answerErrorf(wire.InvalidParams, `"uri" is not a string`)
 	}
 
 	ctx = upstreamContext(ctx, server)
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
-		return q.fail(failure(server.Name, err))
+		return q.answerError(serverFailure(server.Name, err))
 	}
 	defer l.release()
 	if l.Modern() {
-		return q.refuse(wire.MethodNotFound,
+		return q.answerErrorf(wire.MethodNotFound,
 			"server %s speaks revision %s, in which clients with sessions cannot subscribe to resources",
 			server.Name, session.Stateless)
 	}
 
 	subscribing := q.Method == methodSubscribe
 	if !q.session.setWatch(server.Name, uri, subscribing) {
-		return q.refuse(wire.InvalidParams,
+		return q.answerErrorf(wire.InvalidParams,
 			"too many resources are subscribed to, or their names are too long together")
 	}
 
-	reply, failed := g.ask(ctx, q, server, params)
+	reply, failed := g.askServer(ctx, q, server, params)
 	if subscribing && (failed != nil || reply.Error != nil) {
 		q.session.setWatch(server.Name, uri, false)
 	}
 
 	l.keepWatched() // the next link subscribes again
-	return g.answer(q, server, reply, failed)
+	return g.answerReply(q, server, reply, failed)
 }
 
 // keepWatched keeps a process open while its client is subscribed to resources. The caller has the
@@ -75,51 +75,51 @@ func (l *link) keepWatched() {
 	s.mu.Unlock()
 	switch {
 	case changed && watched:
-		l.keep()
+		l.keepOpen()
 	case changed:
-		l.unkeep()
+		l.stopKeepingOpen()
 	}
 }
 
-// listen answers subscriptions/listen. It sends the agreed filter and then notifications, until the
+// serveListen answers subscriptions/listen. It sends the agreed filter and then notifications, until the
 // client cancels. When the configuration is replaced, it follows the servers of the next one.
-func (g *Gateway) listen(ctx context.Context, q *request) []byte {
+func (g *Gateway) serveListen(ctx context.Context, q *request) []byte {
 	want, failed := readFilter(q.Params)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
 	agreed, parts := g.splitFilter(ctx, q, want)
 	for _, part := range parts {
 		if g.recordFilter(ctx, q, part) != nil {
-			return q.fail(notRecorded)
+			return q.answerError(notRecorded)
 		}
 	}
 
 	n := &subscription{id: q.ID, filter: agreed, wake: make(chan struct{}, 1)}
-	stop := g.follow(ctx, q, n, parts)
-	open := q.Out.Send(n.format(noteSubscribed, "notifications", agreed.object())) == nil && !agreed.empty()
+	stop := g.followServers(ctx, q, n, parts)
+	open := q.Out.Send(n.encodeNotification(noteSubscribed, "notifications", agreed.asObject())) == nil && !agreed.isEmpty()
 
-	for open && n.deliver(ctx, q.Out, q.using.Value.replaced) {
+	for open && n.deliverChanges(ctx, q.Out, q.using.Value.replaced) {
 		stop()
 		q.release()
-		q.use(g.active.Acquire())
+		q.useGeneration(g.active.Acquire())
 		if open = q.endpoint != nil; !open {
 			break
 		}
 		_, parts = g.splitFilter(ctx, q, want)
 		parts = slices.DeleteFunc(parts, func(part serverFilter) bool { return g.recordFilter(ctx, q, part) != nil })
-		stop = g.follow(ctx, q, n, parts)
+		stop = g.followServers(ctx, q, n, parts)
 		n.noteMissed()
 	}
 
 	stop()
-	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
+	return q.answerRawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
-// follow sends the notifications of servers to a subscription until stop is
+// followServers sends the notifications of servers to a subscription until stop is
 // called. It returns when each server listens or has failed to listen.
-func (g *Gateway) follow(ctx context.Context, q *request, n *subscription, parts []serverFilter) (stop func()) {
+func (g *Gateway) followServers(ctx context.Context, q *request, n *subscription, parts []serverFilter) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var starting, running sync.WaitGroup
 	for _, part := range parts {
@@ -149,7 +149,7 @@ func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription,
 		}
 		opened()
 		if err == nil && l.Idle() { // the next request of a client opens another link
-			g.links.await(ctx, l.key)
+			g.links.awaitLink(ctx, l.key)
 			continue
 		}
 		select {
@@ -164,7 +164,7 @@ func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription,
 // the link. It reports whether the server listened. A subscription does not keep a shared process
 // open.
 func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
-	if l.Process() && !l.server.separate() {
+	if l.Process() && !l.server.separatesSessions() {
 		l.release()
 	} else {
 		defer l.release()
@@ -172,7 +172,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 
 	if l.Modern() {
 		// The reason for its end does not matter.
-		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) {
+		_, _ = l.Request(ctx, methodListen, f.asParams(), func(m wire.Message) {
 			if m.Method == noteSubscribed {
 				listened = true
 				opened()
@@ -207,7 +207,7 @@ func (g *Gateway) recordFilter(ctx context.Context, q *request, part serverFilte
 	if !part.filter.lists[notePrompts] && !part.filter.lists[noteResources] && len(part.filter.uris) == 0 {
 		return nil
 	}
-	return g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params())
+	return g.recordPassed(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.asParams())
 }
 
 // A serverFilter is the part of a filter that one server can serve.
@@ -236,16 +236,16 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 		f := filter{lists: make(map[string]bool)}
 		for _, list := range listNotifications {
 			if want.lists[list.method] && s.Expose.Includes(list.needs) &&
-				(list.offers == 0 || offered[i].include(list.offers)) {
+				(list.offers == 0 || offered[i].includes(list.offers)) {
 				f.lists[list.method], agreed.lists[list.method] = true, true
 			}
 		}
 		for _, uri := range want.uris {
-			if homes[uri] == s && offered[i].include(offersSubscriptions) {
+			if homes[uri] == s && offered[i].includes(offersSubscriptions) {
 				f.uris = append(f.uris, uri)
 			}
 		}
-		if !f.empty() {
+		if !f.isEmpty() {
 			parts = append(parts, serverFilter{s, f})
 			agreed.uris = append(agreed.uris, f.uris...)
 		}
@@ -260,7 +260,7 @@ type filter struct {
 	uris  []string
 }
 
-func (f filter) empty() bool { return len(f.lists) == 0 && len(f.uris) == 0 }
+func (f filter) isEmpty() bool { return len(f.lists) == 0 && len(f.uris) == 0 }
 
 // includes reports whether the filter selects a change.
 func (f filter) includes(c change) bool {
@@ -270,10 +270,10 @@ func (f filter) includes(c change) bool {
 	return f.lists[c.method]
 }
 
-// params encodes the filter as params of subscriptions/listen.
-func (f filter) params() jsontext.Value { return wire.Single("notifications", f.object()) }
+// asParams encodes the filter as params of subscriptions/listen.
+func (f filter) asParams() jsontext.Value { return wire.Single("notifications", f.asObject()) }
 
-func (f filter) object() jsontext.Value {
+func (f filter) asObject() jsontext.Value {
 	var b wire.Object
 	for _, list := range listNotifications {
 		b.AddIf(f.lists[list.method], list.member, "true")
@@ -288,7 +288,7 @@ func (f filter) object() jsontext.Value {
 func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	want := wire.Member(params, "notifications")
 	if want.Kind() != '{' {
-		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
+		return f, rpcError(wire.InvalidParams, `"notifications" is not an object`)
 	}
 
 	f.lists = make(map[string]bool)
@@ -312,14 +312,14 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	case uris != nil && !isArray:
 		failed = noURIs
 	case len(f.uris) > maxSubscribed:
-		failed = invalid(wire.InvalidParams,
+		failed = rpcError(wire.InvalidParams,
 			"more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
 	}
 
 	return f, failed
 }
 
-var noURIs = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
+var noURIs = rpcError(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 
 // A change is one about which servers notify: of a list, or of a resource with a URI.
 type change struct{ method, uri string }
@@ -355,24 +355,24 @@ func (n *subscription) receive(m wire.Message) {
 	}
 }
 
-// take removes and returns the waiting changes as messages.
-func (n *subscription) take() (messages [][]byte) {
+// takeWaiting removes and returns the waiting changes as messages.
+func (n *subscription) takeWaiting() (messages [][]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.waiting {
 		if c.method == noteUpdated {
-			messages = append(messages, n.format(c.method, "uri", wire.Quote(c.uri)))
+			messages = append(messages, n.encodeNotification(c.method, "uri", wire.Quote(c.uri)))
 		} else {
-			messages = append(messages, n.format(c.method, "", nil))
+			messages = append(messages, n.encodeNotification(c.method, "", nil))
 		}
 	}
 	n.waiting = n.waiting[:0]
 	return messages
 }
 
-// format encodes a notification with the id of the subscription, and with another member of the
+// encodeNotification encodes a notification with the id of the subscription, and with another member of the
 // params if that has a name.
-func (n *subscription) format(method, member string, value jsontext.Value) []byte {
+func (n *subscription) encodeNotification(method, member string, value jsontext.Value) []byte {
 	var params wire.Object
 	params.Add("_meta", wire.Single(metaSubscription, n.id))
 	if member != "" {
@@ -388,9 +388,9 @@ func (n *subscription) noteMissed() {
 	}
 }
 
-// deliver sends the waiting notifications until the client is gone or the configuration is
+// deliverChanges sends the waiting notifications until the client is gone or the configuration is
 // replaced. again reports that it was replaced.
-func (n *subscription) deliver(ctx context.Context, out session.Sender, replaced <-chan struct{}) (again bool) {
+func (n *subscription) deliverChanges(ctx context.Context, out session.Sender, replaced <-chan struct{}) (again bool) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -398,7 +398,7 @@ func (n *subscription) deliver(ctx context.Context, out session.Sender, replaced
 		case <-replaced:
 			return true
 		case <-n.wake:
-			for _, message := range n.take() {
+			for _, message := range n.takeWaiting() {
 				if out.Send(message) != nil {
 					return false
 				}

@@ -183,7 +183,7 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		}
 		end()
 		<-answer
-		r.links.close()
+		r.links.closeAll()
 	})
 }
 
@@ -195,11 +195,11 @@ func TestFloodsBecomeOneNotice(t *testing.T) {
 		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})
 		n.receive(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
 	}
-	got := n.take()
+	got := n.takeWaiting()
 	if len(got) != 2 || !strings.Contains(string(got[1]), `"uri":"a:1"`) {
 		t.Errorf("%q", got)
 	}
-	if got := n.take(); len(got) != 0 {
+	if got := n.takeWaiting(); len(got) != 0 {
 		t.Errorf("again: %q", got)
 	}
 }

@@ -16,11 +16,11 @@ var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not d
 // serveTask serves the Tasks extension. Calls checks that the task belongs to the client.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	if !q.capabilities.tasks {
-		return q.fail(needsTasks)
+		return q.answerError(needsTasks)
 	}
 	id, err := wire.Text(wire.Member(q.Params, "taskId"))
 	if err != nil || id == "" {
-		return q.refuse(wire.InvalidParams, `"taskId" is not a string`)
+		return q.answerErrorf(wire.InvalidParams, `"taskId" is not a string`)
 	}
 
 	var result, failed jsontext.Value
@@ -38,10 +38,10 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	}
 
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
-	return q.rawResult(g.withResultType(result))
+	return q.answerRawResult(g.withResultType(result))
 }
 
 // deliverTask returns a task in the form for its client.
@@ -64,11 +64,11 @@ func Delivered(result jsontext.Value, run string) jsontext.Value {
 	f := readResult(result)
 	switch {
 	case !f.isObject:
-		return withheld(CodeResultRefused, "the server's result cannot be used", run)
-	case f.asks():
-		return withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
+		return withheldResult(CodeResultRefused, "the server's result cannot be used", run)
+	case f.asksForInput():
+		return withheldResult(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
 	case f.kind != "complete":
-		return withheld(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
+		return withheldResult(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
 	}
 	return f.rewrite(result, nil, false)
 }

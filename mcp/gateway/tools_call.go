@@ -15,15 +15,15 @@ import (
 func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	call, failed := g.newToolCall(q)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
-	defer call.end()
+	defer call.releaseLink()
 
 	ctx = upstreamContext(ctx, call.server)
-	if failed := call.prepare(ctx); failed != nil {
+	if failed := call.prepareLink(ctx); failed != nil {
 		return q.relayError(call.server, failed)
 	}
-	return call.respond(q.config().Calls.Call(ctx, call))
+	return call.answerClient(q.config().Calls.Call(ctx, call))
 }
 
 // newToolCall reads the params of a tools/call and finds its server. The error object says why
@@ -34,13 +34,13 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		return nil, failed
 	}
 	if q.Large && !policy.TooManyValues(p.arguments) {
-		return nil, invalid(wire.InvalidRequest, wire.ErrLarge.Error())
+		return nil, rpcError(wire.InvalidRequest, wire.ErrLarge.Error())
 	}
 
 	server, tool := q.endpoint.server, p.name
 	if server == nil {
 		if server, tool = q.endpoint.splitName(p.name, ExposeTools); server == nil {
-			return nil, invalid(wire.InvalidParams, "there is no tool of this name; tools/list says which there are")
+			return nil, rpcError(wire.InvalidParams, "there is no tool of this name; tools/list says which there are")
 		}
 	}
 
@@ -60,7 +60,7 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		Server:    server.Name,
 		Tool:      tool,
 		Arguments: p.arguments,
-		Extra:     p.input.object(),
+		Extra:     p.input.asObject(),
 		Tasks:     g.options.Tasks && q.capabilities.tasks,
 		Elicit:    q.capabilities.url,
 		Repeat:    q.session == nil,
@@ -69,7 +69,7 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		server:  server,
 	}
 
-	c.Connect = c.connect
+	c.Connect = c.connectLink
 	if server.Expose.Includes(ExposeProgress) {
 		c.token = wire.ProgressToken(p.meta)
 	}
@@ -82,25 +82,25 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	return c, nil
 }
 
-// prepare runs before the call is judged. It compares the client's headers with the arguments, and
+// prepareLink runs before the call is judged. It compares the client's headers with the arguments, and
 // sets the log level of a shared server. If the server cannot be reached, Calls reports it.
-func (c *ToolCall) prepare(ctx context.Context) (failed jsontext.Value) {
+func (c *ToolCall) prepareLink(ctx context.Context) (failed jsontext.Value) {
 	q := c.request
 	if q.stateless() && q.Header != nil {
 		if failed := c.checkParamHeaders(ctx); failed != nil {
 			return failed
 		}
 	}
-	if c.level > 0 && (q.session == nil || !c.server.separate()) {
-		if _, err := c.connect(ctx); err == nil {
+	if c.level > 0 && (q.session == nil || !c.server.separatesSessions()) {
+		if _, err := c.connectLink(ctx); err == nil {
 			c.link.setSharedLevel(ctx, c.level)
 		}
 	}
 	return nil
 }
 
-// respond answers the client's request.
-func (c *ToolCall) respond(a Answer) []byte {
+// answerClient answers the client's request.
+func (c *ToolCall) answerClient(a Answer) []byte {
 	q := c.request
 	q.noteResult(a.Result)
 	q.observed.Judged = a.Judged
@@ -108,23 +108,23 @@ func (c *ToolCall) respond(a Answer) []byte {
 	case a.Error != nil:
 		return q.relayError(c.server, a.Error)
 	case a.Result == nil:
-		return q.refuse(wire.InternalError, "there is no answer")
+		return q.answerErrorf(wire.InternalError, "there is no answer")
 	case !a.Native && c.url != nil:
-		return q.result(c.url.result())
+		return q.answerResult(c.url.asResult())
 	case !a.Native:
-		return q.result(a.Result)
+		return q.answerResult(a.Result)
 	}
 
 	message, code, why := q.relayResult(c.server, c.Tool, a.Result, false)
 	if code != "" {
-		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.Server, why), a.Run))
+		return q.answerResult(withheldResult(code, fmt.Sprintf("server %s: %s", c.Server, why), a.Run))
 	}
 	return message
 }
 
-// connect returns the link with the call's server. It replaces a link whose session the server has
+// connectLink returns the link with the call's server. It replaces a link whose session the server has
 // lost.
-func (c *ToolCall) connect(ctx context.Context) (Link, error) {
+func (c *ToolCall) connectLink(ctx context.Context) (Link, error) {
 	if c.link != nil && !c.link.Retired() {
 		return c.link, nil
 	}
@@ -139,8 +139,8 @@ func (c *ToolCall) connect(ctx context.Context) (Link, error) {
 	return l, nil
 }
 
-// end releases the link.
-func (c *ToolCall) end() {
+// releaseLink releases the link.
+func (c *ToolCall) releaseLink() {
 	if c.link != nil {
 		c.link.release()
 	}
@@ -160,7 +160,7 @@ const maxToolName = 4 << 10
 // because no gate would see them.
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named, given := false, false
-	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
+	wrong := func(name, what string) { failed = rpcError(wire.InvalidParams, strconv.Quote(name)+" "+what) }
 	isObject := func(m wire.Piece, orNull bool) {
 		if m.Value.Kind() != '{' && !(orNull && m.Value.Kind() == 'n') {
 			wrong(m.Name, "is not an object")
@@ -239,7 +239,7 @@ func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
 		}
 	})
 	if c.level > 0 {
-		b.Add(metaLogLevel, wire.Quote(c.level.word()))
+		b.Add(metaLogLevel, wire.Quote(c.level.name()))
 	}
 	if len(b) == 0 {
 		return nil

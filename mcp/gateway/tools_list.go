@@ -22,13 +22,13 @@ const maxLeftOut = 10
 // call, on one page. It leaves out the tools of a failing server.
 func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := refuseCursor(q.Params); failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
-	servers := q.endpoint.exposing(ExposeTools)
+	servers := q.endpoint.serversExposing(ExposeTools)
 	listings, failed := g.toolListings(ctx, q, servers)
 	if failed != nil {
-		return q.fail(failed)
+		return q.answerError(failed)
 	}
 
 	var tools []jsontext.Value
@@ -56,7 +56,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		b.Add("cacheScope", []byte(`"private"`))
 	}
 
-	return q.result(b.Value())
+	return q.answerResult(b.Value())
 }
 
 // toolListings requests the tools of servers. The listing of a failing server is nil.
@@ -89,7 +89,7 @@ func askServers[T any](servers []*server, ask func(*server) (T, error)) (answers
 	wg.Wait()
 	for i, err := range errs {
 		if tooManyLinks(err) {
-			return nil, failure(servers[i].Name, err)
+			return nil, serverFailure(servers[i].Name, err)
 		}
 	}
 	return answers, nil
@@ -124,7 +124,7 @@ func (g *Gateway) joinedTools(q *request, server *server, listing *upstream.Cach
 		case read != server:
 			leftOut = append(leftOut, t.Name+": its name there is that of another server's tool")
 		default:
-			tools = append(tools, renamed(wire.StripOwn(t.Raw), name))
+			tools = append(tools, withName(wire.StripOwn(t.Raw), name))
 		}
 	}
 
@@ -159,8 +159,8 @@ func (e *endpoint) splitName(joined string, needs Expose) (*server, string) {
 	return nil, ""
 }
 
-// renamed returns an object with another name. Every other byte stays.
-func renamed(raw jsontext.Value, name string) jsontext.Value {
+// withName returns an object with another name. Every other byte stays.
+func withName(raw jsontext.Value, name string) jsontext.Value {
 	var edits []wire.Edit
 	wire.ForEachMember(raw, func(p wire.Piece) {
 		if p.Name == "name" {
@@ -173,7 +173,7 @@ func renamed(raw jsontext.Value, name string) jsontext.Value {
 // refuseCursor refuses a cursor: a list of the gateway has one page.
 func refuseCursor(params jsontext.Value) jsontext.Value {
 	if c := wire.Member(params, "cursor"); c != nil && c.Kind() != 'n' {
-		return invalid(wire.InvalidParams, "the cursor is not one of this list, which has one page")
+		return rpcError(wire.InvalidParams, "the cursor is not one of this list, which has one page")
 	}
 	return nil
 }

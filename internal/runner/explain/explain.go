@@ -71,9 +71,9 @@ type Explanation struct {
 	Facts     Facts                  `json:"known"`
 }
 
-// deciding returns the gate that decides: the first that denies; else the first that failed; else
+// decidingGate returns the gate that decides: the first that denies; else the first that failed; else
 // the first that is unknown; else the last.
-func (x *Explanation) deciding() *Gate {
+func (x *Explanation) decidingGate() *Gate {
 	for _, verdict := range []string{rules.Deny, Failed, Unknown} {
 		if i := slices.IndexFunc(x.Gates, func(g Gate) bool { return g.Verdict == verdict }); i >= 0 {
 			return &x.Gates[i]
@@ -103,46 +103,46 @@ func New(b *policy.Bundle, c *policy.Catalog, live bool, now string) *Explainer 
 // Explain asks every gate, also the gates after one that denies. A verdict that depends on unknown
 // facts is unknown.
 func (e *Explainer) Explain(c *Call) *Explanation {
-	x, plan := e.gates(c)
+	x, plan := e.earlyGates(c)
 	switch {
 	case e.live && !e.catalog.Up():
 		x.failServers(e.catalog)
 	case plan == nil:
 	case len(e.missingHistory(c).Queries) > 0:
 		x.RiskMode = Unknown
-		why := e.askHistory(c)
-		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: why},
-			Gate{Gate: "policy", Verdict: Unknown, Reason: why})
+		unknown := e.askHistory(c)
+		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: unknown},
+			Gate{Gate: "policy", Verdict: Unknown, Reason: unknown})
 	default:
-		e.assess(c, plan.Args, x)
+		e.addAssessment(c, plan.Args, x)
 		e.checkAnnotations(c, plan.Args, x)
 	}
 
-	by := x.deciding()
-	x.Decision, x.Code, x.Reason = by.Verdict, by.Code, by.Reason
+	gate := x.decidingGate()
+	x.Decision, x.Code, x.Reason = gate.Verdict, gate.Code, gate.Reason
 	return x
 }
 
-// gates asks the gates before risk rules and policies. The plan is nil if the gates input or plan
+// earlyGates asks the gates before risk rules and policies. The plan is nil if the gates input or plan
 // deny the call.
-func (e *Explainer) gates(c *Call) (*Explanation, *policy.Plan) {
+func (e *Explainer) earlyGates(c *Call) (*Explanation, *policy.Plan) {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
-	plan := e.plan(c, x)
+	plan := e.readPlan(c, x)
 	if plan != nil && !c.declared {
 		e.toolGates(c, plan, x)
 	}
 	return x, plan
 }
 
-// assess asks risk rules and policies. A condition that reads an unknown fact fails.
-func (e *Explainer) assess(c *Call, args []byte, x *Explanation) {
-	b, in := e.bundle, e.input(c, args)
+// addAssessment asks risk rules and policies. A condition that reads an unknown fact fails.
+func (e *Explainer) addAssessment(c *Call, args []byte, x *Explanation) {
+	b, input := e.bundle, e.conditionInput(c, args)
 	if c.risk != nil {
 		b = b.WithoutRisk()
-		in.Risk = condition.Risk{Mode: c.risk.Mode, Score: c.risk.Score}
+		input.Risk = condition.Risk{Mode: c.risk.Mode, Score: c.risk.Score}
 	}
 
-	a, considered := b.Explain(in)
+	a, considered := b.Explain(input)
 	x.Policy, x.Condition, x.RiskMode, x.RiskScore, x.Risk, x.Shadow = a.Policy, a.Condition, a.Mode, a.Score, a.Risk,
 		a.Shadow
 	x.Policies, x.Approvers, x.Quorum, x.Expires, x.Fresh = considered, a.Approvers, a.Quorum, a.Expires, a.Fresh
@@ -151,15 +151,15 @@ func (e *Explainer) assess(c *Call, args []byte, x *Explanation) {
 		gateOf("policy", a.Verdict))
 }
 
-// input returns the facts that conditions can read about a call.
-func (e *Explainer) input(c *Call, args []byte) *condition.Input {
-	in := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
-	in.Pinned, in.Annotations, in.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations), c.History
-	return in
+// conditionInput returns the facts that conditions can read about a call.
+func (e *Explainer) conditionInput(c *Call, args []byte) *condition.Input {
+	input := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
+	input.Pinned, input.Annotations, input.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations), c.History
+	return input
 }
 
-// plan asks the gates input and plan. It returns nil if one of them denies the call.
-func (e *Explainer) plan(c *Call, x *Explanation) *policy.Plan {
+// readPlan asks the gates input and plan. It returns nil if one of them denies the call.
+func (e *Explainer) readPlan(c *Call, x *Explanation) *policy.Plan {
 	kind := policy.KindCall
 	if c.Agent {
 		kind = policy.KindAgent
@@ -251,18 +251,18 @@ func (e *Explainer) checkAnnotations(c *Call, args []byte, x *Explanation) {
 		return
 	}
 
-	in := e.input(c, args)
-	first := e.bundle.Assess(in).Verdict
+	input := e.conditionInput(c, args)
+	first := e.bundle.Assess(input).Verdict
 	hints := []*bool{nil, new(true), new(false)}
 
 	for i := range 81 { // each of the four hints is missing, true or false
-		in.Annotations = condition.Annotations{
+		input.Annotations = condition.Annotations{
 			ReadOnly:    hints[i%3],
 			Destructive: hints[i/3%3],
 			Idempotent:  hints[i/9%3],
 			OpenWorld:   hints[i/27],
 		}
-		if v := e.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
+		if v := e.bundle.Assess(input).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
 			x.Gates[len(x.Gates)-1] = Gate{
 				Gate: "policy", Verdict: Unknown,
 				Reason: "The decision depends on the tool's annotations, which are not known: give --annotations, or --live.",
@@ -274,32 +274,32 @@ func (e *Explainer) checkAnnotations(c *Call, args []byte, x *Explanation) {
 
 // NeedsHistory reports whether a run would read facts about earlier calls that c lacks.
 func (e *Explainer) NeedsHistory(c *Call) bool {
-	wanted := e.missingHistory(c)
-	return wanted.Task || len(wanted.Queries) > 0
+	missing := e.missingHistory(c)
+	return missing.Task || len(missing.Queries) > 0
 }
 
 // missingHistory returns the effect that reads the facts about earlier calls that the call lacks.
 func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
-	wanted := &states.ReadHistory{Task: c.Task != nil && e.bundle.Counts(c.Server, c.Tool)}
+	missing := &states.ReadHistory{Task: c.Task != nil && e.bundle.Counts(c.Server, c.Tool)}
 	for _, query := range e.bundle.Queries(c.Server, c.Tool) {
 		if !slices.ContainsFunc(c.History, func(a policy.HistoryAnswer) bool { return a.Query() == query }) {
-			wanted.Queries = append(wanted.Queries, query)
+			missing.Queries = append(missing.Queries, query)
 		}
 	}
-	return wanted
+	return missing
 }
 
 // ReadHistory adds the facts about earlier calls that the call lacks, as a run would read them from
 // a ledger. A nil ledger has no calls. ReadHistory records nothing.
 func (e *Explainer) ReadHistory(ctx context.Context, v ledger.Viewer, c *Call) error {
-	wanted := e.missingHistory(c)
+	missing := e.missingHistory(c)
 	request := &states.Request{Actor: c.Actor, At: e.now, Task: c.Task}
-	read, err := ledger.ReadEarlierCalls(ctx, v, request, c.Server, c.Tool, wanted)
+	read, err := ledger.ReadEarlierCalls(ctx, v, request, c.Server, c.Tool, missing)
 	if err != nil {
 		return err
 	}
 	c.History = append(c.History, read.Values...)
-	if wanted.Task {
+	if missing.Task {
 		c.Task = &policy.Task{ID: c.Task.ID, Calls: read.Calls}
 	}
 	return nil

@@ -47,7 +47,7 @@ type Sources struct {
 // Answer explains the call that a question asks about. It makes no call and records nothing. The
 // error is a [*QuestionError] if the question is at fault.
 func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
-	c, err := q.call()
+	c, err := q.callOf()
 	if err != nil {
 		return nil, &QuestionError{err}
 	}
@@ -77,8 +77,8 @@ func Answer(ctx context.Context, s Sources, q Question) (*Explanation, error) {
 	return e.Explain(c), nil
 }
 
-// call returns the call, without the facts about its tool.
-func (q *Question) call() (c *Call, err error) {
+// callOf returns the call, without the facts about its tool.
+func (q *Question) callOf() (c *Call, err error) {
 	c = &Call{Server: q.Server, Tool: q.Tool, Actor: q.Actor, Identity: q.Identity, Agent: q.Agent}
 	if c.History, err = parseHistory(q.History); err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
 		}
 
 		for i := range tests {
-			x, result := e.test(file, &tests[i])
+			x, result := e.runTest(file, &tests[i])
 			r.Tests, r.OK = append(r.Tests, result), r.OK && result.OK
 			if result.Gate != "policy" {
 				continue
@@ -120,9 +120,9 @@ func testFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-// test judges one call. Besides the policy, only a gate that denies decides: a verdict that is
+// runTest judges one call. Besides the policy, only a gate that denies decides: a verdict that is
 // unknown without the tool's server counts as allow.
-func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
+func (e *Explainer) runTest(file string, t *config.PolicyTest) (*Explanation, Result) {
 	c := &Call{
 		Server:   t.Server,
 		Tool:     t.Tool,
@@ -136,12 +136,12 @@ func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Resul
 		risk:     t.Risk,
 	}
 
-	x, plan := e.gates(c)
+	x, plan := e.earlyGates(c)
 	if plan != nil {
-		e.assess(c, plan.Args, x)
+		e.addAssessment(c, plan.Args, x)
 	}
 
-	gate := x.deciding()
+	gate := x.decidingGate()
 	if gate.Verdict != rules.Deny {
 		gate = &x.Gates[len(x.Gates)-1]
 	}

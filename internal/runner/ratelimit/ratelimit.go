@@ -169,18 +169,19 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	c, refused := l.caller(from, limit, by, now)
-	if refused != nil || c.rate.AllowN(now, 1) {
+	start := l.now()
+	c, refused := l.trackedCaller(from, limit, by, start)
+	if refused != nil || c.rate.AllowN(start, 1) {
 		return refused
 	}
-	return &Refusal{By: by, After: waitTime(c.rate, 1, now),
-		reason: fmt.Sprintf("This caller may send %s a minute.", many(limit.PerMinute, "request"))}
+	return &Refusal{By: by, After: waitTime(c.rate, 1, start),
+		reason: fmt.Sprintf("This caller may send %s a minute.", countOf(limit.PerMinute, "request"))}
 }
 
-// caller returns the tracked use of a caller. The limit may differ between requests, because the
+// trackedCaller returns the tracked use of a caller. The limit may differ between requests, because the
 // groups change with the token.
-func (l *Limiter) caller(from session.Identity, limit config.RateLimit, by string, now time.Time) (*caller, *Refusal) {
+func (l *Limiter) trackedCaller(from session.Identity, limit config.RateLimit, by string,
+	now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit
 	key := callerKey(maphash.Comparable(l.seed, from))
 	if c := l.callers[key]; c != nil {
@@ -209,8 +210,8 @@ func waitTime(r *rate.Limiter, tokens int, now time.Time) time.Duration {
 	return time.Duration(missing / float64(r.Limit()) * float64(time.Second))
 }
 
-// many returns a number with its noun, in the plural unless the number is one.
-func many(n int, what string) string {
+// countOf returns a number with its noun, in the plural unless the number is one.
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -233,13 +234,13 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	start := l.now()
 	c := l.newCall(server, tool)
 	if limit, by := l.limitOf(says); limit.AtOnce != config.NoLimit {
-		who, refused := l.caller(from, limit, by, now)
+		who, refused := l.trackedCaller(from, limit, by, start)
 		if refused == nil && who.calls >= limit.AtOnce {
 			refused = &Refusal{By: by, reason: fmt.Sprintf("This caller may have %s under way.",
-				many(limit.AtOnce, "call"))}
+				countOf(limit.AtOnce, "call"))}
 		}
 		if refused != nil {
 			return nil, refused
@@ -250,7 +251,7 @@ func (l *Limiter) Call(from session.Identity, says *policy.Identity, server, too
 	if refused := c.takeSlots(); refused != nil {
 		return nil, refused
 	}
-	if refused := c.takeTokens(now); refused != nil {
+	if refused := c.takeTokens(start); refused != nil {
 		c.releaseSlots()
 		return nil, refused
 	}
@@ -281,7 +282,7 @@ func (c *Call) takeSlots() *Refusal {
 		c.shared = c.shared[:i]
 		c.releaseSlots()
 		return &Refusal{By: s.by, reason: fmt.Sprintf("The %s may have %s under way.", s.name,
-			many(s.limit.AtOnce, "call"))}
+			countOf(s.limit.AtOnce, "call"))}
 	}
 	return nil
 }
@@ -294,7 +295,7 @@ func (c *Call) takeTokens(now time.Time) (refused *Refusal) {
 		}
 		if after := waitTime(s.rate, 1, now); refused == nil || after > refused.After {
 			refused = &Refusal{By: s.by, After: after,
-				reason: fmt.Sprintf("The %s may have %s a minute.", s.name, many(s.limit.PerMinute, "call"))}
+				reason: fmt.Sprintf("The %s may have %s a minute.", s.name, countOf(s.limit.PerMinute, "call"))}
 		}
 	}
 	if refused != nil {

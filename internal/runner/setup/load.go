@@ -34,15 +34,15 @@ type Options struct {
 	read config.Open // nil: safefile.ReadTrusted
 }
 
-// open reads a file that decides what may run.
-func (o *Options) open(path string) ([]byte, error) {
+// readFile reads a file that decides what may run.
+func (o *Options) readFile(path string) ([]byte, error) {
 	if o.read != nil {
 		return o.read(path)
 	}
 	return safefile.ReadTrusted(path)
 }
 
-func (o *Options) env(name string) string {
+func (o *Options) getenv(name string) string {
 	value, _ := o.Getenv(name)
 	return value
 }
@@ -51,26 +51,30 @@ func (o *Options) env(name string) string {
 // [EmbeddedDemo]. The environment overrides parts of it: SAFE_ALLOWLIST_PATH, SAFE_TRACE_DIR,
 // SAFE_SUMMARIZE and, if the file names no model, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY.
 func Load(o Options) (loaded *config.Loaded, from string, err error) {
-	over := config.Overrides{
-		Allowlist: o.env("SAFE_ALLOWLIST_PATH"),
-		TracesDir: o.env("SAFE_TRACE_DIR"),
+	overrides := config.Overrides{
+		Allowlist: o.getenv("SAFE_ALLOWLIST_PATH"),
+		TracesDir: o.getenv("SAFE_TRACE_DIR"),
 		Planner:   o.Planner,
 		Grants:    o.Grants,
 		Closed:    o.Closed,
-		LLM:       &config.LLM{BaseURL: o.env("LLM_BASE_URL"), Model: o.env("LLM_MODEL"), APIKey: o.env("LLM_API_KEY")},
+		LLM: &config.LLM{
+			BaseURL: o.getenv("LLM_BASE_URL"),
+			Model:   o.getenv("LLM_MODEL"),
+			APIKey:  o.getenv("LLM_API_KEY"),
+		},
 	}
 
-	switch v := o.env("SAFE_SUMMARIZE"); v {
+	switch v := o.getenv("SAFE_SUMMARIZE"); v {
 	case "", "0":
 	case "1":
-		over.Summary = policy.SummaryAlways
+		overrides.Summary = policy.SummaryAlways
 	default:
 		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
 
 	from = o.Config
 	if from == "" && !o.Demo {
-		from = o.env("PGFSM_CONFIG")
+		from = o.getenv("PGFSM_CONFIG")
 	}
 
 	if from == "" && !o.Demo {
@@ -79,23 +83,23 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 		}
 	}
 
-	name, read := from, o.open
+	name, read := from, o.readFile
 	if from == "" {
 		from, name = EmbeddedDemo, config.FileName
 		read = func(name string) ([]byte, error) {
-			if name == over.Allowlist || slices.Contains(over.Grants, name) {
+			if name == overrides.Allowlist || slices.Contains(overrides.Grants, name) {
 				return safefile.ReadTrusted(name)
 			}
 			return config.Demo.ReadFile(filepath.ToSlash(name))
 		}
 	}
 
-	loaded, err = config.Load(name, read, over)
+	loaded, err = config.Load(name, read, overrides)
 	var faults config.Errors
-	if over.Allowlist != "" && errors.As(err, &faults) {
+	if overrides.Allowlist != "" && errors.As(err, &faults) {
 		for _, f := range faults {
-			if f.Key == "allowlist" || f.File == over.Allowlist {
-				return nil, from, fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err, over.Allowlist)
+			if f.Key == "allowlist" || f.File == overrides.Allowlist {
+				return nil, from, fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err, overrides.Allowlist)
 			}
 		}
 	}

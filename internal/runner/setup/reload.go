@@ -45,13 +45,13 @@ type Reloader struct {
 // demo has no files. i may be nil.
 func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	r := &Reloader{identity: i, started: s, active: s}
-	seen := newReading()
+	files := newReading()
 	o := s.options
-	o.Config, o.read = s.From, seen.read
-	to, err := r.judge(o, seen) // finds out which files the configuration has
-	r.files = seen.files
+	o.Config, o.read = s.From, files.readFile
+	candidate, err := r.judgeFiles(o, files) // finds out which files the configuration has
+	r.files = files.files
 	// due: the files have changed since the start.
-	r.due = err == nil && len(differing(s, to.Setup, false)) > 0
+	r.due = err == nil && len(differingKeys(s, candidate.Setup, false)) > 0
 	return r
 }
 
@@ -63,10 +63,10 @@ type reading struct{ files map[string]digest }
 
 func newReading() *reading { return &reading{make(map[string]digest)} }
 
-func (r *reading) read(path string) ([]byte, error) {
+func (r *reading) readFile(path string) ([]byte, error) {
 	text, err := safefile.ReadTrusted(path)
 	d := digestOf(text, err)
-	if before, again := r.files[path]; again && before != d {
+	if former, known := r.files[path]; known && former != d {
 		return nil, errChanging
 	}
 	r.files[path] = d
@@ -82,9 +82,9 @@ func digestOf(text []byte, err error) digest {
 
 var errChanging = errors.New("it changed while the configuration was read; reload again when it is complete")
 
-// unchanged reads all files again and returns an error if one changed. A mix of old and new files
+// checkUnchanged reads all files again and returns an error if one changed. A mix of old and new files
 // is a configuration that no operator wrote.
-func (r *reading) unchanged() error {
+func (r *reading) checkUnchanged() error {
 	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
 			return fmt.Errorf("%s: %w", path, errChanging)
@@ -97,20 +97,20 @@ func (r *reading) unchanged() error {
 func (r *Reloader) Read() (*runner.Next, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen := newReading()
+	files := newReading()
 	o := r.active.options
-	o.Config, o.Closed, o.read = r.active.From, false, seen.read
-	to, err := r.judge(o, seen)
+	o.Config, o.Closed, o.read = r.active.From, false, files.readFile
+	candidate, err := r.judgeFiles(o, files)
 	if err == nil {
-		err = seen.unchanged()
+		err = files.checkUnchanged()
 	}
 	r.due = false
-	maps.Copy(r.files, seen.files)
+	maps.Copy(r.files, files.files)
 	if err != nil {
 		return nil, err
 	}
-	r.files = seen.files
-	next := r.next(to)
+	r.files = files.files
+	next := r.nextConfig(candidate)
 	r.due = len(next.Changed) > 0 // due stays set until the configuration is active, so Watch tries again
 	return next, nil
 }
@@ -122,68 +122,68 @@ type judged struct {
 	tests    int
 }
 
-// judge reads and judges the configuration.
-func (r *Reloader) judge(o Options, seen *reading) (*judged, error) {
+// judgeFiles reads and judges the configuration.
+func (r *Reloader) judgeFiles(o Options, files *reading) (*judged, error) {
 	loaded, from, err := Load(o)
 	if err != nil {
 		return nil, err
 	}
-	to := &judged{Setup: &Setup{Secrets: r.active.Secrets}, warnings: loaded.Warnings}
-	if err := to.open(o, loaded, from); err != nil {
+	candidate := &judged{Setup: &Setup{Secrets: r.active.Secrets}, warnings: loaded.Warnings}
+	if err := candidate.openLoaded(o, loaded, from); err != nil {
 		return nil, err
 	}
-	to.Upstreams = r.active.Upstreams.Replace(to.Servers, to.limits())
-	to.warnings = append(to.warnings, to.Doubts()...)
-	catalog, warning, err := pins.Stored(to.Bundle, to.Allowlists())
+	candidate.Upstreams = r.active.Upstreams.Replace(candidate.Servers, candidate.upstreamLimits())
+	candidate.warnings = append(candidate.warnings, candidate.Doubts()...)
+	catalog, warning, err := pins.Stored(candidate.Bundle, candidate.Allowlists())
 	if err != nil {
 		return nil, err
 	}
 	if warning != "" {
-		to.warnings = append(to.warnings, warning)
+		candidate.warnings = append(candidate.warnings, warning)
 	}
-	if err := r.lint(to, catalog); err != nil {
+	if err := r.lintJudged(candidate, catalog); err != nil {
 		return nil, err
 	}
-	return to, to.test(catalog, seen)
+	return candidate, candidate.runTests(catalog, files)
 }
 
-// lint returns the errors that lint finds. Errors that the active configuration has, too, are
+// lintJudged returns the errors that lint finds. Errors that the active configuration has, too, are
 // warnings only: otherwise nobody could reload a configuration that the service started with such
 // an error.
-func (r *Reloader) lint(to *judged, catalog *policy.Catalog) error {
+func (r *Reloader) lintJudged(candidate *judged, catalog *policy.Catalog) error {
 	var failed []error
-	had, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
+	stored, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
 	if err != nil { // the active configuration's files may have changed since
-		had = nil
+		stored = nil
 	}
-	before := lint.Lint(r.active.Bundle.Content(), had)
-	for _, f := range lint.Lint(to.Bundle.Content(), catalog) {
-		text := fmt.Sprintf("lint: [%s] %s", f.Code, to.Loaded.LintError(f))
-		same := func(b lint.Finding) bool {
+	formerFindings := lint.Lint(r.active.Bundle.Content(), stored)
+	for _, f := range lint.Lint(candidate.Bundle.Content(), catalog) {
+		text := fmt.Sprintf("lint: [%s] %s", f.Code, candidate.Loaded.LintError(f))
+		isSame := func(b lint.Finding) bool {
 			return b.Code == f.Code && b.Policy == f.Policy && b.Key == f.Key && b.Problem == f.Problem
 		}
 		switch {
 		case f.Severity == lint.Note:
-		case f.Severity == lint.Error && !slices.ContainsFunc(before, same):
+		case f.Severity == lint.Error && !slices.ContainsFunc(formerFindings, isSame):
 			failed = append(failed, errors.New(text))
 		default:
-			to.warnings = append(to.warnings, text)
+			candidate.warnings = append(candidate.warnings, text)
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// test runs the policy tests beside the policy, if there are any.
-func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
+// runTests runs the policy tests beside the policy, if there are any.
+func (s *judged) runTests(catalog *policy.Catalog, files *reading) error {
 	if s.Loaded.PolicyPlaces == nil {
 		return nil
 	}
 	path := filepath.Join(filepath.Dir(s.Loaded.PolicyPlaces.File()), testsFile)
-	if _, err := seen.read(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := files.readFile(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	now := time.Now().UTC().Format(policy.TimeForm)
-	report, err := explain.New(s.Bundle, catalog, false, now).Test([]string{path}, seen.read)
+	timestamp := time.Now().UTC().Format(policy.TimeForm)
+	report, err := explain.New(s.Bundle, catalog, false, timestamp).Test([]string{path}, files.readFile)
 	if err != nil {
 		return err
 	}
@@ -198,20 +198,20 @@ func (s *judged) test(catalog *policy.Catalog, seen *reading) error {
 	return errors.Join(failed...)
 }
 
-// next returns the service's part of a configuration.
-func (r *Reloader) next(to *judged) *runner.Next {
-	from := r.active
-	if was, now := &from.Loaded.Identity,
-		&to.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, now.Issuers) {
+// nextConfig returns the service's part of a configuration.
+func (r *Reloader) nextConfig(candidate *judged) *runner.Next {
+	active := r.active
+	if former, current := &active.Loaded.Identity,
+		&candidate.Loaded.Identity; !reflect.DeepEqual(r.started.Loaded.Identity.Issuers, current.Issuers) {
 		// The tokens of the former issuers are valid until a restart, so their requirements stay.
-		now.Scopes, now.Required = was.Scopes, was.Required || now.Required
+		current.Scopes, current.Required = former.Scopes, former.Required || current.Required
 	}
 
 	n := &runner.Next{
-		Warnings: to.warnings,
-		Tests:    to.tests,
-		Changed:  differing(from, to.Setup, false),
-		Restart:  differing(r.started, to.Setup, true),
+		Warnings: candidate.warnings,
+		Tests:    candidate.tests,
+		Changed:  differingKeys(active, candidate.Setup, false),
+		Restart:  differingKeys(r.started, candidate.Setup, true),
 	}
 
 	i := r.identity
@@ -220,32 +220,32 @@ func (r *Reloader) next(to *judged) *runner.Next {
 			Providers: i.Providers,
 			Issuers:   i.Issuers,
 			SignIn:    i.SignIn,
-			Scopes:    to.Loaded.Identity.Scopes,
-			May:       to.Loaded.Identity.May,
+			Scopes:    candidate.Loaded.Identity.Scopes,
+			May:       candidate.Loaded.Identity.May,
 		}
 	}
 
-	to.Loaded.Serve = keptServe(r.started.Loaded.Serve, to.Loaded.Serve)
-	n.Config = to.Served(i)
+	candidate.Loaded.Serve = keptServe(r.started.Loaded.Serve, candidate.Loaded.Serve)
+	n.Config = candidate.Served(i)
 	n.Activated = func() {
-		to.Secrets.Put(to.Setup, to.secrets)
+		candidate.Secrets.Put(candidate.Setup, candidate.secrets)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.active = to.Setup
+		r.active = candidate.Setup
 		r.due = false
 	}
 
-	n.Retired = func() { to.Secrets.Put(from, nil) }
+	n.Retired = func() { candidate.Secrets.Put(active, nil) }
 	return n
 }
 
 // keptServe returns now with the values at the start for keys that need a restart.
-func keptServe(started, now config.Serve) config.Serve {
-	now.Listen, now.Admin, now.PublicURL, now.AdminURL, now.TLS = started.Listen, started.Admin, started.PublicURL,
+func keptServe(started, next config.Serve) config.Serve {
+	next.Listen, next.Admin, next.PublicURL, next.AdminURL, next.TLS = started.Listen, started.Admin, started.PublicURL,
 		started.AdminURL, started.TLS
-	now.Record, now.Sessions, now.Hosts, now.RemindBefore = started.Record, started.Sessions, started.Hosts,
+	next.Record, next.Sessions, next.Hosts, next.RemindBefore = started.Record, started.Sessions, started.Hosts,
 		started.RemindBefore
-	return now
+	return next
 }
 
 // needRestart has the keys whose new values need a restart.
@@ -255,8 +255,8 @@ var needRestart = []string{
 	"serve.listen", "serve.public_url", "serve.record", "serve.sessions", "serve.tls", "telemetry.otlp", "traces.dir",
 }
 
-// keys returns the values of the keys of a configuration and its files.
-func (s *Setup) keys() map[string]any {
+// keyValues returns the values of the keys of a configuration and its files.
+func (s *Setup) keyValues() map[string]any {
 	c, loaded := s.Bundle.Content(), s.Loaded
 	serve, identity := &loaded.Serve, &loaded.Identity
 	return map[string]any{
@@ -295,17 +295,17 @@ func (s *Setup) keys() map[string]any {
 	}
 }
 
-// differing returns the keys, sorted, whose values differ: those that need a restart, or the
+// differingKeys returns the keys, sorted, whose values differ: those that need a restart, or the
 // others.
-func differing(from, to *Setup, restart bool) (keys []string) {
-	was := from.keys()
-	for key, is := range to.keys() {
-		same := reflect.DeepEqual(was[key], is)
+func differingKeys(from, to *Setup, restart bool) (keys []string) {
+	former := from.keyValues()
+	for key, value := range to.keyValues() {
+		equal := reflect.DeepEqual(former[key], value)
 		if key == "servers" {
 			// Compares secrets, too.
-			same = same && slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal)
+			equal = equal && slices.EqualFunc(from.Servers, to.Servers, upstream.Server.Equal)
 		}
-		if !same && slices.Contains(needRestart, key) == restart {
+		if !equal && slices.Contains(needRestart, key) == restart {
 			keys = append(keys, key)
 		}
 	}
@@ -332,22 +332,22 @@ func (r *Reloader) Watch(ctx context.Context, reload func()) {
 			return
 		case <-tick.C:
 		}
-		stale, now := r.readFiles()
-		if stale && maps.Equal(last, now) {
+		stale, digests := r.readFiles()
+		if stale && maps.Equal(last, digests) {
 			reload()
 		}
-		last = now
+		last = digests
 	}
 }
 
 // readFiles returns the current digests of the files, and whether a reload is due.
-func (r *Reloader) readFiles() (stale bool, now map[string]digest) {
+func (r *Reloader) readFiles() (stale bool, digests map[string]digest) {
 	r.mu.Lock()
-	known, due := maps.Clone(r.files), r.due
+	files, due := maps.Clone(r.files), r.due
 	r.mu.Unlock()
-	now = make(map[string]digest, len(known))
-	for path := range known { // in any order: each is independent
-		now[path] = digestOf(safefile.ReadTrusted(path))
+	digests = make(map[string]digest, len(files))
+	for path := range files { // in any order: each is independent
+		digests[path] = digestOf(safefile.ReadTrusted(path))
 	}
-	return due || !maps.Equal(known, now), now
+	return due || !maps.Equal(files, digests), digests
 }

@@ -47,7 +47,7 @@ type Setup struct {
 // Open opens a configuration that [Load] returned. It starts nothing and connects to nothing.
 func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 	s = &Setup{Secrets: secret.New(nil)}
-	if err = s.open(o, loaded, from); err != nil {
+	if err = s.openLoaded(o, loaded, from); err != nil {
 		return nil, err
 	}
 	s.Secrets.Put(s, s.secrets)
@@ -55,23 +55,23 @@ func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
 		s.Secrets.Put(s.OTLP, slices.Sorted(maps.Values(s.OTLP.Headers)))
 	}
 	if !s.IsDemo() {
-		s.connect()
+		s.newUpstreams()
 	}
 	return s, nil
 }
 
-// open opens a configuration without connections to servers. It does not mask secrets yet.
-func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) {
-	if err = s.compile(o, loaded, from); err != nil {
+// openLoaded opens a configuration without connections to servers. It does not mask secrets yet.
+func (s *Setup) openLoaded(o Options, loaded *config.Loaded, from string) (err error) {
+	if err = s.compileBundle(o, loaded, from); err != nil {
 		return err
 	}
-	resolved, err := loaded.Resolve(o.Getenv, o.open)
+	resolved, err := loaded.Resolve(o.Getenv, o.readFile)
 	if err != nil {
 		return err
 	}
 
 	s.secrets, s.llmKey = resolved.Secrets, resolved.LLMKey
-	s.OTLP = collector(resolved.OTLP)
+	s.OTLP = collectorOf(resolved.OTLP)
 	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey,
 		s.Secrets); err != nil {
 		return err
@@ -91,9 +91,9 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 			URL:            r.URL,
 			Command:        r.Command,
 			Args:           r.Args,
-			Headers:        headers(r.Headers),
-			Env:            headers(r.Env),
-			Auth:           credentials(r.Auth),
+			Headers:        headersOf(r.Headers),
+			Env:            headersOf(r.Env),
+			Auth:           credentialsOf(r.Auth),
 			ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
 			Timeout:        time.Duration(r.Timeout) * time.Millisecond,
 			TimeoutTotal:   time.Duration(r.TimeoutTotal) * time.Millisecond,
@@ -106,8 +106,8 @@ func (s *Setup) open(o Options, loaded *config.Loaded, from string) (err error) 
 	return nil
 }
 
-// compile makes the bundle.
-func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err error) {
+// compileBundle makes the bundle.
+func (s *Setup) compileBundle(o Options, loaded *config.Loaded, from string) (err error) {
 	s.Loaded, s.From, s.options = loaded, from, o
 	if model := loaded.Content.Planner.LLM; model != nil {
 		model.Prompt = llm.PromptVersion
@@ -126,11 +126,11 @@ func (s *Setup) compile(o Options, loaded *config.Loaded, from string) (err erro
 func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing config.Errors, err error) {
 	if s, err = Open(o, loaded, from); errors.As(err, &missing) {
 		s = &Setup{}
-		err = s.compile(o, loaded, from)
+		err = s.compileBundle(o, loaded, from)
 	}
-	_, hooks := loaded.ResolveHooks(o.Getenv, o.open)
-	_, identity := loaded.ResolveIdentity(o.Getenv, o.open)
-	_, ledger := loaded.LedgerURL(o.Getenv, o.open)
+	_, hooks := loaded.ResolveHooks(o.Getenv, o.readFile)
+	_, identity := loaded.ResolveIdentity(o.Getenv, o.readFile)
+	_, ledger := loaded.LedgerURL(o.Getenv, o.readFile)
 	for _, err := range []error{hooks, identity, ledger} {
 		var more config.Errors
 		errors.As(err, &more)
@@ -139,7 +139,7 @@ func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing con
 	return s, missing, err
 }
 
-func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
+func credentialsOf(from *config.ClientCredentials) *upstream.ClientCredentials {
 	if from == nil {
 		return nil
 	}
@@ -157,23 +157,23 @@ func credentials(from *config.ClientCredentials) *upstream.ClientCredentials {
 	}
 }
 
-func collector(from *config.OTLP) *telemetry.OTLP {
+func collectorOf(from *config.OTLP) *telemetry.OTLP {
 	if from == nil {
 		return nil
 	}
-	to := &telemetry.OTLP{Endpoint: from.Endpoint, Headers: make(map[string]string),
+	collector := &telemetry.OTLP{Endpoint: from.Endpoint, Headers: make(map[string]string),
 		Sample: float64(from.SamplePercent) / config.MaxPercent}
 	for _, p := range from.Headers {
-		to.Headers[p.Name] = p.Value
+		collector.Headers[p.Name] = p.Value
 	}
-	return to
+	return collector
 }
 
-func headers(from []config.Pair) (to []upstream.Header) {
+func headersOf(from []config.Pair) (headers []upstream.Header) {
 	for _, p := range from {
-		to = append(to, upstream.Header{Name: p.Name, Value: p.Value})
+		headers = append(headers, upstream.Header{Name: p.Name, Value: p.Value})
 	}
-	return to
+	return headers
 }
 
 // IsDemo reports whether the configuration is the embedded demo's.
@@ -186,7 +186,7 @@ func (s *Setup) Copy() (*Setup, error) {
 	if s.IsDemo() {
 		return &c, nil
 	}
-	c.connect()
+	c.newUpstreams()
 	return &c, nil
 }
 
@@ -203,16 +203,16 @@ func (s *Setup) Start(ctx context.Context) (err error) {
 	for i := range s.Servers {
 		s.Servers[i].URL = s.Fleet.URL(s.Servers[i].Name, "sse")
 	}
-	s.connect()
+	s.newUpstreams()
 	return nil
 }
 
-func (s *Setup) connect() {
-	s.Upstreams = upstream.New(s.Servers, s.limits(), upstream.Info{Name: "pgfsm", Version: s.options.Version},
+func (s *Setup) newUpstreams() {
+	s.Upstreams = upstream.New(s.Servers, s.upstreamLimits(), upstream.Info{Name: "pgfsm", Version: s.options.Version},
 		s.Secrets)
 }
 
-func (s *Setup) limits() upstream.Limits {
+func (s *Setup) upstreamLimits() upstream.Limits {
 	return upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes, ServerSessions: s.Loaded.Serve.ServerSessions}
 }
 
@@ -230,10 +230,10 @@ func (s *Setup) Close() error {
 
 // Runner returns options for a runner that records in trace files.
 func (s *Setup) Runner() runner.Options {
-	return runner.Options{Config: s.config(), TracesDir: s.Loaded.TracesDir}
+	return runner.Options{Config: s.runnerConfig(), TracesDir: s.Loaded.TracesDir}
 }
 
-func (s *Setup) config() runner.Config {
+func (s *Setup) runnerConfig() runner.Config {
 	return runner.Config{
 		Bundle:     s.Bundle,
 		Upstreams:  s.Upstreams,
@@ -246,7 +246,7 @@ func (s *Setup) config() runner.Config {
 
 // Allowlists returns the files that hold the pins; none for the embedded demo's allowlist.
 func (s *Setup) Allowlists() []string {
-	if s.IsDemo() && s.options.env("SAFE_ALLOWLIST_PATH") == "" {
+	if s.IsDemo() && s.options.getenv("SAFE_ALLOWLIST_PATH") == "" {
 		return nil
 	}
 	return s.Loaded.Allowlists()
@@ -254,23 +254,23 @@ func (s *Setup) Allowlists() []string {
 
 // Served returns the configuration of a service, whose identity providers are i.
 func (s *Setup) Served(i *runner.Identity) runner.Config {
-	c := s.config()
+	c := s.runnerConfig()
 	c.Closed, c.Allowlists = s.Loaded.Closed, s.Allowlists()
 	c.Identity, c.Required = i, s.Loaded.Identity.Required
 	return c
 }
 
 // Hooks returns the web hooks of a configuration, with their secrets.
-func Hooks(o Options, loaded *config.Loaded) (all []hooks.Hook, err error) {
+func Hooks(o Options, loaded *config.Loaded) (list []hooks.Hook, err error) {
 	resolved, err := loaded.ResolveHooks(o.Getenv, safefile.ReadTrusted)
 	for _, h := range resolved {
-		all = append(all, hooks.Hook(h))
+		list = append(list, hooks.Hook(h))
 	}
-	return all, err
+	return list, err
 }
 
 // Doubts returns warnings about valid settings that are probably mistakes.
-func (s *Setup) Doubts() (all []string) {
+func (s *Setup) Doubts() (doubts []string) {
 	c := s.Bundle.Content()
 	allowed := make(map[string][]string)
 
@@ -280,25 +280,25 @@ func (s *Setup) Doubts() (all []string) {
 
 	for _, server := range c.Servers {
 		if len(allowed[server.Name]) == 0 {
-			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", server.Name))
+			doubts = append(doubts, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", server.Name))
 		}
 		if server.Type != config.TypeStdio || strings.ContainsRune(server.Command, '/') {
 			continue
 		}
 		if _, err := exec.LookPath(server.Command); err != nil {
-			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command,
+			doubts = append(doubts, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command,
 				server.Name))
 		}
 	}
 
 	holds := func(p rules.Policy) bool { return p.Effect == rules.Pending || p.RequireApprovalIf != "" }
 	if s.Loaded.Ledger == "" && c.Policy != nil && slices.ContainsFunc(c.Policy.Policies, holds) {
-		all = append(all, `a policy can hold calls, but nobody can approve them without a ledger: add ledger: "sqlite:pgfsm.db"`)
+		doubts = append(doubts, `a policy can hold calls, but nobody can approve them without a ledger: add ledger: "sqlite:pgfsm.db"`)
 	}
 
 	for _, r := range c.Planner.Routes {
 		if !slices.Contains(allowed[r.Server], r.Tool) {
-			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
+			doubts = append(doubts, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
 		}
 	}
 
@@ -308,10 +308,10 @@ func (s *Setup) Doubts() (all []string) {
 		process := func(server policy.Server) bool { return server.Name == e.Server && server.Type == config.TypeStdio }
 		if e.Sessions == config.SessionsSession && slices.Contains(e.Words, "roots") &&
 			slices.ContainsFunc(c.Servers, process) {
-			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
+			doubts = append(doubts, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
 				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
 		}
 	}
 
-	return all
+	return doubts
 }

@@ -17,25 +17,25 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	err := f.guard.Check(r)
 	switch {
 	case errors.As(err, new(web.RepeatedHeader)):
-		return refuse(http.StatusBadRequest, refusedHeader, err.Error())
+		return newRefusal(http.StatusBadRequest, refusedHeader, err.Error())
 	case errors.Is(err, web.ErrHost):
-		return refuse(http.StatusForbidden, refusedHost, err.Error()+"; serve.hosts of the configuration adds a name")
+		return newRefusal(http.StatusForbidden, refusedHost, err.Error()+"; serve.hosts of the configuration adds a name")
 	case err != nil:
-		return refuse(http.StatusForbidden, refusedOrigin, err.Error())
+		return newRefusal(http.StatusForbidden, refusedOrigin, err.Error())
 	}
 
 	for name, values := range r.Header { // in any order: either refusal will do
 		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
-			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
+			return newRefusal(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
 		}
 	}
 	return nil
 }
 
-// identify returns the client of a request. Each request is authenticated; its credentials go
+// authenticate returns the client of a request. Each request is authenticated; its credentials go
 // nowhere else. Only a request without an Authorization header can be anonymous: invalid
 // credentials never count as absent.
-func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
+func (x *exchange) authenticate(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	noClient := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
 	if x.settings.Clients != nil {
@@ -56,7 +56,7 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		}
 		return session.Identity{Name: session.Anonymous}, nil, nil
 	case errors.Is(err, web.ErrUnavailable):
-		refused := refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
+		refused := newRefusal(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
 		if errors.As(err, &later) {
 			refused.retryAfter = later.Seconds()
 		}
@@ -65,7 +65,7 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 		if x.front.hooks.RefusedScope != nil {
 			x.front.hooks.RefusedScope(r.Context(), x.settings.endpointPath(r), lacking)
 		}
-		return noClient, nil, refuse(http.StatusForbidden, refusedScope,
+		return noClient, nil, newRefusal(http.StatusForbidden, refusedScope,
 			"the token lacks a scope that this endpoint needs")
 	case err != nil || client.Name == "" || client.Name == session.Anonymous ||
 		client.Token == "" && !policy.HasSubject(client.Name):
@@ -81,7 +81,7 @@ func (x *exchange) identify(r *http.Request) (session.Identity, *policy.Identity
 }
 
 func unauthorized(message string) *refusal {
-	return refuse(http.StatusUnauthorized, refusedToken, message)
+	return newRefusal(http.StatusUnauthorized, refusedToken, message)
 }
 
 // checkContentType refuses a body that is not JSON.
@@ -89,18 +89,18 @@ func checkContentType(r *http.Request) *refusal {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := params["charset"]
 	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refuse(http.StatusUnsupportedMediaType, refusedType,
+		return newRefusal(http.StatusUnsupportedMediaType, refusedType,
 			"the Content-Type must be application/json, in UTF-8")
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return refuse(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
+		return newRefusal(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
 	}
 	return nil
 }
 
-// accepts reports whether the client accepts JSON and event streams. Without an Accept header it
+// acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header it
 // accepts both.
-func accepts(r *http.Request) (json, stream bool) {
+func acceptedTypes(r *http.Request) (json, stream bool) {
 	values := r.Header["Accept"]
 	if len(values) == 0 {
 		return true, true

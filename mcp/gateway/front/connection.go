@@ -65,17 +65,17 @@ func (s *requestSender) Send(message []byte) error {
 	return s.connection.send(message)
 }
 
-// end makes Send fail from now on.
-func (s *requestSender) end() {
+// stopSending makes Send fail from now on.
+func (s *requestSender) stopSending() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = true
 }
 
-// accept handles one message. A request is answered later, but initialize, notifications and
+// handleMessage handles one message. A request is answered later, but initialize, notifications and
 // responses are done when accept returns. accept calls done when nothing needs the message any
 // more.
-func (c *connection) accept(q *session.Request, done func()) *refusal {
+func (c *connection) handleMessage(q *session.Request, done func()) *refusal {
 	q.From, q.Endpoint = c.from, c.endpoint
 	if refused := c.applyRevision(q); refused != nil {
 		done()
@@ -94,7 +94,7 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 		return nil
 	}
 
-	ctx, finish, refused := c.front.begin(c.ctx, q, requests, func() bool { return true })
+	ctx, finish, refused := c.front.beginRequest(c.ctx, q, requests, func() bool { return true })
 	if refused != nil {
 		done()
 		return refused
@@ -103,7 +103,7 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 	serve := func() {
 		defer done()
 		defer finish()
-		c.answer(ctx, q)
+		c.answerRequest(ctx, q)
 	}
 
 	if q.Method == methodInitialize { // the messages behind it belong to the new session
@@ -115,8 +115,8 @@ func (c *connection) accept(q *session.Request, done func()) *refusal {
 	return nil
 }
 
-// answer answers a request. A session that it opened becomes the connection's session.
-func (c *connection) answer(ctx context.Context, q *session.Request) {
+// answerRequest answers a request. A session that it opened becomes the connection's session.
+func (c *connection) answerRequest(ctx context.Context, q *session.Request) {
 	opening := q.Session == nil
 	out := &requestSender{connection: c}
 	q.Out = out
@@ -124,15 +124,15 @@ func (c *connection) answer(ctx context.Context, q *session.Request) {
 	if message == nil {
 		message = noAnswer(q.ID)
 	}
-	out.end()
+	out.stopSending()
 	_ = c.send(message) // the connection remembers the error
 	if q.Session != nil && opening {
-		c.attach(q.Session)
+		c.attachSession(q.Session)
 	}
 }
 
-// attach makes a new session the connection's session. Each ends with the other.
-func (c *connection) attach(s *session.Session) {
+// attachSession makes a new session the connection's session. Each ends with the other.
+func (c *connection) attachSession(s *session.Session) {
 	reader := s.Listen()
 	c.session.Store(s)
 	context.AfterFunc(s.Context, c.cancel)

@@ -91,7 +91,7 @@ func (f *Front) Replace(s Settings) {
 	next := &settings{
 		Settings:  s,
 		guard:     web.NewGuard(s.Hosts, headerLastEvent),
-		endpoints: endpoints(s.Servers),
+		endpoints: endpointServers(s.Servers),
 	}
 	f.active.Store(next)
 }
@@ -127,7 +127,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refused = serve()
 	}
 	if refused != nil {
-		x.refuse(refused, nil)
+		x.writeRefusal(refused, nil)
 	}
 }
 
@@ -138,14 +138,14 @@ const (
 	pathStatus  = "/status/"  // followed by the id of a run
 )
 
-// endpoints returns the paths at which clients connect, with the server of each. All servers have
+// endpointServers returns the paths at which clients connect, with the server of each. All servers have
 // the empty name.
-func endpoints(servers []string) map[string]string {
-	all := map[string]string{pathMCP: "", pathSSE: ""}
+func endpointServers(servers []string) map[string]string {
+	byPath := map[string]string{pathMCP: "", pathSSE: ""}
 	for _, name := range servers {
-		all[pathServers+name+pathMCP], all[pathServers+name+pathSSE] = name, name
+		byPath[pathServers+name+pathMCP], byPath[pathServers+name+pathSSE] = name, name
 	}
-	return all
+	return byPath
 }
 
 // route authenticates the client and returns the function that serves the request.
@@ -159,7 +159,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return func() *refusal { return x.serveMetadata(endpoint) }, nil
 	}
 
-	if x.from, x.identity, refused = x.identify(x.r); refused != nil {
+	if x.from, x.identity, refused = x.authenticate(x.r); refused != nil {
 		return nil, refused
 	}
 
@@ -168,7 +168,7 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	}
 
 	if x.r.Method != http.MethodDelete { // a DELETE only frees what the client holds
-		if refused = x.front.limit(x.from, x.identity); refused != nil {
+		if refused = x.front.checkRate(x.from, x.identity); refused != nil {
 			return nil, refused
 		}
 	}
@@ -177,9 +177,9 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 		return x.serveStatus, nil
 	}
 
-	endpoint, known := x.settings.endpoints[endpointPath(path)]
-	if !known {
-		return nil, refuse(http.StatusNotFound, refusedPath,
+	endpoint, ok := x.settings.endpoints[endpointPath(path)]
+	if !ok {
+		return nil, newRefusal(http.StatusNotFound, refusedPath,
 			"unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
 
@@ -208,7 +208,7 @@ func (x *exchange) serveStatus() *refusal {
 		return notAllowed(http.MethodGet)
 	}
 	if x.from.Name == session.Anonymous { // all programs on this machine share the name "anonymous"
-		return refuse(http.StatusUnauthorized, refusedToken, "send the token that made the request")
+		return newRefusal(http.StatusUnauthorized, refusedToken, "send the token that made the request")
 	}
 	if err := x.front.table.Requests.Enter(x.from); err != nil {
 		return refusalOf(err)
@@ -218,9 +218,9 @@ func (x *exchange) serveStatus() *refusal {
 	switch doc, err := x.front.hooks.Status(x.r.Context(), x.from,
 		strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
+		return newRefusal(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
 	case doc == nil:
-		return refuse(http.StatusNotFound, refusedPath, "no run with this id belongs to the token's actor")
+		return newRefusal(http.StatusNotFound, refusedPath, "no run with this id belongs to the token's actor")
 	default:
 		x.writeJSON(http.StatusOK, doc)
 		return nil
@@ -242,7 +242,7 @@ func (x *exchange) serveDelete() *refusal {
 func (x *exchange) findSession() (*session.Session, *refusal) {
 	id := x.r.Header.Get(headerSession)
 	if id == "" {
-		return nil, refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing")
+		return nil, newRefusal(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing")
 	}
 	return x.sessionOf(id, x.r.Header.Get(headerVersion))
 }
@@ -251,19 +251,19 @@ func (x *exchange) findSession() (*session.Session, *refusal) {
 func (x *exchange) sessionOf(id, version string) (*session.Session, *refusal) {
 	s := x.front.table.Find(id, x.from, x.endpoint)
 	if s == nil {
-		f := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; send initialize")
+		f := newRefusal(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; send initialize")
 		f.code = codeNoSession
 		return nil, f
 	}
 	if version != "" && version != s.Protocol {
-		return nil, refuse(http.StatusBadRequest, refusedVersion,
+		return nil, newRefusal(http.StatusBadRequest, refusedVersion,
 			"the session has another revision than the header MCP-Protocol-Version")
 	}
 	return s, nil
 }
 
-// refuse answers with a refusal. The id may be nil.
-func (x *exchange) refuse(f *refusal, id []byte) {
+// writeRefusal answers with a refusal. The id may be nil.
+func (x *exchange) writeRefusal(f *refusal, id []byte) {
 	h := x.w.Header()
 	switch f.status {
 	case http.StatusMethodNotAllowed:

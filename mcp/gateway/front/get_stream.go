@@ -10,8 +10,8 @@ import (
 // serveGet opens the stream of a session for messages that belong to none of its requests, or
 // continues a stream after Last-Event-ID.
 func (x *exchange) serveGet() *refusal {
-	if _, stream := accepts(x.r); !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept,
+	if _, stream := acceptedTypes(x.r); !stream {
+		return newRefusal(http.StatusNotAcceptable, refusedAccept,
 			"a stream is text/event-stream, which the Accept header excludes")
 	}
 	s, refused := x.findSession()
@@ -26,10 +26,10 @@ func (x *exchange) serveGet() *refusal {
 	var reader *session.Reader
 	if event := x.r.Header.Get(headerLastEvent); event == "" {
 		if reader = s.Listen(); reader == nil {
-			return refuse(http.StatusConflict, refusedStream, "another connection has this stream of the session")
+			return newRefusal(http.StatusConflict, refusedStream, "another connection has this stream of the session")
 		}
 	} else if reader = s.Resume(event); reader == nil {
-		return refuse(http.StatusBadRequest, refusedEvent,
+		return newRefusal(http.StatusBadRequest, refusedEvent,
 			"the gateway does not keep the events after Last-Event-ID any more")
 	}
 
@@ -85,6 +85,6 @@ func (x *exchange) writeStream(s *session.Session, reader *session.Reader) {
 // stillAuthenticated reports whether the token of a stream is still valid.
 func (x *exchange) stillAuthenticated() bool {
 	x.settings = x.front.active.Load() // the settings may have been replaced since the stream began
-	client, _, refused := x.identify(x.r)
+	client, _, refused := x.authenticate(x.r)
 	return refused == nil && client == x.from
 }

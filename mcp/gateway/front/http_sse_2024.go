@@ -45,8 +45,8 @@ func (x *exchange) openStream() *refusal {
 	if x.r.Method != http.MethodGet {
 		return notAllowed(http.MethodGet)
 	}
-	if _, stream := accepts(x.r); !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept,
+	if _, stream := acceptedTypes(x.r); !stream {
+		return newRefusal(http.StatusNotAcceptable, refusedAccept,
 			"a stream is text/event-stream, which the Accept header excludes")
 	}
 	if x.front.table.Requests.Stopped() {
@@ -122,7 +122,7 @@ func (x *exchange) postToStream() *refusal {
 	}
 	c := x.findStream(x.r.URL.Query().Get("session"))
 	if c == nil {
-		refused := refuse(http.StatusNotFound, refusedNoSession,
+		refused := newRefusal(http.StatusNotFound, refusedNoSession,
 			"this session is unknown or has ended; open a stream at "+pathSSE)
 		refused.code = codeNoSession
 		return refused
@@ -132,8 +132,8 @@ func (x *exchange) postToStream() *refusal {
 	if !x.readMessage(&q.Message) {
 		return nil
 	}
-	if refused := c.accept(q, x.transferBody()); refused != nil {
-		x.refuse(refused, q.ID)
+	if refused := c.handleMessage(q, x.transferBody()); refused != nil {
+		x.writeRefusal(refused, q.ID)
 		return nil
 	}
 

@@ -23,7 +23,7 @@ const pathMetadata = "/.well-known/oauth-protected-resource"
 // issued: the URL of the endpoint. At a path that is no endpoint, such as that of a run's status,
 // these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
-	known := endpoints(servers)
+	known := endpointServers(servers)
 	var urls []string
 	for _, path := range slices.Sorted(maps.Keys(known)) {
 		urls = append(urls, publicURL+path)
@@ -50,7 +50,7 @@ func (f *settings) endpointPath(r *http.Request) string {
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
 	if _, known := x.settings.endpoints[path]; !known {
-		return refuse(http.StatusNotFound, refusedPath, "no endpoint has this path")
+		return newRefusal(http.StatusNotFound, refusedPath, "no endpoint has this path")
 	}
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		return notAllowed("GET, HEAD")

@@ -18,8 +18,8 @@ func (x *exchange) servePost() *refusal {
 	if refused := checkContentType(x.r); refused != nil {
 		return refused
 	}
-	if json, stream := accepts(x.r); !json || !stream {
-		return refuse(http.StatusNotAcceptable, refusedAccept,
+	if json, stream := acceptedTypes(x.r); !json || !stream {
+		return newRefusal(http.StatusNotAcceptable, refusedAccept,
 			"answers are application/json or text/event-stream; Accept must have both")
 	}
 
@@ -33,9 +33,9 @@ func (x *exchange) servePost() *refusal {
 		return nil
 	}
 
-	ctx, finish, refused := x.admit(q)
+	ctx, finish, refused := x.admitMessage(q)
 	if refused != nil {
-		x.refuse(refused, q.ID)
+		x.writeRefusal(refused, q.ID)
 		return nil
 	}
 	defer finish()
@@ -48,16 +48,16 @@ func (x *exchange) servePost() *refusal {
 	a := &response{exchange: x, request: q}
 	q.Out = a
 	a.startTimer()
-	defer a.stop()
-	a.finish(x.front.dispatcher.Dispatch(ctx, q))
+	defer a.stopTimer()
+	a.writeAnswer(x.front.dispatcher.Dispatch(ctx, q))
 
 	return nil
 }
 
-// admit applies the rules of the message's revision and registers a request as under way, until
+// admitMessage applies the rules of the message's revision and registers a request as under way, until
 // finish is called. The context is the session's, if there is one: a lost connection cancels none
 // of its requests.
-func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
+func (x *exchange) admitMessage(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
 	// Answers to servers are still accepted: a request under way may wait for one.
 	if q.Request() && x.front.table.Requests.Stopped() {
 		return nil, nil, refusalOf(session.ErrStopping)
@@ -72,7 +72,7 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 		if !q.Request() {
 			return ctx, func() {}, nil
 		}
-		return x.front.begin(ctx, q, nil, x.stillAuthenticated)
+		return x.front.beginRequest(ctx, q, nil, x.stillAuthenticated)
 	}
 	if !q.Request() {
 		cancelRequest(q, &s.Requests)
@@ -80,15 +80,15 @@ func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func()
 	}
 
 	s.Touch()
-	ctx, end, refused := x.front.begin(s.Context, q, &s.Requests, x.stillAuthenticated)
+	ctx, end, refused := x.front.beginRequest(s.Context, q, &s.Requests, x.stillAuthenticated)
 
 	return ctx, func() { s.Touch(); end() }, refused
 }
 
-// begin registers a request as under way until finish is called. It counts among all requests, and
-// among those of its session or connection, if it has one. A subscription, which would never end by
-// itself, is cancelled when the gateway stops or valid reports false.
-func (f *Front) begin(ctx context.Context, q *session.Request, requests *session.InFlight,
+// beginRequest registers a request as under way until finish is called. It counts among all
+// requests, and among those of its session or connection, if it has one. A subscription, which
+// would never end by itself, is cancelled when the gateway stops or valid reports false.
+func (f *Front) beginRequest(ctx context.Context, q *session.Request, requests *session.InFlight,
 	valid func() bool) (_ context.Context, finish func(), refused *refusal) {
 	if err := f.table.Requests.Enter(q.From); err != nil {
 		return nil, nil, refusalOf(err)
@@ -153,7 +153,7 @@ func (x *exchange) readMessage(m *wire.Message) bool {
 		*m, refused = parseMessage(body)
 	}
 	if refused != nil {
-		x.refuse(refused, m.ID)
+		x.writeRefusal(refused, m.ID)
 	}
 	return refused == nil
 }
@@ -194,17 +194,17 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 		x.w.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, refusalOf(err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, refuse(http.StatusRequestTimeout, refusedSlow,
+		return nil, newRefusal(http.StatusRequestTimeout, refusedSlow,
 			"the message did not come within "+x.front.timeouts.body.String())
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
+		return nil, newRefusal(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
 
 	return body, nil
 }
 
 func tooLarge(limit int) *refusal {
-	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
+	return newRefusal(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
 // readAll reads a body of this size, which is negative if unknown. It reserves memory before it

@@ -98,13 +98,13 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 	}
 
 	if version != "" && !slices.Contains(session.StatefulRevisions, version) {
-		return unsupported(version)
+		return unsupportedVersion(version)
 	}
 	if id == "" {
 		if q.Method == methodInitialize {
 			return nil
 		}
-		f := refuse(http.StatusBadRequest, refusedSessionless,
+		f := newRefusal(http.StatusBadRequest, refusedSessionless,
 			"the header Mcp-Session-Id is missing; send initialize, or the _meta of "+session.Stateless)
 		f.code = wire.InvalidRequest
 		return f
@@ -132,16 +132,16 @@ func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
 	if h != nil {
 		version = h.Get(headerVersion)
 		if version == "" {
-			return mismatch("the header MCP-Protocol-Version is missing; it repeats " + metaVersion + " of _meta")
+			return headerMismatch("the header MCP-Protocol-Version is missing; it repeats " + metaVersion + " of _meta")
 		}
 	}
 
 	if m.Request() && d.version != "" && d.version != version {
-		return mismatch("the header MCP-Protocol-Version and " + metaVersion + " of _meta differ")
+		return headerMismatch("the header MCP-Protocol-Version and " + metaVersion + " of _meta differ")
 	}
 
 	if version != session.Stateless {
-		return unsupported(version)
+		return unsupportedVersion(version)
 	}
 	if m.Request() && d.version == "" {
 		return invalidMessage(wire.InvalidParams, "_meta lacks "+metaVersion+", a string")
@@ -169,9 +169,9 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 
 	switch values := h[headerMethod]; {
 	case len(values) == 0 && required:
-		return mismatch("the header Mcp-Method is missing; it repeats the method")
+		return headerMismatch("the header Mcp-Method is missing; it repeats the method")
 	case len(values) > 0 && values[0] != m.Method:
-		return mismatch("the header Mcp-Method differs from the body")
+		return headerMismatch("the header Mcp-Method differs from the body")
 	}
 
 	values := h[headerName]
@@ -179,14 +179,14 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 	case member == "" || !m.Request(): // the header repeats nothing, so its value does not matter
 		return nil
 	case len(values) == 0 && required:
-		return mismatch("the header Mcp-Name is missing; it repeats " + member + " of the params")
+		return headerMismatch("the header Mcp-Name is missing; it repeats " + member + " of the params")
 	case len(values) == 0:
 		return nil
 	}
 
 	header, ok := DecodeHeader(values[0])
 	if name, err := wire.Text(d.name); !ok || err != nil || name != header {
-		return mismatch("the header Mcp-Name differs from the body")
+		return headerMismatch("the header Mcp-Name differs from the body")
 	}
 
 	return nil

@@ -62,7 +62,7 @@ type refusal struct {
 	retryAfter int // in seconds; zero: one
 }
 
-func refuse(status int, reason, message string) *refusal {
+func newRefusal(status int, reason, message string) *refusal {
 	return &refusal{status: status, code: codeRefused, reason: reason, message: message}
 }
 
@@ -77,8 +77,8 @@ func (f *refusal) errorObject() jsontext.Value {
 	return wire.ErrorObject(f.code, f.message, data)
 }
 
-// limit refuses the request of a client that sends too many.
-func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
+// checkRate refuses the request of a client that sends too many.
+func (f *Front) checkRate(client session.Identity, says *policy.Identity) *refusal {
 	if f.hooks.Limit == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 		return nil
 	}
 
-	refused := refuse(http.StatusTooManyRequests, refusedLimited,
+	refused := newRefusal(http.StatusTooManyRequests, refusedLimited,
 		fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
 	refused.retryAfter = seconds
 	var data wire.Object
@@ -102,19 +102,19 @@ func (f *Front) limit(client session.Identity, says *policy.Identity) *refusal {
 func refusalOf(err error) *refusal {
 	switch {
 	case errors.Is(err, session.ErrStopping):
-		return refuse(http.StatusServiceUnavailable, refusedDraining, err.Error())
+		return newRefusal(http.StatusServiceUnavailable, refusedDraining, err.Error())
 	case errors.Is(err, session.ErrDuplicateID):
-		f := refuse(http.StatusBadRequest, refusedTwice, err.Error())
+		f := newRefusal(http.StatusBadRequest, refusedTwice, err.Error())
 		f.code = wire.InvalidRequest
 		return f
 	default:
-		return refuse(http.StatusTooManyRequests, refusedBusy, "busy: "+session.ErrBusy.Error())
+		return newRefusal(http.StatusTooManyRequests, refusedBusy, "busy: "+session.ErrBusy.Error())
 	}
 }
 
 // notAllowed refuses an HTTP method. allowed lists the accepted methods.
 func notAllowed(allowed string) *refusal {
-	f := refuse(http.StatusMethodNotAllowed, refusedMethod, "this path does not take this method; it takes "+allowed)
+	f := newRefusal(http.StatusMethodNotAllowed, refusedMethod, "this path does not take this method; it takes "+allowed)
 	f.allow = allowed
 	return f
 }
@@ -129,8 +129,8 @@ func invalidMessage(code int64, message string) *refusal {
 	}
 }
 
-// mismatch refuses a message whose headers and body differ.
-func mismatch(message string) *refusal {
+// headerMismatch refuses a message whose headers and body differ.
+func headerMismatch(message string) *refusal {
 	return &refusal{
 		status:  http.StatusBadRequest,
 		code:    wire.HeaderMismatch,
@@ -140,10 +140,10 @@ func mismatch(message string) *refusal {
 }
 
 // HeaderMismatch returns the error object for a message whose headers and body differ.
-func HeaderMismatch(message string) jsontext.Value { return mismatch(message).errorObject() }
+func HeaderMismatch(message string) jsontext.Value { return headerMismatch(message).errorObject() }
 
-// unsupported refuses a revision of MCP.
-func unsupported(version string) *refusal {
+// unsupportedVersion refuses a revision of MCP.
+func unsupportedVersion(version string) *refusal {
 	var data wire.Object
 	data.Add("supported", wire.Texts(session.Revisions()))
 	data.Add("requested", wire.Quote(version))

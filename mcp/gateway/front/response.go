@@ -48,10 +48,10 @@ func (a *response) startTimer() {
 			return
 		}
 		if !a.streams {
-			a.begin()
-			a.flush(nil)
+			a.beginStream()
+			a.flushFrame(nil)
 		} else {
-			a.flush([]byte(keepAliveFrame))
+			a.flushFrame([]byte(keepAliveFrame))
 		}
 		a.timer.Reset(a.exchange.front.timeouts.keepAlive)
 	})
@@ -67,7 +67,7 @@ func (a *response) Send(message []byte) error {
 		return errGone
 	}
 	if !a.streams {
-		a.begin()
+		a.beginStream()
 	}
 	a.sendEvent(message, false)
 	if a.gone && a.reader == nil {
@@ -76,8 +76,8 @@ func (a *response) Send(message []byte) error {
 	return nil
 }
 
-// begin begins the event stream. The next flush sends its first bytes.
-func (a *response) begin() {
+// beginStream begins the event stream. The next flush sends its first bytes.
+func (a *response) beginStream() {
 	a.streams = true
 	a.exchange.setStreamHeader()
 	a.exchange.writeStatus(http.StatusOK)
@@ -89,7 +89,7 @@ func (a *response) begin() {
 	a.reader = s.Answers.Begin()
 	if s.Protocol >= resumable {
 		if e, ours := s.Answers.Add(a.reader, session.EventPrime, nil, false); ours {
-			a.write(appendEvent(nil, e))
+			a.writeFrame(appendEvent(nil, e))
 		}
 	}
 }
@@ -105,14 +105,14 @@ func (a *response) sendEvent(message []byte, last bool) {
 		}
 	}
 	if last { // net/http flushes the end of the response
-		a.write(appendEvent(nil, e))
+		a.writeFrame(appendEvent(nil, e))
 		return
 	}
-	a.flush(appendEvent(nil, e))
+	a.flushFrame(appendEvent(nil, e))
 }
 
-// write passes a frame to the connection.
-func (a *response) write(frame []byte) {
+// writeFrame passes a frame to the connection.
+func (a *response) writeFrame(frame []byte) {
 	if a.gone || a.exchange.r.Context().Err() != nil {
 		a.gone = true
 		return
@@ -123,16 +123,16 @@ func (a *response) write(frame []byte) {
 	}
 }
 
-// flush writes a frame and sends all written bytes.
-func (a *response) flush(frame []byte) {
-	a.write(frame)
+// flushFrame writes a frame and sends all written bytes.
+func (a *response) flushFrame(frame []byte) {
+	a.writeFrame(frame)
 	if !a.gone && a.exchange.ctl.Flush() != nil {
 		a.gone = true
 	}
 }
 
-// stop ends the response if a panic kept finish from being called.
-func (a *response) stop() {
+// stopTimer ends the response if a panic kept writeAnswer from being called.
+func (a *response) stopTimer() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.finished = true; a.timer != nil {
@@ -140,8 +140,8 @@ func (a *response) stop() {
 	}
 }
 
-// finish answers with a whole message.
-func (a *response) finish(message []byte) {
+// writeAnswer answers with a whole message.
+func (a *response) writeAnswer(message []byte) {
 	defer a.exchange.reserveWrite(message)()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,10 +156,10 @@ func (a *response) finish(message []byte) {
 		a.exchange.w.Header()[headerSession] = []string{q.Session.ID}
 	}
 
-	status := a.status(message)
+	status := a.httpStatus(message)
 	// A stream always has status 200.
 	if !a.streams && status == http.StatusOK && prefersStream(a.exchange.r) {
-		a.begin()
+		a.beginStream()
 	}
 
 	if !a.streams {
@@ -178,9 +178,9 @@ func noAnswer(id []byte) []byte {
 	return wire.Failure(nil, id, wire.ErrorObject(wire.InternalError, "there is no answer", nil))
 }
 
-// status returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC
+// httpStatus returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC
 // errors a status of their own.
-func (a *response) status(message []byte) int {
+func (a *response) httpStatus(message []byte) int {
 	failure := wire.Failure(nil, a.request.ID, nil)
 	if a.request.Protocol < session.Stateless || !bytes.HasPrefix(message, failure[:len(failure)-1]) {
 		return http.StatusOK

@@ -112,26 +112,26 @@ func readLine(r *bufio.Reader, limit int) (l inputLine) {
 // acceptLine handles the message of one line and answers it if it is refused.
 func (c *connection) acceptLine(l inputLine) {
 	if l.tooLarge != nil {
-		c.refuse(tooLarge(c.front.table.Limits.BodyBytes), l.tooLarge.ID())
+		c.sendRefusal(tooLarge(c.front.table.Limits.BodyBytes), l.tooLarge.ID())
 		return
 	}
 	m, refused := parseMessage(l.text)
 	if refused != nil {
-		c.refuse(refused, m.ID)
+		c.sendRefusal(refused, m.ID)
 		return
 	}
 	if m.Request() { // only a message that gets an answer can be refused
-		refused = c.front.limit(c.from, nil)
+		refused = c.front.checkRate(c.from, nil)
 	}
 	if refused == nil {
-		refused = c.accept(&session.Request{Message: m}, func() {})
+		refused = c.handleMessage(&session.Request{Message: m}, func() {})
 	}
 	if refused != nil && m.ID != nil {
-		c.refuse(refused, m.ID)
+		c.sendRefusal(refused, m.ID)
 	}
 }
 
-// refuse answers a message that was refused. The id may be nil.
-func (c *connection) refuse(f *refusal, id []byte) {
+// sendRefusal answers a message that was refused. The id may be nil.
+func (c *connection) sendRefusal(f *refusal, id []byte) {
 	_ = c.send(f.body(id)) // the connection remembers the error
 }

@@ -24,8 +24,8 @@ type Budget struct {
 }
 
 // NewBudget returns a budget of this many bytes.
-func NewBudget(all int) *Budget {
-	return &Budget{bytes: newQuota(all, (all+1)/2)}
+func NewBudget(total int) *Budget {
+	return &Budget{bytes: newQuota(total, (total+1)/2)}
 }
 
 // Take reserves bytes, which Return gives back. It reports false if too few are left.
@@ -75,16 +75,16 @@ func (b *Budget) StartWrite(client Identity, size int, conn Connection) *Write {
 
 	b.writes = append(b.writes, w)
 	b.bytes.add(client, size)
-	for slow := b.slowest(w); slow != nil; slow = b.slowest(w) {
-		b.remove(func(other *Write) bool { return other.conn == slow.conn })
+	for slow := b.slowestWrite(w); slow != nil; slow = b.slowestWrite(w) {
+		b.removeWrites(func(other *Write) bool { return other.conn == slow.conn })
 		go slow.conn.Cut() // in a goroutine, because Cut waits for the writer
 	}
 	return w
 }
 
-// slowest returns the write that must make room for another; nil if there is room, or no other
+// slowestWrite returns the write that must make room for another; nil if there is room, or no other
 // write is under way.
-func (b *Budget) slowest(w *Write) (found *Write) {
+func (b *Budget) slowestWrite(w *Write) (found *Write) {
 	overOwn := b.bytes.byClient[w.client] > b.bytes.each
 	if !overOwn && b.bytes.taken <= b.bytes.all {
 		return nil
@@ -105,11 +105,11 @@ func (b *Budget) slowest(w *Write) (found *Write) {
 func (w *Write) End() {
 	w.budget.mu.Lock()
 	defer w.budget.mu.Unlock()
-	w.budget.remove(func(other *Write) bool { return other == w })
+	w.budget.removeWrites(func(other *Write) bool { return other == w })
 }
 
-// remove removes writes and gives their bytes back.
-func (b *Budget) remove(ended func(*Write) bool) {
+// removeWrites removes writes and gives their bytes back.
+func (b *Budget) removeWrites(ended func(*Write) bool) {
 	b.writes = slices.DeleteFunc(b.writes, func(w *Write) bool {
 		if !ended(w) {
 			return false

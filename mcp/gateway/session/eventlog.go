@@ -69,9 +69,9 @@ func (l *EventLog) Begin() *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	on := &stream{number: l.last}
-	l.streams[on.number] = on
-	return l.attach(on, 0)
+	answers := &stream{number: l.last}
+	l.streams[answers.number] = answers
+	return l.attachReader(answers, 0)
 }
 
 // Add logs an event of the answer that r reads, and returns it with its id. ours reports whether r
@@ -80,35 +80,35 @@ func (l *EventLog) Begin() *Reader {
 func (l *EventLog) Add(r *Reader, name string, data []byte, last bool) (e Event, ours bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	on := r.stream
-	on.closed = last
-	e = l.append(on, name, data)
-	if on.reader != nil && on.reader != r {
-		on.reader.wake()
+	answers := r.stream
+	answers.closed = last
+	e = l.logEvent(answers, name, data)
+	if answers.reader != nil && answers.reader != r {
+		answers.reader.wakeUp()
 	}
-	return e, on.reader == r
+	return e, answers.reader == r
 }
 
-// put logs a message that belongs to no request. Without a reader it drops the oldest messages to
+// logMessage logs a message that belongs to no request. Without a reader it drops the oldest messages to
 // make room. It reports false if there is a reader that does not read.
-func (l *EventLog) put(message []byte) bool {
+func (l *EventLog) logMessage(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	general := l.streams[0]
-	l.append(general, EventMessage, message)
+	l.logEvent(general, EventMessage, message)
 	if general.reader == nil {
 		return true
 	}
-	general.reader.wake()
+	general.reader.wakeUp()
 	return general.next-general.logged <= general.read
 }
 
-func (l *EventLog) append(on *stream, name string, data []byte) Event {
-	e := Event{ID: strconv.Itoa(on.number) + "_" + strconv.Itoa(on.next), Name: name, Data: data}
-	l.events = append(l.events, loggedEvent{on, on.next, e})
+func (l *EventLog) logEvent(target *stream, name string, data []byte) Event {
+	e := Event{ID: strconv.Itoa(target.number) + "_" + strconv.Itoa(target.next), Name: name, Data: data}
+	l.events = append(l.events, loggedEvent{target, target.next, e})
 	l.bytes += len(data) + eventOverhead
-	on.next++
-	on.logged++
+	target.next++
+	target.logged++
 
 	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.fitBudget() {
 		l.dropOldest()
@@ -146,7 +146,7 @@ func (l *EventLog) dropOldest() {
 	if e.stream.logged--; e.stream.logged == 0 && e.stream.closed {
 		delete(l.streams, e.stream.number)
 		if e.stream.reader != nil {
-			e.stream.reader.wake()
+			e.stream.reader.wakeUp()
 		}
 	}
 }
@@ -172,27 +172,27 @@ type Reader struct {
 	next   int // index of the first event that the reader has not read
 }
 
-func (r *Reader) wake() {
+func (r *Reader) wakeUp() {
 	select {
 	case r.Wake <- struct{}{}:
 	default:
 	}
 }
 
-// attach gives a stream another reader, and tells the former one. The caller has the lock.
-func (l *EventLog) attach(on *stream, next int) *Reader {
-	if on.reader != nil {
-		close(on.reader.Replaced)
+// attachReader gives a stream another reader, and tells the former one. The caller has the lock.
+func (l *EventLog) attachReader(target *stream, next int) *Reader {
+	if target.reader != nil {
+		close(target.reader.Replaced)
 	}
-	on.reader = &Reader{
+	target.reader = &Reader{
 		Wake:     make(chan struct{}, 1),
 		Replaced: make(chan struct{}),
 		log:      l,
-		stream:   on,
+		stream:   target,
 		next:     next,
 	}
-	on.reader.wake()
-	return on.reader
+	target.reader.wakeUp()
+	return target.reader
 }
 
 // Read returns the events that the reader has not read. more is false at the end of an answer, and
@@ -200,17 +200,17 @@ func (l *EventLog) attach(on *stream, next int) *Reader {
 func (r *Reader) Read() (events []Event, more bool) {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
-	on := r.stream
-	if on.number > 0 && r.next < on.next-on.logged {
+	source := r.stream
+	if source.number > 0 && r.next < source.next-source.logged {
 		return nil, false
 	}
 	for _, e := range r.log.events {
-		if e.stream == on && e.index >= r.next {
+		if e.stream == source && e.index >= r.next {
 			events = append(events, e.event)
 		}
 	}
-	r.next, on.read = on.next, on.next
-	return events, !on.closed
+	r.next, source.read = source.next, source.next
+	return events, !source.closed
 }
 
 // Close leaves the stream without a reader, unless another one has taken it.
@@ -231,11 +231,11 @@ func (s *Session) Listen() *Reader {
 	if general.reader != nil {
 		return nil
 	}
-	return l.attach(general, general.read)
+	return l.attachReader(general, general.read)
 }
 
-// listening reports whether the messages that belong to no request have a reader.
-func (s *Session) listening() bool {
+// hasReader reports whether the messages that belong to no request have a reader.
+func (s *Session) hasReader() bool {
 	s.outgoing.mu.Lock()
 	defer s.outgoing.mu.Unlock()
 	return s.outgoing.streams[0].reader != nil
@@ -257,9 +257,9 @@ func (s *Session) Resume(id string) *Reader {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	on, next := l.streams[int(number)], int(index)+1
-	if on == nil || next > on.next || next < on.next-on.logged {
+	resumed, next := l.streams[int(number)], int(index)+1
+	if resumed == nil || next > resumed.next || next < resumed.next-resumed.logged {
 		return nil
 	}
-	return l.attach(on, next)
+	return l.attachReader(resumed, next)
 }

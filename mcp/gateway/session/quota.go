@@ -7,8 +7,8 @@ type quota struct {
 	byClient  map[Identity]int
 }
 
-func newQuota(all, each int) quota {
-	return quota{all: all, each: each, byClient: make(map[Identity]int)}
+func newQuota(total, perClient int) quota {
+	return quota{all: total, each: perClient, byClient: make(map[Identity]int)}
 }
 
 // fits reports whether a client may hold n more.

@@ -109,8 +109,8 @@ type Admission struct {
 	idle     chan struct{} // closed once stopped and no request is under way
 }
 
-func newAdmission(all, each int) *Admission {
-	return &Admission{requests: newQuota(all, each), stopping: make(chan struct{}), idle: make(chan struct{})}
+func newAdmission(total, perClient int) *Admission {
+	return &Admission{requests: newQuota(total, perClient), stopping: make(chan struct{}), idle: make(chan struct{})}
 }
 
 // Enter admits a request. Leave ends it. The error is [ErrBusy] or [ErrStopping].

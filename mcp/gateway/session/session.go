@@ -67,18 +67,18 @@ type Session struct {
 // Touch postpones the end of an unused session.
 func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
 
-// idle returns how long nobody has used the session; zero while it has a request or a reader.
-func (s *Session) idle() time.Duration {
-	if s.Requests.Count() > 0 || s.listening() {
+// idleTime returns how long nobody has used the session; zero while it has a request or a reader.
+func (s *Session) idleTime() time.Duration {
+	if s.Requests.Count() > 0 || s.hasReader() {
 		return 0
 	}
 	return max(0, time.Since(time.Unix(0, s.used.Load())))
 }
 
-// expire ends the session if it was unused for too long. Otherwise it sets the timer again.
-func (s *Session) expire() {
+// endIfIdle ends the session if it was unused for too long. Otherwise it sets the timer again.
+func (s *Session) endIfIdle() {
 	limit := s.table.Limits.SessionIdle
-	if idle := s.idle(); idle < limit {
+	if idle := s.idleTime(); idle < limit {
 		s.table.mu.Lock()
 		defer s.table.mu.Unlock()
 		if s.table.byID[s.ID] == s {
@@ -93,7 +93,7 @@ func (s *Session) expire() {
 // Without a reader it drops the oldest messages. A client that has a reader and does not read loses
 // its session.
 func (s *Session) Send(message []byte) error {
-	if s.Context.Err() == nil && !s.outgoing.put(message) {
+	if s.Context.Err() == nil && !s.outgoing.logMessage(message) {
 		s.End()
 	}
 	return nil

@@ -77,7 +77,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	s.outgoing.init(client, t.Memory)
 	s.Touch()
 
-	replaced, err := t.add(s)
+	replaced, err := t.register(s)
 	if replaced != nil {
 		replaced.End()
 	}
@@ -95,21 +95,21 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	return s, nil
 }
 
-// add registers a session. If there are too many, it replaces the client's
+// register registers a session. If there are too many, it replaces the client's
 // longest unused session. The caller must end the replaced session.
-func (t *Table) add(s *Session) (replaced *Session, err error) {
+func (t *Table) register(s *Session) (replaced *Session, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.sessions.fits(s.Client, 1) {
 		if replaced = t.longestUnused(s.Client); replaced == nil {
 			return nil, ErrBusy
 		}
-		t.forget(replaced)
+		t.unregister(replaced)
 	}
 
 	t.byID[s.ID] = s
 	t.sessions.add(s.Client, 1)
-	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.expire)
+	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.endIfIdle)
 	return replaced, nil
 }
 
@@ -121,7 +121,7 @@ func (t *Table) longestUnused(client Identity) (found *Session) {
 		if s.Client != client {
 			continue
 		}
-		if idle := s.idle(); idle >= longest {
+		if idle := s.idleTime(); idle >= longest {
 			found, longest = s, idle
 		}
 	}
@@ -142,11 +142,11 @@ func (t *Table) Find(id string, client Identity, endpoint string) *Session {
 func (t *Table) remove(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.forget(s)
+	t.unregister(s)
 }
 
-// forget removes a session, unless it is removed already. The caller has the lock.
-func (t *Table) forget(s *Session) {
+// unregister removes a session, unless it is removed already. The caller has the lock.
+func (t *Table) unregister(s *Session) {
 	if t.byID[s.ID] == s {
 		delete(t.byID, s.ID)
 		t.sessions.add(s.Client, -1)
