@@ -10,8 +10,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// attachToHeld answers a call that repeats a held call whose outcome was not delivered yet. For any other
-// call, found is false.
+// attachToHeld answers a call that repeats a held call whose outcome was not delivered yet. For any
+// other call, found is false.
 func (r *ConfiguredRunner) attachToHeld(ctx context.Context, call *gateway.ToolCall,
 	text []byte) (answer gateway.Answer, found bool) {
 	plan, verdict := policy.ReadCall(text, r.Bundle.Limits())
@@ -50,7 +50,8 @@ func callerOf(client gateway.Identity) ledger.Caller {
 	return caller
 }
 
-// deliverOutcome answers with the outcome of a held call that has ended, if it was not delivered before.
+// deliverOutcome answers with the outcome of a held call that has ended, if it was not delivered
+// before.
 func (r *ConfiguredRunner) deliverOutcome(ctx context.Context, call *gateway.ToolCall, id,
 	delivery string) (answer gateway.Answer, first bool) {
 	ended, err := r.runner.endedRun(ctx, id)

@@ -65,8 +65,8 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	ports := &linkPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()
 	// Effects go from outside to inside: the ledger answers questions about earlier calls
-	// (ledger.RunRecorder.Effects, in Advance), heldCallLimit bounds held calls, and Live passes the rest
-	// to ports: listing tools and the call itself.
+	// (ledger.RunRecorder.Effects, in Advance), heldCallLimit bounds held calls, and Live passes
+	// the rest to ports: listing tools and the call itself.
 	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {
 		limit := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}

@@ -46,8 +46,8 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 	return c.completedEvent(exchanges)
 }
 
-// completedEvent makes the event from the masked exchanges, as replay does. Masking can make a response
-// unreadable.
+// completedEvent makes the event from the masked exchanges, as replay does. Masking can make a
+// response unreadable.
 func (c completion) completedEvent(exchanges []states.Exchange) states.Event {
 	event, err := states.CompletedBy(exchanges)
 	if err != nil || !bytes.Equal(c.configured.mask(event.Content), event.Content) ||

@@ -99,8 +99,8 @@ func (r *ConfiguredRunner) answerHeld(ctx context.Context, call *gateway.ToolCal
 	return r.answerPending(ctx, call, w)
 }
 
-// waitingNotice returns the text that a call waits, with the reason if serve.denials shows reasons to
-// agents.
+// waitingNotice returns the text that a call waits, with the reason if serve.denials shows reasons
+// to agents.
 func (r *ConfiguredRunner) waitingNotice(w heldCall) string {
 	if r.hidesReasons() {
 		return "A person has to decide about this call."

@@ -45,8 +45,8 @@ func (d *heldCallLimit) Do(ctx context.Context, wanted states.Command) (states.E
 	return nil, nil
 }
 
-// reserveHold counts the caller's waiting calls, up to a limit. Below the limit, it adds this call to
-// the count. It does not see the calls that other gateways are about to hold.
+// reserveHold counts the caller's waiting calls, up to a limit. Below the limit, it adds this call
+// to the count. It does not see the calls that other gateways are about to hold.
 func (d *heldCallLimit) reserveHold(ctx context.Context, limit int) (waiting int, err error) {
 	h := &d.configured.runner.holds
 	h.mu.Lock()
@@ -54,7 +54,8 @@ func (d *heldCallLimit) reserveHold(ctx context.Context, limit int) (waiting int
 	err = d.configured.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
 		waiting = 0
 		for _, caller := range h.begun { // in any order: the loop only counts
-			if caller.Name == d.by.Name && caller.OnBehalfOf() == d.by.OnBehalfOf() && caller.Client() == d.by.Client() {
+			if caller.Name == d.by.Name && caller.OnBehalfOf() == d.by.OnBehalfOf() &&
+				caller.Client() == d.by.Client() {
 				waiting++
 			}
 		}

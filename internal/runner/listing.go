@@ -82,8 +82,8 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	return shown
 }
 
-// listingEvent returns the part of the listing that judges a run of one tool. It returns an unusable
-// listing as a whole, because that says why.
+// listingEvent returns the part of the listing that judges a run of one tool. It returns an
+// unusable listing as a whole, because that says why.
 func (v *view) listingEvent(tool string, age time.Duration) *states.ToolsListed {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if v.unusable {
@@ -103,7 +103,8 @@ func (v *view) listingEvent(tool string, age time.Duration) *states.ToolsListed 
 	return e
 }
 
-// maskListing returns a server's answer with the operator's secrets masked, and caches it for people.
+// maskListing returns a server's answer with the operator's secrets masked, and caches it for
+// people.
 func (r *ConfiguredRunner) maskListing(l upstream.Listing) policy.Listing {
 	secrets := r.Secrets
 	masked := policy.Listing{

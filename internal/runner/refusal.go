@@ -105,9 +105,9 @@ func retryOf(o states.Outcome) string {
 	return retryNo
 }
 
-// answerRefused answers with a refusal. If byRules is true, the operator's rules refused the call, and
-// serve.denials decides how much the answer explains. It always explains faults in the arguments of
-// a tool that the agent can see.
+// answerRefused answers with a refusal. If byRules is true, the operator's rules refused the call,
+// and serve.denials decides how much the answer explains. It always explains faults in the
+// arguments of a tool that the agent can see.
 func (r *ConfiguredRunner) answerRefused(d gateway.Decision, byRules bool) gateway.Answer {
 	if byRules && r.hidesReasons() && d.Retry != retryChanged {
 		d = gateway.Decision{

@@ -247,7 +247,8 @@ func (s *Service) logReload(cause ledger.Cause, by *ledger.Caller, report *prese
 	}
 
 	if len(report.Restart) > 0 {
-		log.Warn("reload: these keys keep their former values until a restart", "keys", strings.Join(report.Restart, " "))
+		log.Warn("reload: these keys keep their former values until a restart", "keys",
+			strings.Join(report.Restart, " "))
 	}
 
 	if len(report.Changed) == 0 {

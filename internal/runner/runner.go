@@ -192,8 +192,8 @@ func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.Ef
 	return result, err
 }
 
-// unrecordedOutcome returns the outcome of a run whose record cannot be written. The run may have made its
-// call.
+// unrecordedOutcome returns the outcome of a run whose record cannot be written. The run may have
+// made its call.
 func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()

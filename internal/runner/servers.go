@@ -24,8 +24,8 @@ type serverState struct {
 	number  uint64 // the listing's number; of a server that is down: the last listing's
 }
 
-// noteListing caches a listing, unless it is older than the cached one: each session with a server caches
-// its own listings. The number is 0 if the server is down.
+// noteListing caches a listing, unless it is older than the cached one: each session with a server
+// caches its own listings. The number is 0 if the server is down.
 func (s *serverStates) noteListing(l policy.Listing, number uint64, noted string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,9 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	return r.Bundle.Catalog(listed.Catalog(), listed.Servers)
 }
 
-// definitionDigest returns the digest of a tool's definition in the last listing of its server; empty if
-// the listing lacks the tool. If there was no listing, or the server was down, known is false.
+// definitionDigest returns the digest of a tool's definition in the last listing of its server;
+// empty if the listing lacks the tool. If there was no listing, or the server was down, known is
+// false.
 func (r *ConfiguredRunner) definitionDigest(server, tool string) (d canonical.Digest, known bool) {
 	state, ok := r.runner.servers.lastSeen(server)
 	if !ok || state.listing.Status != policy.ServerUp {

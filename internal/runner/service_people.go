@@ -44,8 +44,8 @@ func (s *Service) explainCall(ctx context.Context, q present.Question) (present.
 	return present.Explanation{SchemaVersion: present.SchemaVersion, Explanation: x}, err
 }
 
-// explainCatalog returns the servers' current listings if live is true; otherwise the stored definitions
-// of pins, or nil without any.
+// explainCatalog returns the servers' current listings if live is true; otherwise the stored
+// definitions of pins, or nil without any.
 func (s *Service) explainCatalog(ctx context.Context, b *policy.Bundle, live bool) (*policy.Catalog, error) {
 	if live {
 		listed, err := s.runner.List(ctx)

@@ -110,8 +110,8 @@ func (w *Worker) Run(ctx context.Context) {
 	w.resumed.Wait()
 }
 
-// pollOnce sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that it
-// starts.
+// pollOnce sweeps if a sweep is due, and starts decided runs. runs is the context of the runs that
+// it starts.
 func (w *Worker) pollOnce(ctx, runs context.Context) {
 	err := w.sweepIfDue(ctx)
 	if err == nil {
@@ -197,8 +197,8 @@ func (w *Worker) startDecided(ctx, runs context.Context) error {
 	})
 }
 
-// startRun resumes a run in its own goroutine, unless its call was sent, it is being resumed, or its
-// retry is not due. It returns false if too many runs are being resumed.
+// startRun resumes a run in its own goroutine, unless its call was sent, it is being resumed, or
+// its retry is not due. It returns false if too many runs are being resumed.
 func (w *Worker) startRun(runs context.Context, q ledger.RunRow) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,8 +241,9 @@ func (w *Worker) finishRun(id string, err error) {
 	}
 }
 
-// resumeRun makes the call of an approved run, and ends any other run. A call waits until limits.rate
-// has room for it. While it waits, other runs use its slot, and its approval may expire.
+// resumeRun makes the call of an approved run, and ends any other run. A call waits until
+// limits.rate has room for it. While it waits, other runs use its slot, and its approval may
+// expire.
 func (w *Worker) resumeRun(ctx context.Context, q *ledger.RunRow, approved bool) error {
 	id := q.RunID
 	if !approved {

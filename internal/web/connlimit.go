@@ -121,7 +121,8 @@ func (l *listener) Close() error {
 	return err
 }
 
-// closeOneWaiting closes the connection that must give up its place. It reports false if there is none.
+// closeOneWaiting closes the connection that must give up its place. It reports false if there is
+// none.
 func (l *listener) closeOneWaiting() bool {
 	l.mu.Lock()
 	front := l.unauthenticated.Front()
@@ -140,8 +141,8 @@ func (l *listener) closeOneWaiting() bool {
 	return c != nil
 }
 
-// connStateChanged is [http.Server.ConnState]. A connection is active once the header of a request has
-// arrived.
+// connStateChanged is [http.Server.ConnState]. A connection is active once the header of a request
+// has arrived.
 func (l *listener) connStateChanged(n net.Conn, s http.ConnState) {
 	c := acceptedConn(n)
 	if l.updateQueue(c, s) {

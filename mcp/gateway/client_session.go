@@ -71,9 +71,9 @@ func (s *clientSession) receive(m wire.Message) {
 	}
 }
 
-// joinLink makes a link, which other clients may share, notify the session's client of changes. A link
-// without a process stays open as long as the session. The session leaves its former link with the
-// server.
+// joinLink makes a link, which other clients may share, notify the session's client of changes. A
+// link without a process stays open as long as the session. The session leaves its former link with
+// the server.
 func (s *clientSession) joinLink(l *link) {
 	s.joining.Lock()
 	defer s.joining.Unlock()

@@ -52,7 +52,8 @@ func (d Decision) certainty() string {
 	}
 }
 
-// withheldResult returns the result for a call that was made but whose result the client does not get.
+// withheldResult returns the result for a call that was made but whose result the client does not
+// get.
 func withheldResult(code, why, run string) jsontext.Value {
 	return Decision{
 		Code:   code,

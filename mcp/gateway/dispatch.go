@@ -168,8 +168,8 @@ func (q *request) answerErrorf(code int64, format string, args ...any) []byte {
 	return q.answerError(rpcError(code, fmt.Sprintf(format, args...)))
 }
 
-// answerResult answers with a result that the gateway made, and adds the members that every stateless
-// result has.
+// answerResult answers with a result that the gateway made, and adds the members that every
+// stateless result has.
 func (q *request) answerResult(result jsontext.Value) []byte {
 	if q.stateless() {
 		result = q.gateway.withResultType(result)

@@ -56,9 +56,9 @@ func (s *server) changeState(change func(*serverState)) (before serverState) {
 	return before
 }
 
-// separatesSessions reports whether each client's session has its own sessions with the server. Only then
-// may the server send requests to clients, and notify them of resources: on a shared link a message
-// does not say which client it is for.
+// separatesSessions reports whether each client's session has its own sessions with the server.
+// Only then may the server send requests to clients, and notify them of resources: on a shared link
+// a message does not say which client it is for.
 func (s *server) separatesSessions() bool { return s.Sessions == upstream.SessionsSession }
 
 // An endpoint is a path at which clients connect: to one server, or to all servers under joined
@@ -68,7 +68,8 @@ type endpoint struct {
 	servers []*server
 }
 
-// serversExposing returns the servers of the endpoint that expose all of needs, in the operator's order.
+// serversExposing returns the servers of the endpoint that expose all of needs, in the operator's
+// order.
 func (e *endpoint) serversExposing(needs Expose) (servers []*server) {
 	if e == nil {
 		return nil
@@ -159,7 +160,8 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 			continue
 		}
 		for _, list := range listNotifications {
-			if len(e.serversExposing(list.needs)) > 0 || len(former.endpoints[s.Endpoint].serversExposing(list.needs)) > 0 {
+			if len(e.serversExposing(list.needs)) > 0 ||
+				len(former.endpoints[s.Endpoint].serversExposing(list.needs)) > 0 {
 				s.sendNotification(list.method)
 			}
 		}

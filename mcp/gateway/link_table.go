@@ -218,7 +218,8 @@ func (l *link) isUsable() bool { return l.isSettled() && !l.hasEnded() }
 // startReuse reports whether a settled link can serve another user, and starts a use of it.
 func (l *link) startReuse() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
 
-// keepOpen keeps a link that is in use open for a client until stopKeepingOpen, unless its server is replaced.
+// keepOpen keeps a link that is in use open for a client until stopKeepingOpen, unless its server
+// is replaced.
 func (l *link) keepOpen() {
 	l.gateway.links.mu.Lock()
 	defer l.gateway.links.mu.Unlock()

@@ -26,8 +26,8 @@ var listKinds = map[string]struct{ member, key, note string }{
 	"prompts/list":             {"prompts", "name", notePrompts},
 }
 
-// answerList answers with a page of one server's list, or with the joined lists of all servers. It leaves
-// out the lists of failing servers.
+// answerList answers with a page of one server's list, or with the joined lists of all servers. It
+// leaves out the lists of failing servers.
 func (g *Gateway) answerList(ctx context.Context, q *request, m *method) []byte {
 	if q.endpoint.server != nil {
 		return g.relayTo(ctx, q, q.endpoint.server, q.Params)

@@ -45,8 +45,8 @@ const (
 	metaTraceState  = "tracestate"
 )
 
-// beginTrace calls Begin for a request. The trace context is from _meta, or else from the HTTP request.
-// It returns the request's context.
+// beginTrace calls Begin for a request. The trace context is from _meta, or else from the HTTP
+// request. It returns the request's context.
 func (g *Gateway) beginTrace(ctx context.Context, q *request) context.Context {
 	if g.options.Begin == nil || !q.Request.Request() {
 		return ctx

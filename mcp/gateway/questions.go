@@ -29,8 +29,8 @@ type openQuestions struct {
 	last uint64               // number of the newest question
 }
 
-// addQuestion registers a question and returns its id for the client. It reports false if too many of the
-// same server are open.
+// addQuestion registers a question and returns its id for the client. It reports false if too many
+// of the same server are open.
 func (o *openQuestions) addQuestion(q *question) (id jsontext.Value, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,8 +70,8 @@ func (o *openQuestions) removeQuestion(id jsontext.Value) *question {
 	return q
 }
 
-// cancelQuestion removes the question that a server asked with this id, and returns the gateway's id; nil
-// if it is not open.
+// cancelQuestion removes the question that a server asked with this id, and returns the gateway's
+// id; nil if it is not open.
 func (o *openQuestions) cancelQuestion(l *link, id jsontext.Value) jsontext.Value {
 	o.mu.Lock()
 	defer o.mu.Unlock()

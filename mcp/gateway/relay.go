@@ -41,9 +41,10 @@ func (g *Gateway) answerReply(q *request, server *server, reply upstream.Reply, 
 	return message
 }
 
-// askServer sends a request to one server and waits for its reply. The error object says why there is
-// none.
-func (g *Gateway) askServer(ctx context.Context, q *request, server *server, params jsontext.Value) (reply upstream.Reply,
+// askServer sends a request to one server and waits for its reply. The error object says why there
+// is none.
+func (g *Gateway) askServer(ctx context.Context, q *request, server *server,
+	params jsontext.Value) (reply upstream.Reply,
 	failed jsontext.Value) {
 	state, failed := q.openState(server, q.Method, readInput(params))
 	if failed != nil {
@@ -87,8 +88,8 @@ func (g *Gateway) askServer(ctx context.Context, q *request, server *server, par
 
 var unreadableParams = rpcError(wire.InvalidParams, "the params cannot be read")
 
-// isCacheable reports whether, in the stateless revisions, a method's result says how long it may be
-// cached.
+// isCacheable reports whether, in the stateless revisions, a method's result says how long it may
+// be cached.
 func isCacheable(method string) bool {
 	_, isList := listKinds[method]
 	return isList || method == "resources/read"

@@ -35,8 +35,8 @@ func (s *requestStates) sealState(native string, client Identity, server, target
 	return s.mac(native, client, server, target) + "." + native
 }
 
-// openState returns the server's state from a sealed one. It reports false if seal did not make it for
-// this client, server and target.
+// openState returns the server's state from a sealed one. It reports false if seal did not make it
+// for this client, server and target.
 func (s *requestStates) openState(sealed string, client Identity, server, target string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
 	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(native, client, server, target)))

@@ -22,7 +22,8 @@ const (
 	retryMax   = 30 * time.Second
 )
 
-// subscribeResource answers resources/subscribe and resources/unsubscribe of a client with a session.
+// subscribeResource answers resources/subscribe and resources/unsubscribe of a client with a
+// session.
 func (g *Gateway) subscribeResource(ctx context.Context, q *request, m *method) []byte {
 	server, params, failed := g.routeRequest(ctx, q, m)
 	if failed != nil {
@@ -81,8 +82,9 @@ func (l *link) keepWatched() {
 	}
 }
 
-// serveListen answers subscriptions/listen. It sends the agreed filter and then notifications, until the
-// client cancels. When the configuration is replaced, it follows the servers of the next one.
+// serveListen answers subscriptions/listen. It sends the agreed filter and then notifications,
+// until the client cancels. When the configuration is replaced, it follows the servers of the next
+// one.
 func (g *Gateway) serveListen(ctx context.Context, q *request) []byte {
 	want, failed := readFilter(q.Params)
 	if failed != nil {
@@ -98,7 +100,8 @@ func (g *Gateway) serveListen(ctx context.Context, q *request) []byte {
 
 	n := &subscription{id: q.ID, filter: agreed, wake: make(chan struct{}, 1)}
 	stop := g.followServers(ctx, q, n, parts)
-	open := q.Out.Send(n.encodeNotification(noteSubscribed, "notifications", agreed.asObject())) == nil && !agreed.isEmpty()
+	open := q.Out.Send(n.encodeNotification(noteSubscribed, "notifications", agreed.asObject())) == nil &&
+		!agreed.isEmpty()
 
 	for open && n.deliverChanges(ctx, q.Out, q.using.Value.replaced) {
 		stop()
@@ -370,8 +373,8 @@ func (n *subscription) takeWaiting() (messages [][]byte) {
 	return messages
 }
 
-// encodeNotification encodes a notification with the id of the subscription, and with another member of the
-// params if that has a name.
+// encodeNotification encodes a notification with the id of the subscription, and with another
+// member of the params if that has a name.
 func (n *subscription) encodeNotification(method, member string, value jsontext.Value) []byte {
 	var params wire.Object
 	params.Add("_meta", wire.Single(metaSubscription, n.id))

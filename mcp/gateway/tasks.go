@@ -66,7 +66,8 @@ func Delivered(result jsontext.Value, run string) jsontext.Value {
 	case !f.isObject:
 		return withheldResult(CodeResultRefused, "the server's result cannot be used", run)
 	case f.asksForInput():
-		return withheldResult(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
+		return withheldResult(CodeInputRefused, "the server asks for input, which a call that has waited cannot give",
+			run)
 	case f.kind != "complete":
 		return withheldResult(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
 	}

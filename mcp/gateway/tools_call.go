@@ -82,8 +82,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	return c, nil
 }
 
-// prepareLink runs before the call is judged. It compares the client's headers with the arguments, and
-// sets the log level of a shared server. If the server cannot be reached, Calls reports it.
+// prepareLink runs before the call is judged. It compares the client's headers with the arguments,
+// and sets the log level of a shared server. If the server cannot be reached, Calls reports it.
 func (c *ToolCall) prepareLink(ctx context.Context) (failed jsontext.Value) {
 	q := c.request
 	if q.stateless() && q.Header != nil {
@@ -122,8 +122,8 @@ func (c *ToolCall) answerClient(a Answer) []byte {
 	return message
 }
 
-// connectLink returns the link with the call's server. It replaces a link whose session the server has
-// lost.
+// connectLink returns the link with the call's server. It replaces a link whose session the server
+// has lost.
 func (c *ToolCall) connectLink(ctx context.Context) (Link, error) {
 	if c.link != nil && !c.link.Retired() {
 		return c.link, nil

@@ -71,8 +71,8 @@ type Explanation struct {
 	Facts     Facts                  `json:"known"`
 }
 
-// decidingGate returns the gate that decides: the first that denies; else the first that failed; else
-// the first that is unknown; else the last.
+// decidingGate returns the gate that decides: the first that denies; else the first that failed;
+// else the first that is unknown; else the last.
 func (x *Explanation) decidingGate() *Gate {
 	for _, verdict := range []string{rules.Deny, Failed, Unknown} {
 		if i := slices.IndexFunc(x.Gates, func(g Gate) bool { return g.Verdict == verdict }); i >= 0 {
@@ -123,8 +123,8 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 	return x
 }
 
-// earlyGates asks the gates before risk rules and policies. The plan is nil if the gates input or plan
-// deny the call.
+// earlyGates asks the gates before risk rules and policies. The plan is nil if the gates input or
+// plan deny the call.
 func (e *Explainer) earlyGates(c *Call) (*Explanation, *policy.Plan) {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
 	plan := e.readPlan(c, x)
@@ -154,7 +154,8 @@ func (e *Explainer) addAssessment(c *Call, args []byte, x *Explanation) {
 // conditionInput returns the facts that conditions can read about a call.
 func (e *Explainer) conditionInput(c *Call, args []byte) *condition.Input {
 	input := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
-	input.Pinned, input.Annotations, input.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations), c.History
+	input.Pinned, input.Annotations, input.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations),
+		c.History
 	return input
 }
 

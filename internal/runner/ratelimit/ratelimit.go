@@ -178,8 +178,8 @@ func (l *Limiter) Request(from session.Identity, says *policy.Identity) *Refusal
 		reason: fmt.Sprintf("This caller may send %s a minute.", countOf(limit.PerMinute, "request"))}
 }
 
-// trackedCaller returns the tracked use of a caller. The limit may differ between requests, because the
-// groups change with the token.
+// trackedCaller returns the tracked use of a caller. The limit may differ between requests, because
+// the groups change with the token.
 func (l *Limiter) trackedCaller(from session.Identity, limit config.RateLimit, by string,
 	now time.Time) (*caller, *Refusal) {
 	from.Token = "" // the tokens of one name share a limit

@@ -99,7 +99,8 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 	if overrides.Allowlist != "" && errors.As(err, &faults) {
 		for _, f := range faults {
 			if f.Key == "allowlist" || f.File == overrides.Allowlist {
-				return nil, from, fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err, overrides.Allowlist)
+				return nil, from, fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err,
+					overrides.Allowlist)
 			}
 		}
 	}

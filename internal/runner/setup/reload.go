@@ -82,8 +82,8 @@ func digestOf(text []byte, err error) digest {
 
 var errChanging = errors.New("it changed while the configuration was read; reload again when it is complete")
 
-// checkUnchanged reads all files again and returns an error if one changed. A mix of old and new files
-// is a configuration that no operator wrote.
+// checkUnchanged reads all files again and returns an error if one changed. A mix of old and new
+// files is a configuration that no operator wrote.
 func (r *reading) checkUnchanged() error {
 	for _, path := range slices.Sorted(maps.Keys(r.files)) {
 		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {

@@ -298,7 +298,8 @@ func (s *Setup) Doubts() (doubts []string) {
 
 	for _, r := range c.Planner.Routes {
 		if !slices.Contains(allowed[r.Server], r.Tool) {
-			doubts = append(doubts, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
+			doubts = append(doubts, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool,
+				r.Server))
 		}
 	}
 

@@ -19,7 +19,8 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 	case errors.As(err, new(web.RepeatedHeader)):
 		return newRefusal(http.StatusBadRequest, refusedHeader, err.Error())
 	case errors.Is(err, web.ErrHost):
-		return newRefusal(http.StatusForbidden, refusedHost, err.Error()+"; serve.hosts of the configuration adds a name")
+		return newRefusal(http.StatusForbidden, refusedHost,
+			err.Error()+"; serve.hosts of the configuration adds a name")
 	case err != nil:
 		return newRefusal(http.StatusForbidden, refusedOrigin, err.Error())
 	}
@@ -98,8 +99,8 @@ func checkContentType(r *http.Request) *refusal {
 	return nil
 }
 
-// acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header it
-// accepts both.
+// acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header
+// it accepts both.
 func acceptedTypes(r *http.Request) (json, stream bool) {
 	values := r.Header["Accept"]
 	if len(values) == 0 {

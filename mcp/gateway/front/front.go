@@ -138,8 +138,8 @@ const (
 	pathStatus  = "/status/"  // followed by the id of a run
 )
 
-// endpointServers returns the paths at which clients connect, with the server of each. All servers have
-// the empty name.
+// endpointServers returns the paths at which clients connect, with the server of each. All servers
+// have the empty name.
 func endpointServers(servers []string) map[string]string {
 	byPath := map[string]string{pathMCP: "", pathSSE: ""}
 	for _, name := range servers {

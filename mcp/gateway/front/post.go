@@ -54,9 +54,9 @@ func (x *exchange) servePost() *refusal {
 	return nil
 }
 
-// admitMessage applies the rules of the message's revision and registers a request as under way, until
-// finish is called. The context is the session's, if there is one: a lost connection cancels none
-// of its requests.
+// admitMessage applies the rules of the message's revision and registers a request as under way,
+// until finish is called. The context is the session's, if there is one: a lost connection cancels
+// none of its requests.
 func (x *exchange) admitMessage(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
 	// Answers to servers are still accepted: a request under way may wait for one.
 	if q.Request() && x.front.table.Requests.Stopped() {
@@ -204,7 +204,8 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 }
 
 func tooLarge(limit int) *refusal {
-	return newRefusal(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
+	return newRefusal(http.StatusRequestEntityTooLarge, refusedLarge,
+		"a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
 // readAll reads a body of this size, which is negative if unknown. It reserves memory before it

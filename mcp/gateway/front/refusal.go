@@ -114,7 +114,8 @@ func refusalOf(err error) *refusal {
 
 // notAllowed refuses an HTTP method. allowed lists the accepted methods.
 func notAllowed(allowed string) *refusal {
-	f := newRefusal(http.StatusMethodNotAllowed, refusedMethod, "this path does not take this method; it takes "+allowed)
+	f := newRefusal(http.StatusMethodNotAllowed, refusedMethod,
+		"this path does not take this method; it takes "+allowed)
 	f.allow = allowed
 	return f
 }

@@ -89,8 +89,8 @@ func (l *EventLog) Add(r *Reader, name string, data []byte, last bool) (e Event,
 	return e, answers.reader == r
 }
 
-// logMessage logs a message that belongs to no request. Without a reader it drops the oldest messages to
-// make room. It reports false if there is a reader that does not read.
+// logMessage logs a message that belongs to no request. Without a reader it drops the oldest
+// messages to make room. It reports false if there is a reader that does not read.
 func (l *EventLog) logMessage(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
