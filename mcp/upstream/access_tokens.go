@@ -71,17 +71,17 @@ type accessTokens struct {
 
 	mu       sync.Mutex
 	token    *oauth2.Token
-	since    time.Time // the time at which the token was issued
-	accepted bool      // the server has answered a request with token otherwise than with 401
-	recent   recent    // recent tokens
-	signed   recent    // recent assertions
+	since    time.Time     // the time at which the token was issued
+	accepted bool          // the server has answered a request with token otherwise than with 401
+	recent   recentSecrets // recent tokens
+	signed   recentSecrets // recent assertions
 }
 
-// recent holds the newest secrets of one kind that exist only at run time.
-type recent []string
+// recentSecrets holds the newest secrets of one kind that exist only at run time.
+type recentSecrets []string
 
-// mask makes the masker mask another secret, and forgets the oldest one.
-func (r *recent) mask(value string, secrets *secret.Masker) {
+// maskSecret makes the masker mask another secret, and forgets the oldest one.
+func (r *recentSecrets) maskSecret(value string, secrets *secret.Masker) {
 	if slices.Contains(*r, value) {
 		return
 	}
@@ -103,32 +103,32 @@ func newAccessTokens(ctx context.Context, s Server, secrets *secret.Masker) *acc
 		secrets: secrets,
 		from:    *s.Auth,
 		client: &http.Client{
-			Transport:     target.transport(),
+			Transport:     target.newTransport(),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// get returns a token that is valid for some seconds, and requests one if there is none. Concurrent
-// callers share one request.
-func (a *accessTokens) get(ctx context.Context) (string, *fault) {
+// currentToken returns a token that is valid for some seconds, and requests one if there is none.
+// Concurrent callers share one request.
+func (a *accessTokens) currentToken(ctx context.Context) (string, *fault) {
 	if a == nil {
 		return "", nil
 	}
-	if token := a.valid(); token != "" {
+	if token := a.validToken(); token != "" {
 		return token, nil
 	}
 	select {
-	case r := <-a.fetches.DoChan("", a.fetch):
+	case r := <-a.fetches.DoChan("", a.requestToken):
 		f, _ := r.Err.(*fault)
 		return r.Val.(string), f
 	case <-ctx.Done():
-		return "", a.fault(contextCode(ctx), errNoAnswer)
+		return "", a.tokenFault(contextCode(ctx), errNoAnswer)
 	}
 }
 
-// valid returns the token, or nothing if it is about to expire.
-func (a *accessTokens) valid() string {
+// validToken returns the token, or nothing if it is about to expire.
+func (a *accessTokens) validToken() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.token.Valid() {
@@ -137,17 +137,17 @@ func (a *accessTokens) valid() string {
 	return a.token.AccessToken
 }
 
-// fetch makes the token request. It has its own time limit, because several callers may wait for
-// it.
-func (a *accessTokens) fetch() (any, error) {
-	if token := a.valid(); token != "" { // another caller has fetched it meanwhile
+// requestToken makes the token request. It has its own time limit, because several callers may wait
+// for it.
+func (a *accessTokens) requestToken() (any, error) {
+	if token := a.validToken(); token != "" { // another caller has fetched it meanwhile
 		return token, nil
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
 	defer cancel()
-	config, err := a.config(time.Now())
+	config, err := a.requestConfig(time.Now())
 	if err != nil { // the error's text may contain anything, because the key made it
-		return "", a.fault(CodeUnreachable, "the private key did not sign")
+		return "", a.tokenFault(CodeUnreachable, "the private key did not sign")
 	}
 	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
 	if err != nil {
@@ -159,13 +159,13 @@ func (a *accessTokens) fetch() (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.token, a.since, a.accepted = token, time.Now(), false
-	a.recent.mask(token.AccessToken, a.secrets) // masked before the server learns the token
+	a.recent.maskSecret(token.AccessToken, a.secrets) // masked before the server learns the token
 	return token.AccessToken, nil
 }
 
-// config returns the configuration of the token request. With a key, it signs a new assertion that
-// is valid from now.
-func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) {
+// requestConfig returns the configuration of the token request. With a key, it signs a new
+// assertion that is valid from now.
+func (a *accessTokens) requestConfig(now time.Time) (*clientcredentials.Config, error) {
 	c := &clientcredentials.Config{
 		ClientID:       a.from.ClientID,
 		ClientSecret:   a.from.ClientSecret,
@@ -186,14 +186,14 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 	if a.from.Key == nil {
 		return c, nil
 	}
-	assertion, err := a.from.assertion(now)
+	assertion, err := a.from.signAssertion(now)
 	if err != nil {
 		return nil, err
 	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.signed.mask(assertion, a.secrets) // masked before the endpoint learns the assertion
+	a.signed.maskSecret(assertion, a.secrets) // masked before the endpoint learns the assertion
 	c.EndpointParams.Set("client_assertion_type", assertionType)
 	c.EndpointParams.Set("client_assertion", assertion)
 	c.AuthStyle = oauth2.AuthStyleInParams
@@ -205,14 +205,15 @@ func (a *accessTokens) config(now time.Time) (*clientcredentials.Config, error) 
 func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
 	switch n := len(t.AccessToken); {
 	case t.Type() != "Bearer":
-		return a.fault(CodeProtocol, "its token is not of type Bearer")
+		return a.tokenFault(CodeProtocol, "its token is not of type Bearer")
 	case n < secret.MinBytes:
-		return a.fault(CodeProtocol, fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked",
-			secret.MinBytes))
+		return a.tokenFault(CodeProtocol,
+			fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked",
+				secret.MinBytes))
 	case n > maxToken:
-		return a.fault(CodeProtocol, fmt.Sprintf("its token has more than %d bytes", maxToken))
+		return a.tokenFault(CodeProtocol, fmt.Sprintf("its token has more than %d bytes", maxToken))
 	case !tokenForm.MatchString(t.AccessToken):
-		return a.fault(CodeProtocol, "its token has characters that a header may not have (RFC 6750, section 2.1)")
+		return a.tokenFault(CodeProtocol, "its token has characters that a header may not have (RFC 6750, section 2.1)")
 	}
 	return nil
 }
@@ -230,30 +231,31 @@ func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 	case a.ctx.Err() != nil:
 		return &fault{code: CodeClosed, reason: errClosed.Error()}
 	case ctx.Err() != nil:
-		return a.fault(CodeTimeout, errNoAnswer)
-	case errors.As(err, &refused) && redirect(refused.Response.StatusCode):
-		return a.fault(CodeRedirect, httpReason(refused.Response.StatusCode))
+		return a.tokenFault(CodeTimeout, errNoAnswer)
+	case errors.As(err, &refused) && isRedirect(refused.Response.StatusCode):
+		return a.tokenFault(CodeRedirect, httpReason(refused.Response.StatusCode))
 	case errors.As(err, &refused):
 		reason := httpReason(refused.Response.StatusCode)
 		if errorForm.MatchString(refused.ErrorCode) {
 			reason += ", error " + refused.ErrorCode
 		}
-		return a.fault(CodeUnreachable, reason)
+		return a.tokenFault(CodeUnreachable, reason)
 	case errors.As(err, &ownFault):
-		return a.fault(ownFault.code, ownFault.reason)
+		return a.tokenFault(ownFault.code, ownFault.reason)
 	case errors.As(err, &network):
-		return a.fault(CodeUnreachable, network.Error())
+		return a.tokenFault(CodeUnreachable, network.Error())
 	case errors.As(err, &certificate):
-		return a.fault(CodeUnreachable, certificate.Error())
+		return a.tokenFault(CodeUnreachable, certificate.Error())
 	case errors.As(err, &transport): // the error's text may quote the response
-		return a.fault(CodeUnreachable, "it did not answer in HTTP")
+		return a.tokenFault(CodeUnreachable, "it did not answer in HTTP")
 	}
 
-	return a.fault(CodeProtocol, "it answered with something else than an access token (RFC 6749, section 5.1)")
+	return a.tokenFault(CodeProtocol, "it answered with something else than an access token (RFC 6749, section 5.1)")
 }
 
-func (a *accessTokens) fault(code, reason string) *fault {
-	return &fault{code: code, reason: presentable(fmt.Sprintf("there is no access token from %s: %s", a.host, reason),
+func (a *accessTokens) tokenFault(code, reason string) *fault {
+	return &fault{code: code, reason: presentableText(fmt.Sprintf("there is no access token from %s: %s", a.host,
+		reason),
 		a.secrets)}
 }
 
@@ -278,8 +280,8 @@ func (a *accessTokens) noteStatus(token string, status int) (again bool) {
 	return true
 }
 
-// reason describes an HTTP status of the server.
-func (a *accessTokens) reason(status int) string {
+// statusReason describes an HTTP status of the server.
+func (a *accessTokens) statusReason(status int) string {
 	if a == nil || status != http.StatusUnauthorized {
 		return httpReason(status)
 	}
@@ -299,8 +301,9 @@ func (a *accessTokens) close() {
 	a.secrets.Put(&a.signed, nil)
 }
 
-// authorized returns the header with a token added; without a token it returns the header itself.
-func authorized(header http.Header, token string) http.Header {
+// addAuthorization returns the header with a token added; without a token it returns the header
+// itself.
+func addAuthorization(header http.Header, token string) http.Header {
 	if token == "" {
 		return header
 	}

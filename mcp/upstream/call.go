@@ -77,7 +77,7 @@ func checkCanonical(what string, doc []byte) error {
 }
 
 func notSent(code, reason string) Returned {
-	return Returned{Code: code, Reason: presentable(reason, nil), Effect: EffectNotSent}
+	return Returned{Code: code, Reason: presentableText(reason, nil), Effect: EffectNotSent}
 }
 
 // maxRunID is the length of a run id in bytes; a UUID has 36.
@@ -99,7 +99,7 @@ type runs struct {
 func (r *runs) markCalled(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, again := r.seen[id]; again {
+	if _, called := r.seen[id]; called {
 		return false
 	}
 	if r.seen == nil {

@@ -38,7 +38,7 @@ func TestHeadersInClearTextOnlyToThisMachine(t *testing.T) {
 	}
 	conn.Close()
 	var f *fault
-	if err := r.local(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); !errors.As(err, &f) || f.code != CodeOrigin {
+	if err := r.checkLocal(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); !errors.As(err, &f) || f.code != CodeOrigin {
 		t.Errorf("local(192.0.2.1) = %v, want %s", err, CodeOrigin)
 	}
 }

@@ -25,7 +25,8 @@ type child struct {
 	once   sync.Once
 }
 
-// startChild starts the server's command. The caller owns the process and ends it with end or kill.
+// startChild starts the server's command. The caller owns the process and ends it with kill, if it
+// likes after shutDown.
 func startChild(s Server) (*child, error) {
 	c := &child{cmd: exec.Command(s.Command, s.Args...), exited: make(chan struct{}), grace: stepGrace}
 	c.cmd.Env = childEnv(s)
@@ -84,9 +85,9 @@ func (c *child) reap() {
 	close(c.exited)
 }
 
-// end asks the child to end, as MCP's stdio shutdown says: its input ends, then SIGTERM. The caller
-// kills it next.
-func (c *child) end() {
+// shutDown asks the child to end, as MCP's stdio shutdown says: its input ends, then SIGTERM. The
+// caller kills it next.
+func (c *child) shutDown() {
 	c.stdin.Close()
 	if !waitFor(c.exited, c.grace) {
 		terminateGroup(c.cmd)

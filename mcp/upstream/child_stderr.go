@@ -11,9 +11,9 @@ import (
 
 // A tail keeps the last bytes of what is written to it.
 type tail struct {
-	mu   sync.Mutex
-	kept []byte
-	cut  bool // earlier bytes were dropped
+	mu  sync.Mutex
+	end []byte
+	cut bool // earlier bytes were dropped
 }
 
 // maxTail bounds the kept stderr. It exceeds the length of the line that is
@@ -23,9 +23,9 @@ const maxTail = 128 << 10
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cut = t.cut || len(t.kept)+len(p) > maxTail
-	t.kept = append(t.kept, p[max(0, len(p)-maxTail):]...)
-	t.kept = t.kept[max(0, len(t.kept)-maxTail):]
+	t.cut = t.cut || len(t.end)+len(p) > maxTail
+	t.end = append(t.end, p[max(0, len(p)-maxTail):]...)
+	t.end = t.end[max(0, len(t.end)-maxTail):]
 	return len(p), nil
 }
 
@@ -34,24 +34,24 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) lastLine(secrets *secret.Masker) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := bytes.TrimSpace(secrets.Bytes(t.kept))
-	begin := bytes.LastIndexByte(kept, '\n') + 1
+	text := bytes.TrimSpace(secrets.Bytes(t.end))
+	begin := bytes.LastIndexByte(text, '\n') + 1
 	if begin == 0 && t.cut {
 		return ""
 	}
-	return string(bytes.TrimSpace(kept[begin:]))
+	return string(bytes.TrimSpace(text[begin:]))
 }
 
 // exitReason says how the child ended, and quotes the last line of its stderr.
 func (c *child) exitReason(secrets *secret.Masker) string {
-	how := "it closed its output"
+	reason := "it closed its output"
 	if waitFor(c.exited, c.grace) {
-		how = fmt.Sprintf("its process ended (%v)", c.cmd.ProcessState)
+		reason = fmt.Sprintf("its process ended (%v)", c.cmd.ProcessState)
 	}
-	if words := c.stderr.lastLine(secrets); words != "" {
-		how += ", its last words: " + words
+	if line := c.stderr.lastLine(secrets); line != "" {
+		reason += ", its last words: " + line
 	}
-	return how
+	return reason
 }
 
 // waitFor reports whether done was closed within d.

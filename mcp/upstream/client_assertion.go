@@ -14,10 +14,10 @@ const (
 	assertionLife = 2 * time.Minute
 )
 
-// assertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its only
-// audience is the issuer: a provider could use an assertion with more audiences at another
+// signAssertion returns a new assertion of the client for its provider (RFC 7523, section 3). Its
+// only audience is the issuer: a provider could use an assertion with more audiences at another
 // provider.
-func (c *ClientCredentials) assertion(now time.Time) (string, error) {
+func (c *ClientCredentials) signAssertion(now time.Time) (string, error) {
 	s, err := jose.NewSigner(jose.SigningKey{
 		Algorithm: jose.SignatureAlgorithm(c.Alg), Key: jose.JSONWebKey{Key: c.Key, KeyID: c.KeyID},
 	}, new(jose.SignerOptions).WithType("JWT"))

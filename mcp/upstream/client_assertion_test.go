@@ -95,7 +95,7 @@ func TestClientAuthenticatesWithAnAssertion(t *testing.T) {
 // TestAssertionsAreShortLived: the time of an assertion leaves room for clocks that differ, and no more.
 func TestAssertionsAreShortLived(t *testing.T) {
 	c := withKey(t, ClientCredentials{ClientID: "pgfsm"}, "ES256")
-	assertion, err := c.assertion(time.Unix(1000, 0))
+	assertion, err := c.signAssertion(time.Unix(1000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +135,10 @@ func TestAssertionIsMasked(t *testing.T) {
 // TestMaskingOfManyAssertions: failing token requests do not push a token out of what is masked.
 func TestMaskingOfManyAssertions(t *testing.T) {
 	secrets := secret.New(nil)
-	var tokens, assertions recent
-	tokens.mask("token-0001", secrets)
+	var tokens, assertions recentSecrets
+	tokens.maskSecret("token-0001", secrets)
 	for i := range maxRecent + 1 {
-		assertions.mask(fmt.Sprintf("assertion-%d", i), secrets)
+		assertions.maskSecret(fmt.Sprintf("assertion-%d", i), secrets)
 	}
 	for text, want := range map[string]bool{"token-0001": true, "assertion-0": false, "assertion-1": true, "assertion-8": true} { // in any order
 		if got := secrets.String(text) == secret.Mask; got != want {

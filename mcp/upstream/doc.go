@@ -15,9 +15,9 @@
 //
 //	l, err := u.Link(ctx, "docs", upstream.Peer{Owner: "ann", Protocol: "2025-11-25", Capabilities: caps, OnMessage: tell})
 //	defer l.Release()
-//	kept, err := l.Listing(ctx, time.Minute)                   // the server's tools, at most a minute old
+//	listing, err := l.Listing(ctx, time.Minute)                // the server's tools, at most a minute old
 //	reply, err := l.Request(ctx, "resources/read", params, on) // any request but a call
-//	answer := l.Call(ctx, upstream.Call{…, Listing: kept.Number}, on)
+//	answer := l.Call(ctx, upstream.Call{…, Listing: listing.Number}, on)
 //
 // Both are a [Link]. It speaks MCP without the Go SDK's client, because results and parameters must
 // pass byte for byte.

@@ -30,7 +30,7 @@ type duplex struct {
 
 func newDuplex(l *Link) duplex { return duplex{l: l, pending: make(map[int64]*query)} }
 
-func (d *duplex) ask(ctx context.Context, q *query) outcome {
+func (d *duplex) roundTrip(ctx context.Context, q *query) outcome {
 	q.inbox, q.gone = make(chan incoming, inboxSize), make(chan struct{})
 	d.mu.Lock()
 	d.pending[q.id] = q
@@ -56,7 +56,7 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 				close(h.taken)
 			}
 			if ctx.Err() == nil {
-				d.l.deliver(h.Message, q)
+				d.l.deliverMessage(h.Message, q)
 			}
 		case <-ctx.Done():
 			return failedWith(&fault{code: contextCode(ctx), reason: errNoAnswer})
@@ -81,43 +81,45 @@ func (d *duplex) lastAnswer(q *query) outcome {
 	}
 }
 
-func (d *duplex) tell(ctx context.Context, frame []byte) *fault { return d.send(ctx, frame, nil) }
+func (d *duplex) sendMessage(ctx context.Context, frame []byte) *fault {
+	return d.send(ctx, frame, nil)
+}
 
-// receive handles one message of the stream. A fault has ended the link.
-func (d *duplex) receive(doc []byte) *fault {
-	h, f := d.l.read(doc)
+// receiveMessage handles one message of the stream. A fault has ended the link.
+func (d *duplex) receiveMessage(doc []byte) *fault {
+	h, f := d.l.readMessage(doc)
 	if f != nil {
 		return f
 	}
 	if h.Method == "" {
-		return d.answer(h)
+		return d.receiveAnswer(h)
 	}
 
-	q := d.owner(h.Message)
+	q := d.queryOf(h.Message)
 	m, pass, f := d.l.filterMessage(h, q)
 
 	switch {
 	case f != nil || !pass:
 	case q != nil && len(doc) > largeMessage:
-		taken := make(chan struct{})
-		d.deliver(q, incoming{Message: m, taken: taken})
+		waiting := make(chan struct{})
+		d.passToQuery(q, incoming{Message: m, taken: waiting})
 		select {
-		case <-taken:
+		case <-waiting:
 		case <-q.gone:
 		case <-d.l.ctx.Done():
 		}
 	case q != nil:
-		d.deliver(q, incoming{Message: m})
+		d.passToQuery(q, incoming{Message: m})
 	default:
-		d.l.deliver(m, nil)
+		d.l.deliverMessage(m, nil)
 	}
 
 	return f
 }
 
-// answer handles a response. A response to no request, or to a cancelled one, is dropped and counts
-// as unsolicited.
-func (d *duplex) answer(h incoming) *fault {
+// receiveAnswer handles a response. A response to no request, or to a cancelled one, is dropped and
+// counts as unsolicited.
+func (d *duplex) receiveAnswer(h incoming) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
 	delete(d.pending, h.id)
@@ -129,7 +131,7 @@ func (d *duplex) answer(h incoming) *fault {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
 	}
 	q.memory.adopt(d.memory)
-	d.deliver(q, h)
+	d.passToQuery(q, h)
 	return nil
 }
 
@@ -141,7 +143,7 @@ func (d *duplex) countUnasked() *fault {
 	return nil
 }
 
-func (d *duplex) deliver(q *query, h incoming) {
+func (d *duplex) passToQuery(q *query, h incoming) {
 	select {
 	case q.inbox <- h:
 	case <-q.gone:
@@ -149,10 +151,10 @@ func (d *duplex) deliver(q *query, h incoming) {
 	}
 }
 
-// owner returns our request to which a message belongs: the one that it names, or else the only one
-// under way. Subscriptions, and requests of the link itself, get only messages that name them.
-func (d *duplex) owner(m wire.Message) *query {
-	id := owner(m)
+// queryOf returns our request to which a message belongs: the one that it names, or else the only
+// one under way. Subscriptions, and requests of the link itself, get only messages that name them.
+func (d *duplex) queryOf(m wire.Message) *query {
+	id := requestIDOf(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if id != 0 || m.Method == noteProgress {

@@ -24,9 +24,9 @@ func newEventReader(src io.Reader, limit int, hold holder) *eventReader {
 	return &eventReader{src: bufio.NewReader(src), limit: limit, hold: hold}
 }
 
-// next reads one event: its name ("" means "message") and its data, which the caller
+// nextEvent reads one event: its name ("" means "message") and its data, which the caller
 // may keep. If the event exceeds the limit, the error is bufio.ErrTooLong.
-func (r *eventReader) next() (name string, data []byte, err error) {
+func (r *eventReader) nextEvent() (name string, data []byte, err error) {
 	if err := r.hold(0); err != nil {
 		return "", nil, err
 	}
@@ -59,9 +59,11 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 				r.id = string(value)
 			}
 		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				r.retry = time.Duration(ms) * time.Millisecond
+			ms, err := strconv.ParseUint(string(value), 10, 31)
+			if err != nil {
+				continue
 			}
+			r.retry = time.Duration(ms) * time.Millisecond
 		}
 	}
 }
@@ -77,8 +79,8 @@ func readLine(in *bufio.Reader, limit int, hold holder) (line []byte, err error)
 		if len(line)+len(part) > limit {
 			return nil, bufio.ErrTooLong
 		}
-		if held := hold(len(line) + len(part)); held != nil {
-			return nil, held
+		if err := hold(len(line) + len(part)); err != nil {
+			return nil, err
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

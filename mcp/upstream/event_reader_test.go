@@ -37,7 +37,7 @@ func TestEventReader(t *testing.T) {
 			events := newEventReader(iotest.OneByteReader(strings.NewReader(tt.in)), limit, func(int) error { return nil })
 			var out strings.Builder
 			for {
-				name, data, err := events.next()
+				name, data, err := events.nextEvent()
 				if err != nil {
 					if out.String() != tt.out || !errors.Is(err, tt.err) {
 						t.Errorf("events of %q = %q, %v, want %q, %v", tt.in, &out, err, tt.out, tt.err)

@@ -21,27 +21,27 @@ const (
 	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
 )
 
-// stream reads events up to the answer. Another goroutine reads the events after it.
-func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
+// readStream reads events up to the answer. Another goroutine reads the events after it.
+func (h *httpConn) readStream(ctx context.Context, span *requestContext, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
-	hold := q.holder(span.ctx)
+	hold := q.answerHolder(span.ctx)
 	if q.method == methodListen { // a subscription may take any time
-		hold = h.l.holder(span.ctx, q.memory, pauseNone)
+		hold = h.l.timedHolder(span.ctx, q.memory, pauseNone)
 		defer func() { _ = hold(0) }()
 	}
 
-	events := newEventReader(body, h.l.frame, hold)
-	o, cut := h.events(ctx, events, q)
+	events := newEventReader(body, h.l.maxFrame, hold)
+	o, cut := h.awaitAnswer(ctx, events, q)
 
 	for n := 0; cut && n < maxResumes; n++ {
-		resumed := h.resume(span.ctx, events)
+		resumed := h.resumeStream(span.ctx, events)
 		if resumed == nil {
 			break
 		}
 		body.Close()
 		body = &responseBody{ReadCloser: resumed.Body}
 		events.src.Reset(body)
-		o, cut = h.events(ctx, events, q)
+		o, cut = h.awaitAnswer(ctx, events, q)
 	}
 
 	closeStream := func() {
@@ -54,7 +54,7 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 	}
 
 	span.detach() // the caller's context ends with the answer
-	if !h.l.tasks.run(func() { h.drain(events, span.cut, closeStream) }) {
+	if !h.l.tasks.run(func() { h.drainStream(events, span.cut, closeStream) }) {
 		closeStream()
 	}
 
@@ -73,11 +73,11 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events reads up to the answer. cut reports that the stream ended before the answer, and may be
-// resumed.
-func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
+// awaitAnswer reads up to the answer. cut reports that the stream ended before the answer, and may
+// be resumed.
+func (h *httpConn) awaitAnswer(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
-		a, f, err := h.event(events)
+		a, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
 			return h.tooLarge(), false
@@ -96,9 +96,9 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 	}
 }
 
-// resume requests the rest of a stream if its events have ids (MCP 2025-11-25, transports). It
-// sends a GET, never the request itself. It returns nil if there is no rest.
-func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Response {
+// resumeStream requests the rest of a stream if its events have ids (MCP 2025-11-25, transports).
+// It sends a GET, never the request itself. It returns nil if there is no rest.
+func (h *httpConn) resumeStream(ctx context.Context, events *eventReader) *http.Response {
 	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
 		return nil
 	}
@@ -131,15 +131,15 @@ func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Respon
 	return resp
 }
 
-// event reads the next message of a stream.
-func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
+// nextMessage reads the next message of a stream.
+func (h *httpConn) nextMessage(events *eventReader) (incoming, *fault, error) {
 	for {
-		name, data, err := events.next()
+		name, data, err := events.nextEvent()
 		if err != nil {
 			return incoming{}, nil, err
 		}
 		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
-			a, f := h.l.read(data)
+			a, f := h.l.readMessage(data)
 			return a, f, nil
 		}
 		if h.l.countUnasked(h.l.u.limits.Unasked) != nil { // empty events count too
@@ -148,18 +148,18 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 	}
 }
 
-// drain reads the events after the answer to the stream's end, so that the connection can be used
-// again.
-func (h *httpConn) drain(events *eventReader, cut, closeStream func()) {
+// drainStream reads the events after the answer to the stream's end, so that the connection can be
+// used again.
+func (h *httpConn) drainStream(events *eventReader, cut, closeStream func()) {
 	defer closeStream()
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
-	events.hold = h.l.holder(h.l.ctx, memory, pauseNone)
+	events.hold = h.l.timedHolder(h.l.ctx, memory, pauseNone)
 	defer func() { _ = events.hold(0) }()
 	timer := time.AfterFunc(drainTime, cut)
 	defer timer.Stop()
 	for {
-		a, f, err := h.event(events)
+		a, f, err := h.nextMessage(events)
 		if f != nil || err != nil {
 			return
 		}
@@ -172,14 +172,14 @@ func (h *httpConn) drain(events *eventReader, cut, closeStream func()) {
 	}
 }
 
-// openStream opens the standalone stream and reads it to its end. The next request opens it again.
-// If the stream was open, a timer does so too, because a client that only waits for notifications
-// makes no request.
-func (h *httpConn) openStream() {
+// runStandaloneStream opens the standalone stream and reads it to its end. The next request opens
+// it again. If the stream was open, a timer does so too, because a client that only waits for
+// notifications makes no request.
+func (h *httpConn) runStandaloneStream() {
 	begun := time.Now()
-	again := h.follow()
-	defer func() { h.l.stream.Store(!again) }() // set after the last use of reopen
-	if !again || h.reopen == 0 || h.l.ctx.Err() != nil {
+	mayReopen := h.readStandaloneStream()
+	defer func() { h.l.stream.Store(!mayReopen) }() // set after the last use of reopen
+	if !mayReopen || h.reopen == 0 || h.l.ctx.Err() != nil {
 		return
 	}
 	if time.Since(begun) > mostResumeWait {
@@ -189,10 +189,10 @@ func (h *httpConn) openStream() {
 	h.reopen = min(2*h.reopen, mostResumeWait)
 }
 
-// follow opens the standalone stream of a revision with sessions and reads it to its end. again
-// reports whether to try again later: a server that answers with anything but a stream has none. If
-// the session had a stream before, 404 says that the session is lost.
-func (h *httpConn) follow() (again bool) {
+// readStandaloneStream opens the standalone stream of a revision with sessions and reads it to its
+// end. mayReopen reports whether to try again later: a server that answers with anything but a
+// stream has none. If the session had a stream before, 404 says that the session is lost.
+func (h *httpConn) readStandaloneStream() (mayReopen bool) {
 	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
 	h.l.setOpened()
 	if f != nil {
@@ -209,14 +209,14 @@ func (h *httpConn) follow() (again bool) {
 	h.reopen = max(h.reopen, resumeWait)
 	memory := h.l.u.Memory(h.l.peer.Owner)
 	defer memory.Release()
-	events := newEventReader(resp.Body, h.l.frame, h.l.holder(h.l.ctx, memory, pauseNone))
+	events := newEventReader(resp.Body, h.l.maxFrame, h.l.timedHolder(h.l.ctx, memory, pauseNone))
 	defer func() { _ = events.hold(0) }()
 
 	for {
-		a, f, err := h.event(events)
+		a, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
-			h.l.endWith(h.cut(err))
+			h.l.endWith(h.streamFault(err))
 			return false
 		case err != nil:
 			return true

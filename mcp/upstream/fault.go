@@ -67,62 +67,62 @@ func (l *Link) fail(code, format string, args ...any) *fault {
 func (l *Link) endWith(f *fault) *fault {
 	cause := &fault{
 		code:   f.code,
-		reason: presentable(f.reason, l.secrets),
+		reason: presentableText(f.reason, l.secrets),
 		lost:   f.lost,
 		calls:  int(l.calls.Load()),
 	}
 	l.faultMu.Lock()
-	if l.first == nil || l.first.lost && !f.lost {
-		l.first = cause
+	if l.firstFault == nil || l.firstFault.lost && !f.lost {
+		l.firstFault = cause
 	}
-	f = l.first
+	f = l.firstFault
 	l.faultMu.Unlock()
 	l.cancel()
 	return f
 }
 
-// timeoutFault returns the fault for a server that did not do what within the
-// time of ctx. A child may still download its program, and say so on stderr.
-func (l *Link) timeoutFault(ctx context.Context, what string) *fault {
-	within := "the time allowed"
+// timeoutFault returns the fault for a server that did not finish a task within the time of ctx. A
+// child may still download its program, and say so on stderr.
+func (l *Link) timeoutFault(ctx context.Context, task string) *fault {
+	limit := "the time allowed"
 	if errors.Is(context.Cause(ctx), errConnectTimeout) {
-		within = fmt.Sprintf("connect_timeout (%s)", l.up.server.ConnectTimeout)
+		limit = fmt.Sprintf("connect_timeout (%s)", l.up.server.ConnectTimeout)
 	}
-	reason := fmt.Sprintf("it did not %s within %s", what, within)
+	reason := fmt.Sprintf("it did not %s within %s", task, limit)
 	if c, ok := l.conn.(*stdioConn); ok {
 		if line := c.child.stderr.lastLine(l.secrets); line != "" {
 			reason += "; the last line on its standard error: " + line
 		}
 	}
-	return &fault{code: CodeTimeout, reason: presentable(reason, l.secrets)}
+	return &fault{code: CodeTimeout, reason: presentableText(reason, l.secrets)}
 }
 
 func (l *Link) fault() *fault {
 	l.faultMu.Lock()
 	defer l.faultMu.Unlock()
-	return l.first
+	return l.firstFault
 }
 
 // countUnasked counts an unsolicited message. A server that sends more than limit of them loses its
 // session.
 func (l *Link) countUnasked(limit int) error {
-	if l.allowance.take(time.Now(), limit) {
+	if l.allowance.countMessage(time.Now(), limit) {
 		return nil
 	}
 	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
 }
 
-// presentable makes text that contains a server's words safe to print and to keep. It masks
+// presentableText makes text that contains a server's words safe to print and to keep. It masks
 // secrets, escapes every character that is not printable (control, ANSI, bidi), and bounds the
 // length, in this order. The words must be whole, because the masker does not find half a secret.
-func presentable(text string, secrets *secret.Masker) string {
+func presentableText(text string, secrets *secret.Masker) string {
 	return visible.Text(visible.Cut(strings.TrimSpace(secrets.String(text)), maxReason, "…"))
 }
 
 // maxLabel is the length in bytes of a server's own name and version.
 const maxLabel = 200
 
-// label masks secrets in s and cuts it after at most maxLabel bytes, at the end of a character.
-func label(s string, secrets *secret.Masker) string {
+// cutLabel masks secrets in s and cuts it after at most maxLabel bytes, at the end of a character.
+func cutLabel(s string, secrets *secret.Masker) string {
 	return visible.Cut(secrets.String(s), maxLabel, "")
 }

@@ -69,13 +69,13 @@ func (l *Link) clientInfo() []byte {
 // sendHandshake sends a request of the handshake.
 func (l *Link) sendHandshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
 	id := l.up.ids.Add(1)
-	o := l.ask(ctx, &query{id: id, method: method, frame: wire.Call(nil, fmt.Append(nil, id), method, params)})
+	o := l.sendRequest(ctx, &query{id: id, method: method, frame: wire.Call(nil, fmt.Append(nil, id), method, params)})
 	switch {
 	case o.fault == nil && o.failed == nil:
 		return o.Result, greeted
 	case o.fault == nil:
 		reason := fmt.Sprintf("it answered %s with error %d %q", method, o.failed.Code, o.failed.Message)
-		f := &fault{code: CodeProtocol, reason: presentable(reason, l.secrets)}
+		f := &fault{code: CodeProtocol, reason: presentableText(reason, l.secrets)}
 		return nil, greeting{fault: f, refused: true, speaks: speaksStateless(o.failed)}
 	}
 	if o.fault.code == codeFrame {
@@ -100,18 +100,18 @@ func (l *Link) initialize(ctx context.Context) greeting {
 		return g
 	}
 
-	s, err := readWelcome(result)
-	if err == nil && (s.protocol >= statelessProtocol ||
-		!slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
-		err = fmt.Errorf("it speaks revision %.40q, which is unknown here", l.secrets.String(s.protocol))
-	}
-
+	hello, err := readServerHello(result)
 	if err != nil {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
 	}
+	if hello.protocol >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), hello.protocol) {
+		return greeting{fault: l.fail(CodeProtocol,
+			"its answer to %s is not usable: it speaks revision %.40q, which is unknown here",
+			methodInitialize, l.secrets.String(hello.protocol))}
+	}
 
-	l.settle(s, false)
-	if f := l.conn.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
+	l.storeHandshake(hello, false)
+	if f := l.conn.sendMessage(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
 		return greeting{fault: l.endWith(f)}
 	}
 
@@ -130,16 +130,18 @@ func (l *Link) discover(ctx context.Context) greeting {
 	if g.fault != nil {
 		return g
 	}
-	s, err := readWelcome(result)
+
+	hello, err := readServerHello(result)
 	if err != nil {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
 	}
-	if !slices.Contains(s.versions, statelessProtocol) {
+	if !slices.Contains(hello.versions, statelessProtocol) {
 		return greeting{refused: true,
 			fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
 	}
-	s.protocol = statelessProtocol
-	l.settle(s, true)
+
+	hello.protocol = statelessProtocol
+	l.storeHandshake(hello, true)
 	return greeted
 }
 
@@ -150,8 +152,10 @@ func speaksStateless(failed *RPCError) bool {
 		return false
 	}
 	var supported []string
-	err := json.Unmarshal(wire.Member(failed.Data, "supported"), &supported)
-	return err == nil && slices.Contains(supported, statelessProtocol)
+	if err := json.Unmarshal(wire.Member(failed.Data, "supported"), &supported); err != nil {
+		return false
+	}
+	return slices.Contains(supported, statelessProtocol)
 }
 
 // A serverHello is a server's answer to the handshake.
@@ -162,9 +166,9 @@ type serverHello struct {
 	info         jsontext.Value
 }
 
-// readWelcome reads the result of initialize or of server/discover. It drops instructions and all
-// other members.
-func readWelcome(result []byte) (s serverHello, err error) {
+// readServerHello reads the result of initialize or of server/discover. It drops instructions and
+// all other members.
+func readServerHello(result []byte) (s serverHello, err error) {
 	var version, versions, meta jsontext.Value
 	err = readMembers(result, map[string]*jsontext.Value{
 		"protocolVersion":   &version,
@@ -173,53 +177,60 @@ func readWelcome(result []byte) (s serverHello, err error) {
 		"serverInfo":        &s.info,
 		"_meta":             &meta,
 	})
-	if err == nil && version != nil {
-		s.protocol, err = wire.Text(version)
+	if err != nil {
+		return s, err
 	}
 
-	if err == nil && versions != nil && json.Unmarshal(versions, &s.versions) != nil {
-		err = errors.New("the supported versions are not a list of texts")
+	if version != nil {
+		if s.protocol, err = wire.Text(version); err != nil {
+			return s, err
+		}
+	}
+	if versions != nil && json.Unmarshal(versions, &s.versions) != nil {
+		return s, errors.New("the supported versions are not a list of texts")
 	}
 
 	if len(s.capabilities) > maxCapabilities {
 		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
 	}
-
-	if err == nil && s.capabilities != nil {
+	if s.capabilities != nil {
 		s.capabilities = s.capabilities.Clone() // the link keeps it
 		if wire.CheckObject(s.capabilities) != nil {
-			err = errors.New("the capabilities are not one strict JSON object")
+			return s, errors.New("the capabilities are not one strict JSON object")
 		}
 	}
 
 	if s.info == nil {
 		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)
 	}
-
-	return s, err
+	return s, nil
 }
 
-// settle stores the result of the handshake in the link.
-func (l *Link) settle(s serverHello, modern bool) {
-	l.hello.Protocol, l.hello.Capabilities, l.modern = s.protocol, s.capabilities, modern
-	if l.hello.Capabilities == nil {
-		l.hello.Capabilities = jsontext.Value("{}")
-	}
-	l.hello.Server = Info{Name: l.claim(s.info, "name"), Version: l.claim(s.info, "version")}
+// storeHandshake stores the result of the handshake in the link.
+func (l *Link) storeHandshake(hello serverHello, modern bool) {
+	l.modern = modern
 	if modern {
-		l.ownMeta = l.requestMeta(s.protocol)
+		l.ownMeta = l.requestMeta(hello.protocol)
+	}
+	l.serverInfo = ServerInfo{
+		Protocol:     hello.protocol,
+		Capabilities: hello.capabilities,
+		Server:       Info{Name: l.serverClaim(hello.info, "name"), Version: l.serverClaim(hello.info, "version")},
+	}
+	if l.serverInfo.Capabilities == nil {
+		l.serverInfo.Capabilities = jsontext.Value("{}")
 	}
 	l.readAnnouncements()
 	if h, ok := l.conn.(*httpConn); ok {
-		h.settle()
+		h.buildHeader()
 	}
 }
 
-// claim returns a text of the serverInfo, made safe to print; "" if there is none.
-func (l *Link) claim(info jsontext.Value, member string) string {
+// serverClaim returns a text of the serverInfo, made safe to print; "" if there is none.
+func (l *Link) serverClaim(info jsontext.Value, member string) string {
 	claim, err := wire.Text(wire.Member(info, member))
 	if err != nil {
 		return ""
 	}
-	return presentable(label(claim, l.secrets), nil)
+	return presentableText(cutLabel(claim, l.secrets), nil)
 }

@@ -47,20 +47,20 @@ func newHTTPConn(l *Link) *httpConn {
 	return h
 }
 
-// settle builds the header that every request after the handshake has: it names the revision and
-// the session.
-func (h *httpConn) settle() {
+// buildHeader builds the header that every request after the handshake has: it names the revision
+// and the session.
+func (h *httpConn) buildHeader() {
 	header := h.base.Clone()
-	header.Set(protocolHeader, h.l.hello.Protocol)
+	header.Set(protocolHeader, h.l.serverInfo.Protocol)
 	if h.session != "" {
 		header.Set(sessionHeader, h.session)
 	}
 	h.settled.Store(&header)
 }
 
-// header returns the header of a request. Without a query it returns the shared header, which must
-// not be changed.
-func (h *httpConn) header(q *query) http.Header {
+// requestHeader returns the header of a request. Without a query it returns the shared header,
+// which must not be changed.
+func (h *httpConn) requestHeader(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
 		shared = *settled
@@ -86,28 +86,28 @@ func (h *httpConn) header(q *query) http.Header {
 
 // streamHeader returns the header of a GET for an event stream.
 func (h *httpConn) streamHeader() http.Header {
-	header := h.header(nil).Clone()
+	header := h.requestHeader(nil).Clone()
 	header.Set("Accept", "text/event-stream")
 	header.Del("Content-Type")
 	return header
 }
 
-// bound returns the context of an HTTP request, which ends with ctx or with the link.
-func (h *httpConn) bound(ctx context.Context) *bound {
-	b := new(bound)
+// newRequestContext returns the context of an HTTP request, which ends with ctx or with the link.
+func (h *httpConn) newRequestContext(ctx context.Context) *requestContext {
+	b := new(requestContext)
 	b.ctx, b.cut = context.WithCancel(h.l.ctx)
 	b.detach = context.AfterFunc(ctx, b.cut)
 	return b
 }
 
 // A bound is the context of an HTTP request.
-type bound struct {
+type requestContext struct {
 	ctx    context.Context
 	cut    context.CancelFunc // cancels the context
 	detach func() bool        // lets the context outlive the caller's, until the link ends
 }
 
-func (b *bound) release() {
+func (b *requestContext) release() {
 	b.detach()
 	b.cut()
 }
@@ -120,7 +120,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 	frame []byte, p *permit) (
 	*http.Response, *fault) {
 	for first := true; ; first = false {
-		token, f := h.l.up.tokens.get(ctx)
+		token, f := h.l.up.tokens.currentToken(ctx)
 		switch {
 		case f != nil && ctx.Err() != nil:
 			return nil, h.transportFault(caller, ctx.Err())
@@ -130,7 +130,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		if f != nil {
 			return nil, f
 		}
-		resp, err := h.transport.RoundTrip(newRequest(ctx, method, target, authorized(header, token), frame, p))
+		resp, err := h.transport.RoundTrip(newRequest(ctx, method, target, addAuthorization(header, token), frame, p))
 		if err != nil {
 			return nil, h.transportFault(caller, err)
 		}
@@ -142,10 +142,10 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 	}
 }
 
-// ask posts a request and reads the response.
-func (h *httpConn) ask(ctx context.Context, q *query) outcome {
-	span := h.bound(ctx)
-	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit)
+// roundTrip posts a request and reads the response.
+func (h *httpConn) roundTrip(ctx context.Context, q *query) outcome {
+	span := h.newRequestContext(ctx)
+	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, h.requestHeader(q), q.frame, q.permit)
 	if f != nil {
 		span.release()
 		return failedWith(f)
@@ -158,16 +158,16 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	content := resp.Header.Get("Content-Type")
 	switch media := mediaType(content); {
 	// Only the stream is missing, so the link lives on.
-	case redirect(resp.StatusCode) && q.method == methodListen:
+	case isRedirect(resp.StatusCode) && q.method == methodListen:
 		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
-	case redirect(resp.StatusCode):
-		f = h.l.redirected(resp)
+	case isRedirect(resp.StatusCode):
+		f = h.l.redirectFault(resp)
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
 		defer span.release()
 		defer resp.Body.Close()
-		return h.refused(resp, q)
+		return h.readRefusal(resp, q)
 	case media == "text/event-stream":
-		return h.stream(ctx, span, resp, q)
+		return h.readStream(ctx, span, resp, q)
 	case media == "application/json":
 		defer span.release()
 		defer resp.Body.Close()
@@ -176,7 +176,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 		f = &fault{code: CodeProtocol,
 			reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
 	default:
-		f = &fault{code: CodeUnreachable, reason: presentable(fmt.Sprintf(
+		f = &fault{code: CodeUnreachable, reason: presentableText(fmt.Sprintf(
 			"it answered with the content type %q, neither JSON nor an event stream", content), h.l.secrets)}
 	}
 
@@ -192,35 +192,40 @@ func mediaType(content string) string {
 	return media
 }
 
-// refused returns the outcome of a response with an error status: a lost session, or the JSON-RPC
-// error in the body if it answers this request, or else the status.
-func (h *httpConn) refused(resp *http.Response, q *query) outcome {
+// readRefusal returns the outcome of a response with an error status: a lost session, or the
+// JSON-RPC error in the body if it answers this request, or else the status.
+func (h *httpConn) readRefusal(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
 	}
-	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
-	if err == nil {
-		if a, err := readIncoming(content); err == nil && a.failed != nil && a.id == q.id {
-			return outcome{incoming: a, status: resp.StatusCode}
-		}
+	if a, err := readErrorBody(resp); err == nil && a.failed != nil && a.id == q.id {
+		return outcome{incoming: a, status: resp.StatusCode}
 	}
 	return failedWith(h.statusFault(resp.StatusCode))
 }
 
+func readErrorBody(resp *http.Response) (incoming, error) {
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
+	if err != nil {
+		return incoming{}, err
+	}
+	return readIncoming(content)
+}
+
 func (h *httpConn) statusFault(status int) *fault {
-	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.reason(status), status: status}
+	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.statusReason(status), status: status}
 }
 
 // readWhole reads a body that is one answer.
 func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q *query) outcome {
-	doc, err := h.readBody(resp, q.holder(ctx))
+	doc, err := h.readBody(resp, q.answerHolder(ctx))
 	switch {
 	case isTooLong(err):
 		return h.tooLarge()
 	case err != nil:
 		return failedWith(h.transportFault(caller, err))
 	}
-	a, f := h.l.read(doc)
+	a, f := h.l.readMessage(doc)
 	if f == nil {
 		f = h.checkAnswer(a, q)
 	}
@@ -230,7 +235,7 @@ func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q
 // readBody reads a body up to the size limit of a message.
 func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 	n := resp.ContentLength
-	if n > int64(h.l.frame) {
+	if n > int64(h.l.maxFrame) {
 		return nil, bufio.ErrTooLong
 	}
 	if err := hold(int(max(n, 0))); err != nil {
@@ -241,11 +246,14 @@ func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 		_, err := io.ReadFull(resp.Body, doc)
 		return doc, err
 	}
-	doc, err := io.ReadAll(io.LimitReader(&heldReader{Reader: resp.Body, hold: hold}, int64(h.l.frame)+1))
-	if err == nil && len(doc) > h.l.frame {
-		err = bufio.ErrTooLong
+	doc, err := io.ReadAll(io.LimitReader(&heldReader{Reader: resp.Body, hold: hold}, int64(h.l.maxFrame)+1))
+	if err != nil {
+		return nil, err
 	}
-	return doc, err
+	if len(doc) > h.l.maxFrame {
+		return nil, bufio.ErrTooLong
+	}
+	return doc, nil
 }
 
 // checkAnswer checks that a message is the answer to a request.
@@ -261,14 +269,14 @@ func (h *httpConn) checkAnswer(a incoming, q *query) *fault {
 
 func (h *httpConn) tooLarge() outcome {
 	return outcome{large: true, fault: &fault{code: codeFrame,
-		reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
+		reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.maxFrame)}}
 }
 
-// tell sends a message that has no answer: the server only accepts it.
-func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
-	span := h.bound(ctx)
+// sendMessage sends a message that has no answer: the server only accepts it.
+func (h *httpConn) sendMessage(ctx context.Context, frame []byte) *fault {
+	span := h.newRequestContext(ctx)
 	defer span.release()
-	header := h.header(nil)
+	header := h.requestHeader(nil)
 	if h.l.modern {
 		if method, _ := sentMethod(frame); method != "" {
 			header = header.Clone()
@@ -279,17 +287,17 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	if f != nil {
 		return f
 	}
-	return h.accepted(resp)
+	return h.readAcceptance(resp)
 }
 
-// accepted reads the response to a message that has no answer to its end, so that the connection
-// can be used again. It returns a fault if the server did not accept the message.
-func (h *httpConn) accepted(resp *http.Response) *fault {
+// readAcceptance reads the response to a message that has no answer to its end, so that the
+// connection can be used again. It returns a fault if the server did not accept the message.
+func (h *httpConn) readAcceptance(resp *http.Response) *fault {
 	defer resp.Body.Close()
 	io.CopyN(io.Discard, resp.Body, maxHTTPError)
 	switch {
-	case redirect(resp.StatusCode):
-		return h.l.redirected(resp)
+	case isRedirect(resp.StatusCode):
+		return h.l.redirectFault(resp)
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
 		if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 			return f
@@ -315,18 +323,18 @@ func (h *httpConn) transportFault(ctx context.Context, err error) *fault {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &fault{code: CodeUnreachable, reason: presentable(err.Error(), h.l.secrets)}
+	return &fault{code: CodeUnreachable, reason: presentableText(err.Error(), h.l.secrets)}
 }
 
 // close ends the session with the server, if it has one.
 func (h *httpConn) close(polite bool) {
-	h.l.tasks.end() // some servers answer the DELETE only after the streams have ended
+	h.l.tasks.stopAndWait() // some servers answer the DELETE only after the streams have ended
 	if !polite || h.settled.Load() == nil || h.session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, f := h.exchange(ctx, ctx, http.MethodDelete, h.target.origin, h.header(nil), nil, nil)
+	resp, f := h.exchange(ctx, ctx, http.MethodDelete, h.target.origin, h.requestHeader(nil), nil, nil)
 	if f != nil {
 		return
 	}

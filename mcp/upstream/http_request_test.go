@@ -91,7 +91,7 @@ func (r *rawRequest) post(ctx context.Context, tr *transport) (*http.Response, e
 func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 	t.Helper()
 	r := newHTTPTarget(Server{URL: "http://" + s.addr})
-	tr := r.transport()
+	tr := r.newTransport()
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: newPermit([]byte("x"), 0)}
 }
@@ -211,7 +211,7 @@ func TestAnEndpointIsAtTheHostThatIsConfigured(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHTTPTarget(Server{URL: "http://kit.example/sse"})
-			target, f := r.endpoint([]byte(tt.endpoint), nil)
+			target, f := r.parseEndpoint([]byte(tt.endpoint), nil)
 			switch {
 			case f != nil && (f.code != CodeOrigin || tt.name == "path" || tt.name == "same"):
 				t.Errorf("endpoint() = %v", f)

@@ -33,7 +33,7 @@ type httpTarget struct {
 
 func newHTTPTarget(s Server) httpTarget {
 	origin, _ := url.Parse(s.URL) // package config has parsed it before
-	return httpTarget{origin: origin, headers: s.credentials(), timeout: s.ConnectTimeout}
+	return httpTarget{origin: origin, headers: s.hasCredentials(), timeout: s.ConnectTimeout}
 }
 
 // A transport is an [http.Transport] that never hands out a connection for another protocol.
@@ -43,20 +43,23 @@ type transport struct{ *http.Transport }
 // would hand out the connection, and no context could end a read from it.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body.Close()
 		return nil, errSwitched
 	}
-	return resp, err
+	return resp, nil
 }
 
 var errSwitched = errors.New(httpReason(http.StatusSwitchingProtocols))
 
-func (r *httpTarget) transport() *transport {
+func (r *httpTarget) newTransport() *transport {
 	return &transport{&http.Transport{
 		MaxIdleConns:           idleConns,
 		MaxIdleConnsPerHost:    idleConns,
-		Proxy:                  r.proxy,
+		Proxy:                  r.proxyFor,
 		DialContext:            r.dial,
 		TLSHandshakeTimeout:    r.timeout,
 		IdleConnTimeout:        idleTimeout,
@@ -66,9 +69,9 @@ func (r *httpTarget) transport() *transport {
 	}}
 }
 
-// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines, where the
+// proxyFor uses HTTPS_PROXY and NO_PROXY for https to other machines, where the
 // proxy sees ciphertext. Plain http and loopback never go through a proxy.
-func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
+func (r *httpTarget) proxyFor(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
 	}
@@ -82,14 +85,14 @@ func (r *httpTarget) dial(ctx context.Context, network, addr string) (net.Conn, 
 	if err != nil || r.origin.Scheme != "http" || !r.headers {
 		return conn, err
 	}
-	if err := r.local(conn.RemoteAddr()); err != nil {
+	if err := r.checkLocal(conn.RemoteAddr()); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-func (r *httpTarget) local(addr net.Addr) error {
+func (r *httpTarget) checkLocal(addr net.Addr) error {
 	if loopback.Addr(addr) {
 		return nil
 	}
@@ -104,8 +107,8 @@ const (
 	statelessProtocol = "2026-07-28" // first revision with a header for the tool's name
 )
 
-// endpoint reads the URL that an SSE server names for messages.
-func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
+// parseEndpoint reads the URL that an SSE server names for messages.
+func (r *httpTarget) parseEndpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
 	target, err := r.origin.Parse(string(data))
 	if err != nil {
 		return nil, &fault{code: CodeProtocol, reason: "its SSE endpoint is not a URL"}
@@ -114,16 +117,16 @@ func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *f
 		target.Host = r.origin.Host // keeps the operator's spelling
 		return target, nil
 	}
-	where := origin(target)
-	if clean := secrets.String(target.Host); clean != target.Host {
-		where = clean // the origin is in lower case, in which the masker would not find the secret
+	place := originOf(target)
+	if masked := secrets.String(target.Host); masked != target.Host {
+		place = masked // the origin is in lower case, in which the masker would not find the secret
 	}
 	return nil, &fault{code: CodeOrigin,
-		reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
+		reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", place, originOf(r.origin))}
 }
 
-// origin returns the origin of a URL (RFC 6454) as text, always with a port.
-func origin(u *url.URL) string {
+// originOf returns the origin of a URL (RFC 6454) as text, always with a port.
+func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -131,7 +134,7 @@ func origin(u *url.URL) string {
 	return fmt.Sprintf("%s://%s", u.Scheme, net.JoinHostPort(strings.ToLower(u.Hostname()), port))
 }
 
-func sameOrigin(a, b *url.URL) bool { return a.User == nil && origin(a) == origin(b) }
+func sameOrigin(a, b *url.URL) bool { return a.User == nil && originOf(a) == originOf(b) }
 
 func httpReason(status int) string {
 	return fmt.Sprintf("it answered with HTTP status %d %s", status, http.StatusText(status))

@@ -73,10 +73,10 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 
 	switch {
 	case h.Method == methodPing:
-		f = l.enqueue(wire.Response(nil, h.ID, []byte("{}")))
+		f = l.enqueueMessage(wire.Response(nil, h.ID, []byte("{}")))
 	case l.peer.OnMessage == nil && (q == nil || q.on == nil):
-		f = l.enqueue(wire.Failure(nil, h.ID, wire.ErrorObject(wire.MethodNotFound, "it is not supported", nil)))
-	case !l.requests.note(h.ID, q):
+		f = l.enqueueMessage(wire.Failure(nil, h.ID, wire.ErrorObject(wire.MethodNotFound, "it is not supported", nil)))
+	case !l.requests.register(h.ID, q):
 		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
 	default:
 		return h.Message, true, nil
@@ -85,9 +85,9 @@ func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f
 	return m, false, f
 }
 
-// deliver delivers a message to the query, in the query's goroutine, or to the peer if there is no
-// query.
-func (l *Link) deliver(m wire.Message, q *query) {
+// deliverMessage delivers a message to the query, in the query's goroutine, or to the peer if there
+// is no query.
+func (l *Link) deliverMessage(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
 		q.on(m)
@@ -95,7 +95,7 @@ func (l *Link) deliver(m wire.Message, q *query) {
 		l.peer.OnMessage(m)
 	}
 	if m.ID != nil {
-		l.requests.hold(m.ID)
+		l.requests.pauseClocks(m.ID)
 	}
 }
 
@@ -104,7 +104,7 @@ func (l *Link) deliver(m wire.Message, q *query) {
 func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
 	m, pass, f := l.filterMessage(h, q)
 	if pass && ctx.Err() == nil {
-		l.deliver(m, q)
+		l.deliverMessage(m, q)
 	}
 	return f
 }
@@ -123,13 +123,16 @@ func restoreToken(m *wire.Message, q *query) bool {
 		return false
 	}
 	params, err := wire.Set(m.Params, tokenMember, q.token)
+	if err != nil {
+		return false
+	}
 	m.Params = params
-	return err == nil
+	return true
 }
 
-// owner returns the id of our request that a notification names, by its progress token or its
+// requestIDOf returns the id of our request that a notification names, by its progress token or its
 // subscription; 0 if it names none.
-func owner(m wire.Message) int64 {
+func requestIDOf(m wire.Message) int64 {
 	if m.ID != nil {
 		return 0
 	}
@@ -144,9 +147,9 @@ func owner(m wire.Message) int64 {
 	return id
 }
 
-// enqueue queues a message to the server, so that the reading goroutine never blocks on writing.
-// Messages leave in order.
-func (l *Link) enqueue(frame []byte) *fault {
+// enqueueMessage queues a message to the server, so that the reading goroutine never blocks on
+// writing. Messages leave in order.
+func (l *Link) enqueueMessage(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,8 +163,8 @@ func (l *Link) enqueue(frame []byte) *fault {
 	return nil
 }
 
-// flush waits until the queued messages are sent, for at most closeGrace.
-func (l *Link) flush() {
+// flushOutbox waits until the queued messages are sent, for at most closeGrace.
+func (l *Link) flushOutbox() {
 	l.outbox.mu.Lock()
 	idle := l.outbox.idle
 	l.outbox.mu.Unlock()
@@ -193,7 +196,7 @@ func (l *Link) sendQueued() {
 		o.mu.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
 		// A fault that ends the link is remembered there; others concern only this message.
-		_ = l.conn.tell(ctx, frame)
+		_ = l.conn.sendMessage(ctx, frame)
 		cancel()
 	}
 }

@@ -15,12 +15,12 @@ import (
 // judge the payload. The error quotes nothing of doc, because a quote may cut a secret.
 func readMembers(doc []byte, wanted map[string]*jsontext.Value) error {
 	err := wire.Members(doc, func(name string, value jsontext.Value) error {
-		switch to := wanted[name]; {
-		case to == nil:
-		case *to != nil:
+		switch target := wanted[name]; {
+		case target == nil:
+		case *target != nil:
 			return fmt.Errorf("the member %q comes twice", name)
 		default:
-			*to = value
+			*target = value
 		}
 		return nil
 	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -43,7 +43,7 @@ func sentMethod(doc []byte) (string, error) {
 // leading zero.
 func plainID(id jsontext.Value) (int64, error) {
 	n, err := strconv.ParseInt(string(id), 10, 64)
-	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != string(id) {
+	if err != nil || n <= 0 || string(id) != strconv.FormatInt(n, 10) {
 		return 0, errForeignID
 	}
 	return n, nil

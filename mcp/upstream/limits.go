@@ -57,8 +57,9 @@ type Limits struct {
 	ServerSessions int
 }
 
-// frame returns the size of the largest message that is read: the largest payload and its envelope.
-func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
+// maxFrame returns the size of the largest message that is read: the largest payload and its
+// envelope.
+func (l Limits) maxFrame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{

@@ -98,32 +98,32 @@ type Link struct {
 	peer       Peer
 	forClients atomic.Bool // [Client]s of the owner share it
 	secrets    *secret.Masker
-	frame      int // largest message in bytes
+	maxFrame   int // largest message in bytes
 
-	ctx       context.Context // cancelled when the link ends; ends every request and kills the child
-	cancel    context.CancelFunc
-	calls     atomic.Int32 // requests under way
-	allowance allowance    // for unsolicited messages
-	usage     usage
-	retired   atomic.Pointer[fault]
-	faultMu   sync.Mutex
-	first     *fault
+	ctx        context.Context // cancelled when the link ends; ends every request and kills the child
+	cancel     context.CancelFunc
+	calls      atomic.Int32 // requests under way
+	allowance  allowance    // for unsolicited messages
+	usage      usage
+	retired    atomic.Pointer[fault]
+	faultMu    sync.Mutex
+	firstFault *fault
 
-	since atomic.Uint64 // listings up to this moment are out of date
+	staleUntil atomic.Uint64 // listings up to this moment are out of date
 
-	conn    conn
-	hello   ServerInfo
-	modern  bool
-	ownMeta wire.Object // set on a modern link: see requestMeta
-	listens bool        // the server declares that it announces changes of its tools
-	speaks  bool        // the server may send messages between requests that we handle
-	stream  atomic.Bool // the standalone stream is open, or never will be
-	asks    bool        // the server may send requests to the peer on that stream, also during a call
+	conn       conn
+	serverInfo ServerInfo
+	modern     bool
+	ownMeta    wire.Object // set on a modern link: see requestMeta
+	listens    bool        // the server declares that it announces changes of its tools
+	speaks     bool        // the server may send messages between requests that we handle
+	stream     atomic.Bool // the standalone stream is open, or never will be
+	asks       bool        // the server may send requests to the peer on that stream, also during a call
 	// Closed by setOpened: the server has answered the request for that stream, with whatever
 	// status.
 	opened    chan struct{}
 	setOpened func()
-	kept      atomic.Pointer[CachedListing]
+	cached    atomic.Pointer[CachedListing]
 	listing   chan struct{} // held while the tools are listed
 
 	requests serverRequests
@@ -140,11 +140,11 @@ const closeGrace = 3 * time.Second
 
 // A conn sends and receives messages over one transport.
 type conn interface {
-	// ask sends a request and returns its outcome. Meanwhile it passes the server's messages to the
-	// query, in the caller's goroutine.
-	ask(ctx context.Context, q *query) outcome
-	// tell sends a notification, or an answer to a request of the server.
-	tell(ctx context.Context, frame []byte) *fault
+	// roundTrip sends a request and returns its outcome. Meanwhile it passes the server's messages
+	// to the query, in the caller's goroutine.
+	roundTrip(ctx context.Context, q *query) outcome
+	// sendMessage sends a notification, or an answer to a request of the server.
+	sendMessage(ctx context.Context, frame []byte) *fault
 	// close releases all resources. If polite, it first ends the session at the server, within
 	// closeGrace.
 	close(polite bool)
@@ -165,12 +165,12 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	}
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
-	return u.link(ctx, up, p)
+	return u.openLink(ctx, up, p)
 }
 
-func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
+func (u *Upstreams) openLink(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
-	if f := u.admit(ctx, l); f != nil {
+	if f := u.admitLink(ctx, l); f != nil {
 		l.endWith(f)
 		l.finish() // closeLinks may wait for it
 		return nil, f.linkError()
@@ -179,7 +179,7 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 	stop := context.AfterFunc(ctx, func() {
 		l.fail(contextCode(ctx), errNoAnswer)
 	})
-	f := l.open(ctx)
+	f := l.connect(ctx)
 	stop()
 	if f == nil {
 		f = l.fault()
@@ -207,7 +207,7 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 		up:       up,
 		peer:     p,
 		secrets:  u.secrets,
-		frame:    u.limits.frame(),
+		maxFrame: u.limits.maxFrame(),
 		listing:  make(chan struct{}, 1),
 		opened:   make(chan struct{}),
 		finished: make(chan struct{}),
@@ -219,8 +219,8 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 	return l
 }
 
-// open connects and makes the handshake.
-func (l *Link) open(ctx context.Context) (f *fault) {
+// connect connects and makes the handshake.
+func (l *Link) connect(ctx context.Context) (f *fault) {
 	switch l.up.server.Type {
 	case TypeStdio:
 		f = l.openPipe()
@@ -236,7 +236,7 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 }
 
 // ServerInfo returns the server's claims in the handshake.
-func (l *Link) ServerInfo() ServerInfo { return l.hello }
+func (l *Link) ServerInfo() ServerInfo { return l.serverInfo }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
@@ -257,7 +257,7 @@ func (l *Link) Err() error {
 // Close may be called again.
 func (l *Link) Close() {
 	l.polite.Store(true)
-	l.flush() // otherwise a server may never learn that a request was cancelled
+	l.flushOutbox() // otherwise a server may never learn that a request was cancelled
 	l.endWith(&fault{code: CodeClosed, reason: errLinkClosed})
 	<-l.finished
 }
@@ -271,22 +271,22 @@ func (l *Link) finish() {
 		f := l.fault()
 		l.conn.close(l.polite.Load() && f.code == CodeClosed)
 	}
-	l.tasks.end()
-	l.dismiss()
+	l.tasks.stopAndWait()
+	l.leaveSets()
 	close(l.finished)
 }
 
-// admit registers a link that is about to be opened, if the limits allow it.
-func (u *Upstreams) admit(ctx context.Context, l *Link) *fault {
-	if f := l.up.links.admit(ctx, l, u.limits.Links, max(1, u.limits.Links/2)); f != nil ||
+// admitLink registers a link that is about to be opened, if the limits allow it.
+func (u *Upstreams) admitLink(ctx context.Context, l *Link) *fault {
+	if f := l.up.links.addLink(ctx, l, u.limits.Links, max(1, u.limits.Links/2)); f != nil ||
 		l.up.server.Type != TypeStdio {
 		return f
 	}
 	// One client may use every server, however few processes are allowed.
-	return u.processes.admit(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
+	return u.processes.addLink(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
 }
 
-func (l *Link) dismiss() {
+func (l *Link) leaveSets() {
 	l.up.links.remove(l)
 	l.u.processes.remove(l)
 }
@@ -329,8 +329,8 @@ func (t *tasks) run(f func()) bool {
 	return true
 }
 
-// end waits for all goroutines.
-func (t *tasks) end() {
+// stopAndWait waits for all goroutines.
+func (t *tasks) stopAndWait() {
 	t.mu.Lock()
 	t.ended = true
 	t.mu.Unlock()

@@ -99,7 +99,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 			t.Fatalf("request number %d: %v", i+1, f)
 		}
 	}
-	if !l.requests.take(jsontext.Value("7")) || l.requests.take(jsontext.Value("7")) || l.requests.take(jsontext.Value(`"8"`)) {
+	if !l.requests.removeWaiting(jsontext.Value("7")) || l.requests.removeWaiting(jsontext.Value("7")) || l.requests.removeWaiting(jsontext.Value(`"8"`)) {
 		t.Error("take() is not once for each id, as it was spelled")
 	}
 	if f := ask(maxOwed); f != nil {
@@ -210,10 +210,10 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 		q := &query{id: 3, permit: newPermit(nil, 0), inbox: make(chan incoming, 1), gone: make(chan struct{})}
 		q.permit.touched.Store(touched)
 		d.pending[3] = q
-		if f := d.receive([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {
+		if f := d.receiveMessage([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {
 			t.Errorf("receive(touched = %t) = %v, want it taken only if the call was sent", touched, f)
 		}
-		if f := d.receive([]byte(result("4", oneResult))); touched && f != nil {
+		if f := d.receiveMessage([]byte(result("4", oneResult))); touched && f != nil {
 			t.Errorf("receive(an answer to none) = %v, want it dropped", f)
 		}
 	}
@@ -222,7 +222,7 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 func TestCapabilitiesOfServersAreBounded(t *testing.T) {
 	for size, ok := range map[int]bool{maxCapabilities: true, maxCapabilities + 1: false} { // in any order
 		caps := `{"x":"` + strings.Repeat("y", size-len(`{"x":""}`)) + `"}`
-		_, err := readWelcome([]byte(`{"protocolVersion":"2025-11-25","capabilities":` + caps + `}`))
+		_, err := readServerHello([]byte(`{"protocolVersion":"2025-11-25","capabilities":` + caps + `}`))
 		if (err == nil) != ok {
 			t.Errorf("readWelcome(%d bytes of capabilities) = %v, want ok = %t", size, err, ok)
 		}
@@ -231,7 +231,7 @@ func TestCapabilitiesOfServersAreBounded(t *testing.T) {
 		`{"capabilities":[]}`, `{"capabilities":{"a":{"b":1,"b":2}}}`, `{"capabilities":null}`, `{"protocolVersion":1}`, `[]`,
 		`{"supportedVersions":{}}`, `{"supportedVersions":[1]}`, `{"protocolVersion":"a","protocolVersion":"b"}`,
 	} {
-		if _, err := readWelcome([]byte(welcome)); err == nil {
+		if _, err := readServerHello([]byte(welcome)); err == nil {
 			t.Errorf("readWelcome(%s) = nil error, want it refused", welcome)
 		}
 	}

@@ -25,7 +25,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 		return k, nil
 	}
 
-	asked := l.u.moments.Load()
+	requested := l.u.moments.Load()
 	ctx, cancel := l.up.server.connectContext(ctx)
 	defer cancel()
 
@@ -43,14 +43,14 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	if ctx.Err() != nil { // select chooses any ready case
 		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	}
-	if k := l.usableListing(maxAge, asked); k != nil {
+	if k := l.usableListing(maxAge, requested); k != nil {
 		return k, nil
 	}
 
 	l.openStream()
 	for n := 1; ; n++ {
 		begun := l.u.moments.Add(1)
-		pages, f := l.list(ctx)
+		pages, f := l.listPages(ctx)
 		if f != nil {
 			return nil, f.linkError()
 		}
@@ -60,13 +60,13 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 		k := &CachedListing{At: time.Now(), Listing: Listing{
 			Server:        l.up.server.Name,
 			Status:        StatusUp,
-			Protocol:      l.hello.Protocol,
+			Protocol:      l.serverInfo.Protocol,
 			Pages:         pages,
 			Number:        begun,
-			ServerName:    l.hello.Server.Name,
-			ServerVersion: l.hello.Server.Version,
+			ServerName:    l.serverInfo.Server.Name,
+			ServerVersion: l.serverInfo.Server.Version,
 		}}
-		l.kept.Store(k)
+		l.cached.Store(k)
 		return k, nil
 	}
 }
@@ -77,7 +77,7 @@ const noMoment = 1<<64 - 1
 // usableListing returns the last listing if it is good and either younger than maxAge or begun
 // after a moment; else nil.
 func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing {
-	k := l.kept.Load()
+	k := l.cached.Load()
 	if k == nil || !l.listingCurrent(k.Number) || k.Number <= l.up.stale.Load() || l.ctx.Err() != nil ||
 		k.Number <= after && k.Age(time.Now()) >= maxAge {
 		return nil
@@ -89,22 +89,22 @@ func (l *Link) usableListing(maxAge time.Duration, after uint64) *CachedListing 
 // listing of an older link counts as changed.
 func (l *Link) Changed(number uint64) bool { return !l.listingCurrent(number) }
 
-// list requests all pages. A failure does not end the link.
-func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
+// listPages requests all pages. A failure does not end the link.
+func (l *Link) listPages(ctx context.Context) (pages [][]byte, f *fault) {
 	fail := func(code, format string, args ...any) ([][]byte, *fault) {
-		return nil, &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
+		return nil, &fault{code: code, reason: presentableText(fmt.Sprintf(format, args...), l.secrets)}
 	}
 	limits, size, tools := l.u.limits, 0, 0
 	var params []byte
 	var cursors []string
 
 	for {
-		q, err := l.query(methodList, params, nil)
+		q, err := l.newQuery(methodList, params, nil)
 		if err != nil {
 			return fail(CodeProtocol, "%v", err)
 		}
 
-		o := l.ask(ctx, q)
+		o := l.sendRequest(ctx, q)
 		switch {
 		case o.fault != nil && o.fault.code == codeFrame:
 			return nil, &fault{code: CodeCatalog, reason: o.fault.reason}
@@ -145,14 +145,14 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 // readAnnouncements reads from the capabilities which messages the server may send between
 // requests.
 func (l *Link) readAnnouncements() {
-	says := func(capability, member string) bool {
-		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
+	declares := func(capability, member string) bool {
+		return string(wire.Member(wire.Member(l.serverInfo.Capabilities, capability), member)) == "true"
 	}
-	l.listens = says("tools", "listChanged")
-	l.asks = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.hello.Protocol)) > len("{}")
-	l.speaks = l.listens || l.asks || l.peer.OnMessage != nil && (says("prompts", "listChanged") ||
-		says("resources", "listChanged") || says("resources", "subscribe") ||
-		wire.Member(l.hello.Capabilities, "logging") != nil)
+	l.listens = declares("tools", "listChanged")
+	l.asks = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.serverInfo.Protocol)) > len("{}")
+	l.speaks = l.listens || l.asks || l.peer.OnMessage != nil && (declares("prompts", "listChanged") ||
+		declares("resources", "listChanged") || declares("resources", "subscribe") ||
+		wire.Member(l.serverInfo.Capabilities, "logging") != nil)
 }
 
 // openStream opens the stream for the server's messages between requests, unless it is open or the
@@ -162,18 +162,18 @@ func (l *Link) readAnnouncements() {
 func (l *Link) openStream() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {
-	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.hello.Protocol < getStream):
+	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.serverInfo.Protocol < getStream):
 	case !l.stream.CompareAndSwap(false, true):
 	case l.modern:
-		l.tasks.run(func() { l.stream.Store(!l.subscribe()) })
+		l.tasks.run(func() { l.stream.Store(!l.openSubscription()) })
 	default:
-		l.tasks.run(l.conn.(*httpConn).openStream)
+		l.tasks.run(l.conn.(*httpConn).runStandaloneStream)
 	}
 }
 
-// subscribe opens the stream with subscriptions/listen and reads it to its end.
-// again reports whether to try again later: not if the server has refused.
-func (l *Link) subscribe() (again bool) {
+// openSubscription opens the stream with subscriptions/listen and reads it to its end.
+// mayReopen reports whether to try again later: not if the server has refused.
+func (l *Link) openSubscription() (mayReopen bool) {
 	var on func(wire.Message)
 	if l.peer.OnMessage != nil {
 		on = func(m wire.Message) {
@@ -182,10 +182,10 @@ func (l *Link) subscribe() (again bool) {
 			}
 		}
 	}
-	q, err := l.query(methodListen, []byte(`{"notifications":{"toolsListChanged":true}}`), on)
+	q, err := l.newQuery(methodListen, []byte(`{"notifications":{"toolsListChanged":true}}`), on)
 	if err != nil {
 		return false
 	}
-	o := l.ask(l.ctx, q)
+	o := l.sendRequest(l.ctx, q)
 	return o.status == 0 && o.failed == nil
 }

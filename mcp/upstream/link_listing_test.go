@@ -146,7 +146,7 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 	wg.Wait()
 
 	before := srv.count(methodList)
-	if k, err := l.Listing(t.Context(), time.Hour); err != nil || l.kept.Load() != k || srv.count(methodList) != before {
+	if k, err := l.Listing(t.Context(), time.Hour); err != nil || l.cached.Load() != k || srv.count(methodList) != before {
 		t.Errorf("Listing(an hour) = %p, %v, want the cached one, unasked", k, err)
 	}
 	if _, err := l.Listing(t.Context(), 0); err != nil || srv.count(methodList) != before+1 {
@@ -242,7 +242,7 @@ func TestWhoOpensTheStream(t *testing.T) {
 		`{"tools":{"listChanged":true}}`: true, `{"tools":{}}`: false, `{"prompts":{"listChanged":true},"logging":{}}`: false,
 		`{"tools":{"listChanged":"true"}}`: false, `{}`: false, `{"tools":[]}`: false, `{"tools":null}`: false,
 	} {
-		l := &Link{hello: ServerInfo{Capabilities: []byte(caps)}}
+		l := &Link{serverInfo: ServerInfo{Capabilities: []byte(caps)}}
 		if l.readAnnouncements(); l.speaks != want {
 			t.Errorf("the stream is opened with the capabilities %s: %t, want %t", caps, l.speaks, want)
 		}

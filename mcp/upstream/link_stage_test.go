@@ -69,7 +69,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 		h.transport = s
 		l.conn = h
 	}
-	l.settle(serverHello{protocol: protocol}, protocol >= statelessProtocol)
+	l.storeHandshake(serverHello{protocol: protocol}, protocol >= statelessProtocol)
 	l.stream.Store(kind != onNews)
 	l.setOpened()
 	if kind == onNews {
@@ -188,7 +188,7 @@ func (s *stage) put(end io.Writer, lines ...string) {
 	var events strings.Builder
 	for _, line := range lines {
 		if s.duplex != nil {
-			s.duplex.receive([]byte(line))
+			s.duplex.receiveMessage([]byte(line))
 		}
 		events.WriteString(event(line))
 	}

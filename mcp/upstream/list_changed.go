@@ -28,10 +28,10 @@ func (u *Upstreams) Forget(server string, listing uint64) {
 
 // listingCurrent reports whether a listing is from this session, and the server has announced no
 // change since.
-func (l *Link) listingCurrent(listing uint64) bool { return listing > l.since.Load() }
+func (l *Link) listingCurrent(listing uint64) bool { return listing > l.staleUntil.Load() }
 
 // invalidateListings marks every listing so far as out of date.
-func (l *Link) invalidateListings() { l.since.Store(l.u.moments.Add(1)) }
+func (l *Link) invalidateListings() { l.staleUntil.Store(l.u.moments.Add(1)) }
 
 // An allowance counts messages within a window of time. The zero value has counted none.
 type allowance struct {
@@ -40,9 +40,9 @@ type allowance struct {
 	used  int
 }
 
-// take counts one more message and reports whether it is within limit. A window begins with its
-// first message.
-func (a *allowance) take(now time.Time, limit int) bool {
+// countMessage counts one more message and reports whether it is within limit. A window begins with
+// its first message.
+func (a *allowance) countMessage(now time.Time, limit int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Sub(a.since) >= unaskedWindow {

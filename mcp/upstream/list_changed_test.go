@@ -94,8 +94,8 @@ func stopped(t *testing.T, r Returned) {
 
 // latest is the number of a server's last listing.
 func latest(u *Upstreams, server string) uint64 {
-	if l := clientOf(u).link(server); l != nil {
-		if k := l.kept.Load(); k != nil {
+	if l := clientOf(u).heldLink(server); l != nil {
+		if k := l.cached.Load(); k != nil {
 			return k.Number
 		}
 	}
@@ -111,22 +111,22 @@ func TestAllowance(t *testing.T) {
 	now := time.Unix(1000, 0)
 	const limit = 3
 	for i := range limit {
-		if !a.take(now, limit) {
+		if !a.countMessage(now, limit) {
 			t.Fatalf("take() number %d = false, want true", i+1)
 		}
 	}
-	if a.take(now.Add(unaskedWindow-1), limit) {
+	if a.countMessage(now.Add(unaskedWindow-1), limit) {
 		t.Error("take() one past the limit, at the end of the window = true, want false")
 	}
 	for i := range limit {
-		if !a.take(now.Add(unaskedWindow), limit) {
+		if !a.countMessage(now.Add(unaskedWindow), limit) {
 			t.Errorf("take() number %d of the next window = false, want true", i+1)
 		}
 	}
-	if a.take(now.Add(unaskedWindow), limit) {
+	if a.countMessage(now.Add(unaskedWindow), limit) {
 		t.Error("take() one past the limit of the next window = true, want false")
 	}
-	if new(allowance).take(now, 0) {
+	if new(allowance).countMessage(now, 0) {
 		t.Error("take() of no allowance = true, want false")
 	}
 }

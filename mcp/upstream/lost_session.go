@@ -38,11 +38,11 @@ func (l *Link) checkSession(q *query, o outcome) {
 	case o.status == http.StatusBadRequest, o.status == http.StatusUnauthorized, o.status == http.StatusForbidden:
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
 		defer cancel()
-		ping, err := l.query(methodPing, nil, nil)
+		ping, err := l.newQuery(methodPing, nil, nil)
 		if err != nil {
 			return
 		}
-		if o := l.conn.ask(ctx, ping); o.status >= http.StatusBadRequest {
+		if o := l.conn.roundTrip(ctx, ping); o.status >= http.StatusBadRequest {
 			l.retire(lostSession(o.status))
 		}
 	}
@@ -67,8 +67,8 @@ func (l *Link) closeAfterCalls() {
 // Retired reports whether the link has ended, or will end with the requests that are under way.
 func (l *Link) Retired() bool { return l.retired.Load() != nil || l.ctx.Err() != nil }
 
-// release counts the end of a request. It ends a retired link with its last request.
-func (l *Link) release() {
+// endRequest counts the end of a request. It ends a retired link with its last request.
+func (l *Link) endRequest() {
 	if l.calls.Add(-1) > 0 {
 		return
 	}

@@ -23,20 +23,21 @@ const memoryStep = 64 << 10
 // half of that. Beyond a bound the readers wait, and so do the servers. One message at a time may
 // exceed the bounds: otherwise readers that each hold a part would wait for each other.
 type memoryBudget struct {
-	mu        sync.Mutex
-	all, each int
-	taken     int
-	byOwner   map[string]int
-	exceeds   *Memory       // the message that may exceed the bounds
-	freed     chan struct{} // closed, and replaced, when memory is given back
+	mu       sync.Mutex
+	total    int // bound of all owners together
+	perOwner int
+	taken    int
+	byOwner  map[string]int
+	exceeds  *Memory       // the message that may exceed the bounds
+	freed    chan struct{} // closed, and replaced, when memory is given back
 }
 
-func newMemoryBudget(all int) *memoryBudget {
+func newMemoryBudget(total int) *memoryBudget {
 	return &memoryBudget{
-		all:     all,
-		each:    (all + 1) / 2,
-		byOwner: make(map[string]int),
-		freed:   make(chan struct{}),
+		total:    total,
+		perOwner: (total + 1) / 2,
+		byOwner:  make(map[string]int),
+		freed:    make(chan struct{}),
 	}
 }
 
@@ -64,12 +65,12 @@ func (m *Memory) Release() {
 	}
 	m.budget.mu.Lock()
 	defer m.budget.mu.Unlock()
-	m.give(m.size)
+	m.giveBack(m.size)
 	m.closed = true
 }
 
-// give gives back a part of the memory. The caller holds the lock.
-func (m *Memory) give(size int) {
+// giveBack gives back a part of the memory. The caller holds the lock.
+func (m *Memory) giveBack(size int) {
 	b := m.budget
 	if b.exceeds == m {
 		b.exceeds = nil
@@ -91,7 +92,7 @@ func (m *Memory) reserve(size int) bool {
 	if m.closed {
 		return true
 	}
-	if b.taken+size > b.all || b.byOwner[m.owner]+size > b.each {
+	if b.taken+size > b.total || b.byOwner[m.owner]+size > b.perOwner {
 		if b.exceeds != nil && b.exceeds != m {
 			return false
 		}
@@ -103,10 +104,10 @@ func (m *Memory) reserve(size int) bool {
 	return true
 }
 
-// hold reserves the memory for a message of which size bytes have arrived, in place of the previous
-// reservation. It waits until there is room or ctx ends. While it waits, pause stops the clocks of
-// the requests that wait for the message.
-func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func())) error {
+// awaitRoom reserves the memory for a message of which size bytes have arrived, in place of the
+// previous reservation. It waits until there is room or ctx ends. While it waits, pause stops the
+// clocks of the requests that wait for the message.
+func (m *Memory) awaitRoom(ctx context.Context, size int, pause func() (resume func())) error {
 	if m == nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (m *Memory) hold(ctx context.Context, size int, pause func() (resume func()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if size == 0 {
-		m.give(m.size)
+		m.giveBack(m.size)
 		return nil
 	}
 
@@ -177,16 +178,16 @@ type heldReader struct {
 func (r *heldReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	r.size += n
-	if held := r.hold(r.size); held != nil {
-		return n, held
+	if err := r.hold(r.size); err != nil {
+		return n, err
 	}
 	return n, err
 }
 
-// holder returns a holder for the answer to the request.
-func (q *query) holder(ctx context.Context) holder {
+// answerHolder returns a holder for the answer to the request.
+func (q *query) answerHolder(ctx context.Context) holder {
 	return func(size int) error {
-		return q.memory.hold(ctx, size, func() (resume func()) {
+		return q.memory.awaitRoom(ctx, size, func() (resume func()) {
 			if q.clock == nil {
 				return pauseNone()
 			}
@@ -196,10 +197,10 @@ func (q *query) holder(ctx context.Context) holder {
 	}
 }
 
-// holder returns a holder for a message that no request limits in time. Apart from waits for
+// timedHolder returns a holder for a message that no request limits in time. Apart from waits for
 // memory, the message must be complete within the server's Timeout, or the link ends: a server
 // that sends only the beginning would keep the memory from all others. The caller ends with 0.
-func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func())) holder {
+func (l *Link) timedHolder(ctx context.Context, m *Memory, pause func() (resume func())) holder {
 	var timed context.Context
 	stop := func() {}
 	return func(size int) error {
@@ -214,7 +215,7 @@ func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func(
 			})
 			timed, stop = limitCtx, func() { keep(); end() }
 		}
-		return m.hold(ctx, size, func() func() {
+		return m.awaitRoom(ctx, size, func() func() {
 			resume, others := deadline.Pause(timed), pause()
 			return func() { others(); resume() }
 		})
@@ -223,10 +224,10 @@ func (l *Link) holder(ctx context.Context, m *Memory, pause func() (resume func(
 
 func pauseNone() (resume func()) { return func() {} }
 
-// holder returns a holder for the message that is being read.
-func (d *duplex) holder() holder {
+// messageHolder returns a holder for the message that is being read.
+func (d *duplex) messageHolder() holder {
 	d.memory = d.l.u.Memory(d.l.peer.Owner)
-	return d.l.holder(d.l.ctx, d.memory, d.pauseAll)
+	return d.l.timedHolder(d.l.ctx, d.memory, d.pauseAll)
 }
 
 // pauseAll pauses the clocks of all requests that wait for an answer, until the caller calls

@@ -19,7 +19,7 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 			t.Helper()
 			var passed atomic.Bool
 			go func() {
-				if err := m.hold(t.Context(), steps*memoryStep+1, pauseNone); err != nil {
+				if err := m.awaitRoom(t.Context(), steps*memoryStep+1, pauseNone); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 				passed.Store(true)
@@ -64,7 +64,7 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 		cancel()
 		late := u.Memory("ann")
 		hold("more than there is", u.Memory("ann"), 9, false)
-		if err := late.hold(ended, 9*memoryStep, pauseNone); err == nil || late.size != 0 {
+		if err := late.awaitRoom(ended, 9*memoryStep, pauseNone); err == nil || late.size != 0 {
 			t.Errorf("the end of the request: %v, %d bytes", err, late.size)
 		}
 	})
@@ -79,7 +79,7 @@ func TestLargeMessagesWithoutAnEnd(t *testing.T) {
 	begin := func() (*Link, holder) {
 		l := newLink(u, u.byName[s.Name], Peer{Owner: "ann"})
 		d := &duplex{l: l}
-		return l, d.holder()
+		return l, d.messageHolder()
 	}
 	ended := func(l *Link) bool {
 		select {
@@ -100,7 +100,7 @@ func TestLargeMessagesWithoutAnEnd(t *testing.T) {
 		t.Errorf("the next message: %v, and %d bytes are reserved", err, u.memory.taken)
 	}
 	blocking := u.Memory("bob")
-	if err := blocking.hold(t.Context(), 9*memoryStep, pauseNone); err != nil {
+	if err := blocking.awaitRoom(t.Context(), 9*memoryStep, pauseNone); err != nil {
 		t.Fatal(err)
 	}
 	waiting, hold := begin()

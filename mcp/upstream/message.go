@@ -35,18 +35,17 @@ func readIncoming(doc []byte) (h incoming, err error) {
 		"result":  &h.Result,
 		"error":   &h.Error,
 	})
-	// Judge checks the UTF-8 of requests and notifications.
-	if err == nil && method == nil && !utf8.Valid(doc) {
-		err = errors.New("it is not UTF-8")
-	}
 	if err != nil {
 		return h, err
 	}
-	return h, h.judge(doc, version, method)
+	if method == nil && !utf8.Valid(doc) { // checkMembers checks requests and notifications
+		return h, errors.New("it is not UTF-8")
+	}
+	return h, h.checkMembers(doc, version, method)
 }
 
-// judge checks the members together.
-func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error) {
+// checkMembers checks the members together.
+func (h *incoming) checkMembers(doc []byte, version, method jsontext.Value) (err error) {
 	if string(version) != `"2.0"` {
 		return errors.New(`"jsonrpc" is not "2.0"`)
 	}
@@ -83,8 +82,8 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 	return err
 }
 
-// read reads a message. An unreadable message ends the link.
-func (l *Link) read(doc []byte) (incoming, *fault) {
+// readMessage reads a message. An unreadable message ends the link.
+func (l *Link) readMessage(doc []byte) (incoming, *fault) {
 	h, err := readIncoming(doc)
 	if err != nil {
 		if l.up.server.Type == TypeStdio {

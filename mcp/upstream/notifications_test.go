@@ -146,7 +146,7 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 	u := upstreams(t, Limits{}, n.server())
 	listed(t, u)
 	n.tell(t)
-	s := clientOf(u).link(u.all[0].server.Name)
+	s := clientOf(u).heldLink(u.servers[0].server.Name)
 	close(n.lines)
 	newsOver(t, s)
 	if f := s.fault(); f != nil {

@@ -154,15 +154,17 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 var onlyIn = map[string][]string{
 	"newPermit":     {"Link.Call"}, // makes a permit that calls
 	"permit{}":      {"newPermit"},
-	"message":       {"Link.encode"}, // encodes a call
-	"encode":        {"Link.Call"},
+	"message":       {"Link.encodeCall"}, // encodes a call
+	"encodeCall":    {"Link.Call"},
 	"consume":       {"Link.authorizeSend"},
-	"authorizeSend": {"httpConn.exchange", "stdioConn.write"},
-	"send":          {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"exchange":      {"httpConn.ask", "httpConn.tell", "sseConn.post", "httpConn.follow", "httpConn.close", "httpConn.resume", "Link.openSSE"},
-	"RoundTrip":     {"transport.RoundTrip", "httpConn.exchange"},
-	"newBody":       {"newRequest"},
-	"write":         {"stdioConn.write", "Link.openPipe"}, // of a child
+	"authorizeSend": {"httpConn.exchange", "stdioConn.sendFrame"},
+	"send":          {"duplex.roundTrip", "duplex.sendMessage", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"exchange": {"httpConn.roundTrip", "httpConn.sendMessage", "sseConn.postFrame", "httpConn.readStandaloneStream",
+		"httpConn.close", "httpConn.resumeStream", "Link.openSSE"},
+	"RoundTrip":  {"transport.RoundTrip", "httpConn.exchange"},
+	"newBody":    {"newRequest"},
+	"sendFrame":  {"Link.openPipe"},
+	"writeFrame": {"stdioConn.sendFrame"}, // writes to a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.
@@ -239,7 +241,7 @@ func TestThisPackageHasOneWayToo(t *testing.T) {
 func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 	for _, source := range []string{
 		`func (l *Link) Request() { newPermit(nil, 0) }`,
-		`func (l *Link) Request() { l.encode(Call{}) }`,
+		`func (l *Link) Request() { l.encodeCall(Call{}) }`,
 		`var p = &permit{}`,
 		`var p = new(permit)`,
 		`func f(c *Call) { c.message(1, nil) }`,
@@ -248,7 +250,7 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func (h *httpConn) settle() { h.transport.RoundTrip(nil) }`,
 		`func (t *transport) close() { t.RoundTrip(nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
-		`func (c *stdioConn) close() { c.child.write(nil, nil) }`,
+		`func (c *stdioConn) close() { c.child.writeFrame(nil, nil) }`,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)
 		if err != nil {

@@ -39,7 +39,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 	case "":
 		return Reply{}, errors.New("the request has no method")
 	}
-	q, err := l.query(method, params, on)
+	q, err := l.newQuery(method, params, on)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -48,44 +48,46 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 		defer l.stopClock(q.clock)
 	}
 	l.openStream() // the request may cause notifications between requests
-	o := l.ask(ctx, q)
+	o := l.sendRequest(ctx, q)
 	if o.fault != nil {
 		return Reply{}, o.fault.linkError()
 	}
 	return Reply{Result: o.Result, Error: o.Error}, nil
 }
 
-// query encodes a request.
-func (l *Link) query(method string, params []byte, on func(wire.Message)) (*query, error) {
+// newQuery encodes a request.
+func (l *Link) newQuery(method string, params []byte, on func(wire.Message)) (*query, error) {
 	q := &query{id: l.up.ids.Add(1), method: method, on: on}
-	var meta jsontext.Value
-	var err error
-	if params != nil {
-		err = wire.Members(params, func(name string, value jsontext.Value) error {
-			if name == "_meta" {
-				meta = value
-			}
-			return nil
-		})
-	}
-
-	if err == nil && (l.modern || meta != nil) {
-		meta, q.token, err = l.meta(meta, q.id, false)
-		if q.asked = q.token != nil; err == nil {
-			params, err = wire.Set(params, "_meta", meta)
-		}
-	}
-
+	params, err := l.setMeta(q, params)
 	if err != nil {
 		return nil, fmt.Errorf("the params of %s: %w", method, err)
 	}
-
 	if l.modern {
 		q.name = nameHeaderOf(method, params)
 	}
-
 	q.frame = wire.Call(nil, strconv.AppendInt(nil, q.id, 10), method, params)
 	return q, nil
+}
+
+// setMeta returns the params of q with the _meta for the server, and stores the caller's progress
+// token in q. Params without _meta stay as they are, unless the revision demands one.
+func (l *Link) setMeta(q *query, params []byte) ([]byte, error) {
+	if params != nil {
+		if err := wire.CheckObject(params); err != nil {
+			return nil, err
+		}
+	}
+	callerMeta := wire.Member(params, "_meta")
+	if !l.modern && callerMeta == nil {
+		return params, nil
+	}
+
+	meta, token, err := l.mergeMeta(callerMeta, q.id, false)
+	if err != nil {
+		return nil, err
+	}
+	q.token, q.asked = token, token != nil
+	return wire.Set(params, "_meta", meta)
 }
 
 // nameHeaderOf returns the value of the header Mcp-Name for a request; "" if it has none.
@@ -97,16 +99,12 @@ func nameHeaderOf(method string, params []byte) string {
 	if member == "" {
 		return ""
 	}
-	name, err := wire.Text(wire.Member(params, member))
-	if err != nil {
-		return ""
-	}
-	return name
+	return wire.TextMember(params, member)
 }
 
-// meta returns the _meta of the request with this id, and the caller's progress token in wanted.
+// mergeMeta returns the _meta of the request with this id, and the progress token in callerMeta.
 // The request's id becomes its progress token if the caller wants progress, or always.
-func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
+func (l *Link) mergeMeta(callerMeta jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
 	var callerMembers wire.Object
 	visit := func(name string, value jsontext.Value) error {
 		switch {
@@ -126,8 +124,8 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 		return nil
 	}
 
-	if len(wanted) > 0 {
-		if err := wire.Members(wanted, visit); err != nil {
+	if len(callerMeta) > 0 {
+		if err := wire.Members(callerMeta, visit); err != nil {
 			return nil, nil, fmt.Errorf("_meta: %w", err)
 		}
 	}
@@ -183,7 +181,7 @@ func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) er
 	if result != nil && !result.IsValid() || failed != nil && (!failed.IsValid() || failed.Kind() != '{') {
 		return errors.New("the answer is not strict JSON")
 	}
-	if !l.requests.take(id) {
+	if !l.requests.removeWaiting(id) {
 		return nil
 	}
 	if failed != nil {
@@ -199,15 +197,15 @@ func (l *Link) sendOneWay(ctx context.Context, frame []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
 	defer cancel()
-	if f := l.conn.tell(ctx, frame); f != nil {
+	if f := l.conn.sendMessage(ctx, frame); f != nil {
 		return f.linkError()
 	}
 	return nil
 }
 
-// ask sends a request and waits for its answer. If ctx ends first, the server gets a cancellation.
-// Over HTTP from 2026-07-28 on, the end of the connection cancels the request.
-func (l *Link) ask(ctx context.Context, q *query) outcome {
+// sendRequest sends a request and waits for its answer. If ctx ends first, the server gets a
+// cancellation. Over HTTP from 2026-07-28 on, the end of the connection cancels the request.
+func (l *Link) sendRequest(ctx context.Context, q *query) outcome {
 	switch f := l.fault(); {
 	case f != nil:
 		return failedWith(f)
@@ -217,7 +215,7 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 
 	if q.method != methodListen { // a subscription never ends by itself
 		l.calls.Add(1)
-		defer l.release()
+		defer l.endRequest()
 	}
 
 	if q.memory == nil {
@@ -225,13 +223,13 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 		defer q.memory.Release()
 	}
 
-	o := l.conn.ask(ctx, q)
+	o := l.conn.roundTrip(ctx, q)
 	l.checkSession(q, o)
-	l.requests.drop(q)
+	l.requests.dropRequestsOf(q)
 	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize &&
 		q.method != methodDiscover &&
 		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
-		l.enqueue(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
+		l.enqueueMessage(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
 	}
 
 	return o

@@ -428,7 +428,7 @@ func TestOwnersOfMessages(t *testing.T) {
 			for _, q := range tt.pending {
 				d.pending[q.id] = q
 			}
-			if got := d.owner(tt.message); got != tt.want {
+			if got := d.queryOf(tt.message); got != tt.want {
 				t.Errorf("owner() = %+v, want %+v", got, tt.want)
 			}
 		})

@@ -46,7 +46,7 @@ func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			across(maxReason, func(padding string) {
-				got := presentable("it said "+padding+tt.spelled, tokens())
+				got := presentableText("it said "+padding+tt.spelled, tokens())
 				if part(got) != "" || len(got) > maxReason+len("…") {
 					t.Fatalf("presentable(%d A and the token) = %.500q: it shows %q", len(padding), got, part(got))
 				}

@@ -61,11 +61,11 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	}
 
 	id := l.up.ids.Add(1)
-	frame, token, err := l.encode(c, id)
+	frame, token, err := l.encodeCall(c, id)
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())
 	}
-	if !l.u.done.markCalled(c.RunID) {
+	if !l.u.called.markCalled(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
 
@@ -91,17 +91,17 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	}
 
 	l.awaitStream(ctx)
-	o := l.ask(ctx, q)
+	o := l.sendRequest(ctx, q)
 	p.armed.Store(false) // from here on nothing may be sent for the call
-	returned := l.returned(p, o)
+	returned := l.convertOutcome(p, o)
 	returned.ID, returned.Protocol = id, l.ServerInfo().Protocol
 
 	return returned
 }
 
-// encode checks and encodes the call. The message asks for progress with the call's id as the
+// encodeCall checks and encodes the call. The message asks for progress with the call's id as the
 // token; token is the caller's own, or nil.
-func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err error) {
+func (l *Link) encodeCall(c Call, id int64) (frame []byte, token jsontext.Value, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err
 	if err := checkParamHeaders(c.Header); err != nil {
 		return nil, nil, err
 	}
-	meta, token, err := l.meta(c.Meta, id, true)
+	meta, token, err := l.mergeMeta(c.Meta, id, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,16 +139,16 @@ func checkParamHeaders(header map[string]string) error {
 		return fmt.Errorf("the call has more than %d headers", maxHeaders)
 	}
 	for name := range header { // in any order: all must be valid
-		rest, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), paramHeader)
-		if !ok || rest == "" || !IsToken(name) {
+		argument, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), paramHeader)
+		if !ok || argument == "" || !IsToken(name) {
 			return fmt.Errorf("the call has a header %.40q, which does not begin with %s", name, paramHeader)
 		}
 	}
 	return nil
 }
 
-// returned converts the outcome of a call for the caller.
-func (l *Link) returned(p *permit, o outcome) Returned {
+// convertOutcome converts the outcome of a call for the caller.
+func (l *Link) convertOutcome(p *permit, o outcome) Returned {
 	limit := l.u.limits.ResultBytes
 	switch {
 	case o.fault == nil && o.failed != nil:
@@ -157,7 +157,7 @@ func (l *Link) returned(p *permit, o outcome) Returned {
 			RPCError: o.failed,
 			Code:     CodeRPC,
 			Effect:   EffectUnknown,
-			Reason:   presentable(reason, l.secrets),
+			Reason:   presentableText(reason, l.secrets),
 		}
 	case o.fault == nil && len(o.Result) <= limit:
 		return Returned{Result: o.Result, Effect: EffectDone}

@@ -216,8 +216,8 @@ func TestALengthThatIsClaimed(t *testing.T) {
 		effect string
 	}{
 		{1 << 50, CodeResult, EffectDone},
-		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()) + 1, CodeResult, EffectDone},
-		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()), CodeUnreachable, EffectUnknown},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.maxFrame()) + 1, CodeResult, EffectDone},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.maxFrame()), CodeUnreachable, EffectUnknown},
 		{maxPreallocated, CodeUnreachable, EffectUnknown},
 	} {
 		srv := serveScript(t, honest, false)

@@ -54,8 +54,8 @@ type Server struct {
 	Sessions string // which clients share a session: [SessionsIdentity] if it is empty
 }
 
-// limits returns the timeouts of one request.
-func (s *Server) limits() deadline.Limits {
+// requestLimits returns the timeouts of one request.
+func (s *Server) requestLimits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
 }
 
@@ -88,8 +88,8 @@ func (s *Server) setTimeouts() {
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, DefaultIdleTimeout)
 }
 
-// credentials reports whether requests over HTTP carry secrets.
-func (s Server) credentials() bool { return len(s.Headers) > 0 || s.Auth != nil }
+// hasCredentials reports whether requests over HTTP carry secrets.
+func (s Server) hasCredentials() bool { return len(s.Headers) > 0 || s.Auth != nil }
 
 // IsToken reports whether name is allowed for a header (RFC 9110, section 5.6.2).
 func IsToken(name string) bool {

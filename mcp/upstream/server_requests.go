@@ -18,52 +18,52 @@ type serverRequests struct {
 
 // A serverRequest is a request of the server that waits for our answer.
 type serverRequest struct {
-	with  *query            // our request with which it arrived; nil: none
-	holds []*deadline.Clock // clocks that it pauses
-	put   bool              // delivered or withdrawn: it pauses no other clocks
+	query  *query            // our request with which it arrived; nil: none
+	paused []*deadline.Clock // clocks that it pauses
+	final  bool              // delivered or withdrawn: it pauses no other clocks
 }
 
-// free resumes the clocks that the request pauses.
-func (x *serverRequest) free() {
-	for _, c := range x.holds {
+// resumeClocks resumes the clocks that the request pauses.
+func (x *serverRequest) resumeClocks() {
+	for _, c := range x.paused {
 		c.Resume()
 	}
-	x.put, x.holds = true, nil
+	x.final, x.paused = true, nil
 }
 
-// note registers a request. It reports false if its id is under way, or there are too many.
-func (a *serverRequests) note(id jsontext.Value, q *query) bool {
+// register registers a request. It reports false if its id is under way, or there are too many.
+func (a *serverRequests) register(id jsontext.Value, q *query) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, again := a.open[string(id)]; again || len(a.open) >= maxOwed {
+	if _, open := a.open[string(id)]; open || len(a.open) >= maxOwed {
 		return false
 	}
 	if a.open == nil {
 		a.open = make(map[string]*serverRequest)
 	}
-	a.open[string(id)] = &serverRequest{with: q}
+	a.open[string(id)] = &serverRequest{query: q}
 	return true
 }
 
-// hold pauses the clock of the query with which a request arrived, until the request is answered,
-// withdrawn or dropped. If it arrived with no query, it may belong to any, so all clocks pause.
-// hold is called after the request was delivered: a refused request pauses nothing.
-func (a *serverRequests) hold(id jsontext.Value) {
+// pauseClocks pauses the clock of the query with which a request arrived, until the request is
+// answered, withdrawn or dropped. If it arrived with no query, it may belong to any, so all clocks
+// pause. The request has been delivered before: a refused request pauses nothing.
+func (a *serverRequests) pauseClocks(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x := a.open[string(id)]
-	if x == nil || x.put {
+	if x == nil || x.final {
 		return
 	}
-	x.put = true
-	if x.with == nil {
+	x.final = true
+	if x.query == nil {
 		for c := range a.clocks { // in any order: all of them stop
-			x.holds = append(x.holds, c)
+			x.paused = append(x.paused, c)
 		}
-	} else if _, pauses := a.clocks[x.with.clock]; pauses {
-		x.holds = append(x.holds, x.with.clock)
+	} else if _, pauses := a.clocks[x.query.clock]; pauses {
+		x.paused = append(x.paused, x.query.clock)
 	}
-	for _, c := range x.holds {
+	for _, c := range x.paused {
 		c.Pause()
 	}
 }
@@ -73,37 +73,37 @@ func (a *serverRequests) withdraw(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if x := a.open[string(id)]; x != nil {
-		x.free()
+		x.resumeClocks()
 	}
 }
 
-// take removes a request, and reports whether it was waiting.
-func (a *serverRequests) take(id jsontext.Value) bool {
+// removeWaiting removes a request, and reports whether it was waiting.
+func (a *serverRequests) removeWaiting(id jsontext.Value) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x := a.open[string(id)]
 	if x == nil {
 		return false
 	}
-	x.free()
+	x.resumeClocks()
 	delete(a.open, string(id))
 	return true
 }
 
-// drop removes the requests that arrived with q, which is over.
-func (a *serverRequests) drop(q *query) {
+// dropRequestsOf removes the requests that arrived with q, which is over.
+func (a *serverRequests) dropRequestsOf(q *query) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, x := range a.open { // in any order
-		if x.with == q {
-			x.free()
+		if x.query == q {
+			x.resumeClocks()
 			delete(a.open, id)
 		}
 	}
 }
 
-// watch lets requests of the server pause a clock until unwatch.
-func (a *serverRequests) watch(c *deadline.Clock) {
+// addClock lets requests of the server pause a clock until removeClock.
+func (a *serverRequests) addClock(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clocks == nil {
@@ -112,7 +112,7 @@ func (a *serverRequests) watch(c *deadline.Clock) {
 	a.clocks[c] = struct{}{}
 }
 
-func (a *serverRequests) unwatch(c *deadline.Clock) {
+func (a *serverRequests) removeClock(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.clocks, c)

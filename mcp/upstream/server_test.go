@@ -25,7 +25,7 @@ func TestPresentable(t *testing.T) {
 	secrets := secret.New([]string{"Bearer secret-1", `secret"2`})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := presentable(tt.in, secrets); got != tt.want {
+			if got := presentableText(tt.in, secrets); got != tt.want {
 				t.Errorf("presentable(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
@@ -33,10 +33,10 @@ func TestPresentable(t *testing.T) {
 }
 
 func TestLabelKeepsCharactersWhole(t *testing.T) {
-	if got := label(strings.Repeat("x", maxLabel-1)+"é", nil); got != strings.Repeat("x", maxLabel-1) {
+	if got := cutLabel(strings.Repeat("x", maxLabel-1)+"é", nil); got != strings.Repeat("x", maxLabel-1) {
 		t.Errorf("label() = %q, want it cut before the character that does not fit", got)
 	}
-	if got := label(strings.Repeat("x", maxLabel), nil); len(got) != maxLabel {
+	if got := cutLabel(strings.Repeat("x", maxLabel), nil); len(got) != maxLabel {
 		t.Errorf("label() of %d bytes has %d, want all", maxLabel, len(got))
 	}
 }

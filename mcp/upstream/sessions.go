@@ -94,11 +94,11 @@ type linkSet struct {
 	closed bool               // no link is admitted any more
 }
 
-// admit adds a link that is about to be opened. One owner may have up to share links. If there is
+// addLink adds a link that is about to be opened. One owner may have up to share links. If there is
 // no place, admit closes the link that was unused for longest, and waits until it has ended.
-func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
+func (s *linkSet) addLink(ctx context.Context, l *Link, most, share int) *fault {
 	for {
-		victim, f := s.place(l, most, share)
+		victim, f := s.tryAdd(l, most, share)
 		if victim == nil {
 			return f
 		}
@@ -110,17 +110,17 @@ func (s *linkSet) admit(ctx context.Context, l *Link, most, share int) *fault {
 	}
 }
 
-// place adds a link, or returns the link that must end first.
-func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
+// tryAdd adds a link, or returns the link that must end first.
+func (s *linkSet) tryAdd(l *Link, most, share int) (victim *Link, f *fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, &fault{code: CodeClosed, reason: errClosed.Error()}
 	}
 
-	full, whose := len(s.links) >= most, ""
-	if own := l.peer.Owner; own != "" && s.ownedBy(own) >= share {
-		full, whose = true, own
+	full, victimOwner := len(s.links) >= most, ""
+	if owner := l.peer.Owner; owner != "" && s.ownedBy(owner) >= share {
+		full, victimOwner = true, owner
 	}
 
 	if !full {
@@ -130,10 +130,10 @@ func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 		s.links[l] = struct{}{}
 		return nil, nil
 	}
-	if victim = s.replaceable(whose); victim != nil {
+	if victim = s.closeOldestIdle(victimOwner); victim != nil {
 		return victim, nil
 	}
-	if whose != "" {
+	if victimOwner != "" {
 		return nil, &fault{code: CodeLinks,
 			reason: fmt.Sprintf("one client uses %d sessions at the same time, as many as are allowed", share)}
 	}
@@ -142,19 +142,19 @@ func (s *linkSet) place(l *Link, most, share int) (victim *Link, f *fault) {
 		reason: fmt.Sprintf("%d sessions are in use at the same time, as many as are allowed", most)}
 }
 
-// replaceable closes and returns the link that was unused for longest. If one
+// closeOldestIdle closes and returns the link that was unused for longest. If one
 // is being closed already, it returns that one; if none can be, nil.
-func (s *linkSet) replaceable(owner string) (victim *Link) {
+func (s *linkSet) closeOldestIdle(owner string) (victim *Link) {
 	var oldest time.Time
 	var closing *Link
 	for l := range s.links { // in any order: the oldest is wanted
 		if owner != "" && l.peer.Owner != owner {
 			continue
 		}
-		since, idle := l.idleSince()
+		idleStart, idle := l.idleSince()
 		switch {
-		case idle && (victim == nil || since.Before(oldest)):
-			victim, oldest = l, since
+		case idle && (victim == nil || idleStart.Before(oldest)):
+			victim, oldest = l, idleStart
 		case l.ctx.Err() != nil || l.Idle():
 			closing = l
 		}
@@ -218,9 +218,9 @@ func (c *Client) Close() {
 	}
 }
 
-// hold stores a link, which is in use already, in place of the server's previous link, and releases
-// that.
-func (c *Client) hold(server string, l *Link) {
+// holdLink stores a link, which is in use already, in place of the server's previous link, and
+// releases that.
+func (c *Client) holdLink(server string, l *Link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old := c.held[server]; old != nil {
@@ -229,8 +229,8 @@ func (c *Client) hold(server string, l *Link) {
 	c.held[server] = l
 }
 
-// link returns the link of the last listing; nil before.
-func (c *Client) link(server string) *Link {
+// heldLink returns the link of the last listing; nil before.
+func (c *Client) heldLink(server string) *Link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[server]
@@ -249,51 +249,53 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	out := make([]Listing, len(servers))
 	var wg sync.WaitGroup
 	for i, up := range servers {
-		wg.Go(func() { out[i] = c.list(ctx, up) })
+		wg.Go(func() { out[i] = c.listServer(ctx, up) })
 	}
 	wg.Wait()
 	return out
 }
 
-func (c *Client) list(ctx context.Context, up *upstream) Listing {
+func (c *Client) listServer(ctx context.Context, up *upstream) Listing {
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
-	kept, err := c.listSession(ctx, up)
+	listing, err := c.listSession(ctx, up)
 	if err != nil {
-		why := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
-		errors.As(err, &why)
+		linkErr := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
+		errors.As(err, &linkErr)
 		return Listing{
 			Server: up.server.Name,
 			Status: StatusDown,
-			Code:   why.Code,
-			Reason: why.Reason,
+			Code:   linkErr.Code,
+			Reason: linkErr.Reason,
 		}
 	}
-	return kept.Listing
+	return listing.Listing
 }
 
 // listSession lists the tools in the owner's session. If that fails, it tries once more in another
 // one: the session may be stale, because the server was restarted.
 func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing, error) {
-	for again := true; ; again = false {
+	for firstTry := true; ; firstTry = false {
 		if c.u.ctx.Err() != nil {
 			return nil, &LinkError{CodeClosed, errClosed.Error()}
 		}
-		l, err := c.session(ctx, up)
+		l, err := c.useSession(ctx, up)
 		if err != nil {
 			return nil, err
 		}
-		fresh := l.kept.Load() == nil
-		kept, err := l.Listing(ctx, 0)
-		if err == nil {
-			c.hold(up.server.Name, l)
-			return kept, nil
+
+		fresh := l.cached.Load() == nil
+		listing, err := l.Listing(ctx, 0)
+		if err != nil {
+			l.closeAfterCalls()
+			l.Release()
+			if fresh || !firstTry || ctx.Err() != nil {
+				return nil, err
+			}
+			continue
 		}
-		l.closeAfterCalls()
-		l.Release()
-		if fresh || !again || ctx.Err() != nil {
-			return nil, err
-		}
+		c.holdLink(up.server.Name, l)
+		return listing, nil
 	}
 }
 
@@ -301,7 +303,7 @@ func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing,
 // another session now. Calls by that listing are refused with CodeChanged. For a server that the
 // client has not listed it reports false.
 func (c *Client) Changed(server string, listing uint64) bool {
-	l := c.link(server)
+	l := c.heldLink(server)
 	return l != nil && l.fault() == nil && l.Changed(listing)
 }
 
@@ -314,16 +316,16 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 	if c.u.byName[call.Server] == nil {
 		return notSent(CodeUnknown, "no server of this name is configured")
 	}
-	l := c.link(call.Server)
+	l := c.heldLink(call.Server)
 	if l == nil || l.fault() != nil {
 		return notSent(CodeUnreachable, "there is no working session with it")
 	}
 	return l.Call(ctx, call, nil)
 }
 
-// session returns the session of the client's owner with a server, in use, and opens it if there is
-// none. Concurrent callers get the same one, which is opened also if one of them gives up.
-func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
+// useSession returns the session of the client's owner with a server, in use, and opens it if there
+// is none. Concurrent callers get the same one, which is opened also if one of them gives up.
+func (c *Client) useSession(ctx context.Context, up *upstream) (*Link, error) {
 	owner := c.owner
 	if up.server.Sessions == SessionsOne {
 		owner = ""
@@ -337,12 +339,13 @@ func (c *Client) session(ctx context.Context, up *upstream) (*Link, error) {
 		opened := up.opening.DoChan(owner, func() (any, error) {
 			ctx, cancel := up.server.connectContext(c.u.ctx)
 			defer cancel()
-			l, err := c.u.link(ctx, up, Peer{Owner: owner})
-			if err == nil {
-				l.forClients.Store(true)
-				l.Release()
+			l, err := c.u.openLink(ctx, up, Peer{Owner: owner})
+			if err != nil {
+				return nil, err
 			}
-			return nil, err
+			l.forClients.Store(true)
+			l.Release()
+			return nil, nil
 		})
 
 		var r singleflight.Result

@@ -94,7 +94,7 @@ func TestClientsOfOneIdentityShareASession(t *testing.T) {
 				if all := c.List(t.Context()); all[0].Status != StatusUp {
 					t.Fatal(all[0].Reason)
 				}
-				links = append(links, c.link(s.Name))
+				links = append(links, c.heldLink(s.Name))
 			}
 			if got := []bool{links[0] == links[1], links[0] == links[2]}; !slices.Equal(got, tt.want) {
 				t.Errorf("shared = %v, want %v", got, tt.want)

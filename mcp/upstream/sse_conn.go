@@ -14,18 +14,18 @@ import (
 type sseConn struct {
 	duplex
 	http   *httpConn
-	target *url.URL // URL for messages; set before first is closed
-	first  chan struct{}
-	over   context.CancelFunc // ends the stream
+	target *url.URL // URL for messages; set before ready is closed
+	ready  chan struct{}
+	cancel context.CancelFunc // ends the stream
 }
 
 // openSSE opens the stream and waits for the event that names the URL for messages.
 func (l *Link) openSSE(ctx context.Context) *fault {
-	c := &sseConn{duplex: newDuplex(l), http: newHTTPConn(l), first: make(chan struct{})}
-	c.send = c.post
+	c := &sseConn{duplex: newDuplex(l), http: newHTTPConn(l), ready: make(chan struct{})}
+	c.send = c.postFrame
 	l.conn = c
 	stream, cancel := context.WithCancel(l.ctx)
-	c.over = cancel
+	c.cancel = cancel
 	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
 	resp, f := c.http.exchange(ctx, stream, http.MethodGet, c.http.target.origin, header, nil, nil)
@@ -35,10 +35,10 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 
 	content := resp.Header.Get("Content-Type")
 	switch {
-	case redirect(resp.StatusCode):
-		f = l.redirected(resp)
+	case isRedirect(resp.StatusCode):
+		f = l.redirectFault(resp)
 	case resp.StatusCode != http.StatusOK:
-		f = l.fail(CodeUnreachable, "%s", l.up.tokens.reason(resp.StatusCode))
+		f = l.fail(CodeUnreachable, "%s", l.up.tokens.statusReason(resp.StatusCode))
 	case mediaType(content) != "text/event-stream":
 		f = l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", content)
 	}
@@ -50,25 +50,25 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 
 	l.tasks.run(func() {
 		defer resp.Body.Close()
-		c.follow(resp.Body)
+		c.readEvents(resp.Body)
 	})
 	select {
-	case <-c.first:
+	case <-c.ready:
 		return nil
 	case <-l.ctx.Done():
 		return l.fault()
 	}
 }
 
-// follow reads to the end of the stream.
-func (c *sseConn) follow(body io.Reader) {
-	events := newEventReader(body, c.l.frame, c.holder())
+// readEvents reads to the end of the stream.
+func (c *sseConn) readEvents(body io.Reader) {
+	events := newEventReader(body, c.l.maxFrame, c.messageHolder())
 	defer c.memory.Release()
 
 	for {
-		name, data, err := events.next()
+		name, data, err := events.nextEvent()
 		if err != nil {
-			c.l.endWith(c.http.cut(err))
+			c.l.endWith(c.http.streamFault(err))
 			return
 		}
 
@@ -76,15 +76,15 @@ func (c *sseConn) follow(body io.Reader) {
 		switch empty := len(bytes.TrimSpace(data)) == 0; {
 		case name == "endpoint" && !empty && c.target != nil: // a second endpoint changes nothing
 		case name == "endpoint" && !empty:
-			if c.target, f = c.http.target.endpoint(data, c.l.secrets); f != nil {
+			if c.target, f = c.http.target.parseEndpoint(data, c.l.secrets); f != nil {
 				c.l.endWith(f)
 			} else {
-				close(c.first)
+				close(c.ready)
 			}
 		case empty, name != "" && name != "message":
 			f = c.countUnasked()
 		default:
-			f = c.receive(data)
+			f = c.receiveMessage(data)
 		}
 
 		if f != nil {
@@ -93,36 +93,36 @@ func (c *sseConn) follow(body io.Reader) {
 	}
 }
 
-// post sends one message.
-func (c *sseConn) post(ctx context.Context, frame []byte, p *permit) *fault {
+// postFrame sends one message.
+func (c *sseConn) postFrame(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := c.l.fault(); f != nil {
 		return f
 	}
-	span := c.http.bound(ctx)
+	span := c.http.newRequestContext(ctx)
 	defer span.release()
-	resp, f := c.http.exchange(ctx, span.ctx, http.MethodPost, c.target, c.http.header(nil), frame, p)
+	resp, f := c.http.exchange(ctx, span.ctx, http.MethodPost, c.target, c.http.requestHeader(nil), frame, p)
 	if f != nil {
 		return f
 	}
-	return c.http.accepted(resp)
+	return c.http.readAcceptance(resp)
 }
 
-func (c *sseConn) close(bool) { c.over() }
+func (c *sseConn) close(bool) { c.cancel() }
 
-func redirect(status int) bool { return status >= 300 && status < 400 }
+func isRedirect(status int) bool { return status >= 300 && status < 400 }
 
-// redirected ends the link with a server that redirects.
-func (l *Link) redirected(resp *http.Response) *fault {
+// redirectFault ends the link with a server that redirects.
+func (l *Link) redirectFault(resp *http.Response) *fault {
 	return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
 }
 
-// cut returns the fault for a stream that ended with err.
-func (h *httpConn) cut(err error) *fault {
+// streamFault returns the fault for a stream that ended with err.
+func (h *httpConn) streamFault(err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
 	}
 	if isTooLong(err) {
-		return &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}
+		return &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.maxFrame)}
 	}
 	return &fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true}
 }

@@ -23,9 +23,9 @@ func (l *Link) openPipe() *fault {
 		return l.fail(CodeUnreachable, "its command does not start: %v", err)
 	}
 	c := &stdioConn{duplex: newDuplex(l), child: child, writing: make(chan struct{}, 1)}
-	c.send = c.write
+	c.send = c.sendFrame
 	l.conn = c
-	l.tasks.run(c.follow)
+	l.tasks.run(c.readLines)
 	l.tasks.run(c.watchExit)
 	return nil
 }
@@ -43,9 +43,9 @@ func (c *stdioConn) watchExit() {
 	}
 }
 
-// follow reads to the end of the stream.
-func (c *stdioConn) follow() {
-	stdout, hold := bufio.NewReader(c.child.stdout), c.holder()
+// readLines reads to the end of the stream.
+func (c *stdioConn) readLines() {
+	stdout, hold := bufio.NewReader(c.child.stdout), c.messageHolder()
 	defer c.memory.Release()
 
 	for {
@@ -53,13 +53,13 @@ func (c *stdioConn) follow() {
 			return
 		}
 
-		line, err := readLine(stdout, c.l.frame, hold) // a line without an end is not a message
+		line, err := readLine(stdout, c.l.maxFrame, hold) // a line without an end is not a message
 		_ = hold(complete)
 		begin := bytes.TrimSpace(line)
 
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
-			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
+			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.maxFrame)
 			return
 		case err != nil:
 			if c.l.ctx.Err() == nil { // otherwise the link has closed the pipe
@@ -72,36 +72,36 @@ func (c *stdioConn) follow() {
 			}
 			continue
 		case begin[0] != '{':
-			if c.skip(begin) != nil {
+			if c.skipLine(begin) != nil {
 				return
 			}
 			continue
 		}
 
-		if c.receive(line) != nil {
+		if c.receiveMessage(line) != nil {
 			return
 		}
 	}
 }
 
-// skip counts a line that does not begin like a message: many servers write a
+// skipLine counts a line that does not begin like a message: many servers write a
 // greeting or a log to standard output. The first line is logged.
-func (c *stdioConn) skip(line []byte) *fault {
+func (c *stdioConn) skipLine(line []byte) *fault {
 	up := c.l.up
 	up.junk.Do(func() {
 		if log := c.l.u.common.log.Load(); log != nil {
 			log.Warn("a server wrote a line to standard output that is no message; the gateway skips such lines. The server must write its log to standard error",
-				"server", up.server.Name, "line", presentable(string(line), c.l.secrets))
+				"server", up.server.Name, "line", presentableText(string(line), c.l.secrets))
 		}
 	})
-	if c.junk.take(time.Now(), maxJunk) {
+	if c.junk.countMessage(time.Now(), maxJunk) {
 		return nil
 	}
 	return c.l.fail(CodeProtocol, "it wrote more than %d lines in %s to standard output that are no messages, such as %q: it must write its log to standard error",
-		maxJunk, unaskedWindow, label(string(line), c.l.secrets))
+		maxJunk, unaskedWindow, cutLabel(string(line), c.l.secrets))
 }
 
-func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
+func (c *stdioConn) sendFrame(ctx context.Context, frame []byte, p *permit) *fault {
 	select {
 	case c.writing <- struct{}{}:
 		defer func() { <-c.writing }()
@@ -124,14 +124,15 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	}
 
 	// In one write, so that the child never sees half of a line.
-	n, err := c.child.write(ctx, append(oneLine(frame), '\n'))
-	if n == 0 && err != nil && p != nil {
+	n, err := c.child.writeFrame(ctx, append(oneLine(frame), '\n'))
+	if err == nil {
+		return nil
+	}
+	if n == 0 && p != nil {
 		p.touched.Store(false)
 	}
 
 	switch {
-	case err == nil:
-		return nil
 	case n == 0 && ctx.Err() != nil:
 		return &fault{code: contextCode(ctx), reason: "it did not read a message within the time allowed"}
 	case ctx.Err() != nil: // half a message was written: no other can follow it
@@ -145,7 +146,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 
 func (c *stdioConn) close(polite bool) {
 	if polite {
-		c.child.end()
+		c.child.shutDown()
 	}
 	c.child.kill()
 	waitFor(c.child.exited, c.child.grace)
@@ -164,8 +165,8 @@ func oneLine(frame []byte) []byte {
 	return frame
 }
 
-// write writes frame until ctx ends, because a child may not read.
-func (c *child) write(ctx context.Context, frame []byte) (int, error) {
+// writeFrame writes frame until ctx ends, because a child may not read.
+func (c *child) writeFrame(ctx context.Context, frame []byte) (int, error) {
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(expired)

@@ -25,17 +25,17 @@ type Info struct{ Name, Version string }
 // concurrently.
 type Upstreams struct {
 	*common
-	limits Limits
-	stdio  int // number of servers that are child processes
-	all    []*upstream
-	byName map[string]*upstream
+	limits  Limits
+	stdio   int // number of servers that are child processes
+	servers []*upstream
+	byName  map[string]*upstream
 }
 
 // A common is the part that Upstreams share with their replacements.
 type common struct {
 	info    Info
 	secrets *secret.Masker
-	done    runs
+	called  runs
 	memory  *memoryBudget // budget of large messages
 
 	log atomic.Pointer[slog.Logger] // nil: no log
@@ -80,7 +80,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) *Up
 	}
 	c.memory = newMemoryBudget(maxMemory)
 	c.ctx, c.close = context.WithCancelCause(context.Background())
-	return c.open(servers, limits, nil)
+	return c.newUpstreams(servers, limits, nil)
 }
 
 // LogTo sets the log for errors of servers that fail no request.
@@ -90,11 +90,11 @@ func (u *Upstreams) LogTo(log *slog.Logger) { u.common.log.Store(log) }
 // shared: it keeps its sessions. The caller closes the other servers of u with
 // [Upstreams.CloseReplaced]. A run makes at most one call over both Upstreams together.
 func (u *Upstreams) Replace(servers []Server, limits Limits) *Upstreams {
-	return u.common.open(servers, limits, u)
+	return u.common.newUpstreams(servers, limits, u)
 }
 
-// open returns Upstreams. They share with former the servers that did not change.
-func (c *common) open(servers []Server, limits Limits, former *Upstreams) *Upstreams {
+// newUpstreams returns Upstreams. They share with former the servers that did not change.
+func (c *common) newUpstreams(servers []Server, limits Limits, former *Upstreams) *Upstreams {
 	u := &Upstreams{common: c, limits: limits.withDefaults(), byName: make(map[string]*upstream)}
 	for _, s := range servers {
 		s.setTimeouts()
@@ -107,10 +107,10 @@ func (c *common) open(servers []Server, limits Limits, former *Upstreams) *Upstr
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 			if s.Type != TypeStdio {
 				up.target = newHTTPTarget(s)
-				up.transport = up.target.transport()
+				up.transport = up.target.newTransport()
 			}
 		}
-		u.all = append(u.all, up)
+		u.servers = append(u.servers, up)
 		if s.Type == TypeStdio {
 			u.stdio++
 		}
@@ -127,7 +127,7 @@ func (u *Upstreams) Shares(other *Upstreams, server string) bool {
 // CloseReplaced ends all links with those servers of u that next does not share, and returns when
 // they have ended.
 func (u *Upstreams) CloseReplaced(next *Upstreams) {
-	closeAll(slices.DeleteFunc(slices.Clone(u.all),
+	closeAll(slices.DeleteFunc(slices.Clone(u.servers),
 		func(up *upstream) bool { return next.byName[up.server.Name] == up }))
 }
 
@@ -136,7 +136,7 @@ func (u *Upstreams) CloseReplaced(next *Upstreams) {
 // Close may be called again.
 func (u *Upstreams) Close() error {
 	u.close(errClosed)
-	closeAll(u.all)
+	closeAll(u.servers)
 	return nil
 }
 
@@ -151,9 +151,9 @@ func closeAll(upstreams []*upstream) {
 // serversNamed returns the servers with these names, or all if there are none, in the order of New.
 func (u *Upstreams) serversNamed(names []string) []*upstream {
 	if len(names) == 0 {
-		return u.all
+		return u.servers
 	}
-	return slices.DeleteFunc(slices.Clone(u.all),
+	return slices.DeleteFunc(slices.Clone(u.servers),
 		func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
 }
 
