@@ -40,13 +40,13 @@ func (f *IDFinder) ID() jsontext.Value {
 func (f *IDFinder) Write(piece []byte) (int, error) {
 	for _, c := range piece {
 		if !f.over {
-			f.next(c)
+			f.readByte(c)
 		}
 	}
 	return len(piece), nil
 }
 
-func (f *IDFinder) next(c byte) {
+func (f *IDFinder) readByte(c byte) {
 	switch {
 	case f.escaped:
 		f.escaped = false

@@ -20,20 +20,20 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 		}
 		return errors.New("it is not a JSON object")
 	}
-	if err := walk(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
+	if err := walkMembers(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
 		return err
 	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		if err == nil {
-			err = errors.New("there is text behind the JSON object")
-		}
+	switch _, err := dec.ReadToken(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
 		return err
 	}
-	return nil
+	return errors.New("there is text behind the JSON object")
 }
 
-// walk reads the next object, and calls visit for each member.
-func walk(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
+// walkMembers reads the next object, and calls visit for each member.
+func walkMembers(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return errors.Join(err, errors.New("it is not a JSON object"))
 	}
@@ -108,7 +108,7 @@ type Piece struct {
 // pass unchanged. It reports false if doc is not such an object; visit was then called for the
 // members before the fault.
 func ForEachMember(doc []byte, visit func(Piece)) bool {
-	return walk(lenient(doc), doc, func(p Piece) error {
+	return walkMembers(lenientDecoder(doc), doc, func(p Piece) error {
 		visit(p)
 		return nil
 	}) == nil
@@ -116,7 +116,7 @@ func ForEachMember(doc []byte, visit func(Piece)) bool {
 
 // Items calls visit for each element of the array in doc, as [ForEachMember] does for members.
 func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
-	dec := lenient(doc)
+	dec := lenientDecoder(doc)
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
 		return false
 	}
@@ -130,20 +130,20 @@ func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
 	return true
 }
 
-func lenient(doc []byte) *jsontext.Decoder {
+func lenientDecoder(doc []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
 }
 
 // nextValue reads a value and returns it as a slice of doc.
-func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int, err error) {
-	read, err := dec.ReadValue()
+func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, start int, err error) {
+	decoded, err := dec.ReadValue()
 	if err != nil {
 		return nil, 0, err
 	}
 	end := int(dec.InputOffset())
-	at = end - len(read)
-	return doc[at:end:end], at, nil
+	start = end - len(decoded)
+	return doc[start:end:end], start, nil
 }
 
 // TextMember returns the string that [Member] finds; "" if there is none.

@@ -28,29 +28,29 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 	}
 
 	var edits []Edit
-	var look func(doc []byte, at, depth int)
-	look = func(doc []byte, at, depth int) {
+	var collectEdits func(doc []byte, offset, depth int)
+	collectEdits = func(doc []byte, offset, depth int) {
 		switch {
 		case depth > maxMetaDepth:
 		case doc[0] == '[':
-			Items(doc, func(item jsontext.Value, i int) { look(item, at+i, depth+1) })
+			Items(doc, func(item jsontext.Value, i int) { collectEdits(item, offset+i, depth+1) })
 		case doc[0] == '{':
 			ForEachMember(doc, func(p Piece) {
 				switch p.Name {
 				case "_meta":
 					if meta, changed := removeMembers(p.Value, OwnPrefix, nil); changed {
-						edits = append(edits, Edit{at + p.At, len(p.Value), meta})
+						edits = append(edits, Edit{offset + p.At, len(p.Value), meta})
 					}
 				case "arguments", "structuredContent", "inputSchema", "outputSchema":
 				default:
-					look(p.Value, at+p.At, depth+1)
+					collectEdits(p.Value, offset+p.At, depth+1)
 				}
 			})
 		}
 	}
 
 	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 {
-		look(trimmed, len(doc)-len(trimmed), 0)
+		collectEdits(trimmed, len(doc)-len(trimmed), 0)
 	}
 
 	return Splice(doc, nil, edits)
@@ -103,9 +103,10 @@ func StripProgressToken(params jsontext.Value) jsontext.Value {
 		return params
 	}
 	meta, err := Set(meta, "progressToken", nil)
-	if err == nil {
-		params, err = Set(params, "_meta", meta)
+	if err != nil {
+		return nil
 	}
+	params, err = Set(params, "_meta", meta)
 	if err != nil {
 		return nil
 	}

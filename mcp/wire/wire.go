@@ -84,10 +84,15 @@ func (f *Fault) Error() string { return f.Reason }
 
 // Read reads one message. The error is a [*Fault].
 func Read(doc []byte) (Message, error) {
-	m, err := read(doc)
-	if err == nil {
-		return m, nil
+	m, err := readMessage(doc)
+	if err != nil {
+		return Message{}, newFault(doc, err)
 	}
+	return m, nil
+}
+
+// newFault returns the fault for an error of readMessage.
+func newFault(doc []byte, err error) *Fault {
 	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -97,7 +102,7 @@ func Read(doc []byte) (Message, error) {
 	var id IDFinder
 	_, _ = id.Write(doc) // Write returns no error
 	f.ID = id.ID()
-	return Message{}, f
+	return f
 }
 
 // Reason describes an error of reading doc. It quotes nothing of doc if the error is one of syntax.
@@ -122,7 +127,7 @@ func Reason(doc []byte, err error) string {
 // pair is missing.
 var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
-func read(doc []byte) (m Message, err error) {
+func readMessage(doc []byte) (m Message, err error) {
 	values, depth := canonical.Outline(doc)
 	if depth > MaxDepth { // readers recurse, so depth is bounded
 		return m, errDepth

@@ -53,13 +53,15 @@ const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
 
 // Response appends the response to a request. The result's bytes stay as they are.
 func Response(b []byte, id jsontext.Value, result []byte) []byte {
-	return reply(b, id, "result", result)
+	return appendReply(b, id, "result", result)
 }
 
 // Failure appends the response to a failed request.
-func Failure(b []byte, id jsontext.Value, failed []byte) []byte { return reply(b, id, "error", failed) }
+func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
+	return appendReply(b, id, "error", failed)
+}
 
-func reply(b []byte, id jsontext.Value, member string, value []byte) []byte {
+func appendReply(b []byte, id jsontext.Value, member string, value []byte) []byte {
 	if id == nil {
 		id = jsontext.Value("null")
 	}
@@ -150,9 +152,9 @@ func Array[T ~[]byte](items []T) jsontext.Value {
 }
 
 // Texts returns a JSON array of strings.
-func Texts(all []string) jsontext.Value {
+func Texts(texts []string) jsontext.Value {
 	var items []jsontext.Value
-	for _, s := range all {
+	for _, s := range texts {
 		items = append(items, Quote(s))
 	}
 	return Array(items)
@@ -189,9 +191,9 @@ func (o *Object) Append(members Object) {
 	}
 }
 
-// AddIf adds a member if yes is true.
-func (o *Object) AddIf(yes bool, name, value string) {
-	if yes {
+// AddIf adds a member if the condition holds.
+func (o *Object) AddIf(condition bool, name, value string) {
+	if condition {
 		o.Add(name, []byte(value))
 	}
 }
