@@ -17,7 +17,7 @@ func TestContent(t *testing.T) {
 		SharePoint: {"doc-001", "doc-999"}, ServiceNow: {"INC0010001"}, PolicyKB: {"policy-001", "policy-002"},
 	}
 	for _, spec := range readData[[]spec]("servers.json") {
-		s := newShelf(spec)
+		s := newContentStore(spec)
 		var ids []string
 		for _, r := range s.records {
 			ids = append(ids, r.id)
@@ -45,7 +45,7 @@ func TestContent(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	shelf := &shelf{spec: spec{ID: "id"}, records: []record{
+	content := &contentStore{spec: spec{ID: "id"}, records: []record{
 		{id: "a", title: "Café and bar", tags: []string{"food"},
 			sentences: []string{"Open from 9.", "The bar closes at 23."}},
 		{id: "b", title: "Bars of gold", tags: []string{"metal"},
@@ -72,7 +72,7 @@ func TestSearch(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, h := range shelf.search(tt.query) {
+			for _, h := range content.search(tt.query) {
 				got = append(got, fmt.Sprint(h["id"], " ", h["score"], " ", h["snippet"]))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

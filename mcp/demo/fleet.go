@@ -29,11 +29,11 @@ var errNotLoopback = errors.New("it is not a loopback address, and nobody is aut
 
 // A Fleet holds the listening demo servers. The caller closes it.
 type Fleet struct {
-	berths []*berth
+	bound []*boundServer
 }
 
-// A berth is one server and its port.
-type berth struct {
+// A boundServer is one server and its port.
+type boundServer struct {
 	server   *Server
 	listener net.Listener
 	http     *http.Server
@@ -51,17 +51,17 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 
 	f := &Fleet{}
 	for i, s := range servers {
-		l, err := bind(ctx, addrs[i])
+		l, err := listenLoopback(ctx, addrs[i])
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s cannot listen on %s: %w", s.Name(), addrs[i], err), f.Close())
 		}
-		b := &berth{server: s, listener: l, served: make(chan struct{})}
+		b := &boundServer{server: s, listener: l, served: make(chan struct{})}
 		b.http = &http.Server{
-			Handler:           s.handler(),
+			Handler:           s.newHandler(),
 			ReadHeaderTimeout: headerTimeout,
 			ErrorLog:          log.New(io.Discard, "", 0), // clients report their own errors
 		}
-		f.berths = append(f.berths, b)
+		f.bound = append(f.bound, b)
 		go func() {
 			defer close(b.served)
 			_ = b.http.Serve(l) // it ends with Close
@@ -71,8 +71,8 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 	return f, nil
 }
 
-// bind listens on a literal loopback address: what a name means is decided elsewhere.
-func bind(ctx context.Context, addr string) (net.Listener, error) {
+// listenLoopback listens on a literal loopback address: what a name means is decided elsewhere.
+func listenLoopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -88,11 +88,11 @@ func bind(ctx context.Context, addr string) (net.Listener, error) {
 	return l, err
 }
 
-// handler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse, streamable
-// HTTP at /mcp. The SDK refuses a Host that does not name this machine, and net/http a page of
-// another origin: a web page could reach the server otherwise, by having its own name resolve to
-// loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
-func (s *Server) handler() http.Handler {
+// newHandler serves the server over HTTP: the HTTP+SSE transport of MCP 2024-11-05 at /sse,
+// streamable HTTP at /mcp. The SDK refuses a Host that does not name this machine, and net/http a
+// page of another origin: a web page could reach the server otherwise, by having its own name
+// resolve to loopback ("DNS rebinding", MCP 2025-11-25, "Security Best Practices").
+func (s *Server) newHandler() http.Handler {
 	self := func(*http.Request) *sdk.Server { return s.mcp }
 	withSessions := sdk.NewStreamableHTTPHandler(self, nil)
 	without := sdk.NewStreamableHTTPHandler(self,
@@ -112,8 +112,8 @@ func (s *Server) handler() http.Handler {
 
 // Servers returns the servers in the order of [Servers].
 func (f *Fleet) Servers() []*Server {
-	servers := make([]*Server, len(f.berths))
-	for i, b := range f.berths {
+	servers := make([]*Server, len(f.bound))
+	for i, b := range f.bound {
 		servers[i] = b.server
 	}
 	return servers
@@ -122,18 +122,18 @@ func (f *Fleet) Servers() []*Server {
 // URL returns where the named server listens for a transport, "sse" or "mcp" (streamable HTTP). It
 // is empty if there is no such server.
 func (f *Fleet) URL(name, transport string) string {
-	i := slices.IndexFunc(f.berths, func(b *berth) bool { return b.server.name == name })
+	i := slices.IndexFunc(f.bound, func(b *boundServer) bool { return b.server.name == name })
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("http://%s/%s", f.berths[i].listener.Addr(), transport)
+	return fmt.Sprintf("http://%s/%s", f.bound[i].listener.Addr(), transport)
 }
 
 // Close stops listening, ends every session and returns when all have ended. Calls under way get no
 // answer. Close may be called again.
 func (f *Fleet) Close() error {
 	var errs []error
-	for _, b := range f.berths {
+	for _, b := range f.bound {
 		errs = append(errs, b.http.Close())
 		<-b.served
 		for session := range b.server.mcp.Sessions() {

@@ -100,15 +100,15 @@ func newServer(spec spec) *Server {
 		PageSize:     pageSize,
 		Capabilities: &sdk.ServerCapabilities{}, // nil would make the SDK offer logging
 	})
-	s.mcp.AddReceivingMiddleware(s.record)
+	s.mcp.AddReceivingMiddleware(s.recordCall)
 
-	entries := newShelf(spec)
+	entries := newContentStore(spec)
 	for _, t := range spec.Tools {
 		t.addTo(s.mcp, entries)
 	}
 
 	s.mcp.AddResource(&spec.Resource, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: entries.index()}}}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{Text: entries.titleIndex()}}}, nil
 	})
 	s.mcp.AddPrompt(&spec.Prompt, func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 		argument := spec.Prompt.Arguments[0].Name
@@ -128,13 +128,13 @@ func newServer(spec spec) *Server {
 
 // addTo adds the tool to a server. The SDK checks the arguments and writes the result twice: as
 // structured content, and as text for older clients.
-func (t tool) addTo(server *sdk.Server, entries *shelf) {
+func (t tool) addTo(server *sdk.Server, entries *contentStore) {
 	if t.Output != "" {
 		mustDecode(mustRead(config.Demo.ReadFile("schemas/"+t.Output)), &t.Declared.OutputSchema)
 	}
 	sdk.AddTool(server, &t.Declared, func(_ context.Context, _ *sdk.CallToolRequest, args map[string]string) (
 		*sdk.CallToolResult, map[string]any, error) {
-		return nil, entries.run(t.Does, args), nil
+		return nil, entries.runTool(t.Does, args), nil
 	})
 }
 
@@ -151,9 +151,9 @@ func (s *Server) Calls() []Call {
 	return slices.Clone(s.calls)
 }
 
-// record records a call before it is checked, so that calls to unknown tools and with bad arguments
-// are seen too.
-func (s *Server) record(next sdk.MethodHandler) sdk.MethodHandler {
+// recordCall records a call before it is checked, so that calls to unknown tools and with bad
+// arguments are seen too.
+func (s *Server) recordCall(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if call, ok := req.(*sdk.CallToolRequest); ok && call.Params != nil {
 			s.mu.Lock()

@@ -18,22 +18,22 @@ type record struct {
 	entry     map[string]any // entry as a tool returns it
 }
 
-// A shelf holds the content of one server. It is safe for concurrent use.
-type shelf struct {
+// A contentStore holds the content of one server. It is safe for concurrent use.
+type contentStore struct {
 	spec    spec
 	mu      sync.Mutex
 	records []record // sorted by id
 }
 
-func newShelf(spec spec) *shelf {
-	s := &shelf{spec: spec}
+func newContentStore(spec spec) *contentStore {
+	s := &contentStore{spec: spec}
 	for _, entry := range readData[[]map[string]any](spec.Content) {
-		sentences := texts(entry["sentences"])
+		sentences := stringList(entry["sentences"])
 		r := record{
 			id:        entry[spec.ID].(string),
 			title:     entry["title"].(string),
-			tags:      texts(entry["tags"]),
-			sentences: slices.Concat(sentences, texts(entry[spec.Also])),
+			tags:      stringList(entry["tags"]),
+			sentences: slices.Concat(sentences, stringList(entry[spec.Also])),
 			entry:     entry,
 		}
 		delete(entry, "sentences")
@@ -44,16 +44,16 @@ func newShelf(spec spec) *shelf {
 	return s
 }
 
-func texts(list any) (all []string) {
+func stringList(list any) (texts []string) {
 	items, _ := list.([]any)
 	for _, item := range items {
-		all = append(all, item.(string))
+		texts = append(texts, item.(string))
 	}
-	return all
+	return texts
 }
 
-// run executes a tool and returns its result.
-func (s *shelf) run(does string, args map[string]string) map[string]any {
+// runTool executes a tool and returns its result.
+func (s *contentStore) runTool(does string, args map[string]string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if does == "search" {
@@ -85,8 +85,8 @@ func (s *shelf) run(does string, args map[string]string) map[string]any {
 	return map[string]any{"status": "CLOSED", s.spec.ID: id}
 }
 
-// index returns "id  title" for each entry, a line each.
-func (s *shelf) index() string {
+// titleIndex returns "id  title" for each entry, a line each.
+func (s *contentStore) titleIndex() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
@@ -109,13 +109,13 @@ const (
 // search returns the records in which every word of the query begins a word of the title, a tag or
 // the text, in any case: the highest score first, equal scores by id. A query without words finds
 // nothing. The caller has the lock.
-func (s *shelf) search(query string) []hit {
-	wanted, hits := words(query), []hit{}
-	if len(wanted) == 0 {
+func (s *contentStore) search(query string) []hit {
+	queryWords, hits := wordsOf(query), []hit{}
+	if len(queryWords) == 0 {
 		return hits
 	}
 	for _, r := range s.records {
-		if score, snippet := r.match(wanted); score > 0 {
+		if score, snippet := r.scoreQuery(queryWords); score > 0 {
 			hits = append(hits, hit{s.spec.ID: r.id, "title": r.title, "snippet": snippet, "score": score})
 		}
 	}
@@ -123,11 +123,11 @@ func (s *shelf) search(query string) []hit {
 	return hits
 }
 
-// match returns the score and the sentence with most of the wanted words, the
-// first of equals. The score is 0 unless every wanted word occurs.
-func (r record) match(wanted []string) (score int, snippet string) {
+// scoreQuery returns the score and the sentence with most of the query's words, the first of
+// equals. The score is 0 unless every word occurs.
+func (r record) scoreQuery(queryWords []string) (score int, snippet string) {
 	found := make([]int, len(r.sentences))
-	for _, w := range wanted {
+	for _, w := range queryWords {
 		sum := 0
 		if hasWordWithPrefix(r.title, w) {
 			sum += weightTitle
@@ -151,11 +151,11 @@ func (r record) match(wanted []string) (score int, snippet string) {
 
 // hasWordWithPrefix reports whether a word of text begins with prefix.
 func hasWordWithPrefix(text, prefix string) bool {
-	return slices.ContainsFunc(words(text), func(w string) bool { return strings.HasPrefix(w, prefix) })
+	return slices.ContainsFunc(wordsOf(text), func(w string) bool { return strings.HasPrefix(w, prefix) })
 }
 
-// words returns the sequences of letters and digits in s, in lower case.
-func words(s string) []string {
+// wordsOf returns the sequences of letters and digits in s, in lower case.
+func wordsOf(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
