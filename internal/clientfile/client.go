@@ -67,11 +67,11 @@ func Find(name string) (*Client, error) {
 }
 
 // Names returns the names of all clients.
-func Names() (all []string) {
+func Names() (names []string) {
 	for i := range clients {
-		all = append(all, clients[i].Name)
+		names = append(names, clients[i].Name)
 	}
-	return all
+	return names
 }
 
 // Path returns the path of the client's file on a system, by its GOOS and the variables of the

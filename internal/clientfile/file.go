@@ -75,11 +75,11 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 	}
 
 	change = Added
-	if was := wire.Member(servers, name); was != nil {
-		switch same := sameJSON(was, entry); {
-		case same && len(removed) == 0:
+	if current := wire.Member(servers, name); current != nil {
+		switch equal := sameJSON(current, entry); {
+		case equal && len(removed) == 0:
 			return f.text, Same, nil
-		case same:
+		case equal:
 			change = Same
 		default:
 			change = Replaced
@@ -96,15 +96,15 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 		}
 	}
 
-	whole, err := wire.Set(text, key, servers)
+	document, err := wire.Set(text, key, servers)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := whole.Indent(jsontext.WithIndent("  ")); err != nil {
+	if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
 		return nil, "", err
 	}
 
-	return append(whole, '\n'), change, nil
+	return append(document, '\n'), change, nil
 }
 
 // A Server is the target of a gateway's connection: a URL, or a command.
@@ -129,14 +129,14 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 
 		_ = json.Unmarshal(p.Value, &e) // an entry that is not like others has a name
 		url := cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
-		same := func(s Server) bool {
+		isTarget := func(s Server) bool {
 			return s.Name == p.Name || url != "" && url == s.URL ||
 				e.Command != "" && e.Command == s.Command && slices.Equal(e.Args, s.Args)
 		}
 
 		switch {
 		case p.Name == own || strings.HasPrefix(p.Name, own+"-"), gateway != "" && strings.HasPrefix(url, gateway+"/"):
-		case slices.ContainsFunc(servers, same):
+		case slices.ContainsFunc(servers, isTarget):
 			served = append(served, p.Name)
 		case e.Disabled: // the client does not start it
 		default:
@@ -148,10 +148,10 @@ func (f *File) Direct(key, own, gateway string, servers []Server) (served, other
 
 // checkObject reports the place at which a text is not one strict JSON object.
 func checkObject(text []byte) error {
-	err := wire.Members(text, func(string, jsontext.Value) error { return nil })
+	err := wire.CheckObject(text)
 	var syntax *jsontext.SyntacticError
-	if err == nil || !errors.As(err, &syntax) {
-		return err
+	if !errors.As(err, &syntax) {
+		return err // also nil
 	}
 	line := 1 + bytes.Count(text[:min(int(syntax.ByteOffset), len(text))], []byte("\n"))
 	if errors.Is(err, jsontext.ErrDuplicateName) {
@@ -161,9 +161,9 @@ func checkObject(text []byte) error {
 }
 
 func sameJSON(a, b jsontext.Value) bool {
-	x, err := canonical.JSON(a)
-	y, failed := canonical.JSON(b)
-	return err == nil && failed == nil && bytes.Equal(x, y)
+	canonicalA, errA := canonical.JSON(a)
+	canonicalB, errB := canonical.JSON(b)
+	return errors.Join(errA, errB) == nil && bytes.Equal(canonicalA, canonicalB)
 }
 
 // Write replaces the file, if it has not changed since it was read. It keeps the content that was

@@ -32,12 +32,12 @@ type Clock struct {
 // New starts a clock. The context that it returns ends with the parent, or with
 // [context.DeadlineExceeded]. The caller must stop the clock.
 func New(parent context.Context, l Limits) (context.Context, *Clock) {
-	over, end := context.WithCancelCause(parent)
+	ctx, end := context.WithCancelCause(parent)
 	c := &Clock{end: end, full: l.Idle, idle: l.Idle, total: l.Total, since: time.Now()}
 	c.mu.Lock() // the timer may fire before the assignment
 	defer c.mu.Unlock()
-	c.timer = time.AfterFunc(min(c.idle, c.total), func() { c.turn(nil) })
-	return &limited{parent, over, c}, c
+	c.timer = time.AfterFunc(min(c.idle, c.total), func() { c.applyChange(nil) })
+	return &limited{parent, ctx, c}, c
 }
 
 // unlimited is the Total of [Within]: the pauses have limits of their own.
@@ -50,16 +50,16 @@ func Within(parent context.Context, timeout time.Duration) (context.Context, con
 }
 
 // Progress starts the time of Idle again.
-func (c *Clock) Progress() { c.turn(func() { c.idle = c.full }) }
+func (c *Clock) Progress() { c.applyChange(func() { c.idle = c.full }) }
 
 // Pause stops the time of Idle until Resume was called as often.
-func (c *Clock) Pause() { c.turn(func() { c.pauses++ }) }
+func (c *Clock) Pause() { c.applyChange(func() { c.pauses++ }) }
 
 // Resume ends one Pause.
-func (c *Clock) Resume() { c.turn(func() { c.pauses-- }) }
+func (c *Clock) Resume() { c.applyChange(func() { c.pauses-- }) }
 
-// turn subtracts the time that has passed and makes a change. After the end it changes nothing.
-func (c *Clock) turn(change func()) {
+// applyChange subtracts the time that has passed and makes a change. After the end it does nothing.
+func (c *Clock) applyChange(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
@@ -67,11 +67,11 @@ func (c *Clock) turn(change func()) {
 	}
 
 	now := time.Now()
-	gone := now.Sub(c.since)
+	elapsed := now.Sub(c.since)
 	c.since = now
-	c.total -= gone
+	c.total -= elapsed
 	if c.pauses == 0 {
-		c.idle -= gone
+		c.idle -= elapsed
 	}
 
 	if min(c.idle, c.total) <= 0 {
@@ -85,12 +85,12 @@ func (c *Clock) turn(change func()) {
 		change()
 	}
 
-	left := c.total
+	remaining := c.total
 	if c.pauses == 0 {
-		left = min(c.idle, c.total)
+		remaining = min(c.idle, c.total)
 	}
 
-	c.timer.Reset(left)
+	c.timer.Reset(remaining)
 }
 
 // Stop ends the clock and its context.
@@ -118,17 +118,17 @@ func Pause(ctx context.Context) (resume func()) {
 // the timeout, also in derived contexts.
 type limited struct {
 	context.Context // the parent
-	over            context.Context
+	ended           context.Context
 	clock           *Clock
 }
 
-func (l *limited) Done() <-chan struct{} { return l.over.Done() }
+func (l *limited) Done() <-chan struct{} { return l.ended.Done() }
 
 func (l *limited) Err() error {
-	if errors.Is(context.Cause(l.over), context.DeadlineExceeded) {
+	if errors.Is(context.Cause(l.ended), context.DeadlineExceeded) {
 		return context.DeadlineExceeded
 	}
-	return l.over.Err()
+	return l.ended.Err()
 }
 
 func (l *limited) Value(key any) any {
@@ -139,4 +139,4 @@ func (l *limited) Value(key any) any {
 }
 
 // AfterFunc saves package context a goroutine for each derived context.
-func (l *limited) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.over, f) }
+func (l *limited) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.ended, f) }

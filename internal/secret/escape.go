@@ -14,23 +14,23 @@ type escape struct {
 	size int  // its length in bytes; 0 if there is none
 }
 
-// meaning returns the length in bytes of the character that the escape encodes.
-func (e escape) meaning() int {
+// decodedLen returns the length in bytes of the character that the escape encodes.
+func (e escape) decodedLen() int {
 	if e.byte {
 		return 1
 	}
 	return utf8.RuneLen(e.char)
 }
 
-func (e escape) append(to []byte) []byte {
+func (e escape) appendTo(to []byte) []byte {
 	if e.byte {
 		return append(to, byte(e.char))
 	}
 	return utf8.AppendRune(to, e.char)
 }
 
-// single are the escapes of two bytes and the characters that they encode.
-var single = [256]rune{
+// shortEscapes are the escapes of two bytes and the characters that they encode.
+var shortEscapes = [256]rune{
 	'"': '"', '\'': '\'', '\\': '\\', '/': '/',
 	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
 }
@@ -40,23 +40,23 @@ func readEscape(text []byte) escape {
 	if len(text) < 2 || text[0] != '\\' {
 		return escape{}
 	}
-	if r := single[text[1]]; r != 0 {
+	if r := shortEscapes[text[1]]; r != 0 {
 		return escape{char: r, size: 2}
 	}
 
 	switch text[1] {
 	case 'x':
-		if r, ok := hex(text, 2, 2); ok {
+		if r, ok := parseHex(text, 2, 2); ok {
 			return escape{char: r, byte: true, size: 4}
 		}
 	case 'u':
-		r, ok := hex(text, 2, 4)
+		r, ok := parseHex(text, 2, 4)
 		if !ok {
 			break
 		}
 		if utf16.IsSurrogate(r) {
 			if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
-				if low, ok := hex(text, 8, 4); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+				if low, ok := parseHex(text, 8, 4); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
 					return escape{char: utf16.DecodeRune(r, low), size: 12}
 				}
 			}
@@ -64,7 +64,7 @@ func readEscape(text []byte) escape {
 		}
 		return escape{char: r, size: 6}
 	case 'U':
-		if r, ok := hex(text, 2, 8); ok && utf8.ValidRune(r) {
+		if r, ok := parseHex(text, 2, 8); ok && utf8.ValidRune(r) {
 			return escape{char: r, size: 10}
 		}
 	}
@@ -72,8 +72,8 @@ func readEscape(text []byte) escape {
 	return escape{}
 }
 
-// hex reads n hexadecimal digits of text.
-func hex(text []byte, from, n int) (rune, bool) {
+// parseHex reads n hexadecimal digits of text.
+func parseHex(text []byte, from, n int) (rune, bool) {
 	if len(text) < from+n {
 		return 0, false
 	}
@@ -81,16 +81,16 @@ func hex(text []byte, from, n int) (rune, bool) {
 	return rune(r), err == nil
 }
 
-// toEscape returns the number of bytes of text before its first escape: all, if there is none.
-func toEscape(text []byte) int {
-	for at := 0; ; at++ {
-		i := bytes.IndexByte(text[at:], '\\')
+// plainPrefix returns the number of bytes of text before its first escape: all, if there is none.
+func plainPrefix(text []byte) int {
+	for offset := 0; ; offset++ {
+		i := bytes.IndexByte(text[offset:], '\\')
 		if i < 0 {
 			return len(text)
 		}
-		at += i
-		if readEscape(text[at:]).size > 0 {
-			return at
+		offset += i
+		if readEscape(text[offset:]).size > 0 {
+			return offset
 		}
 	}
 }
@@ -99,7 +99,7 @@ func toEscape(text []byte) int {
 // not, it returns view. The view may be the result of an earlier call with the same buffer, because
 // decoding never grows a text.
 func unescape(buf *[]byte, view []byte) ([]byte, bool) {
-	plain := toEscape(view)
+	plain := plainPrefix(view)
 	if plain == len(view) {
 		return view, false
 	}
@@ -114,8 +114,8 @@ func unescape(buf *[]byte, view []byte) ([]byte, bool) {
 			return out, true
 		}
 		e := readEscape(view)
-		out = e.append(out)
+		out = e.appendTo(out)
 		view = view[e.size:]
-		plain = toEscape(view)
+		plain = plainPrefix(view)
 	}
 }

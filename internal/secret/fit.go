@@ -8,10 +8,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// fit widens spans so that text, if it is one JSON value, still is one after they are replaced. A
-// span inside a string stays; any other becomes the smallest value around it. fit reports whether
-// text is JSON. Duplicate names and broken UTF-8 are accepted here; others judge them.
-func fit(text []byte, found []span) ([]span, bool) {
+// fitToValues widens spans so that text, if it is one JSON value, still is one after they are
+// replaced. A span inside a string stays; any other becomes the smallest value around it. fit
+// reports whether text is JSON. Duplicate names and broken UTF-8 are accepted here; others judge
+// them.
+func fitToValues(text []byte, found []span) ([]span, bool) {
 	f := fitter{todo: found, done: make([]span, 0, len(found))}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
@@ -28,7 +29,7 @@ func fit(text []byte, found []span) ([]span, bool) {
 				open = append(open, end-1)
 				continue
 			}
-			f.close(open[len(open)-1], end, false)
+			f.closeValue(open[len(open)-1], end, false)
 			open = open[:len(open)-1]
 		default:
 			raw, err := dec.ReadValue()
@@ -36,7 +37,7 @@ func fit(text []byte, found []span) ([]span, bool) {
 				return nil, false
 			}
 			end := int(dec.InputOffset())
-			f.close(end-len(raw), end, kind == '"')
+			f.closeValue(end-len(raw), end, kind == '"')
 		}
 
 		if len(open) > 0 {
@@ -46,7 +47,7 @@ func fit(text []byte, found []span) ([]span, bool) {
 			return nil, false
 		}
 
-		f.close(0, len(text), false) // this includes the white space around the value
+		f.closeValue(0, len(text), false) // this includes the white space around the value
 		return f.done, true
 	}
 }
@@ -59,8 +60,9 @@ type fitter struct {
 	done []span
 }
 
-// close assigns spans to the value from start to end: those that lie in it and in no smaller one.
-func (f *fitter) close(start, end int, text bool) {
+// closeValue assigns spans to the value from start to end: those that lie in it and in no smaller
+// one.
+func (f *fitter) closeValue(start, end int, text bool) {
 	for len(f.todo) > 0 && f.todo[0].end <= end {
 		f.wide, f.todo = append(f.wide, f.todo[0]), f.todo[1:]
 	}
@@ -68,15 +70,15 @@ func (f *fitter) close(start, end int, text bool) {
 	for n > 0 && f.wide[n-1].start >= start {
 		n--
 	}
-	mine := f.wide[n:]
+	contained := f.wide[n:]
 	f.wide = f.wide[:n]
-	whole := false
-	for _, s := range mine {
-		whole = whole || !text || s.start == start || s.end == end
+	replaceValue := false
+	for _, s := range contained {
+		replaceValue = replaceValue || !text || s.start == start || s.end == end
 	}
-	if whole {
-		f.done = widen(f.done, span{start: start, end: end, value: true})
+	if replaceValue {
+		f.done = appendSpan(f.done, span{start: start, end: end, value: true})
 		return
 	}
-	f.done = append(f.done, mine...)
+	f.done = append(f.done, contained...)
 }

@@ -55,7 +55,7 @@ const maxRounds = 4
 // A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe
 // for concurrent use.
 type Masker struct {
-	words atomic.Pointer[words]
+	words atomic.Pointer[wordIndex]
 
 	mu     sync.Mutex
 	values []string         // the values from the start
@@ -87,13 +87,13 @@ func (m *Masker) Put(owner any, values []string) {
 }
 
 func (m *Masker) compile() {
-	all := slices.Clone(m.values)
+	secrets := slices.Clone(m.values)
 	for _, values := range m.later { // in any order: Words sorts them
-		all = append(all, values...)
+		secrets = append(secrets, values...)
 	}
-	w := new(words)
-	for _, s := range Words(all) {
-		w.add(s)
+	w := new(wordIndex)
+	for _, s := range Words(secrets) {
+		w.addWord(s)
 	}
 	m.words.Store(w)
 }
@@ -130,16 +130,16 @@ func (m *Masker) Bytes(text []byte) []byte {
 		return text
 	}
 	for range maxRounds {
-		deepest := w.depth(text)
+		deepest := w.deepestLevel(text)
 		if deepest < 0 {
 			return text
 		}
-		found, isJSON := w.find(text, deepest)
-		text = replace(text, found, isJSON)
+		found, isJSON := w.findSpans(text, deepest)
+		text = maskSpans(text, found, isJSON)
 	}
-	if deepest := w.depth(text); deepest >= 0 {
-		_, isJSON := w.find(text, deepest)
-		return replace(text, []span{{start: 0, end: len(text), value: true}}, isJSON)
+	if deepest := w.deepestLevel(text); deepest >= 0 {
+		_, isJSON := w.findSpans(text, deepest)
+		return maskSpans(text, []span{{start: 0, end: len(text), value: true}}, isJSON)
 	}
 	return text
 }
@@ -147,10 +147,10 @@ func (m *Masker) Bytes(text []byte) []byte {
 // String is [Masker.Bytes] for a string.
 func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text))) }
 
-// depth returns the number of layers of escapes around the innermost secret in text, or -1 if text
-// has no secret. It searches the text as it is, then with its escapes decoded, then with the
-// escapes of that decoded, and so on. One buffer is enough, because only find needs positions.
-func (w *words) depth(text []byte) int {
+// deepestLevel returns the number of layers of escapes around the innermost secret in text, or -1
+// if text has no secret. It searches the text as it is, then with its escapes decoded, then with
+// the escapes of that decoded, and so on. One buffer is enough, because only find needs positions.
+func (w *wordIndex) deepestLevel(text []byte) int {
 	deepest, view, buf := -1, text, []byte(nil)
 	for level := 0; ; level++ {
 		if w.matchIn(view) {
@@ -166,9 +166,9 @@ func (w *words) depth(text []byte) int {
 	}
 }
 
-// find returns the spans of text to be replaced, in order and without overlaps, and whether text is
-// JSON.
-func (w *words) find(text []byte, deepest int) ([]span, bool) {
+// findSpans returns the spans of text to be replaced, in order and without overlaps, and whether
+// text is JSON.
+func (w *wordIndex) findSpans(text []byte, deepest int) ([]span, bool) {
 	var found []span
 	var buf []byte
 	for level := deepest; level >= 0; level-- {
@@ -176,32 +176,32 @@ func (w *words) find(text []byte, deepest int) ([]span, bool) {
 		for range level {
 			view, _ = unescape(&buf, view)
 		}
-		outer := w.match(view)
-		snap(view, outer)
-		locate(view, found)
-		found = union(found, outer)
+		outer := w.matchSpans(view)
+		snapToEscapes(view, outer)
+		locateDecoded(view, found)
+		found = mergeSpans(found, outer)
 	}
-	if fitted, ok := fit(text, found); ok {
+	if fitted, ok := fitToValues(text, found); ok {
 		return fitted, true
 	}
 	return found, false
 }
 
-// replace returns a copy of text with a mask for each span.
-func replace(text []byte, found []span, isJSON bool) []byte {
+// maskSpans returns a copy of text with a mask for each span.
+func maskSpans(text []byte, found []span, isJSON bool) []byte {
 	size := len(text)
 	for _, s := range found {
 		size += len(quotedMask) - (s.end - s.start)
 	}
-	out, from := make([]byte, 0, size), 0
+	out, copied := make([]byte, 0, size), 0
 	for _, s := range found {
-		out = append(out, text[from:s.start]...)
+		out = append(out, text[copied:s.start]...)
 		if isJSON && s.value {
 			out = append(out, quotedMask...)
 		} else {
 			out = append(out, Mask...)
 		}
-		from = s.end
+		copied = s.end
 	}
-	return append(out, text[from:]...)
+	return append(out, text[copied:]...)
 }

@@ -180,7 +180,7 @@ func TestMaskerIsLinear(t *testing.T) {
 		if n := allocated() - before; n > 32*size {
 			t.Errorf("%s: %d bytes are allocated for a text of %d", name, n, size)
 		}
-		if m.words.Load().depth(out) >= 0 {
+		if m.words.Load().deepestLevel(out) >= 0 {
 			t.Errorf("%s: a secret is left", name)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// words are the secrets to find.
-type words struct {
+// A wordIndex finds the secrets in a text.
+type wordIndex struct {
 	// The first two bytes of the secrets: most places of a text are passed over by them.
 	pairs  [1 << 16]bool
 	prefix map[uint64][][]byte // the secrets by their first MinBytes bytes, the longest first
 }
 
-func (w *words) add(word string) {
+func (w *wordIndex) addWord(word string) {
 	if w.prefix == nil {
 		w.prefix = map[uint64][][]byte{}
 	}
@@ -21,9 +21,9 @@ func (w *words) add(word string) {
 	w.prefix[begin] = append(w.prefix[begin], []byte(word))
 }
 
-// next returns the first place from which text has a word, and where that ends; the longest word if
-// there are several.
-func (w *words) next(text []byte, from int) (start, end int, found bool) {
+// nextWord returns the first place from which text has a word, and where that ends; the longest
+// word if there are several.
+func (w *wordIndex) nextWord(text []byte, from int) (start, end int, found bool) {
 	for i := from; i+MinBytes <= len(text); i++ {
 		if !w.pairs[binary.BigEndian.Uint16(text[i:])] {
 			continue
@@ -38,19 +38,19 @@ func (w *words) next(text []byte, from int) (start, end int, found bool) {
 }
 
 // matchIn reports whether text holds a word.
-func (w *words) matchIn(text []byte) bool {
-	_, _, found := w.next(text, 0)
+func (w *wordIndex) matchIn(text []byte) bool {
+	_, _, found := w.nextWord(text, 0)
 	return found
 }
 
-// match returns the spans of text that hold words. Overlapping words share one span.
-func (w *words) match(text []byte) (found []span) {
-	for from := 0; ; {
-		start, end, ok := w.next(text, from)
+// matchSpans returns the spans of text that hold words. Overlapping words share one span.
+func (w *wordIndex) matchSpans(text []byte) (found []span) {
+	for offset := 0; ; {
+		start, end, ok := w.nextWord(text, offset)
 		if !ok {
 			return found
 		}
-		found = widen(found, span{start: start, end: end})
-		from = start + 1
+		found = appendSpan(found, span{start: start, end: end})
+		offset = start + 1
 	}
 }
