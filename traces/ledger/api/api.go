@@ -117,46 +117,49 @@ type route struct {
 	body   bool     // a body belongs to it
 	open   bool     // no token is needed: the answer reveals nothing of the ledger
 	local  bool     // no token is needed from this machine
-	serve  func(*Handler, *call) (answer, error)
+	serve  func(*Handler, *visit) (answer, error)
 }
 
 var routes = []route{
 	{method: http.MethodGet, path: "/pending", may: []ledger.Action{ledger.ActRead},
-		query: []string{"after", "limit"}, serve: (*Handler).pending},
-	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).requests,
+		query: []string{"after", "limit"}, serve: (*Handler).listPending},
+	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listRequests,
 		query: []string{
 			"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
 		}},
-	{method: http.MethodGet, path: "/replicas", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).replicas},
+	{method: http.MethodGet, path: "/replicas", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listReplicas},
 	{method: http.MethodGet, path: "/summary", may: []ledger.Action{ledger.ActRead}, query: []string{"since"},
-		serve: (*Handler).summary},
-	{method: http.MethodGet, path: "/entries", may: []ledger.Action{ledger.ActAudit}, serve: (*Handler).entries,
+		serve: (*Handler).showSummary},
+	{method: http.MethodGet, path: "/entries", may: []ledger.Action{ledger.ActAudit}, serve: (*Handler).listEntries,
 		query: []string{
 			"before", "by", "limit", "run", "since", "type", "until",
 		}},
-	{method: http.MethodGet, path: "/checkpoints", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).signed},
+	{method: http.MethodGet, path: "/checkpoints", may: []ledger.Action{ledger.ActRead},
+		serve: (*Handler).listCheckpoints},
 	{method: http.MethodGet, path: "/policies", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listPolicies},
 	{method: http.MethodGet, path: "/servers", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).listServers},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall},
-		serve: (*Handler).status},
-	{method: http.MethodGet, path: "/steps/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).steps},
+		serve: (*Handler).showStatus},
+	{method: http.MethodGet, path: "/steps/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).showSteps},
 	{method: http.MethodGet, path: "/what-if/", may: []ledger.Action{ledger.ActRead}, query: []string{"bundle"},
-		serve: (*Handler).whatIf},
-	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).inclusion},
+		serve: (*Handler).showWhatIf},
+	{method: http.MethodGet, path: "/inclusion/", may: []ledger.Action{ledger.ActRead},
+		serve: (*Handler).showInclusion},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, body: true,
-		serve: (*Handler).approve},
-	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, body: true, serve: (*Handler).deny},
+		serve: (*Handler).castApproval},
+	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, body: true,
+		serve: (*Handler).castDenial},
 	{method: http.MethodPost, path: "/reload", may: []ledger.Action{ledger.ActReload}, serve: (*Handler).reloadConfig},
 	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
 	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
 	{method: http.MethodGet, path: "/metrics", may: []ledger.Action{ledger.ActAudit}, local: true,
-		serve: (*Handler).metrics},
+		serve: (*Handler).writeMetrics},
 	{method: http.MethodGet, path: "/healthz", open: true, serve: (*Handler).healthz},
 	{method: http.MethodGet, path: "/readyz", open: true, serve: (*Handler).readyz},
 }
 
-// A call is one HTTP request.
-type call struct {
+// A visit is one HTTP request.
+type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	caller ledger.Caller
@@ -174,8 +177,8 @@ func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
 
 // ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
-	response, err := h.answer(w, r)
+	setSecurityHeaders(w.Header())
+	response, err := h.serveVisit(w, r)
 	if err != nil {
 		p := problemOf(r, err, h.Log)
 		if r.Body != http.NoBody && p.Code != Internal {
@@ -187,53 +190,53 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if response.mime == "" {
 		response.mime = "application/json"
 	}
-	write(w, http.StatusOK, response.mime, response.body)
+	writeBody(w, http.StatusOK, response.mime, response.body)
 }
 
-// answer makes all checks of a call and then calls its handler.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
+// serveVisit makes all checks of a visit and then calls its handler.
+func (h *Handler) serveVisit(w http.ResponseWriter, r *http.Request) (answer, error) {
 	if err := h.checkOrigin(r); err != nil {
 		return answer{}, err
 	}
-	at, run, err := find(w, r)
+	matched, run, err := findRoute(w, r)
 	if err != nil {
 		return answer{}, err
 	}
 
-	c := &call{w: w, r: r, run: run}
+	v := &visit{w: w, r: r, run: run}
 	_, sent := r.Header["Authorization"]
-	if !at.open && (!at.local || sent || !web.FromThisMachine(r)) {
+	if !matched.open && (!matched.local || sent || !web.FromThisMachine(r)) {
 		if h.Ledger == nil {
 			return answer{}, newProblem(PathUnknown, "this service has no ledger, so there is nothing to decide")
 		}
-		if c.caller, err = h.authenticate(r); err != nil {
+		if v.caller, err = h.authenticate(r); err != nil {
 			return answer{}, err
 		}
-		if !slices.ContainsFunc(at.may, c.caller.May) {
-			return answer{}, c.caller.Allow(at.may[0])
+		if !slices.ContainsFunc(matched.may, v.caller.May) {
+			return answer{}, v.caller.Allow(matched.may[0])
 		}
 	}
 
-	if c.query, err = parameters(r, at.query); err != nil {
+	if v.query, err = readQuery(r, matched.query); err != nil {
 		return answer{}, err
 	}
-	if !at.body && (r.ContentLength != 0 || r.Body != http.NoBody) {
+	if !matched.body && (r.ContentLength != 0 || r.Body != http.NoBody) {
 		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
 	}
 
-	return at.serve(h, c)
+	return matched.serve(h, v)
 }
 
 // runID matches a run's id. Another form of the same id is another path.
 var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// find returns the route of a call, and the run's id in its path. It does not decode or clean the
-// path: a proxy in front may have checked another form of it.
-func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err error) {
+// findRoute returns the route of a visit, and the run's id in its path. It does not decode or clean
+// the path: a proxy in front may have checked another form of it.
+func findRoute(w http.ResponseWriter, r *http.Request) (matched *route, run string, err error) {
 	path := r.URL.EscapedPath()
 	var methods []string
 	for i := range routes {
-		id, fits := routes[i].fits(path)
+		id, fits := routes[i].match(path)
 		if !fits {
 			continue
 		}
@@ -252,16 +255,16 @@ func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err er
 	return nil, "", newProblem(MethodUnknown, "this path takes "+strings.Join(methods, ", "))
 }
 
-func (at *route) fits(path string) (id string, ok bool) {
-	if !strings.HasSuffix(at.path, "/") {
-		return "", path == at.path
+func (matched *route) match(path string) (id string, ok bool) {
+	if !strings.HasSuffix(matched.path, "/") {
+		return "", path == matched.path
 	}
-	id, ok = strings.CutPrefix(path, at.path)
+	id, ok = strings.CutPrefix(path, matched.path)
 	return id, ok && runID.MatchString(id)
 }
 
-// write sends a response. net/http discards the body of a HEAD.
-func write(w http.ResponseWriter, status int, mime string, body []byte) {
+// writeBody sends a response. net/http discards the body of a HEAD.
+func writeBody(w http.ResponseWriter, status int, mime string, body []byte) {
 	w.Header().Set("Content-Type", mime)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(status)

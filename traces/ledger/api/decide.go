@@ -28,16 +28,16 @@ type ballot struct {
 	Reason         string  `json:"reason"`
 }
 
-func (h *Handler) approve(c *call) (answer, error) { return h.vote(c, true) }
-func (h *Handler) deny(c *call) (answer, error)    { return h.vote(c, false) }
+func (h *Handler) castApproval(v *visit) (answer, error) { return h.castVote(v, true) }
+func (h *Handler) castDenial(v *visit) (answer, error)   { return h.castVote(v, false) }
 
-// vote casts a ballot.
-func (h *Handler) vote(c *call, approve bool) (answer, error) {
-	b, err := readBallot(c)
+// castVote casts a ballot.
+func (h *Handler) castVote(v *visit, approve bool) (answer, error) {
+	b, err := readBallot(v)
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := idempotencyKey(c.r.Header)
+	key, err := idempotencyKey(v.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -47,22 +47,22 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 	}
 
 	cast := ledger.Ballot{
-		Run:     c.run,
+		Run:     v.run,
 		Binding: canonical.Digest(*b.ExpectedDigest),
-		By:      c.caller,
+		By:      v.caller,
 		Approve: approve,
 		Reason:  b.Reason,
 		Key:     key,
 	}
 
-	q, err := h.Ledger.Vote(c.r.Context(), cast)
+	q, err := h.Ledger.Vote(v.r.Context(), cast)
 	if err != nil {
 		return answer{}, err
 	}
 
 	h.Voted(cast)
 	out := voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
-	err = h.Ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
+	err = h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
 		out.NotCalled, err = ledger.WhyNotCalled(r, &q)
 		return err
 	})
@@ -74,17 +74,17 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 }
 
 // readBallot reads the body strictly.
-func readBallot(c *call) (b ballot, err error) {
-	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+func readBallot(v *visit) (b ballot, err error) {
+	kind, params, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	charset, given := params["charset"]
 	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
 		return b, newProblem(ContentType, "the body must be application/json, in UTF-8")
 	}
-	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+	if e := v.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return b, newProblem(ContentType, "the body must not be compressed")
 	}
 
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, MaxBody))
 	var large *http.MaxBytesError
 	var slow net.Error
 

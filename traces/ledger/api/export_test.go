@@ -48,5 +48,5 @@ func ServeWithin(ctx context.Context, on net.Listener, h http.Handler, o Limits)
 	if o.Grace > 0 {
 		l.grace = o.Grace
 	}
-	return serve(ctx, on, h, l)
+	return serveLimited(ctx, on, h, l)
 }

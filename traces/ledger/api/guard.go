@@ -13,8 +13,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// secure sets headers that forbid browsers to render, execute, cache or frame an answer.
-func secure(h http.Header) {
+// setSecurityHeaders sets headers that forbid browsers to render, execute, cache or frame an
+// answer.
+func setSecurityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -66,28 +67,28 @@ func CallerOf(c web.Caller) ledger.Caller {
 	return caller
 }
 
-// parameters reads the query and rejects unknown and repeated parameters.
-func parameters(r *http.Request, known []string) (map[string]string, error) {
+// readQuery reads the query and rejects unknown and repeated parameters.
+func readQuery(r *http.Request, known []string) (map[string]string, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, newProblem(QueryInvalid, "the query cannot be read")
 	}
 	out := make(map[string]string)
-	for name, all := range values { // in any order: each is checked on its own, and any refusal will do
+	for name, sent := range values { // in any order: each is checked on its own, and any refusal will do
 		switch {
 		case !slices.Contains(known, name):
-			return nil, newProblem(QueryInvalid, unknown(known))
-		case len(all) > 1:
+			return nil, newProblem(QueryInvalid, describeParameters(known))
+		case len(sent) > 1:
 			return nil, newProblem(QueryInvalid, "a parameter of the query came more than once")
-		case all[0] == "":
+		case sent[0] == "":
 			return nil, newProblem(QueryInvalid, "a parameter of the query is empty")
 		}
-		out[name] = all[0]
+		out[name] = sent[0]
 	}
 	return out, nil
 }
 
-func unknown(known []string) string {
+func describeParameters(known []string) string {
 	if len(known) == 0 {
 		return "this path takes no query"
 	}

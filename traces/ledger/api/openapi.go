@@ -22,11 +22,11 @@ var asJSON = sync.OnceValues(func() ([]byte, error) {
 	return json.Marshal(doc, json.Deterministic(true))
 })
 
-func (h *Handler) openapiYAML(*call) (answer, error) {
+func (h *Handler) openapiYAML(*visit) (answer, error) {
 	return answer{mime: "application/yaml", body: Description[: len(Description)-1 : len(Description)-1]}, nil
 }
 
-func (h *Handler) openapiJSON(*call) (answer, error) {
+func (h *Handler) openapiJSON(*visit) (answer, error) {
 	doc, err := asJSON()
 	return answer{body: doc[:len(doc):len(doc)]}, err
 }

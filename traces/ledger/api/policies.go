@@ -6,9 +6,9 @@ import (
 )
 
 // listPolicies returns the number of decisions of each policy and risk rule.
-func (h *Handler) listPolicies(c *call) (answer, error) {
+func (h *Handler) listPolicies(v *visit) (answer, error) {
 	var out present.Policies
-	err := h.inTurn(c, func(r ledger.Reader) (err error) {
+	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
 		out, err = present.NewPolicies(r, h.Bundle())
 		return err
 	})
@@ -16,14 +16,14 @@ func (h *Handler) listPolicies(c *call) (answer, error) {
 }
 
 // listServers returns the servers as the service last saw them.
-func (h *Handler) listServers(c *call) (answer, error) {
+func (h *Handler) listServers(v *visit) (answer, error) {
 	var servers []present.Server
 	note := "this service has no servers; these are the ones that runs of the ledger used"
 	if h.Servers != nil {
 		servers, note = h.Servers()
 	}
 	var out present.Servers
-	err := h.inTurn(c, func(r ledger.Reader) (err error) {
+	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
 		out, err = present.NewServers(r, servers, note)
 		return err
 	})

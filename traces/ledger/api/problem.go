@@ -103,16 +103,16 @@ func newProblem(c Code, detail string) *problem {
 // problemOf returns the problem for an error. It logs the details that the caller must not learn.
 func problemOf(r *http.Request, err error, log func(string)) *problem {
 	var p *problem
-	var no *ledger.Refusal
+	var refusal *ledger.Refusal
 
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.As(err, &no) && statuses[Code(no.Code)] != 0:
-		if no.Detail != "" {
-			log("a caller was refused: " + no.Detail)
+	case errors.As(err, &refusal) && statuses[Code(refusal.Code)] != 0:
+		if refusal.Detail != "" {
+			log("a caller was refused: " + refusal.Detail)
 		}
-		return newProblem(Code(no.Code), no.Error())
+		return newProblem(Code(refusal.Code), refusal.Error())
 	case errors.Is(err, errCredentials):
 		log("a caller was refused: " + visible.Error(err))
 		return newProblem(Code(ledger.RefusedToken), ledger.ErrToken.Message)
@@ -161,5 +161,5 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
-	write(w, p.Status, "application/problem+json", canonical.MustSorted(p))
+	writeBody(w, p.Status, "application/problem+json", canonical.MustSorted(p))
 }

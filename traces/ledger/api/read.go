@@ -18,32 +18,32 @@ const (
 	defaultPage = 50
 )
 
-func (h *Handler) pending(c *call) (answer, error) {
-	return h.page(c, ledger.Filter{Statuses: []ledger.Status{ledger.Pending}})
+func (h *Handler) listPending(v *visit) (answer, error) {
+	return h.answerPage(v, ledger.Filter{Statuses: []ledger.Status{ledger.Pending}})
 }
 
-func (h *Handler) requests(c *call) (answer, error) {
+func (h *Handler) listRequests(v *visit) (answer, error) {
 	f := ledger.Filter{
-		Who:    c.query["actor"],
-		Task:   c.query["task"],
-		Server: c.query["server"],
-		Tool:   c.query["tool"],
-		Policy: c.query["policy"],
-		Code:   c.query["code"],
+		Who:    v.query["actor"],
+		Task:   v.query["task"],
+		Server: v.query["server"],
+		Tool:   v.query["tool"],
+		Policy: v.query["policy"],
+		Code:   v.query["code"],
 	}
 	var statuses []string
-	if names := c.query["status"]; names != "" {
+	if names := v.query["status"]; names != "" {
 		statuses = strings.Split(names, ",")
 	}
-	if err := f.Choose(statuses, c.query["since"], c.query["until"], h.Ledger.Now()); err != nil {
+	if err := f.Choose(statuses, v.query["since"], v.query["until"], h.Ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
-	return h.page(c, f)
+	return h.answerPage(v, f)
 }
 
-// limit returns the maximum number of rows of a page.
-func (c *call) limit() (int, error) {
-	text, given := c.query["limit"]
+// pageLimit returns the maximum number of rows of a page.
+func (v *visit) pageLimit() (int, error) {
+	text, given := v.query["limit"]
 	if !given {
 		return defaultPage, nil
 	}
@@ -54,61 +54,61 @@ func (c *call) limit() (int, error) {
 	return n, nil
 }
 
-// turn waits until no other call reads many requests.
-func (h *Handler) turn(c *call) error {
+// acquireListing waits until no other request reads many rows.
+func (h *Handler) acquireListing(v *visit) error {
 	select {
 	case h.listing <- struct{}{}:
 		return nil
-	case <-c.r.Context().Done():
-		return c.r.Context().Err()
+	case <-v.r.Context().Done():
+		return v.r.Context().Err()
 	}
 }
 
-// inTurn calls do, which may read many requests, once no other call reads many.
-func (h *Handler) inTurn(c *call, do func(ledger.Reader) error) error {
-	if err := h.turn(c); err != nil {
+// viewInTurn calls do, which may read many requests, once no other request reads many.
+func (h *Handler) viewInTurn(v *visit, do func(ledger.Reader) error) error {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
-	return h.Ledger.View(c.r.Context(), do)
+	return h.Ledger.View(v.r.Context(), do)
 }
 
-// page returns one page of requests, oldest first.
-func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
-	limit, err := c.limit()
+// answerPage returns one page of requests, oldest first.
+func (h *Handler) answerPage(v *visit, f ledger.Filter) (answer, error) {
+	limit, err := v.pageLimit()
 	if err != nil {
 		return answer{}, err
 	}
-	if after, given := c.query["after"]; given {
+	if after, given := v.query["after"]; given {
 		if !runID.MatchString(after) {
 			return answer{}, newProblem(QueryInvalid, "after must be the id of a run, as next says it")
 		}
 		f.After = after
 	}
 	out := page{SchemaVersion: present.SchemaVersion}
-	err = h.inTurn(c, func(r ledger.Reader) (err error) {
+	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
 		out.Requests, out.Next, err = present.ReadRuns(r, f, limit)
 		return err
 	})
 	return jsonAnswer(out), err
 }
 
-// status returns one request with its details. An agent sees only its own requests, and does not
-// learn that there are others.
-func (h *Handler) status(c *call) (answer, error) {
+// showStatus returns one request with its details. An agent sees only its own requests, and does
+// not learn that there are others.
+func (h *Handler) showStatus(v *visit) (answer, error) {
 	var out present.Details
-	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
-		q, err := r.Run(c.run)
-		if err == nil && !c.caller.May(ledger.ActRead) && !c.caller.IsRequester(&q) {
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
+		q, err := r.Run(v.run)
+		if err == nil && !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
 			err = ledger.ErrNotFound
 		}
 		if err != nil {
 			return orUnknown(err)
 		}
-		if out, err = present.NewDetails(r, &q); err != nil || h.Result == nil || !c.caller.May(ledger.ActAudit) {
+		if out, err = present.NewDetails(r, &q); err != nil || h.Result == nil || !v.caller.May(ledger.ActAudit) {
 			return err
 		}
-		result, note, err := h.Result(c.r.Context(), r, &q)
+		result, note, err := h.Result(v.r.Context(), r, &q)
 		if err != nil {
 			h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
 			note = "the result cannot be shown; the service's log says why"
@@ -121,63 +121,63 @@ func (h *Handler) status(c *call) (answer, error) {
 	return jsonAnswer(out), err
 }
 
-func (h *Handler) healthz(*call) (answer, error) {
+func (h *Handler) healthz(*visit) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
 }
 
-// summary returns what happened in a period.
-func (h *Handler) summary(c *call) (answer, error) {
-	now := h.Ledger.Now()
-	since, err := ledger.ParsePast(cmp.Or(c.query["since"], present.DefaultPeriod), now)
+// showSummary returns what happened in a period.
+func (h *Handler) showSummary(v *visit) (answer, error) {
+	ledgerTime := h.Ledger.Now()
+	begin, err := ledger.ParsePast(cmp.Or(v.query["since"], present.DefaultPeriod), ledgerTime)
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
 	}
 	var a ledger.Activity
-	err = h.inTurn(c, func(r ledger.Reader) (err error) {
-		a, err = ledger.ReadActivity(r, since, now.UTC().Format(policy.TimeForm))
+	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
+		a, err = ledger.ReadActivity(r, begin, ledgerTime.UTC().Format(policy.TimeForm))
 		return err
 	})
 	return jsonAnswer(present.NewSummary(&a)), err
 }
 
-// entries returns one page of the log.
-func (h *Handler) entries(c *call) (answer, error) {
-	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(c.query["type"]), By: c.query["by"]},
-		Run: c.query["run"]}
-	if err := f.Choose(c.query["since"], c.query["until"], h.Ledger.Now()); err != nil {
+// listEntries returns one page of the log.
+func (h *Handler) listEntries(v *visit) (answer, error) {
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(v.query["type"]), By: v.query["by"]},
+		Run: v.query["run"]}
+	if err := f.Choose(v.query["since"], v.query["until"], h.Ledger.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
-	limit, err := c.limit()
+	limit, err := v.pageLimit()
 	if err != nil {
 		return answer{}, err
 	}
-	before := int64(0)
-	if text, given := c.query["before"]; given {
-		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
+	beforeIndex := int64(0)
+	if text, given := v.query["before"]; given {
+		if beforeIndex, err = strconv.ParseInt(text, 10, 64); err != nil || beforeIndex < 1 {
 			return answer{}, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
 		}
 	}
 	var out present.Log
-	err = h.inTurn(c, func(r ledger.Reader) (err error) {
-		out, err = present.ReadLog(r, f, before, limit)
+	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
+		out, err = present.ReadLog(r, f, beforeIndex, limit)
 		return err
 	})
 	return jsonAnswer(out), err
 }
 
-// signed returns the last checkpoints.
-func (h *Handler) signed(c *call) (answer, error) {
+// listCheckpoints returns the last checkpoints.
+func (h *Handler) listCheckpoints(v *visit) (answer, error) {
 	var out present.Checkpoints
-	err := h.inTurn(c, func(r ledger.Reader) (err error) {
+	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
 		out, err = present.ReadCheckpoints(r, h.Checkpoints)
 		return err
 	})
 	return jsonAnswer(out), err
 }
 
-// replicas returns the processes that work on the ledger.
-func (h *Handler) replicas(c *call) (answer, error) {
-	if err := h.turn(c); err != nil {
+// listReplicas returns the processes that work on the ledger.
+func (h *Handler) listReplicas(v *visit) (answer, error) {
+	if err := h.acquireListing(v); err != nil {
 		return answer{}, err
 	}
 	defer func() { <-h.listing }()
@@ -185,7 +185,7 @@ func (h *Handler) replicas(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := h.Ledger.Replicas(c.r.Context())
+	p, err := h.Ledger.Replicas(v.r.Context())
 	p.Checkpoint = last.Size
 	return jsonAnswer(p), err
 }

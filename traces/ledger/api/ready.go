@@ -31,7 +31,7 @@ const (
 )
 
 // detail describes each reason. It names no address and no file: /readyz needs no token.
-var detail = map[Reason]string{
+var reasonTexts = map[Reason]string{
 	LedgerFenced:      "another replica has taken over the runs of this process, which ends",
 	LedgerLost:        "the ledger has lost acknowledged entries",
 	LedgerSchema:      "the ledger does not have the schema of this version of pgfsm",
@@ -50,8 +50,8 @@ type NotReady struct {
 
 // NewNotReady returns the cause of an error. If the error is none of the ledger's, the reason is
 // otherwise.
-func NewNotReady(err error, otherwise Reason) NotReady {
-	for _, known := range []struct {
+func NewNotReady(err error, fallback Reason) NotReady {
+	for _, cause := range []struct {
 		is     error
 		reason Reason
 	}{
@@ -60,11 +60,11 @@ func NewNotReady(err error, otherwise Reason) NotReady {
 		{ledger.ErrClockBack, LedgerBehind}, {ledger.ErrUnavailable, LedgerUnavailable},
 		{ledger.ErrUnsettled, LedgerUnavailable},
 	} {
-		if errors.Is(err, known.is) {
-			return NotReady{known.reason, err}
+		if errors.Is(err, cause.is) {
+			return NotReady{cause.reason, err}
 		}
 	}
-	return NotReady{otherwise, err}
+	return NotReady{fallback, err}
 }
 
 // Warnings of a ready service.
@@ -75,7 +75,7 @@ const (
 )
 
 // warns describes each warning.
-var warns = map[string]string{
+var warningTexts = map[string]string{
 	WarnBundleDiffers: "another replica of this ledger has another bundle",
 	WarnServerSessions: "four fifths of the processes of stdio servers that limits.server_sessions allows are running: " +
 		"at the limit, unused ones end early, and calls fail if all are in use",
@@ -85,8 +85,8 @@ var warns = map[string]string{
 // readTime bounds the time in which the ledger must answer for the service to be ready.
 const readTime = 2 * time.Second
 
-// readable returns an error if there is a ledger that cannot be read.
-func (h *Handler) readable(ctx context.Context) error {
+// checkReadable returns an error if there is a ledger that cannot be read.
+func (h *Handler) checkReadable(ctx context.Context) error {
 	if h.Ledger == nil {
 		return nil
 	}
@@ -102,42 +102,42 @@ func (h *Handler) readable(ctx context.Context) error {
 // Health logs the causes.
 func (h *Handler) Health(ctx context.Context) present.Health {
 	causes := h.Ready(ctx)
-	if err := h.readable(ctx); err != nil {
+	if err := h.checkReadable(ctx); err != nil {
 		causes = append([]NotReady{NewNotReady(err, LedgerUnavailable)}, causes...)
 	}
 	var out present.Health
 	for _, cause := range causes {
 		h.Log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
-		row := present.Row{Name: string(cause.Reason), Value: detail[cause.Reason]}
+		row := present.Row{Name: string(cause.Reason), Value: reasonTexts[cause.Reason]}
 		if !slices.Contains(out.Reasons, row) {
 			out.Reasons = append(out.Reasons, row)
 		}
 	}
 	for _, warning := range h.Warnings() {
-		out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warns[warning]})
+		out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warningTexts[warning]})
 	}
 	return out
 }
 
 // readyz reports whether the ledger can be read and whether Options.Ready returns no cause.
-func (h *Handler) readyz(c *call) (answer, error) {
-	is := h.Health(c.r.Context())
-	if is.Ready() {
+func (h *Handler) readyz(v *visit) (answer, error) {
+	state := h.Health(v.r.Context())
+	if state.Ready() {
 		warnings := []string{}
-		for _, w := range is.Warnings {
+		for _, w := range state.Warnings {
 			warnings = append(warnings, w.Name)
 		}
 		return jsonAnswer(readiness{health{present.SchemaVersion, "ready"}, warnings}), nil
 	}
-	p := newProblem(Unavailable, "the service is not ready: "+is.Reasons[0].Value)
-	for _, reason := range is.Reasons {
+	p := newProblem(Unavailable, "the service is not ready: "+state.Reasons[0].Value)
+	for _, reason := range state.Reasons {
 		p.Reasons = append(p.Reasons, Reason(reason.Name))
 	}
 	return answer{}, p
 }
 
-// metrics serves the metrics of the service.
-func (h *Handler) metrics(*call) (answer, error) {
+// writeMetrics serves the metrics of the service.
+func (h *Handler) writeMetrics(*visit) (answer, error) {
 	if h.Metrics == nil {
 		return answer{}, newProblem(PathUnknown, "this service has no metrics")
 	}

@@ -14,19 +14,19 @@ func (e *ReloadError) Error() string { return e.Why.Error() }
 func (e *ReloadError) Unwrap() error { return e.Why }
 
 // reloadConfig has the service read its configuration again.
-func (h *Handler) reloadConfig(c *call) (answer, error) {
+func (h *Handler) reloadConfig(v *visit) (answer, error) {
 	if h.Reload == nil {
 		return answer{}, newProblem(PathUnknown, "this service cannot read its configuration again: start it again")
 	}
-	done, err := h.Reload(c.r.Context(), c.caller)
-	if no := (*ReloadError)(nil); errors.As(err, &no) {
+	reloaded, err := h.Reload(v.r.Context(), v.caller)
+	if refusal := (*ReloadError)(nil); errors.As(err, &refusal) {
 		refused := newProblem(ReloadRefused, "")
 		// A fault's place takes several lines.
-		refused.Detail = visible.Lines(visible.Cut(no.Error(), maxDetail, "…"))
+		refused.Detail = visible.Lines(visible.Cut(refusal.Error(), maxDetail, "…"))
 		return answer{}, refused
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return jsonAnswer(done), nil
+	return jsonAnswer(reloaded), nil
 }

@@ -8,31 +8,31 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// steps returns the steps of a run as far as they are recorded.
-func (h *Handler) steps(c *call) (answer, error) {
+// showSteps returns the steps of a run as far as they are recorded.
+func (h *Handler) showSteps(v *visit) (answer, error) {
 	var out present.Steps
-	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) error {
-		steps, underWay, err := ledger.Steps(c.r.Context(), r, c.run, h.Replayer)
-		out = present.NewSteps(c.run, steps, underWay, c.caller.May(ledger.ActAudit))
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
+		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.run, h.Replayer)
+		out = present.NewSteps(v.run, steps, underWay, v.caller.May(ledger.ActAudit))
 		return err
 	})
 	return jsonAnswer(out), orUnknown(err)
 }
 
-// whatIf judges a recorded run by another bundle of the log.
-func (h *Handler) whatIf(c *call) (answer, error) {
+// showWhatIf judges a recorded run by another bundle of the log.
+func (h *Handler) showWhatIf(v *visit) (answer, error) {
 	bundle := canonical.Digest("")
-	if text, given := c.query["bundle"]; given {
+	if text, given := v.query["bundle"]; given {
 		var err error
 		if bundle, err = canonical.ParseDigest(text); err != nil {
 			return answer{}, newProblem(QueryInvalid, "bundle must be the digest of a bundle: "+err.Error())
 		}
 	}
 	var out present.WhatIf
-	err := h.inTurn(c, func(r ledger.Reader) error {
-		tried, err := ledger.TryBundle(r, h.Replayer, c.run, bundle)
+	err := h.viewInTurn(v, func(r ledger.Reader) error {
+		tried, err := ledger.TryBundle(r, h.Replayer, v.run, bundle)
 		if err == nil {
-			out = present.NewWhatIf(c.run, &tried)
+			out = present.NewWhatIf(v.run, &tried)
 		}
 		return err
 	})
@@ -42,11 +42,11 @@ func (h *Handler) whatIf(c *call) (answer, error) {
 	return jsonAnswer(out), orUnknown(err)
 }
 
-// inclusion returns the positions of a run's entries in the log.
-func (h *Handler) inclusion(c *call) (answer, error) {
+// showInclusion returns the positions of a run's entries in the log.
+func (h *Handler) showInclusion(v *visit) (answer, error) {
 	var out ledger.Inclusion
-	err := h.Ledger.View(c.r.Context(), func(r ledger.Reader) (err error) {
-		out, err = ledger.Include(r, c.run)
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
+		out, err = ledger.Include(r, v.run)
 		return err
 	})
 	return jsonAnswer(out), orUnknown(err)

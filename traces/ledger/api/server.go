@@ -37,11 +37,11 @@ var serverLimits = limits{
 
 // Serve serves until ctx is done, and then finishes the requests in progress. It closes the
 // listener.
-func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
-	return serve(ctx, on, h, serverLimits)
+func Serve(ctx context.Context, listener net.Listener, h http.Handler) error {
+	return serveLimited(ctx, listener, h, serverLimits)
 }
 
-func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
+func serveLimited(ctx context.Context, listener net.Listener, h http.Handler, l limits) error {
 	server := &http.Server{
 		Handler:                      web.Handler(h),
 		ReadHeaderTimeout:            l.header,
@@ -55,16 +55,16 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error
 
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
+		shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
 		defer cancel()
-		err := server.Shutdown(within)
+		err := server.Shutdown(shutdownCtx)
 		if err != nil {
 			err = errors.Join(fmt.Errorf("calls that were under way were cut off: %w", err), server.Close())
 		}
 		stopped <- err
 	})
 
-	err := server.Serve(web.Shed(server, on, l.connections))
+	err := server.Serve(web.Shed(server, listener, l.connections))
 	if stop() { // the server failed
 		return errors.Join(err, server.Close())
 	}
