@@ -23,9 +23,9 @@ type value struct {
 	Text    string // content of a string
 }
 
-// values returns the values of a JSON document in order. more reports whether there are further
+// listValues returns the values of a JSON document in order. more reports whether there are further
 // values.
-func values(doc jsontext.Value) (all []value, more bool, err error) {
+func listValues(doc jsontext.Value) (all []value, more bool, err error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(doc))
 	bytes := 0
 
@@ -76,8 +76,8 @@ func values(doc jsontext.Value) (all []value, more bool, err error) {
 
 // isName reports whether the last token is the name of a member.
 func isName(dec *jsontext.Decoder) bool {
-	in, n := dec.StackIndex(dec.StackDepth())
-	return in == '{' && n%2 == 1
+	container, n := dec.StackIndex(dec.StackDepth())
+	return container == '{' && n%2 == 1
 }
 
 // A change is one difference between the arguments of two calls.
@@ -86,8 +86,8 @@ type change struct {
 	Old, New *value // nil if the call has no such value
 }
 
-// changes compares the arguments of two calls.
-func changes(old, now []value) (all []change) {
+// compareValues compares the arguments of two calls.
+func compareValues(old, now []value) (all []change) {
 	unmatched := make(map[string]*value, len(old))
 	for i := range old {
 		unmatched[old[i].Pointer] = &old[i]
@@ -121,7 +121,7 @@ type argumentsView struct {
 }
 
 func newArguments(doc jsontext.Value) (a argumentsView, err error) {
-	if a.Values, a.More, err = values(doc); err != nil {
+	if a.Values, a.More, err = listValues(doc); err != nil {
 		return a, err
 	}
 	text := doc.Clone()
@@ -130,12 +130,12 @@ func newArguments(doc jsontext.Value) (a argumentsView, err error) {
 	return a, err
 }
 
-// compare adds the differences from the arguments of an earlier run.
-func (a *argumentsView) compare(run string, same bool, doc jsontext.Value) error {
-	old, more, err := values(doc)
+// addChanges adds the differences from the arguments of an earlier run.
+func (a *argumentsView) addChanges(run string, same bool, doc jsontext.Value) error {
+	old, more, err := listValues(doc)
 	if err != nil {
 		return err
 	}
-	a.Compared, a.Same, a.Changes, a.Partial = run, same, changes(old, a.Values), more || a.More
+	a.Compared, a.Same, a.Changes, a.Partial = run, same, compareValues(old, a.Values), more || a.More
 	return nil
 }

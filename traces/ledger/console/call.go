@@ -30,12 +30,12 @@ type callView struct {
 	Reason     string // reason given with that vote
 }
 
-// call shows a held call.
-func (h *Handler) call(v *visit) error { return h.showCall(v, http.StatusOK, "", "") }
+// showCall shows a held call.
+func (h *Handler) showCall(v *visit) error { return h.renderCall(v, http.StatusOK, "", "") }
 
-func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
+func (h *Handler) renderCall(v *visit, status int, refused, reason string) error {
 	body, after := callView{Earlier: runList{Base: v.base}, Refused: refused, Reason: reason}, int64(0)
-	err := h.read(v, &after, func(r ledger.Reader, now string) error {
+	err := h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
 		b, err := ledger.BoundOf(r, h.Replayer, v.id)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 		if body.NotCalled, err = ledger.WhyNotCalled(r, &b.Row); err != nil {
 			return err
 		}
-		return body.fill(r, v.who, b.Bundle, now)
+		return body.addApproval(r, v.who, b.Bundle, now)
 	})
 	if errors.Is(err, ledger.ErrNotHeld) {
 		http.Redirect(v.w, v.r, v.base+"runs/"+v.id, http.StatusSeeOther)
@@ -64,7 +64,7 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	}
 
 	title := body.Request.Tool + " on " + body.Request.Server
-	return h.render(v, status, "call", view{
+	return h.renderPage(v, status, "call", view{
 		Title:  title,
 		Events: "of=" + v.id,
 		After:  after,
@@ -73,10 +73,10 @@ func (h *Handler) showCall(v *visit, status int, refused, reason string) error {
 	})
 }
 
-// fill adds the data about the approval of a call. The bundle is the run's.
-func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
+// addApproval adds the data about the approval of a call. The bundle is the run's.
+func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
 	q := &c.Request
-	c.Rows, c.Left = c.Approval.Rows(now), left(now, q.Expires)
+	c.Rows, c.Left = c.Approval.Rows(now), timeLeft(now, q.Expires)
 
 	for i := range c.Risk {
 		c.Rules = append(c.Rules, present.RiskRule(&c.Risk[i]))
@@ -86,7 +86,7 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 		return err
 	}
 	c.Arguments.Digest = q.Arguments
-	if err := c.compare(r); err != nil {
+	if err := c.compareArguments(r); err != nil {
 		return err
 	}
 
@@ -102,8 +102,8 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 	}
 
 	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
-	switch why := ledger.Undecided(r, q.Run, now); {
-	case why != nil:
+	switch undecided := ledger.Undecided(r, q.Run, now); {
+	case undecided != nil:
 	case who.Allow(ledger.ActVote) != nil:
 		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
 	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" &&
@@ -128,8 +128,8 @@ func (c *callView) fill(r ledger.Reader, who ledger.Caller, bundle *policy.Bundl
 // approved lists the statuses of calls that approvers may have approved.
 var approved = []ledger.Status{ledger.Approved, ledger.Executed, ledger.Failed, ledger.Indeterminate}
 
-// compare compares the arguments with those of the last approved call of the same tool.
-func (c *callView) compare(r ledger.Reader) error {
+// compareArguments compares the arguments with those of the last approved call of the same tool.
+func (c *callView) compareArguments(r ledger.Reader) error {
 	f := ledger.Filter{
 		Statuses: approved,
 		Held:     true,
@@ -150,7 +150,7 @@ func (c *callView) compare(r ledger.Reader) error {
 		if err != nil {
 			return err
 		}
-		return c.Arguments.compare(q.RunID, q.Arguments == c.Request.Arguments, args)
+		return c.Arguments.addChanges(q.RunID, q.Arguments == c.Request.Arguments, args)
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func (c *callView) compare(r ledger.Reader) error {
 // the call has one.
 const maxEarlier = 10
 
-// vote casts the vote of a form.
-func (h *Handler) vote(v *visit) error {
-	fields, err := form(v, "vote", "digest", "reason")
+// castVote casts the vote of a form.
+func (h *Handler) castVote(v *visit) error {
+	fields, err := readForm(v, "vote", "digest", "reason")
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func (h *Handler) vote(v *visit) error {
 	}
 
 	_, err = h.Ledger.Vote(v.r.Context(), ballot)
-	var no *ledger.Refusal
-	if errors.As(err, &no) && no.Code != ledger.RefusedUnknown && no.Code != ledger.RefusedToken {
-		return h.showCall(v, statusOf(no), "Your vote does not count: "+no.Error()+".", fields["reason"])
+	var refused *ledger.Refusal
+	if errors.As(err, &refused) && refused.Code != ledger.RefusedUnknown && refused.Code != ledger.RefusedToken {
+		return h.renderCall(v, statusOf(refused), "Your vote does not count: "+refused.Error()+".", fields["reason"])
 	}
 	if errors.Is(err, ledger.ErrToken) {
 		return ledger.ErrSession

@@ -86,7 +86,7 @@ type Handler struct {
 	// Limits the lines about failed sign-ins: anybody can cause them, and must not fill a disk.
 	failed rate.Sometimes
 	asking *rate.Limiter // limits the requests to providers for people who sign in
-	pulse  pulse
+	poller changePoller
 	closed context.Context // done after Close
 	close  context.CancelFunc
 }
@@ -116,7 +116,7 @@ func WithConsole(h *Handler, other http.Handler) http.Handler {
 		switch {
 		case (path == "/" || path == strings.TrimSuffix(Path, "/")) &&
 			(r.Method == http.MethodGet || r.Method == http.MethodHead):
-			secure(w.Header())
+			setSecurityHeaders(w.Header())
 			http.Redirect(w, r, Path, http.StatusSeeOther)
 		case strings.HasPrefix(path, Path):
 			h.ServeHTTP(w, r)
@@ -126,8 +126,8 @@ func WithConsole(h *Handler, other http.Handler) http.Handler {
 	})
 }
 
-// bundle returns the bundle of this service; nil: the service has none.
-func (h *Handler) bundle() *policy.Bundle {
+// activeBundle returns the bundle of this service; nil: the service has none.
+func (h *Handler) activeBundle() *policy.Bundle {
 	if h.Bundle == nil {
 		return nil
 	}
@@ -168,20 +168,20 @@ var routes []route
 
 func init() { // an initializer would be a cycle: the handlers refer to routes
 	routes = []route{
-		{method: http.MethodGet, page: "", serve: (*Handler).inbox},
-		{method: http.MethodGet, page: "calls/", rest: runID, serve: (*Handler).call},
-		{method: http.MethodPost, page: "calls/", rest: runID, serve: (*Handler).vote},
-		{method: http.MethodGet, page: "runs", serve: (*Handler).runs},
-		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).run},
-		{method: http.MethodGet, page: "runs/", rest: rawTrace, part: true, serve: (*Handler).trace},
+		{method: http.MethodGet, page: "", serve: (*Handler).showInbox},
+		{method: http.MethodGet, page: "calls/", rest: runID, serve: (*Handler).showCall},
+		{method: http.MethodPost, page: "calls/", rest: runID, serve: (*Handler).castVote},
+		{method: http.MethodGet, page: "runs", serve: (*Handler).showRuns},
+		{method: http.MethodGet, page: "runs/", rest: runID, serve: (*Handler).showRun},
+		{method: http.MethodGet, page: "runs/", rest: rawTrace, part: true, serve: (*Handler).sendTrace},
 		{method: http.MethodGet, page: "now", serve: (*Handler).showNow},
-		{method: http.MethodGet, page: "log", serve: (*Handler).log},
-		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).entry},
-		{method: http.MethodGet, page: "policy", serve: (*Handler).policies},
+		{method: http.MethodGet, page: "log", serve: (*Handler).showLog},
+		{method: http.MethodGet, page: "log/", rest: entryIndex, serve: (*Handler).showEntry},
+		{method: http.MethodGet, page: "policy", serve: (*Handler).showPolicies},
 		{method: http.MethodPost, page: "policy", serve: (*Handler).tryPolicy},
-		{method: http.MethodGet, page: "servers", serve: (*Handler).servers},
+		{method: http.MethodGet, page: "servers", serve: (*Handler).showServers},
 		{method: http.MethodPost, page: "servers", serve: (*Handler).askServers},
-		{method: http.MethodGet, page: "events", part: true, serve: (*Handler).events},
+		{method: http.MethodGet, page: "events", part: true, serve: (*Handler).streamEvents},
 		{method: http.MethodPost, page: "sign-out", serve: (*Handler).signOut},
 		{method: http.MethodGet, page: "sign-in", open: true, serve: (*Handler).signInPage},
 		{method: http.MethodPost, page: "sign-in", open: true, serve: (*Handler).signIn},
@@ -189,36 +189,36 @@ func init() { // an initializer would be a cycle: the handlers refer to routes
 		{method: http.MethodPost, page: "link/", rest: secret, open: true, serve: (*Handler).signInByLink},
 		{method: http.MethodGet, page: providerPage, open: true, serve: (*Handler).toProvider},
 		{method: http.MethodGet, page: callbackPage, open: true, serve: (*Handler).fromProvider},
-		{method: http.MethodGet, page: "console.css", open: true, serve: (*Handler).asset},
-		{method: http.MethodGet, page: "console.js", open: true, serve: (*Handler).asset},
-		{method: http.MethodGet, page: "icon.svg", open: true, serve: (*Handler).asset},
+		{method: http.MethodGet, page: "console.css", open: true, serve: (*Handler).serveAsset},
+		{method: http.MethodGet, page: "console.js", open: true, serve: (*Handler).serveAsset},
+		{method: http.MethodGet, page: "icon.svg", open: true, serve: (*Handler).serveAsset},
 	}
 }
 
 // ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	v := &visit{w: w, r: r}
-	if err := h.serve(v); err != nil {
-		h.fail(v, err)
+	if err := h.serveVisit(v); err != nil {
+		h.showFailure(v, err)
 	}
 }
 
-// serve makes all checks of a visit and then calls its handler.
-func (h *Handler) serve(v *visit) error {
+// serveVisit makes all checks of a visit and then calls its handler.
+func (h *Handler) serveVisit(v *visit) error {
 	if err := h.checkOrigin(v.r); err != nil {
 		return err
 	}
 	var ok bool
-	if v.base, v.page, ok = split(v.r.URL.EscapedPath()); !ok {
+	if v.base, v.page, ok = splitPath(v.r.URL.EscapedPath()); !ok {
 		return errNoPage
 	}
-	matched, err := v.route()
+	matched, err := v.findRoute()
 	if err != nil {
 		return err
 	}
 	if !matched.open {
-		if err := h.identify(v); err != nil {
+		if err := h.identifyCaller(v); err != nil {
 			return err
 		}
 		web.Authenticated(v.r.Context(), v.who.Name)
@@ -226,9 +226,9 @@ func (h *Handler) serve(v *visit) error {
 	return matched.serve(h, v)
 }
 
-// split returns the base of a path and the page below it. It does not decode or clean the path: a
-// proxy in front may have checked another form of it.
-func split(path string) (base, page string, ok bool) {
+// splitPath returns the base of a path and the page below it. It does not decode or clean the path:
+// a proxy in front may have checked another form of it.
+func splitPath(path string) (base, page string, ok bool) {
 	page, ok = strings.CutPrefix(path, Path)
 	if id, rest, found := strings.Cut(strings.TrimPrefix(page, localPrefix), "/"); found &&
 		strings.HasPrefix(page, localPrefix) && localID.MatchString(id) {
@@ -237,25 +237,25 @@ func split(path string) (base, page string, ok bool) {
 	return Path, page, ok
 }
 
-// fits reports whether the route serves a page below the base, and returns the last part of its
+// match reports whether the route serves a page below the base, and returns the last part of its
 // path.
-func (at *route) fits(page string) (id string, ok bool) {
-	id, ok = strings.CutPrefix(page, at.page)
-	return id, ok && (at.rest == nil && id == "" || at.rest != nil && at.rest.MatchString(id))
+func (matched *route) match(page string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(page, matched.page)
+	return id, ok && (matched.rest == nil && id == "" || matched.rest != nil && matched.rest.MatchString(id))
 }
 
-// route returns the route of a visit.
-func (v *visit) route() (*route, error) {
+// findRoute returns the route of a visit.
+func (v *visit) findRoute() (*route, error) {
 	err := errNoPage
 	for i := range routes {
-		at := &routes[i]
-		id, fits := at.fits(v.page)
-		if !fits || at.open && v.base != Path {
+		matched := &routes[i]
+		id, fits := matched.match(v.page)
+		if !fits || matched.open && v.base != Path {
 			continue
 		}
-		if v.r.Method == at.method || at.method == http.MethodGet && v.r.Method == http.MethodHead {
+		if v.r.Method == matched.method || matched.method == http.MethodGet && v.r.Method == http.MethodHead {
 			v.id = id
-			return at, nil
+			return matched, nil
 		}
 		err = errMethod
 	}
@@ -283,17 +283,17 @@ var (
 	errForm = &refusal{http.StatusBadRequest, "The form cannot be read."}
 )
 
-// fail answers with an error.
-func (h *Handler) fail(v *visit, err error) {
-	var refused *refusal
-	var no *ledger.Refusal
+// showFailure answers with an error.
+func (h *Handler) showFailure(v *visit, err error) {
+	var shown *refusal
+	var refused *ledger.Refusal
 	switch {
 	case errors.Is(err, ledger.ErrSession):
 		h.askToSignIn(v)
+	case errors.As(err, &shown):
+		h.showError(v, shown.status, shown.text)
 	case errors.As(err, &refused):
-		h.showError(v, refused.status, refused.text)
-	case errors.As(err, &no):
-		h.showError(v, statusOf(no), no.Error())
+		h.showError(v, statusOf(refused), refused.Error())
 	case v.r.Context().Err() != nil: // the browser has left
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrClockBack),
 		errors.Is(err, ledger.ErrUnsettled), errors.Is(err, ledger.ErrClosed):
@@ -308,8 +308,8 @@ func (h *Handler) fail(v *visit, err error) {
 }
 
 // statusOf returns the HTTP status of a refusal of the ledger.
-func statusOf(no *ledger.Refusal) int {
-	switch no.Code {
+func statusOf(refused *ledger.Refusal) int {
+	switch refused.Code {
 	case ledger.RefusedUnknown:
 		return http.StatusNotFound
 	case ledger.RefusedRole, ledger.RefusedBlocked, ledger.RefusedEligible, ledger.RefusedFresh:

@@ -28,9 +28,9 @@ type claim struct {
 // payload.
 const typedAt = "/structuredContent"
 
-// marked splits an indented result at the evidence of a summary. It marks only evidence that is
-// exactly at its recorded place.
-func marked(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
+// markEvidence splits an indented result at the evidence of a summary. It marks only evidence that
+// is exactly at its recorded place.
+func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
 	text := result.Clone()
 	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
 		return nil, nil, err
@@ -62,14 +62,15 @@ func marked(result jsontext.Value, summary []evidence.Located) (parts []part, cl
 		found := false
 
 		for _, i := range places {
-			found = claims[i].mark(value) || found
+			found = claims[i].checkEvidence(value) || found
 		}
 
 		if !found {
 			continue
 		}
 
-		parts = append(append(parts, part{Text: string(text[written:start])}), divide(value, raw, claims, places)...)
+		parts = append(append(parts, part{Text: string(text[written:start])}),
+			splitAtEvidence(value, raw, claims, places)...)
 		written = end
 	}
 
@@ -88,16 +89,16 @@ func placesAt(claims []claim, pointer string) (all []int) {
 	return all
 }
 
-// mark reports and stores whether a value has the evidence at its place.
-func (c *claim) mark(value string) bool {
+// checkEvidence reports and stores whether a value has the evidence at its place.
+func (c *claim) checkEvidence(value string) bool {
 	p := c.At
 	c.Found = p.Start >= 0 && p.Start < p.End && p.End <= len(value) && value[p.Start:p.End] == c.Evidence
 	return c.Found
 }
 
-// divide splits a value at its evidence. It quotes a string again. If evidence overlaps, the
-// overlap belongs to the first item.
-func divide(value string, raw []byte, claims []claim, places []int) (parts []part) {
+// splitAtEvidence splits a value at its evidence. It quotes a string again. If evidence overlaps,
+// the overlap belongs to the first item.
+func splitAtEvidence(value string, raw []byte, claims []claim, places []int) (parts []part) {
 	write := func(s string) string { return s }
 	if raw[0] == '"' {
 		write = func(s string) string {
@@ -110,16 +111,16 @@ func divide(value string, raw []byte, claims []claim, places []int) (parts []par
 		parts = append(parts, part{Text: `"`})
 	}
 
-	done := 0
+	end := 0
 	for _, i := range places {
-		if p := claims[i].At; claims[i].Found && p.End > done {
-			start := max(done, p.Start)
-			parts = append(parts, part{Text: write(value[done:start])}, part{write(value[start:p.End]), i + 1})
-			done = p.End
+		if p := claims[i].At; claims[i].Found && p.End > end {
+			start := max(end, p.Start)
+			parts = append(parts, part{Text: write(value[end:start])}, part{write(value[start:p.End]), i + 1})
+			end = p.End
 		}
 	}
 
-	parts = append(parts, part{Text: write(value[done:])})
+	parts = append(parts, part{Text: write(value[end:])})
 	if raw[0] == '"' {
 		parts = append(parts, part{Text: `"`})
 	}

@@ -16,9 +16,9 @@ import (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// secure sets headers that keep other pages and caches away. Without the origin in Referer,
-// browsers would send forms with the Origin null.
-func secure(h http.Header) {
+// setSecurityHeaders sets headers that keep other pages and caches away. Without the origin in
+// Referer, browsers would send forms with the Origin null.
+func setSecurityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -46,13 +46,13 @@ func (h *Handler) checkOrigin(r *http.Request) error {
 // digest.
 const maxForm = 8 << 10
 
-// form reads the fields of a form. It rejects repeated and unknown fields.
-func form(v *visit, known ...string) (map[string]string, error) {
-	return sizedForm(v, maxForm, known...)
+// readForm reads the fields of a form. It rejects repeated and unknown fields.
+func readForm(v *visit, known ...string) (map[string]string, error) {
+	return readSizedForm(v, maxForm, known...)
 }
 
-// sizedForm reads a form like form, with another bound.
-func sizedForm(v *visit, size int64, known ...string) (map[string]string, error) {
+// readSizedForm reads a form like readForm, with another bound.
+func readSizedForm(v *visit, size int64, known ...string) (map[string]string, error) {
 	kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" || v.r.URL.RawQuery != "" {
 		return nil, errForm
@@ -66,11 +66,11 @@ func sizedForm(v *visit, size int64, known ...string) (map[string]string, error)
 		return nil, errForm
 	}
 	fields := make(map[string]string)
-	for name, all := range values { // in any order: any refusal will do
-		if len(all) != 1 || !slices.Contains(known, name) {
+	for name, sent := range values { // in any order: any refusal will do
+		if len(sent) != 1 || !slices.Contains(known, name) {
 			return nil, errForm
 		}
-		fields[name] = all[0]
+		fields[name] = sent[0]
 	}
 	return fields, nil
 }

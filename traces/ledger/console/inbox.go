@@ -25,15 +25,15 @@ type inboxView struct {
 	Newer bool   // this is not the first page
 }
 
-// inbox shows the held calls, newest first.
-func (h *Handler) inbox(v *visit) error {
-	if err := h.turn(v); err != nil {
+// showInbox shows the held calls, newest first.
+func (h *Handler) showInbox(v *visit) error {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
 	beforeID := v.r.URL.Query().Get("before")
 	body, after := inboxView{Newer: beforeID != ""}, int64(0)
-	err := h.read(v, &after, func(r ledger.Reader, now string) error {
+	err := h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
 		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: beforeID, Newest: true}
 		runs, older, err := present.ReadRuns(r, f, pageSize)
 		if err != nil {
@@ -45,7 +45,7 @@ func (h *Handler) inbox(v *visit) error {
 			if err != nil {
 				return err
 			}
-			body.Calls = append(body.Calls, heldCall{run, rules, left(now, run.Expires)})
+			body.Calls = append(body.Calls, heldCall{run, rules, timeLeft(now, run.Expires)})
 		}
 		return nil
 	})
@@ -53,7 +53,7 @@ func (h *Handler) inbox(v *visit) error {
 		return err
 	}
 
-	return h.render(v, http.StatusOK, "inbox", view{
+	return h.renderPage(v, http.StatusOK, "inbox", view{
 		Title:  "Inbox",
 		Events: "of=held",
 		After:  after,
@@ -62,9 +62,9 @@ func (h *Handler) inbox(v *visit) error {
 	})
 }
 
-// read reads one consistent state of the ledger. It also returns the end of the log and the
+// readSnapshot reads one consistent state of the ledger. It also returns the end of the log and the
 // ledger's time.
-func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
+func (h *Handler) readSnapshot(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
 	return h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
 		end, err := r.End()
 		if err != nil {
@@ -75,11 +75,11 @@ func (h *Handler) read(v *visit, after *int64, do func(r ledger.Reader, now stri
 	})
 }
 
-// turn waits until no other page reads many requests.
-func (h *Handler) turn(v *visit) error { return wait(v, h.listing) }
+// acquireListing waits until no other page reads many requests.
+func (h *Handler) acquireListing(v *visit) error { return acquireSlot(v, h.listing) }
 
-// wait waits for a free slot.
-func wait(v *visit, slot chan struct{}) error {
+// acquireSlot waits for a free slot.
+func acquireSlot(v *visit, slot chan struct{}) error {
 	select {
 	case slot <- struct{}{}:
 		return nil
@@ -121,9 +121,9 @@ var fields = []field{
 // filters lists the query parameters that choose runs.
 var filters = []string{"status", "actor", "task", "server", "tool", "policy", "code", "since", "until", "text"}
 
-// runs lists the runs that match a filter, newest first.
-func (h *Handler) runs(v *visit) error {
-	if err := h.turn(v); err != nil {
+// showRuns lists the runs that match a filter, newest first.
+func (h *Handler) showRuns(v *visit) error {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
@@ -139,8 +139,8 @@ func (h *Handler) runs(v *visit) error {
 	}
 
 	for _, name := range filters {
-		if given := query.Get(name); given != "" {
-			words = append(words, "--"+name, given)
+		if chosen := query.Get(name); chosen != "" {
+			words = append(words, "--"+name, chosen)
 		}
 	}
 
@@ -164,13 +164,13 @@ func (h *Handler) runs(v *visit) error {
 	status, after := http.StatusOK, int64(0)
 	if err := f.Choose(statuses, value["since"], value["until"], h.Ledger.Now()); err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
-	} else if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
+	} else if err := h.readSnapshot(v, &after, func(r ledger.Reader, _ string) (err error) {
 		older := ""
 		if body.List.Runs, older, err = present.ReadRuns(r, f, pageSize); older != "" {
 			next := url.Values{"before": {older}}
 			for _, name := range filters {
-				if given := query.Get(name); given != "" {
-					next.Set(name, given)
+				if chosen := query.Get(name); chosen != "" {
+					next.Set(name, chosen)
 				}
 			}
 			body.Older = template.URL("?" + next.Encode()) // Encode escapes
@@ -181,5 +181,5 @@ func (h *Handler) runs(v *visit) error {
 		return err
 	}
 
-	return h.render(v, status, "runs", view{Title: "Runs", CLI: present.CommandLine(words...), Body: body})
+	return h.renderPage(v, status, "runs", view{Title: "Runs", CLI: present.CommandLine(words...), Body: body})
 }

@@ -21,9 +21,9 @@ const (
 
 var errStreams = &refusal{http.StatusServiceUnavailable, "Too many pages are open. This one does not refresh itself."}
 
-// events sends a message whenever the content of a page has changed; the page then requests itself
-// again. A message has the end of the log as its id, and no other content.
-func (h *Handler) events(v *visit) error {
+// streamEvents sends a message whenever the content of a page has changed; the page then requests
+// itself again. A message has the end of the log as its id, and no other content.
+func (h *Handler) streamEvents(v *visit) error {
 	select {
 	case h.streams <- struct{}{}:
 		defer func() { <-h.streams }()
@@ -59,30 +59,31 @@ func (h *Handler) events(v *visit) error {
 		return nil
 	}
 
-	h.follow(v, subject, after, send)
+	h.sendChanges(v, subject, after, send)
 	return nil
 }
 
-// follow sends messages until the browser disconnects, the session ends, or the handler is closed.
-func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...any) error) {
-	seen, sent := "", time.Now()
+// sendChanges sends messages until the browser disconnects, the session ends, or the handler is
+// closed.
+func (h *Handler) sendChanges(v *visit, subject string, after int64, send func(string, ...any) error) {
+	lastState, sent := "", time.Now()
 	ctx, stop := context.WithCancel(v.r.Context())
 	defer stop()
 	defer context.AfterFunc(h.closed, stop)()
 	err := ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
-		end, last, state, err := h.state(ctx, of)
+		end, last, state, err := h.readState(ctx, subject)
 		if err != nil {
 			return false, err
 		}
-		changed := state != seen && (seen != "" || last > after)
+		changed := state != lastState && (lastState != "" || last > after)
 		quiet := time.Since(sent) >= heartbeat
 		if changed || quiet {
-			if _, err := h.session(ctx, v.secret, false); err != nil {
+			if _, err := h.checkSession(ctx, v.secret, false); err != nil {
 				return false, err
 			}
 			sent = time.Now()
 		}
-		seen = state
+		lastState = state
 		switch { // a failed write means that the browser has left
 		case changed:
 			return send("event: change\nid: %d\ndata:\n\n", end) != nil, nil
@@ -96,25 +97,25 @@ func (h *Handler) follow(v *visit, of string, after int64, send func(string, ...
 	}
 }
 
-// state returns the state of a run, of the held calls or of the log. end is the end of the log.
+// readState returns the state of a run, of the held calls or of the log. end is the end of the log.
 // last is the end of the log at the last change, or a later one. The text changes with each change.
-func (h *Handler) state(ctx context.Context, of string) (end, last int64, state string, err error) {
-	end, held, err := h.pulse.read(ctx, h.Ledger)
-	if err != nil || of == "held" {
+func (h *Handler) readState(ctx context.Context, subject string) (end, last int64, state string, err error) {
+	end, held, err := h.poller.pollHeld(ctx, h.Ledger)
+	if err != nil || subject == "held" {
 		return end, end, held, err
 	}
-	if of == "log" {
+	if subject == "log" {
 		return end, end, strconv.FormatInt(end, 10), nil
 	}
 	err = h.Ledger.ReadCommitted(ctx, func(r ledger.Reader) (err error) {
-		last, err = r.Reached(of)
+		last, err = r.Reached(subject)
 		return err
 	})
 	return max(end, last+1), last + 1, strconv.FormatInt(last, 10), err // the end may be older than the run
 }
 
 // A pulse is shared by all event streams, so that many streams cost the ledger as much as one.
-type pulse struct {
+type changePoller struct {
 	mu   sync.Mutex
 	at   time.Time
 	end  int64
@@ -122,9 +123,9 @@ type pulse struct {
 	err  error
 }
 
-// read returns the end of the log and a digest of the newest held calls. They are at most half an
-// interval old.
-func (p *pulse) read(ctx context.Context, l *ledger.Ledger) (end int64, held string, err error) {
+// pollHeld returns the end of the log and a digest of the newest held calls. They are at most half
+// an interval old.
+func (p *changePoller) pollHeld(ctx context.Context, l *ledger.Ledger) (end int64, held string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) < ledger.PollInterval/2 {

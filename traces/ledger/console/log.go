@@ -43,9 +43,9 @@ var logFields = []field{
 	{Name: "until", Label: "Until", Hint: hintOfTime},
 }
 
-// log shows the entries of the log, newest first, and its checkpoints.
-func (h *Handler) log(v *visit) error {
-	if err := h.turn(v); err != nil {
+// showLog shows the entries of the log, newest first, and its checkpoints.
+func (h *Handler) showLog(v *visit) error {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
@@ -57,30 +57,30 @@ func (h *Handler) log(v *visit) error {
 		Type:     query.Get("type"),
 		NoFolder: h.Checkpoints == "",
 	}
-	given, words := url.Values{}, []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
+	chosen, words := url.Values{}, []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
 	for _, name := range []string{"type", "run", "by", "since", "until"} {
 		if value := query.Get(name); value != "" {
-			given.Set(name, value)
+			chosen.Set(name, value)
 			words = append(words, "--"+name, value)
 		}
 	}
-	for _, f := range logFields {
-		f.Value = query.Get(f.Name)
-		body.Fields = append(body.Fields, f)
+	for _, filter := range logFields {
+		filter.Value = query.Get(filter.Name)
+		body.Fields = append(body.Fields, filter)
 	}
-	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")},
+	filter := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")},
 		Run: query.Get("run")}
 	status, after := http.StatusOK, int64(0)
-	beforeIndex, err := index(query.Get("before"))
+	beforeIndex, err := parseEntryIndex(query.Get("before"))
 	if err == nil {
-		err = f.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())
+		err = filter.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())
 	}
 	if err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
 	}
-	if err := h.read(v, &after, func(r ledger.Reader, _ string) (err error) {
+	if err := h.readSnapshot(v, &after, func(r ledger.Reader, _ string) (err error) {
 		if body.Audits && body.Error == "" {
-			if body.Log, err = present.ReadLog(r, f, beforeIndex, pageSize); err != nil {
+			if body.Log, err = present.ReadLog(r, filter, beforeIndex, pageSize); err != nil {
 				return err
 			}
 		}
@@ -91,20 +91,20 @@ func (h *Handler) log(v *visit) error {
 	}
 	several, err := h.Ledger.Several(v.r.Context())
 	if err == nil && several { // with one replica, the page lists no replicas
-		var all ledger.Replicas
-		all, err = h.Ledger.Replicas(v.r.Context())
-		body.Replicas, body.Work = &all, present.ReplicaRows(&all)
+		var replicas ledger.Replicas
+		replicas, err = h.Ledger.Replicas(v.r.Context())
+		body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
 	}
 	if err != nil {
 		return err
 	}
 	body.Size, body.Last = after, body.Log.To-1
 	if beforeIndex > 0 {
-		body.Newest = template.URL("?" + given.Encode()) // Encode escapes
+		body.Newest = template.URL("?" + chosen.Encode()) // Encode escapes
 	}
 	if next := body.Log.Next; next > 0 {
-		given.Set("before", strconv.FormatInt(next, 10))
-		body.Older = template.URL("?" + given.Encode()) // Encode escapes
+		chosen.Set("before", strconv.FormatInt(next, 10))
+		body.Older = template.URL("?" + chosen.Encode()) // Encode escapes
 	}
 	shows := view{Title: "Log", After: after, CLI: present.CommandLine(words...), Body: &body}
 	switch {
@@ -113,11 +113,11 @@ func (h *Handler) log(v *visit) error {
 	case beforeIndex == 0:
 		shows.Events = "of=log"
 	}
-	return h.render(v, status, "log", shows)
+	return h.renderPage(v, status, "log", shows)
 }
 
-// index reads the index of an entry; 0 for an empty text.
-func index(text string) (int64, error) {
+// parseEntryIndex reads the index of an entry; 0 for an empty text.
+func parseEntryIndex(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -137,8 +137,8 @@ type entryView struct {
 	Covered string // name of the checkpoint that covers the entry
 }
 
-// entry shows one entry with its text. It may contain results, which only auditors see.
-func (h *Handler) entry(v *visit) error {
+// showEntry shows one entry with its text. It may contain results, which only auditors see.
+func (h *Handler) showEntry(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err
 	}
@@ -148,11 +148,11 @@ func (h *Handler) entry(v *visit) error {
 	}
 
 	body, after := entryView{Base: v.base}, int64(0)
-	err = h.read(v, &after, func(r ledger.Reader, _ string) error {
+	err = h.readSnapshot(v, &after, func(r ledger.Reader, _ string) error {
 		if number >= after {
 			return errNoEntry
 		}
-		return body.read(r, number, h.Checkpoints)
+		return body.readEntry(r, number, h.Checkpoints)
 	})
 	if err != nil {
 		return err
@@ -163,19 +163,19 @@ func (h *Handler) entry(v *visit) error {
 		cli = present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
 	}
 
-	return h.render(v, http.StatusOK, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body})
+	return h.renderPage(v, http.StatusOK, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body})
 }
 
 var errNoEntry = &refusal{http.StatusNotFound, "The log has no such entry yet."}
 
-// read reads the entry with an index.
-func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
+// readEntry reads the entry with an index.
+func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) error {
 	b.Pruned = true
-	for e, err := range r.Entries(at) {
+	for e, err := range r.Entries(index) {
 		if err != nil {
 			return err
 		}
-		if e.Index != at {
+		if e.Index != index {
 			break
 		}
 		events, err := e.List(r)
@@ -190,32 +190,32 @@ func (b *entryView) read(r ledger.Reader, at int64, checkpoints string) error {
 		for i := range events {
 			list = append(list, events[i].Payload)
 		}
-		b.Events = indented(list)
+		b.Events = indentValues(list)
 		break
 	}
 
 	if b.Pruned {
-		pruned := ledger.Entry{Index: at}
+		pruned := ledger.Entry{Index: index}
 		hash, _, err := pruned.Intact(r)
 		if err != nil {
 			return err
 		}
-		b.Entry.Entry, b.Hash = at, hash.String()
+		b.Entry.Entry, b.Hash = index, hash.String()
 	}
 
 	c, err := present.ReadCheckpoints(r, checkpoints)
-	for _, one := range c.Checkpoints {
-		if one.Problem == "" && one.Size > at {
-			b.Covered = strconv.FormatInt(one.Size, 10)
+	for _, checkpoint := range c.Checkpoints {
+		if checkpoint.Problem == "" && checkpoint.Size > index {
+			b.Covered = strconv.FormatInt(checkpoint.Size, 10)
 		}
 	}
 
 	return err
 }
 
-// indented formats values for people.
-func indented(all []jsontext.Value) (text string) {
-	for _, v := range all {
+// indentValues formats values for people.
+func indentValues(values []jsontext.Value) (text string) {
+	for _, v := range values {
 		copied := v.Clone()
 		if copied.Indent(jsontext.WithIndent("  ")) == nil {
 			text += string(copied) + "\n"

@@ -63,7 +63,7 @@ type segment struct {
 
 // showNow shows the current activity.
 func (h *Handler) showNow(v *visit) error {
-	if err := h.turn(v); err != nil {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
@@ -75,11 +75,11 @@ func (h *Handler) showNow(v *visit) error {
 		body.Periods = append(body.Periods, p)
 	}
 
-	since, err := ledger.ParsePast(chosen, h.Ledger.Now())
+	begin, err := ledger.ParsePast(chosen, h.Ledger.Now())
 	if err != nil {
 		status, body.Error, chosen = http.StatusBadRequest, "since "+err.Error(), ""
-	} else if err := h.read(v, &after, func(r ledger.Reader, now string) error {
-		a, err := ledger.ReadActivity(r, since, now)
+	} else if err := h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
+		a, err := ledger.ReadActivity(r, begin, now)
 		body.Summary = present.NewSummary(&a)
 		return err
 	}); err != nil {
@@ -87,7 +87,7 @@ func (h *Handler) showNow(v *visit) error {
 	}
 
 	body.Health = h.Health(v.r.Context())
-	body.draw()
+	body.drawPictures()
 	if n := len(body.Refusals); n > maxRefusals {
 		body.More, body.Refusals = n-maxRefusals, body.Refusals[:maxRefusals]
 	}
@@ -97,7 +97,7 @@ func (h *Handler) showNow(v *visit) error {
 		words = append(words, "--since", chosen)
 	}
 
-	return h.render(v, status, "now", view{
+	return h.renderPage(v, status, "now", view{
 		Title:  "Now",
 		Events: "of=held",
 		After:  after,
@@ -112,8 +112,8 @@ func (n *nowView) BarsHeight() int { return len(n.Bars) * barHeight }
 // UnitText describes the unit of time of a column.
 func (n *nowView) UnitText() string { return present.Duration(n.Unit) }
 
-// draw computes the pictures.
-func (n *nowView) draw() {
+// drawPictures computes the pictures.
+func (n *nowView) drawPictures() {
 	largest := 1
 	for _, c := range n.Statuses {
 		largest = max(largest, c.Runs)
@@ -121,11 +121,11 @@ func (n *nowView) draw() {
 	for i, c := range n.Statuses {
 		n.Bars = append(n.Bars, bar{c, i * barHeight, max(1, c.Runs*chartWidth/largest)})
 	}
-	n.columns()
+	n.drawColumns()
 }
 
-// columns computes the picture of the times. Units without a run have empty columns.
-func (n *nowView) columns() {
+// drawColumns computes the picture of the times. Units without a run have empty columns.
+func (n *nowView) drawColumns() {
 	if len(n.Times) == 0 {
 		return
 	}
@@ -137,18 +137,18 @@ func (n *nowView) columns() {
 	}
 
 	start, err := time.Parse(policy.TimeForm, begin)
-	until, late := time.Parse(policy.TimeForm, max(end, n.Until))
-	if err != nil || late != nil {
+	last, lastErr := time.Parse(policy.TimeForm, max(end, n.Until))
+	if err != nil || lastErr != nil {
 		return // without a picture, the table shows the same
 	}
 
 	start = start.Truncate(unit)
-	if until.Sub(start) > maxColumns*unit {
-		start = until.Add(-maxColumns * unit).Truncate(unit)
+	if last.Sub(start) > maxColumns*unit {
+		start = last.Add(-maxColumns * unit).Truncate(unit)
 	}
 
 	columnAt := make(map[string]int)
-	for t := start; !t.After(until); t = t.Add(unit) {
+	for t := start; !t.After(last); t = t.Add(unit) {
 		text := t.Format(policy.TimeForm)
 		columnAt[text] = len(n.Columns)
 		n.Columns = append(n.Columns, column{At: text})

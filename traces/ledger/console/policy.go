@@ -47,15 +47,15 @@ type comparison struct {
 	More    int
 }
 
-// policies shows the number of decisions of each policy and risk rule.
-func (h *Handler) policies(v *visit) error {
-	if err := h.turn(v); err != nil {
+// showPolicies shows the number of decisions of each policy and risk rule.
+func (h *Handler) showPolicies(v *visit) error {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 	defer func() { <-h.listing }()
 	body := h.newPolicyView(v)
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
-		p, err := present.NewPolicies(r, h.bundle())
+		p, err := present.NewPolicies(r, h.activeBundle())
 		body.Uses = &p
 		return err
 	})
@@ -68,16 +68,16 @@ func (h *Handler) policies(v *visit) error {
 		cli = present.CommandLine("pgfsm", "ledger", "list", "--policy", unused[0])
 	}
 
-	body.Unused, body.MoreUnused = first(body.Uses.Unused(), maxNamed)
-	body.UnusedRules, body.MoreRules = first(body.Uses.UnusedRules(), maxNamed)
-	body.Uses.Policies, body.Others = first(body.Uses.Policies, maxListed)
-	body.Uses.RiskRules, _ = first(body.Uses.RiskRules, maxListed)
+	body.Unused, body.MoreUnused = firstOf(body.Uses.Unused(), maxNamed)
+	body.UnusedRules, body.MoreRules = firstOf(body.Uses.UnusedRules(), maxNamed)
+	body.Uses.Policies, body.Others = firstOf(body.Uses.Policies, maxListed)
+	body.Uses.RiskRules, _ = firstOf(body.Uses.RiskRules, maxListed)
 
-	return h.render(v, http.StatusOK, "policy", view{Title: "Policy", CLI: cli, Body: body})
+	return h.renderPage(v, http.StatusOK, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
-// first returns the first elements of a list, and the number of the others.
-func first[E any](all []E, n int) (some []E, others int) {
+// firstOf returns the first elements of a list, and the number of the others.
+func firstOf[E any](all []E, n int) (some []E, others int) {
 	if len(all) <= n {
 		return all, 0
 	}
@@ -97,12 +97,12 @@ func (h *Handler) newPolicyView(v *visit) policyView {
 
 // tryPolicy answers one of the page's forms. It makes no call and records nothing.
 func (h *Handler) tryPolicy(v *visit) error {
-	fields, err := sizedForm(v, maxDraft, "try", "server", "tool", "args", "actor", "env", "task", "agent", "live",
+	fields, err := readSizedForm(v, maxDraft, "try", "server", "tool", "args", "actor", "env", "task", "agent", "live",
 		"draft", "since")
 	if err != nil {
 		return err
 	}
-	if err := wait(v, h.trying); err != nil {
+	if err := acquireSlot(v, h.trying); err != nil {
 		return err
 	}
 	defer func() { <-h.trying }()
@@ -114,10 +114,10 @@ func (h *Handler) tryPolicy(v *visit) error {
 
 	switch fields["try"] {
 	case "explain":
-		cli, err = h.explain(v, &body)
+		cli, err = h.explainCall(v, &body)
 	case "compare":
 		cli = "pgfsm ledger trace --all -o traces && pgfsm policy diff policy.yaml draft.yaml --traces traces"
-		err = h.compare(v.r.Context(), &body)
+		err = h.compareDraft(v.r.Context(), &body)
 	default:
 		return errForm
 	}
@@ -131,11 +131,11 @@ func (h *Handler) tryPolicy(v *visit) error {
 		status = http.StatusUnprocessableEntity
 	}
 
-	return h.render(v, status, "policy", view{Title: "Policy", CLI: cli, Body: body})
+	return h.renderPage(v, status, "policy", view{Title: "Policy", CLI: cli, Body: body})
 }
 
-// explain answers with the decision of every gate about a call.
-func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
+// explainCall answers with the decision of every gate about a call.
+func (h *Handler) explainCall(v *visit, body *policyView) (cli string, err error) {
 	if h.Explain == nil {
 		return "", errForm
 	}
@@ -166,9 +166,9 @@ func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
 	}
 
 	x, err := h.Explain(v.r.Context(), q)
-	var asked *present.QuestionError
-	if errors.As(err, &asked) {
-		body.Error = asked.Error()
+	var invalid *present.QuestionError
+	if errors.As(err, &invalid) {
+		body.Error = invalid.Error()
 		return "", nil
 	}
 
@@ -179,11 +179,11 @@ func (h *Handler) explain(v *visit, body *policyView) (cli string, err error) {
 	return present.CommandLine(words...), err
 }
 
-// compare compares a draft with the active policy on the calls of a period.
-func (h *Handler) compare(ctx context.Context, body *policyView) error {
-	since, err := "", error(nil)
+// compareDraft compares a draft with the active policy on the calls of a period.
+func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
+	begin, err := "", error(nil)
 	if text := body.Fields["since"]; text != "" {
-		if since, err = ledger.ParsePast(text, h.Ledger.Now()); err != nil {
+		if begin, err = ledger.ParsePast(text, h.Ledger.Now()); err != nil {
 			body.Error = "since " + err.Error()
 			return nil
 		}
@@ -191,7 +191,7 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 
 	var active *policy.Content
 	err = h.Ledger.View(ctx, func(r ledger.Reader) (err error) {
-		active, _, _, err = present.ActiveBundle(r, h.bundle())
+		active, _, _, err = present.ActiveBundle(r, h.activeBundle())
 		return err
 	})
 	if err != nil {
@@ -217,13 +217,13 @@ func (h *Handler) compare(ctx context.Context, body *policyView) error {
 		Old: ruling.NewJudge(active.Policy, nil, claims...), New: ruling.NewJudge(draft, nil, claims...),
 		Replayer: h.Replayer,
 	}
-	report, err := compare.CompareLog(ctx, h.Ledger, since, backtest.ForDraft)
+	report, err := compare.CompareLog(ctx, h.Ledger, begin, backtest.ForDraft)
 	if err != nil {
 		return err
 	}
 
 	c := &comparison{LogReport: report}
-	c.Changed, c.More = first(report.Changed, maxListed)
+	c.Changed, c.More = firstOf(report.Changed, maxListed)
 	body.Compared = c
 
 	return nil

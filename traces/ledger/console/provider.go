@@ -65,7 +65,7 @@ func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*att
 		return nil, false
 	}
 	scheme := "https://"
-	if local(r) {
+	if isLocal(r) {
 		scheme = "http://"
 	}
 	return &attempt{login.SignIn{Secret: secret, Redirect: scheme + r.Host + Path + callbackPage}, h.Providers[i],
@@ -94,10 +94,10 @@ func (h *Handler) toProvider(v *visit) error {
 			"The identity provider cannot be reached now. The service's log says why."}
 	}
 
-	keeps := cookie(v.r, attemptCookie,
+	attemptCookieValue := newCookie(v.r, attemptCookie,
 		strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), Path)
-	keeps.MaxAge = int(login.Timeout / time.Second)
-	http.SetCookie(v.w, keeps)
+	attemptCookieValue.MaxAge = int(login.Timeout / time.Second)
+	http.SetCookie(v.w, attemptCookieValue)
 	http.Redirect(v.w, v.r, signInURL, http.StatusSeeOther)
 
 	return nil
@@ -128,7 +128,7 @@ func (h *Handler) fromProvider(v *visit) error {
 			"This browser did not begin to sign in, or took too long. Begin again.")
 	}
 
-	http.SetCookie(v.w, drop(cookie(v.r, attemptCookie, "", Path)))
+	http.SetCookie(v.w, expireCookie(newCookie(v.r, attemptCookie, "", Path)))
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil {
 		return errNoPage
@@ -174,9 +174,9 @@ func (h *Handler) signInAgain(name, next string, fresh int64) []providerLink {
 	if i < 0 {
 		return nil
 	}
-	again := h.providerLinks(next)[i]
-	again.URL += "&" + queryMaxAge + "=" + strconv.FormatInt(max(1, fresh/1000), 10)
-	return []providerLink{again}
+	link := h.providerLinks(next)[i]
+	link.URL += "&" + queryMaxAge + "=" + strconv.FormatInt(max(1, fresh/1000), 10)
+	return []providerLink{link}
 }
 
 // providerOf returns the index of a person's provider, or a negative number.

@@ -32,8 +32,8 @@ type runView struct {
 	Events    []string
 }
 
-// run shows one run.
-func (h *Handler) run(v *visit) error {
+// showRun shows one run.
+func (h *Handler) showRun(v *visit) error {
 	body, after := runView{Audits: v.who.May(ledger.ActAudit)}, int64(0)
 	chosen, err := h.chooseBundle(v, &body.WhatIf)
 	if err != nil {
@@ -41,13 +41,13 @@ func (h *Handler) run(v *visit) error {
 	}
 
 	if chosen {
-		if err := h.turn(v); err != nil {
+		if err := h.acquireListing(v); err != nil {
 			return err
 		}
 		defer func() { <-h.listing }()
 	}
 
-	err = h.read(v, &after, func(r ledger.Reader, now string) error {
+	err = h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
 		q, err := r.Run(v.id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return errNoRun
@@ -83,7 +83,7 @@ func (h *Handler) run(v *visit) error {
 		return err
 	}
 
-	return h.render(v, http.StatusOK, "run", view{
+	return h.renderPage(v, http.StatusOK, "run", view{
 		Title:  "Run " + v.id,
 		Events: "of=" + v.id,
 		After:  after,
@@ -134,7 +134,7 @@ func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.RunRow, body *r
 		return nil
 	}
 	body.Details.Result = result
-	body.Result, body.Summary, err = marked(result, body.Steps.Summary)
+	body.Result, body.Summary, err = markEvidence(result, body.Steps.Summary)
 	return err
 }
 
@@ -158,8 +158,8 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 	return nil
 }
 
-// trace sends the trace of a run as a file. A trace contains results, which only auditors see.
-func (h *Handler) trace(v *visit) error {
+// sendTrace sends the trace of a run as a file. A trace contains results, which only auditors see.
+func (h *Handler) sendTrace(v *visit) error {
 	if err := v.who.Allow(ledger.ActAudit); err != nil {
 		return err
 	}

@@ -56,8 +56,8 @@ type diffRow struct {
 	Text        []piece
 }
 
-// servers shows the servers and their tools.
-func (h *Handler) servers(v *visit) error {
+// showServers shows the servers and their tools.
+func (h *Handler) showServers(v *visit) error {
 	body := serversView{Has: h.Servers != nil}
 	var listed []present.Server
 	note := ""
@@ -65,7 +65,7 @@ func (h *Handler) servers(v *visit) error {
 		listed, note = h.Servers()
 	}
 
-	if err := h.turn(v); err != nil {
+	if err := h.acquireListing(v); err != nil {
 		return err
 	}
 
@@ -77,7 +77,7 @@ func (h *Handler) servers(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := wait(v, h.trying); err != nil {
+	if err := acquireSlot(v, h.trying); err != nil {
 		return err
 	}
 	defer func() { <-h.trying }()
@@ -91,7 +91,7 @@ func (h *Handler) servers(v *visit) error {
 		}
 	}
 
-	return h.render(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
+	return h.renderPage(v, http.StatusOK, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body})
 }
 
 // newServerView describes one server. left is the number of changes that may still be shown.
@@ -106,7 +106,7 @@ func newServerView(s present.Server, left *int) serverView {
 		}
 	}
 	var some []present.ServerTool
-	some, out.Others = first(s.Tools, maxTools)
+	some, out.Others = firstOf(s.Tools, maxTools)
 	for _, t := range some {
 		out.Shown = append(out.Shown, newToolView(t, left))
 	}
@@ -122,13 +122,13 @@ func newToolView(t present.ServerTool, left *int) toolView {
 	if !t.Stored {
 		changes = []docdiff.Change{{Kind: docdiff.Added, New: jsontext.Value(t.Live)}}
 	}
-	changes, out.Omitted = first(changes, *left)
+	changes, out.Omitted = firstOf(changes, *left)
 	*left -= len(changes)
 	for i := range changes {
 		c := &changes[i]
 		d := difference{At: string(c.At), Kind: c.Kind}
 		for _, row := range c.Rows(diffLines, diffWidth) {
-			d.Rows = append(d.Rows, diffRow{row.Sign, rowClass[row.Sign], escaped(row.Text)})
+			d.Rows = append(d.Rows, diffRow{row.Sign, rowClass[row.Sign], splitEscapes(row.Text)})
 		}
 		out.Differences = append(out.Differences, d)
 	}
@@ -141,8 +141,9 @@ var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", d
 // and of JSON.
 var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]{2}`)
 
-// escaped splits a text at its escapes of invisible characters, so that the escapes can be marked.
-func escaped(s string) (all []piece) {
+// splitEscapes splits a text at its escapes of invisible characters, so that the escapes can be
+// marked.
+func splitEscapes(s string) (all []piece) {
 	start := 0
 	for _, match := range escapes.FindAllStringIndex(s, -1) {
 		if s[match[0]+1] == '\\' {
@@ -161,13 +162,13 @@ func escaped(s string) (all []piece) {
 
 // askServers lists the tools of every server again, and then shows the page again.
 func (h *Handler) askServers(v *visit) error {
-	if _, err := form(v); err != nil {
+	if _, err := readForm(v); err != nil {
 		return err
 	}
 	if h.AskServers == nil {
 		return errForm
 	}
-	if err := wait(v, h.trying); err != nil {
+	if err := acquireSlot(v, h.trying); err != nil {
 		return err
 	}
 	defer func() { <-h.trying }()

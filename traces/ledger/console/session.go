@@ -27,16 +27,16 @@ var localID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // baseOf returns the path of a session's pages.
 func baseOf(r *http.Request, secret string) string {
-	if !local(r) {
+	if !isLocal(r) {
 		return Path
 	}
 	_, sum, _ := strings.Cut(string(canonical.Sum("console path", []byte(secret))), ":")
 	return Path + localPrefix + sum[:32] + "/"
 }
 
-// local reports whether a browser reaches the console without TLS. Only programs on this machine
+// isLocal reports whether a browser reaches the console without TLS. Only programs on this machine
 // can: others need a proxy.
-func local(r *http.Request) bool {
+func isLocal(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -47,15 +47,15 @@ func local(r *http.Request) bool {
 // cookieName returns the name of a cookie. Behind TLS, the name's prefix forbids other sites to set
 // it.
 func cookieName(r *http.Request, name string) string {
-	if local(r) {
+	if isLocal(r) {
 		return name
 	}
 	return "__Host-" + name
 }
 
-// cookie returns a cookie for a path. Behind TLS it is for the whole site, as the prefix of its
+// newCookie returns a cookie for a path. Behind TLS it is for the whole site, as the prefix of its
 // name requires.
-func cookie(r *http.Request, name, value, path string) *http.Cookie {
+func newCookie(r *http.Request, name, value, path string) *http.Cookie {
 	c := &http.Cookie{
 		Name:     cookieName(r, name),
 		Value:    value,
@@ -63,14 +63,14 @@ func cookie(r *http.Request, name, value, path string) *http.Cookie {
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode,
 	}
-	if !local(r) {
+	if !isLocal(r) {
 		c.Path, c.Secure = "/", true
 	}
 	return c
 }
 
-// drop returns a cookie that removes the given one.
-func drop(c *http.Cookie) *http.Cookie {
+// expireCookie returns a cookie that removes the given one.
+func expireCookie(c *http.Cookie) *http.Cookie {
 	c.Value, c.MaxAge = "", -1
 	return c
 }
@@ -78,8 +78,8 @@ func drop(c *http.Cookie) *http.Cookie {
 // refreshes is the header of the script, whose requests do not count as use of a session.
 const refreshes = "Pgfsm-Refresh"
 
-// identify finds the session of a visit. The error is [ledger.ErrSession] if there is none.
-func (h *Handler) identify(v *visit) (err error) {
+// identifyCaller finds the session of a visit. The error is [ledger.ErrSession] if there is none.
+func (h *Handler) identifyCaller(v *visit) (err error) {
 	sent := v.r.CookiesNamed(cookieName(v.r, sessionCookie))
 	switch {
 	case len(sent) > 1:
@@ -88,13 +88,13 @@ func (h *Handler) identify(v *visit) (err error) {
 		return ledger.ErrSession
 	}
 	v.secret = sent[0].Value
-	v.who, err = h.session(v.r.Context(), v.secret, v.r.Header.Get(refreshes) == "" && v.page != "events")
+	v.who, err = h.checkSession(v.r.Context(), v.secret, v.r.Header.Get(refreshes) == "" && v.page != "events")
 	return err
 }
 
-// session calls [ledger.Ledger.Session] and adds the roles of a person of an identity provider. The
-// roles follow the configuration, which may have changed since the person signed in.
-func (h *Handler) session(ctx context.Context, secret string, used bool) (who ledger.Caller, err error) {
+// checkSession calls [ledger.Ledger.Session] and adds the roles of a person of an identity
+// provider. The roles follow the configuration, which may have changed since the person signed in.
+func (h *Handler) checkSession(ctx context.Context, secret string, used bool) (who ledger.Caller, err error) {
 	who, err = h.Ledger.Session(ctx, secret, used)
 	if err != nil || who.TokenID != "" {
 		return who, err
@@ -120,7 +120,7 @@ func (h *Handler) signInView(next, why string) signInView {
 }
 
 func (h *Handler) signInPage(v *visit) error {
-	return h.render(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: h.signInView("", "")})
+	return h.renderPage(v, http.StatusOK, "sign-in", view{Title: "Sign in", Body: h.signInView("", "")})
 }
 
 // askToSignIn shows the sign-in page in place of a page that needs a session.
@@ -129,20 +129,21 @@ func (h *Handler) askToSignIn(v *visit) {
 	if v.r.Method != http.MethodGet || !isNext(next) {
 		next = ""
 	}
-	h.write(v, http.StatusUnauthorized, "sign-in", view{Title: "Sign in", Next: &next, Body: h.signInView(next, "")})
+	h.writePage(v, http.StatusUnauthorized, "sign-in",
+		view{Title: "Sign in", Next: &next, Body: h.signInView(next, "")})
 }
 
 // isNext reports whether a page may be opened after signing in.
 func isNext(page string) bool {
-	return slices.ContainsFunc(routes, func(at route) bool {
-		_, fits := at.fits(page)
-		return fits && !at.open && !at.part && at.method == http.MethodGet
+	return slices.ContainsFunc(routes, func(candidate route) bool {
+		_, fits := candidate.match(page)
+		return fits && !candidate.open && !candidate.part && candidate.method == http.MethodGet
 	})
 }
 
 // signIn begins a session with a token.
 func (h *Handler) signIn(v *visit) error {
-	fields, err := form(v, "token", "next")
+	fields, err := readForm(v, "token", "next")
 	if err != nil {
 		return err
 	}
@@ -156,17 +157,17 @@ func (h *Handler) signIn(v *visit) error {
 
 // signedIn begins a session. If the ledger refused it, signedIn shows the sign-in page again.
 func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
-	var no *ledger.Refusal
+	var refused *ledger.Refusal
 	switch {
-	case errors.As(err, &no):
-		if no.Detail != "" {
-			h.logSignIn("nobody was signed in at the console: " + no.Detail)
+	case errors.As(err, &refused):
+		if refused.Detail != "" {
+			h.logSignIn("nobody was signed in at the console: " + refused.Detail)
 		}
-		return h.notSignedIn(v, statusOf(no), next, no.Error())
+		return h.notSignedIn(v, statusOf(refused), next, refused.Error())
 	case err != nil:
 		return err
 	}
-	h.begin(v, secret, next)
+	h.beginSession(v, secret, next)
 	return nil
 }
 
@@ -175,13 +176,13 @@ func (h *Handler) logSignIn(line string) { h.failed.Do(func() { h.Log(visible.Li
 
 // notSignedIn shows the sign-in page again, with the reason.
 func (h *Handler) notSignedIn(v *visit, status int, next, why string) error {
-	return h.render(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
+	return h.renderPage(v, status, "sign-in", view{Title: "Sign in", Body: h.signInView(next, why)})
 }
 
-// begin sets the session's cookie and redirects to a page. It does not take over an earlier session
-// of the browser.
-func (h *Handler) begin(v *visit, secret, next string) {
-	http.SetCookie(v.w, cookie(v.r, sessionCookie, secret, baseOf(v.r, secret)))
+// beginSession sets the session's cookie and redirects to a page. It does not take over an earlier
+// session of the browser.
+func (h *Handler) beginSession(v *visit, secret, next string) {
+	http.SetCookie(v.w, newCookie(v.r, sessionCookie, secret, baseOf(v.r, secret)))
 	http.Redirect(v.w, v.r, baseOf(v.r, secret)+next, http.StatusSeeOther)
 }
 
@@ -199,11 +200,11 @@ func (h *Handler) linkPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return h.render(v, http.StatusOK, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role()}})
+	return h.renderPage(v, http.StatusOK, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role()}})
 }
 
 func (h *Handler) signInByLink(v *visit) error {
-	if _, err := form(v); err != nil {
+	if _, err := readForm(v); err != nil {
 		return err
 	}
 	secret, err := h.Ledger.SignInByLink(v.r.Context(), v.id)
@@ -213,18 +214,18 @@ func (h *Handler) signInByLink(v *visit) error {
 	if err != nil {
 		return err
 	}
-	h.begin(v, secret, "")
+	h.beginSession(v, secret, "")
 	return nil
 }
 
 func (h *Handler) signOut(v *visit) error {
-	if _, err := form(v); err != nil {
+	if _, err := readForm(v); err != nil {
 		return err
 	}
 	if err := h.Ledger.SignOut(v.r.Context(), v.secret); err != nil {
 		return err
 	}
-	http.SetCookie(v.w, drop(cookie(v.r, sessionCookie, "", v.base)))
+	http.SetCookie(v.w, expireCookie(newCookie(v.r, sessionCookie, "", v.base)))
 	http.Redirect(v.w, v.r, Path+"sign-in", http.StatusSeeOther)
 	return nil
 }

@@ -36,10 +36,10 @@ type view struct {
 
 // pages maps names to templates.
 var pages = func() map[string]*template.Template {
-	all := make(map[string]*template.Template)
+	templates := make(map[string]*template.Template)
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"inLine":  func(s any) []piece { return pieces(fmt.Sprint(s), visible.Text) },
-		"inLines": func(s any) []piece { return pieces(fmt.Sprint(s), visible.Lines) },
+		"inLine":  func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Text) },
+		"inLines": func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Lines) },
 		"plain":   func(s any) string { return visible.Text(fmt.Sprint(s)) },
 		"add1":    func(i int) int { return i + 1 },
 	}).ParseFS(files, "page/layout.html"))
@@ -48,10 +48,11 @@ var pages = func() map[string]*template.Template {
 		panic(err)
 	}
 	for _, name := range names {
-		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files,
+		templates[strings.TrimSuffix(path.Base(name),
+			".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files,
 			name))
 	}
-	return all
+	return templates
 }()
 
 // A piece of a text is displayed unchanged, or is the escape of a character that is not visible as
@@ -61,8 +62,8 @@ type piece struct {
 	Odd  bool
 }
 
-// pieces splits a text at the characters that escape changes.
-func pieces(s string, escape func(string) string) (all []piece) {
+// splitInvisible splits a text at the characters that escape changes.
+func splitInvisible(s string, escape func(string) string) (all []piece) {
 	if escape(s) == s {
 		return []piece{{Text: s}}
 	}
@@ -96,8 +97,8 @@ func pieces(s string, escape func(string) string) (all []piece) {
 	return all
 }
 
-// render answers with a page.
-func (h *Handler) render(v *visit, status int, page string, shows view) error {
+// renderPage answers with a page.
+func (h *Handler) renderPage(v *visit, status int, page string, shows view) error {
 	shows.Base, shows.Who = v.base, v.who
 	var b bytes.Buffer
 	if err := pages[page].ExecuteTemplate(&b, "layout.html", shows); err != nil {
@@ -111,21 +112,21 @@ func (h *Handler) render(v *visit, status int, page string, shows view) error {
 	return nil
 }
 
-// write calls render for a page that cannot fail.
-func (h *Handler) write(v *visit, status int, page string, shows view) {
-	if err := h.render(v, status, page, shows); err != nil {
+// writePage calls renderPage for a page that cannot fail.
+func (h *Handler) writePage(v *visit, status int, page string, shows view) {
+	if err := h.renderPage(v, status, page, shows); err != nil {
 		h.Log("a page of the console cannot be shown: " + err.Error())
 		v.w.WriteHeader(http.StatusInternalServerError)
 	}
 }
 
 func (h *Handler) showError(v *visit, status int, text string) {
-	h.write(v, status, "error", view{Title: http.StatusText(status), Body: text})
+	h.writePage(v, status, "error", view{Title: http.StatusText(status), Body: text})
 }
 
-// asset serves a file of the console. The dark colours of the machine's picture are in the style
-// sheet: in the page they would be an inline style, which the content policy forbids.
-func (h *Handler) asset(v *visit) error {
+// serveAsset serves a file of the console. The dark colours of the machine's picture are in the
+// style sheet: in the page they would be an inline style, which the content policy forbids.
+func (h *Handler) serveAsset(v *visit) error {
 	b, err := files.ReadFile("static/" + v.page)
 	if err != nil {
 		return err
@@ -138,8 +139,8 @@ func (h *Handler) asset(v *visit) error {
 	return nil
 }
 
-// left describes the time left until a time of the ledger.
-func left(now, until string) string {
+// timeLeft describes the time left until a time of the ledger.
+func timeLeft(now, until string) string {
 	n, err := time.Parse(time.RFC3339, now)
 	if err != nil {
 		return ""

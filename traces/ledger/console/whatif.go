@@ -35,12 +35,12 @@ type whatIfRow struct{ Name, Own, Other string }
 // chooseBundle reads the chosen bundle from the query. It reports whether a bundle is to judge the
 // run.
 func (h *Handler) chooseBundle(v *visit, w *whatIfView) (bool, error) {
-	given, is := v.r.URL.Query()["bundle"]
-	if !is {
+	digests, chosen := v.r.URL.Query()["bundle"]
+	if !chosen {
 		return false, nil
 	}
-	digest, err := canonical.ParseDigest(given[0])
-	if err != nil || len(given) > 1 {
+	digest, err := canonical.ParseDigest(digests[0])
+	if err != nil || len(digests) > 1 {
 		return false, errForm
 	}
 	w.Bundle = digest
@@ -84,11 +84,11 @@ func (h *Handler) addWhatIf(v *visit, r ledger.Reader, body *runView) error {
 
 	answer := present.NewWhatIf(v.id, &tried)
 	w.Answer = &answer
-	own, other := answer.Own.Rows(), answer.Judged.Rows()
+	ownRows, judgedRows := answer.Own.Rows(), answer.Judged.Rows()
 
-	for i := range own {
-		if own[i].Value != "" || other[i].Value != "" {
-			w.Rows = append(w.Rows, whatIfRow{own[i].Name, own[i].Value, other[i].Value})
+	for i := range ownRows {
+		if ownRows[i].Value != "" || judgedRows[i].Value != "" {
+			w.Rows = append(w.Rows, whatIfRow{ownRows[i].Name, ownRows[i].Value, judgedRows[i].Value})
 		}
 	}
 
