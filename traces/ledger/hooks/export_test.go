@@ -7,10 +7,10 @@ import (
 
 // Look does what each look of each hook does, one after the other.
 func (s *Sender) Look(ctx context.Context) error {
-	for _, to := range s.to {
+	for _, hook := range s.hooks {
 		for more := true; more; {
 			var err error
-			if more, err = s.step(ctx, to); err != nil {
+			if more, err = s.deliverNext(ctx, hook); err != nil {
 				return err
 			}
 		}
@@ -28,11 +28,11 @@ func Kinds() []string { return []string{Requested, Reminder, Decided} }
 
 // Sign signs with a secret.
 func Sign(secret, id string, at int64, body []byte) (string, error) {
-	to, err := newReceiver(Hook{URL: "https://example.com", Secret: secret})
+	hook, err := newReceiver(Hook{URL: "https://example.com", Secret: secret})
 	if err != nil {
 		return "", err
 	}
-	return to.sign(id, at, body), nil
+	return hook.signatureOf(id, at, body), nil
 }
 
 // What the tests go to the limits of.

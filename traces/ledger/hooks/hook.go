@@ -65,8 +65,8 @@ func newReceiver(h Hook) (*receiver, error) {
 	}, nil
 }
 
-// sign returns the signature of a message for the webhook-signature header.
-func (r *receiver) sign(id string, at int64, body []byte) string {
+// signatureOf returns the signature of a message for the webhook-signature header.
+func (r *receiver) signatureOf(id string, at int64, body []byte) string {
 	mac := hmac.New(sha256.New, r.key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, strconv.FormatInt(at, 10), body)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))

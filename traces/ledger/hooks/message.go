@@ -39,8 +39,8 @@ var outcomes = map[ledger.Type]string{
 	ledger.ApprovalApproved: "approved", ledger.ApprovalDenied: "denied", ledger.ApprovalExpired: "expired",
 }
 
-// kind returns the kind of message about an event; empty if there is none.
-func kind(t ledger.Type) string {
+// kindOf returns the kind of message about an event; empty if there is none.
+func kindOf(t ledger.Type) string {
 	switch {
 	case t == ledger.ApprovalRequested:
 		return Requested
@@ -52,7 +52,7 @@ func kind(t ledger.Type) string {
 
 // newMessage returns the message about an event; nil for an event that decides nothing.
 func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
-	if e.Type == ledger.ApprovalApproved && !decides(e) {
+	if e.Type == ledger.ApprovalApproved && !completesQuorum(e) {
 		return nil, nil
 	}
 	q, err := r.Run(e.RunID)
@@ -62,7 +62,7 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := s.data(&q)
+	d := s.newData(&q)
 	d.Outcome = outcomes[e.Type]
 	if d.Outcome != "" {
 		votes, err := ledger.Votes(r, q.RunID)
@@ -71,12 +71,12 @@ func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) 
 		}
 		d.Votes = append(d.Votes, votes...)
 	}
-	body := canonical.MustSorted(&document{Type: "approval." + kind(e.Type), Timestamp: e.At, Data: d})
+	body := canonical.MustSorted(&document{Type: "approval." + kindOf(e.Type), Timestamp: e.At, Data: d})
 	return &message{id: fmt.Sprintf("msg_%s_%d", e.RunID, e.Index), body: body}, nil
 }
 
-// data returns the members that every message about a call has.
-func (s *Sender) data(q *ledger.RunRow) data {
+// newData returns the members that every message about a call has.
+func (s *Sender) newData(q *ledger.RunRow) data {
 	return data{
 		SchemaVersion: present.SchemaVersion,
 		Call:          present.NewCall(q),
@@ -85,8 +85,8 @@ func (s *Sender) data(q *ledger.RunRow) data {
 	}
 }
 
-// decides reports whether an approval completed the quorum.
-func decides(e *ledger.Event) bool {
+// completesQuorum reports whether an approval completed the quorum.
+func completesQuorum(e *ledger.Event) bool {
 	for name, value := range canonical.Members(e.Payload) {
 		if name == "decides" {
 			return string(value) == "true"
@@ -95,5 +95,5 @@ func decides(e *ledger.Event) bool {
 	return false
 }
 
-// wants reports whether a receiver gets messages of a kind.
-func (r *receiver) wants(kind string) bool { return slices.Contains(r.events, kind) }
+// subscribesTo reports whether a receiver gets messages of a kind.
+func (r *receiver) subscribesTo(kind string) bool { return slices.Contains(r.events, kind) }

@@ -80,7 +80,7 @@ type Options struct {
 type Sender struct {
 	options Options
 	store   Store
-	to      []*receiver
+	hooks   []*receiver
 	clock   func() time.Time
 	every   time.Duration
 	client  *http.Client
@@ -90,11 +90,11 @@ type Sender struct {
 func New(store Store, o Options) (*Sender, error) {
 	s := &Sender{options: o, store: store, clock: store.Now, every: PollInterval}
 	for i, h := range o.Hooks {
-		to, err := newReceiver(h)
+		hook, err := newReceiver(h)
 		if err != nil {
 			return nil, fmt.Errorf("hook %d: %w", i, err)
 		}
-		s.to = append(s.to, to)
+		s.hooks = append(s.hooks, hook)
 	}
 	s.client = &http.Client{
 		Timeout: Timeout,
@@ -113,12 +113,12 @@ func New(store Store, o Options) (*Sender, error) {
 
 // Begin makes sure that every hook gets the events from now on. Call it before Run.
 func (s *Sender) Begin(ctx context.Context) error {
-	if len(s.to) == 0 {
+	if len(s.hooks) == 0 {
 		return nil
 	}
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
 		end, err := tx.End()
-		for _, hook := range s.to {
+		for _, hook := range s.hooks {
 			if err != nil {
 				return err
 			}
@@ -134,34 +134,35 @@ func (s *Sender) Begin(ctx context.Context) error {
 // Run sends messages to all hooks, each independently, until ctx is done.
 func (s *Sender) Run(ctx context.Context) {
 	var group sync.WaitGroup
-	for _, hook := range s.to {
-		group.Go(func() { s.tell(ctx, hook) })
+	for _, hook := range s.hooks {
+		group.Go(func() { s.deliverAll(ctx, hook) })
 	}
 	group.Wait()
 	s.client.CloseIdleConnections()
 }
 
-// tell sends messages to one hook.
-func (s *Sender) tell(ctx context.Context, to *receiver) {
-	broken := "" // the last logged error of reading the ledger, which is logged once
+// deliverAll sends messages to one hook.
+func (s *Sender) deliverAll(ctx context.Context, hook *receiver) {
+	lastFailure := "" // the last logged error of reading the ledger, which is logged once
 	_ = ledger.Poll(ctx, s.every, func() (bool, error) {
 		more, err := true, error(nil)
 		for more && err == nil && ctx.Err() == nil {
-			more, err = s.step(ctx, to)
+			more, err = s.deliverNext(ctx, hook)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
-			broken = ""
-		case err.Error() != broken:
-			broken = err.Error()
-			s.options.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
+			lastFailure = ""
+		case err.Error() != lastFailure:
+			lastFailure = err.Error()
+			s.options.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", hook.logName(),
+				lastFailure))
 		}
 		return false, nil
 	})
 }
 
-// name returns the receiver's name for logs, without the URL's path, which may be a secret.
-func (r *receiver) name() string {
+// logName returns the receiver's name for logs, without the URL's path, which may be a secret.
+func (r *receiver) logName() string {
 	u, err := url.Parse(r.url)
 	if err != nil {
 		return r.id
@@ -169,20 +170,20 @@ func (r *receiver) name() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// step sends the next message of a hook if it is due, and reports whether the caller should
+// deliverNext sends the next message of a hook if it is due, and reports whether the caller should
 // continue at once.
-func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) {
-	d, m, more, err := s.next(ctx, to)
+func (s *Sender) deliverNext(ctx context.Context, hook *receiver) (more bool, err error) {
+	d, m, more, err := s.claimNext(ctx, hook)
 	if err != nil || m == nil {
 		return more, err
 	}
-	failed := s.send(ctx, to, m)
+	failed := s.postMessage(ctx, hook, m)
 	if failed != nil && ctx.Err() != nil {
 		failed = nil
 		// The attempt failed because the service is stopping, so it does not count and is repeated.
 		d.Attempts--
 		d.Next = s.timestamp()
-		return false, s.settle(ctx, d)
+		return false, s.recordAttempt(ctx, d)
 	}
 
 	switch {
@@ -191,29 +192,29 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 	case d.Attempts >= MaxAttempts:
 		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
 		s.options.Log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s",
-			to.name(), m.id, d.Entry, d.Attempts, d.Error))
+			hook.logName(), m.id, d.Entry, d.Attempts, d.Error))
 	default:
 		d.Error = visible.Clip(failed.Error(), maxError)
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
-		s.options.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts,
+		s.options.Log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", hook.logName(), d.Attempts,
 			MaxAttempts, d.Next, d.Error))
 	}
 
-	return true, s.settle(ctx, d)
+	return true, s.recordAttempt(ctx, d)
 }
 
 func (s *Sender) timestamp() string { return s.clock().UTC().Format(timeForm) }
 
-// settle records the result of an attempt, even during shutdown: the message was sent.
-func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
+// recordAttempt records the result of an attempt, even during shutdown: the message was sent.
+func (s *Sender) recordAttempt(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
 		// If the attempt took longer than the lease, another process owns the message, and that
 		// process's record stays.
-		for now, err := range tx.Deliveries(d.Hook, never, math.MaxInt) {
+		for current, err := range tx.Deliveries(d.Hook, never, math.MaxInt) {
 			if err != nil {
 				return err
 			}
-			if now.Entry == d.Entry {
+			if current.Entry == d.Entry {
 				return tx.PutDelivery(*d)
 			}
 		}
@@ -221,36 +222,36 @@ func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	})
 }
 
-// head returns the hook's message that waits or is being sent; nil if there is none.
-func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
+// pendingDelivery returns the hook's message that waits or is being sent; nil if there is none.
+func pendingDelivery(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	for d, err := range r.Deliveries(hook, never, 1) {
 		return &d, err
 	}
 	return nil, nil
 }
 
-// next claims the message to send now: the waiting one, or one about the next event. There may be
-// none. Reading takes no lock of the ledger, so an idle hook costs nothing.
-func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
-	var look bool
+// claimNext claims the message to send now: the waiting one, or one about the next event. There may
+// be none. Reading takes no lock of the ledger, so an idle hook costs nothing.
+func (s *Sender) claimNext(ctx context.Context, hook *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
+	var pending bool
 	err = s.store.View(ctx, func(r ledger.Reader) error {
-		p, err := s.plan(r, to)
-		look, more = p.write, p.more
+		p, err := s.planNext(r, hook)
+		pending, more = p.write, p.more
 		return err
 	})
-	if err != nil || !look {
+	if err != nil || !pending {
 		return nil, nil, false, err
 	}
 
 	err = s.store.Update(ctx, func(tx ledger.Tx) error {
-		p, err := s.plan(tx, to) // another process may have been faster
+		p, err := s.planNext(tx, hook) // another process may have been faster
 		d, m, more = nil, nil, p.more
 		if err != nil || !p.write {
 			return err
 		}
 
 		if p.moved {
-			if err := tx.SetDelivered(to.id, p.next); err != nil {
+			if err := tx.SetDelivered(hook.id, p.next); err != nil {
 				return err
 			}
 		}
@@ -288,51 +289,51 @@ type plan struct {
 	reminder *ledger.Delivery // row of a reminder to send later
 }
 
-func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
-	if p, err = s.planReminder(r, to); err != nil || p.write {
+func (s *Sender) planNext(r ledger.Reader, hook *receiver) (p plan, err error) {
+	if p, err = s.planReminder(r, hook); err != nil || p.write {
 		return p, err
 	}
-	waits, err := head(r, to.id)
+	pending, err := pendingDelivery(r, hook.id)
 	if err != nil {
 		return p, err
 	}
-	if waits != nil {
-		return s.retry(r, to, waits)
+	if pending != nil {
+		return s.planRetry(r, hook, pending)
 	}
 
-	begins, err := r.Delivered(to.id)
+	begin, err := r.Delivered(hook.id)
 	if err != nil {
 		return p, err
 	}
 
-	for e, err := range r.Entries(max(begins, to.read)) {
+	for e, err := range r.Entries(max(begin, hook.read)) {
 		if err != nil {
 			return p, err
 		}
 		p.moved, p.next = true, e.Index+1
-		if p.message, p.reminder, err = s.message(r, to, &e); err != nil {
+		if p.message, p.reminder, err = s.messageOf(r, hook, &e); err != nil {
 			return p, err
 		}
 		if p.message != nil {
-			p.delivery = &ledger.Delivery{Entry: e.Index, Hook: to.id, State: waiting}
+			p.delivery = &ledger.Delivery{Entry: e.Index, Hook: hook.id, State: waiting}
 		}
 		if p.message != nil || p.reminder != nil {
 			p.write, p.more = true, true
 			return p, nil
 		}
-		if p.next-begins >= maxEntries {
+		if p.next-begin >= maxEntries {
 			p.write, p.more = true, true
 			return p, nil
 		}
-		to.read = p.next
+		hook.read = p.next
 	}
 
 	return p, nil // the progress of few entries is not stored: this process does not read them again
 }
 
-// message returns the message about an entry, and the reminder that follows it; nil if there is
+// messageOf returns the message about an entry, and the reminder that follows it; nil if there is
 // none.
-func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery,
+func (s *Sender) messageOf(r ledger.Reader, hook *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery,
 	err error) {
 	// Most entries do not belong to an approval.
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
@@ -343,12 +344,12 @@ func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *mes
 		return nil, nil, err
 	}
 	for i := range list {
-		if list[i].Type == ledger.ApprovalRequested && to.wants(Reminder) {
-			if reminder, err = s.reminder(r, to, &list[i]); err != nil {
+		if list[i].Type == ledger.ApprovalRequested && hook.subscribesTo(Reminder) {
+			if reminder, err = s.reminderDelivery(r, hook, &list[i]); err != nil {
 				return nil, nil, err
 			}
 		}
-		if m == nil && to.wants(kind(list[i].Type)) {
+		if m == nil && hook.subscribesTo(kindOf(list[i].Type)) {
 			if m, err = s.newMessage(r, &list[i]); err != nil {
 				return nil, nil, err
 			}
@@ -357,8 +358,8 @@ func (s *Sender) message(r ledger.Reader, to *receiver, e *ledger.Entry) (m *mes
 	return m, reminder, nil
 }
 
-// retry plans the next attempt for a waiting message if it is due.
-func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p plan, err error) {
+// planRetry plans the next attempt for a waiting message if it is due.
+func (s *Sender) planRetry(r ledger.Reader, hook *receiver, d *ledger.Delivery) (p plan, err error) {
 	if d.Next > s.timestamp() {
 		return p, nil
 	}
@@ -367,7 +368,7 @@ func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p pla
 			return p, err
 		}
 		if e.Index == d.Entry {
-			p.message, _, err = s.message(r, to, &e)
+			p.message, _, err = s.messageOf(r, hook, &e)
 		}
 		if err != nil {
 			return p, err
@@ -381,9 +382,9 @@ func (s *Sender) retry(r ledger.Reader, to *receiver, d *ledger.Delivery) (p pla
 	return p, nil
 }
 
-// send makes one attempt. A receiver accepts a message with a 2xx status.
-func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url, bytes.NewReader(m.body))
+// postMessage makes one attempt. A receiver accepts a message with a 2xx status.
+func (s *Sender) postMessage(ctx context.Context, hook *receiver, m *message) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.url, bytes.NewReader(m.body))
 	if err != nil {
 		return errors.New("its URL is none")
 	}
@@ -392,7 +393,7 @@ func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
 	q.Header = http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
 		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(sentAt, 10)},
-		"Webhook-Signature": {to.sign(m.id, sentAt, m.body)},
+		"Webhook-Signature": {hook.signatureOf(m.id, sentAt, m.body)},
 	}
 
 	response, err := s.client.Do(q)
