@@ -56,8 +56,8 @@ func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 	return err
 }
 
-// text returns the text to sign.
-func (c Checkpoint) text() string {
+// noteText returns the text to sign.
+func (c Checkpoint) noteText() string {
 	return string(log.Checkpoint{Origin: c.Origin, Size: uint64(c.Size), Hash: c.Root[:]}.Marshal())
 }
 
@@ -74,7 +74,7 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 			return nil, fmt.Errorf("the key %s is of another log, not of %s", keyName(s.Name(), s.KeyHash()), c.Origin)
 		}
 	}
-	return note.Sign(&note.Note{Text: c.text()}, signers...)
+	return note.Sign(&note.Note{Text: c.noteText()}, signers...)
 }
 
 // Keys holds the verifier keys that a reader trusts.
@@ -105,15 +105,15 @@ func Open(signed []byte, keys Keys) (*Opened, error) {
 		_, _, n, err = log.ParseCheckpoint(signed, key.Name(), key,
 			slices.Concat(keys.Log[:i], keys.Log[i+1:], keys.Witnesses)...)
 		if err == nil {
-			return opened(n, keys)
+			return verifiedSigners(n, keys)
 		}
 	}
 	return nil, fmt.Errorf("the checkpoint is not verified: %w", err)
 }
 
-// opened collects the signers of a note whose signatures in n.Sigs are verified.
-func opened(n *note.Note, keys Keys) (*Opened, error) {
-	c, err := parse(n.Text)
+// verifiedSigners collects the signers of a note whose signatures in n.Sigs are verified.
+func verifiedSigners(n *note.Note, keys Keys) (*Opened, error) {
+	c, err := parseCheckpoint(n.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -128,11 +128,11 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 			o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
 			continue
 		}
-		at, err := formats.CoSigV1Timestamp(s)
-		if err != nil || at.Unix() < 0 || at.UTC().Year() > maxYear {
+		cosignedAt, err := formats.CoSigV1Timestamp(s)
+		if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
 			return nil, fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
 		}
-		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: at.UTC()})
+		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
 	}
 
 	for _, w := range keys.Witnesses {
@@ -148,17 +148,17 @@ func opened(n *note.Note, keys Keys) (*Opened, error) {
 // Read reads a checkpoint and verifies no signature: the checkpoint may be forged or of another
 // log.
 func Read(signed []byte) (Checkpoint, error) {
-	n, err := unverified(signed)
+	n, err := openUnverified(signed)
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	return parse(n.Text)
+	return parseCheckpoint(n.Text)
 }
 
 // Signers returns the keys whose signatures a checkpoint has, and verifies none of them. A text
 // that is not a signed checkpoint has none.
 func Signers(signed []byte) (names []string) {
-	n, err := unverified(signed)
+	n, err := openUnverified(signed)
 	if err != nil {
 		return nil
 	}
@@ -168,24 +168,24 @@ func Signers(signed []byte) (names []string) {
 	return names
 }
 
-// unverified parses a signed note and verifies none of its signatures.
-func unverified(signed []byte) (*note.Note, error) {
+// openUnverified parses a signed note and verifies none of its signatures.
+func openUnverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)
-	if without := new(note.UnverifiedNoteError); errors.As(err, &without) {
-		return without.Note, nil
+	if failure := new(note.UnverifiedNoteError); errors.As(err, &failure) {
+		return failure.Note, nil
 	}
 	return nil, fmt.Errorf("not a signed checkpoint: %w", err)
 }
 
-// parse reads the text of a checkpoint, which must be in the canonical form.
-func parse(text string) (Checkpoint, error) {
+// parseCheckpoint reads the text of a checkpoint, which must be in the canonical form.
+func parseCheckpoint(text string) (Checkpoint, error) {
 	var head log.Checkpoint
 	if _, err := head.Unmarshal([]byte(text)); err != nil {
 		return Checkpoint{}, err
 	}
 	c := Checkpoint{Origin: head.Origin, Size: int64(head.Size)}
 	copy(c.Root[:], head.Hash)
-	if c.text() != text || head.Size > maxSize {
+	if c.noteText() != text || head.Size > maxSize {
 		return Checkpoint{}, errors.New("not a checkpoint: want three lines, the origin, the size and the root")
 	}
 	return c, CheckOrigin(c.Origin)

@@ -38,7 +38,7 @@ func NewKey(origin string) (private, verifier string, err error) {
 
 // keyMode is the mode of a file with a private key; others holds the bits that its mode must not
 // have.
-const keyMode, others = 0o600, 0o077
+const keyMode, forbiddenMode = 0o600, 0o077
 
 // WriteKey writes a private key to a new file.
 func WriteKey(path, private string) error {
@@ -51,7 +51,7 @@ func ReadSigner(path string) (note.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode()&others != 0 {
+	if info.Mode()&forbiddenMode != 0 {
 		return nil, fmt.Errorf("%s: others may read or write this private key (mode %04o): run chmod 600 on it", path,
 			info.Mode().Perm())
 	}

@@ -51,7 +51,7 @@ func Prove(signed []byte, tree tlog.HashReader, index int64, entries []Entry) (*
 	if p.Hashes, err = tlog.ProveRecord(c.Size, index, tree); err != nil {
 		return nil, err
 	}
-	_, err = p.check(c)
+	_, err = p.checkInclusion(c)
 	return p, err
 }
 
@@ -141,15 +141,15 @@ func parseLeaf(text []byte) (*leaf, error) {
 	return l, nil
 }
 
-// events returns the events of an entry. If the leaf refers to them by a digest, the text must have
-// this digest.
-func (e *Entry) events(l *leaf) (jsontext.Value, error) {
+// eventsText returns the events of an entry. If the leaf refers to them by a digest, the text must
+// have this digest.
+func (e *Entry) eventsText(l *leaf) (jsontext.Value, error) {
 	if l.Events.Kind() != '"' {
 		return l.Events, nil
 	}
 	ref, err := canonical.Unquote(l.Events)
-	if got := "@" + string(canonical.Sum(blobKind, e.Events)); err == nil && ref != got {
-		err = fmt.Errorf("it refers to the events %s, and these are %s", ref, got)
+	if digest := "@" + string(canonical.Sum(blobKind, e.Events)); err == nil && ref != digest {
+		err = fmt.Errorf("it refers to the events %s, and these are %s", ref, digest)
 	}
 	return e.Events, err
 }

@@ -35,7 +35,7 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := p.check(o.Checkpoint)
+	recorded, err := p.checkInclusion(o.Checkpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +66,16 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	return v, nil
 }
 
-// end holds the end of a trace according to the entries of a run.
-type end struct {
+// recordedEnd holds the end of a trace according to the entries of a run.
+type recordedEnd struct {
 	run  string
 	head canonical.Digest // head of the trace; empty if the run has not ended
 	last canonical.Digest // hash of the last step when the run was held; empty if it never was
 }
 
-// check verifies that the last entry is in the tree of a checkpoint and that the entries are
-// chained from the run's first on.
-func (p *Proof) check(c Checkpoint) (*end, error) {
+// checkInclusion verifies that the last entry is in the tree of a checkpoint and that the entries
+// are chained from the run's first on.
+func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 	if len(p.Entries) == 0 {
 		return nil, errors.New("the proof has no entries")
 	}
@@ -84,7 +84,7 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
 	}
 
-	recorded := new(end)
+	recorded := new(recordedEnd)
 	prev := ""
 
 	for i := range p.Entries {
@@ -102,7 +102,7 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 		case l.Prev != prev:
 			err = errors.New("it was not written after the entry before it")
 		default:
-			err = recorded.read(e, l)
+			err = recorded.addEvents(e, l)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("entry %d of the run: %w", i, err)
@@ -117,9 +117,9 @@ func (p *Proof) check(c Checkpoint) (*end, error) {
 	return recorded, nil
 }
 
-// read stores what the events of an entry record about the trace.
-func (all *end) read(e *Entry, l *leaf) error {
-	text, err := e.events(l)
+// addEvents stores what the events of an entry record about the trace.
+func (end *recordedEnd) addEvents(e *Entry, l *leaf) error {
+	text, err := e.eventsText(l)
 	if err != nil {
 		return err
 	}
@@ -138,12 +138,12 @@ func (all *end) read(e *Entry, l *leaf) error {
 	for _, event := range events {
 		switch event.Type {
 		case "approval.requested":
-			all.last = event.Last
+			end.last = event.Last
 		case "run.ended":
-			if all.head != "" || event.Head == "" {
+			if end.head != "" || event.Head == "" {
 				return errors.New("the run's end is recorded twice, or without a head")
 			}
-			all.head = event.Head
+			end.head = event.Head
 		}
 	}
 

@@ -68,13 +68,13 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 	}
 
 	var old int64 // a witness with an earlier checkpoint answers with its size
-	r, err := w.submit(ctx, signed, old, nil)
+	r, err := w.submitCheckpoint(ctx, signed, old, nil)
 	if err == nil && r.status == http.StatusConflict {
-		if old, err = r.size(); err != nil {
+		if old, err = r.cosignedSize(); err != nil {
 			return nil, fmt.Errorf("witness %s: %w", w.url, err)
 		}
 		if old > c.Size {
-			return nil, w.rollback(c, old, tree)
+			return nil, w.explainRollback(c, old, tree)
 		}
 		var proof tlog.TreeProof
 		if old > 0 {
@@ -82,21 +82,22 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 				return nil, err
 			}
 		}
-		r, err = w.submit(ctx, signed, old, proof)
+		r, err = w.submitCheckpoint(ctx, signed, old, proof)
 	}
 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.refusal(r, c, old); err != nil {
+	if err := w.checkResponse(r, c, old); err != nil {
 		return nil, err
 	}
 
-	return w.join(signed, r.body)
+	return w.addCosignature(signed, r.body)
 }
 
-// rollback returns the error of a checkpoint with fewer entries than the witness has cosigned.
-func (w *Witness) rollback(c Checkpoint, old int64, tree tlog.HashReader) error {
+// explainRollback returns the error of a checkpoint with fewer entries than the witness has
+// cosigned.
+func (w *Witness) explainRollback(c Checkpoint, old int64, tree tlog.HashReader) error {
 	if _, err := tree.ReadHashes([]int64{tlog.StoredHashIndex(0, old-1)}); err == nil {
 		return fmt.Errorf("witness %s: it has cosigned %d entries of the log already, and the checkpoint has %d: submit a new checkpoint", w.url, old, c.Size)
 	}
@@ -111,8 +112,9 @@ type response struct {
 	body   []byte
 }
 
-// submit sends one add-checkpoint request.
-func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) (*response, error) {
+// submitCheckpoint sends one add-checkpoint request.
+func (w *Witness) submitCheckpoint(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) (*response,
+	error) {
 	var body bytes.Buffer
 	fmt.Fprintf(&body, "old %d\n", old)
 
@@ -142,8 +144,8 @@ func (w *Witness) submit(ctx context.Context, signed []byte, old int64, proof tl
 	return r, nil
 }
 
-// size reads the size of the last checkpoint that the witness cosigned.
-func (r *response) size() (int64, error) {
+// cosignedSize reads the size of the last checkpoint that the witness cosigned.
+func (r *response) cosignedSize() (int64, error) {
 	line := strings.TrimSuffix(string(r.body), "\n")
 	size, err := strconv.ParseInt(line, 10, 64)
 	if err != nil || r.kind != sizeType || size < 0 || strconv.FormatInt(size, 10) != line {
@@ -154,14 +156,14 @@ func (r *response) size() (int64, error) {
 
 func (r *response) bodyText() string { return string(r.body[:min(len(r.body), maxShown)]) }
 
-// refusal returns the reason why the witness did not cosign a checkpoint that was submitted with
-// this old size; nil if it did.
-func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
+// checkResponse returns the reason why the witness did not cosign a checkpoint that was submitted
+// with this old size; nil if it did.
+func (w *Witness) checkResponse(r *response, c Checkpoint, old int64) error {
 	switch r.status {
 	case http.StatusOK:
 		return nil
 	case http.StatusConflict:
-		if now, err := r.size(); err == nil && now != old {
+		if size, err := r.cosignedSize(); err == nil && size != old {
 			return fmt.Errorf("witness %s: it cosigned another checkpoint meanwhile: run the command again", w.url)
 		}
 		return fmt.Errorf("%w: the witness %s has cosigned another tree with %d entries", ErrInconsistent, w.url,
@@ -182,10 +184,10 @@ func (w *Witness) refusal(r *response, c Checkpoint, old int64) error {
 	return fmt.Errorf("witness %s: it answered with status %d: %q; try again later", w.url, r.status, r.bodyText())
 }
 
-// join verifies the cosignature of the witness among the signature lines of its answer, and adds it
-// to the checkpoint.
-func (w *Witness) join(signed, lines []byte) ([]byte, error) {
-	n, err := unverified(signed)
+// addCosignature verifies the cosignature of the witness among the signature lines of its answer,
+// and adds it to the checkpoint.
+func (w *Witness) addCosignature(signed, lines []byte) ([]byte, error) {
+	n, err := openUnverified(signed)
 	if err != nil {
 		return nil, err
 	}
