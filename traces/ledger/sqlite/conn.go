@@ -16,10 +16,10 @@ import (
 	"pgfsm/traces/ledger/sqlrows"
 )
 
-// open returns a pool of connections to a file. The settings are parameters of SQLite's URIs and of
-// the driver.
-func open(file identity, busy time.Duration, settings url.Values) (*sql.DB, error) {
-	c, err := sqlite.NewConnector(address(file.path, busy, settings))
+// openPool returns a pool of connections to a file. The settings are parameters of SQLite's URIs
+// and of the driver.
+func openPool(file identity, busy time.Duration, settings url.Values) (*sql.DB, error) {
+	c, err := sqlite.NewConnector(dataSourceName(file.path, busy, settings))
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,9 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.Connector.Connect(ctx)
 }
 
-// address writes a path and settings in the driver's form. Unknown names in double quotes are
-// errors, and a schema cannot damage the file or call functions.
-func address(path string, busy time.Duration, settings url.Values) string {
+// dataSourceName writes a path and settings in the driver's form. Unknown names in double quotes
+// are errors, and a schema cannot damage the file or call functions.
+func dataSourceName(path string, busy time.Duration, settings url.Values) string {
 	q := maps.Clone(settings)
 	for key, value := range map[string]string{ // in any order
 		"_busy_timeout": strconv.FormatInt(busy.Milliseconds(), 10), "_defensive": "1", "_dqs": "0", "_error_rc": "1",
@@ -80,14 +80,14 @@ type view struct {
 }
 
 func (v view) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt, _ := v.pool.stmt(query); stmt != nil {
+	if stmt, _ := v.pool.prepare(query); stmt != nil {
 		return v.StmtContext(ctx, stmt), nil
 	}
 	return v.Tx.PrepareContext(ctx, query)
 }
 
-// stmt returns the statement of a query, or nil if too many are prepared.
-func (s *session) stmt(query string) (*sql.Stmt, error) {
+// prepare returns the statement of a query, or nil if too many are prepared.
+func (s *session) prepare(query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stmt := s.prepared[query]
@@ -101,9 +101,9 @@ func (s *session) stmt(query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// close closes the statements. [sql.Conn] does not close its own, and SQLite keeps the file open
-// for them.
-func (s *session) close() {
+// closeStatements closes the statements. [sql.Conn] does not close its own, and SQLite keeps the
+// file open for them.
+func (s *session) closeStatements() {
 	for _, stmt := range s.prepared { // in any order
 		stmt.Close()
 	}
@@ -111,7 +111,7 @@ func (s *session) close() {
 
 // exec runs a statement and returns how many rows it changed.
 func (s *session) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	stmt, err := s.stmt(query)
+	stmt, err := s.prepare(query)
 	if err != nil {
 		return 0, err
 	}
@@ -127,12 +127,12 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 	return result.RowsAffected()
 }
 
-// rows runs a query. The driver cannot run a statement while its rows are read, so rows prepares a
-// query again if it is among the open ones.
-func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (_ *cursor, err error) {
+// query runs a query. The driver cannot run a statement while its rows are read, so query prepares
+// a query again if it is among the open ones.
+func (s *session) query(ctx context.Context, open []*cursor, text string, args ...any) (_ *cursor, err error) {
 	var stmt *sql.Stmt
-	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == query }) {
-		if stmt, err = s.stmt(query); err != nil {
+	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == text }) {
+		if stmt, err = s.prepare(text); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (s *session) rows(ctx context.Context, open []*cursor, query string, args .
 	if stmt != nil {
 		rows, err = stmt.QueryContext(ctx, args...)
 	} else {
-		rows, err = s.on.QueryContext(ctx, query, args...)
+		rows, err = s.on.QueryContext(ctx, text, args...)
 	}
 
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *session) rows(ctx context.Context, open []*cursor, query string, args .
 	columns, err := rows.Columns()
 	c := &cursor{
 		rows:  rows,
-		query: query,
+		query: text,
 		row:   sqlrows.Row{Values: make([]any, len(columns))},
 		into:  make([]any, len(columns)),
 	}
@@ -172,8 +172,8 @@ type cursor struct {
 	of    *source
 }
 
-// next reports whether there is a further row.
-func (c *cursor) next() (bool, error) {
+// scanNext reports whether there is a further row.
+func (c *cursor) scanNext() (bool, error) {
 	if !c.rows.Next() {
 		return false, c.rows.Err()
 	}
@@ -182,9 +182,9 @@ func (c *cursor) next() (bool, error) {
 
 // Next implements [sqlrows.Rows.Next].
 func (c *cursor) Next() (*sqlrows.Row, error) {
-	ok, err := c.next()
+	ok, err := c.scanNext()
 	if err != nil || !ok {
-		return nil, explained(c.of.path, err)
+		return nil, explainError(c.of.path, err)
 	}
 	return &c.row, nil
 }

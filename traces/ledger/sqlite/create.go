@@ -30,8 +30,8 @@ const (
 	schemaLock  = "schema.lock"
 )
 
-// number returns the number that a query selects.
-func number(db *sql.DB, query string, args ...any) (n int64, err error) {
+// selectNumber returns the number that a query selects.
+func selectNumber(db *sql.DB, query string, args ...any) (n int64, err error) {
 	err = db.QueryRow(query, args...).Scan(&n)
 	return n, err
 }
@@ -39,7 +39,7 @@ func number(db *sql.DB, query string, args ...any) (n int64, err error) {
 // checkApplication rejects a database of another program.
 func checkApplication(db *sql.DB, path string) error {
 	// This is one query, because the file may become a ledger between two.
-	foreign, err := number(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
+	foreign, err := selectNumber(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
 		"(SELECT application_id FROM pragma_application_id) <> ?", applicationID)
 	if err == nil && foreign > 0 {
 		err = fmt.Errorf("ledger %s: %w but another program's database: name another file", path, ErrNotLedger)
@@ -47,20 +47,20 @@ func checkApplication(db *sql.DB, path string) error {
 	return err
 }
 
-// empty reports whether a file contains nothing.
-func empty(db *sql.DB) (bool, error) {
-	n, err := number(db, "SELECT count(*) FROM sqlite_schema")
+// isEmpty reports whether a file contains nothing.
+func isEmpty(db *sql.DB) (bool, error) {
+	n, err := selectNumber(db, "SELECT count(*) FROM sqlite_schema")
 	return n == 0, err
 }
 
-// version returns the version of a file's schema; 0 if it has none.
-func version(db *sql.DB) (int64, error) {
-	return number(db, "SELECT user_version FROM pragma_user_version")
+// readVersion returns the version of a file's schema; 0 if it has none.
+func readVersion(db *sql.DB) (int64, error) {
+	return selectNumber(db, "SELECT user_version FROM pragma_user_version")
 }
 
-// today rejects a file of another version.
-func today(db *sql.DB, path string) error {
-	v, err := version(db)
+// checkVersion rejects a file of another version.
+func checkVersion(db *sql.DB, path string) error {
+	v, err := readVersion(db)
 	if err != nil || v == schemaVersion {
 		return err
 	}
@@ -72,16 +72,16 @@ func today(db *sql.DB, path string) error {
 		schemaVersion)
 }
 
-// establish makes a ledger in an empty file, and makes sure that the file has WAL mode and today's
-// version. Only one process does so at a time.
-func establish(db *sql.DB, path string, busy time.Duration) error {
-	blank, err := empty(db)
+// createLedger makes a ledger in an empty file, and makes sure that the file has WAL mode and
+// today's version. Only one process does so at a time.
+func createLedger(db *sql.DB, path string, busy time.Duration) error {
+	blank, err := isEmpty(db)
 	if err != nil {
 		return err
 	}
 
 	if !blank {
-		if err := today(db, path); err != nil {
+		if err := checkVersion(db, path); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ func establish(db *sql.DB, path string, busy time.Duration) error {
 	if err := logAhead(waiting, db); err != nil {
 		return err
 	}
-	if blank, err = empty(db); err != nil || !blank {
-		return errors.Join(err, today(db, path))
+	if blank, err = isEmpty(db); err != nil || !blank {
+		return errors.Join(err, checkVersion(db, path))
 	}
 	if _, err := db.Exec(schemaScript); err != nil {
 		// The only possible error is that SQLite has ended the transaction already.
@@ -120,7 +120,7 @@ func establish(db *sql.DB, path string, busy time.Duration) error {
 
 // newSchema returns the schema of a new file.
 var newSchema = sync.OnceValues(func() (_ []object, err error) {
-	db, err := sql.Open("sqlite", address("/pgfsm-blank", 0, url.Values{"vfs": {"memdb"}}))
+	db, err := sql.Open("sqlite", dataSourceName("/pgfsm-blank", 0, url.Values{"vfs": {"memdb"}}))
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func logAhead(ctx context.Context, db *sql.DB) error {
 		switch {
 		case err == nil && mode != wal:
 			return fmt.Errorf("the journal's mode is %q: a ledger needs a local disk", mode)
-		case err == nil || primary(err) != codeBusy:
+		case err == nil || resultCode(err) != codeBusy:
 			return err
 		}
 		select {

@@ -12,12 +12,13 @@ import (
 
 // Errors about a file. The errors that wrap these name the file and a remedy.
 var (
-	ErrFull       = error(&wrong{"the disk is full", unavailable})
-	ErrReadOnly   = error(&wrong{"the ledger cannot be written", []error{ledger.ErrUnavailable, ledger.ErrReadOnly}})
-	ErrLocked     = error(&wrong{"the ledger is locked by another process", unavailable})
+	ErrFull     = error(&fileError{"the disk is full", unavailable})
+	ErrReadOnly = error(&fileError{"the ledger cannot be written",
+		[]error{ledger.ErrUnavailable, ledger.ErrReadOnly}})
+	ErrLocked     = error(&fileError{"the ledger is locked by another process", unavailable})
 	ErrNotLedger  = ledger.ErrMalformed
-	ErrNewer      = error(&wrong{"the ledger was written by a newer version of pgfsm", otherSchema})
-	ErrOlder      = error(&wrong{"the ledger was written by an older version of pgfsm", otherSchema})
+	ErrNewer      = error(&fileError{"the ledger was written by a newer version of pgfsm", otherSchema})
+	ErrOlder      = error(&fileError{"the ledger was written by an older version of pgfsm", otherSchema})
 	ErrUnsafeFile = errors.New("the ledger's file cannot be trusted")
 	ErrClosed     = errors.New("the ledger is closed")
 	ErrMoved      = errors.New("the ledger's file was moved or replaced")
@@ -27,13 +28,13 @@ var (
 var unavailable, otherSchema = []error{ledger.ErrUnavailable}, []error{ledger.ErrSchema}
 
 // A wrong error also matches some of the errors that every store has.
-type wrong struct {
+type fileError struct {
 	text string
 	of   []error
 }
 
-func (w *wrong) Error() string   { return w.text }
-func (w *wrong) Unwrap() []error { return w.of }
+func (w *fileError) Error() string   { return w.text }
+func (w *fileError) Unwrap() []error { return w.of }
 
 // afterRestoring is the warning for operators who restore a backup.
 const afterRestoring = "runs that the backup holds as approved can be called again, also if they were called since; deny them or let them expire first"
@@ -52,8 +53,8 @@ const (
 	primaryCode = 0xff // the other bits give details
 )
 
-// primary returns the primary result code of an error, or 0.
-func primary(err error) int {
+// resultCode returns the primary result code of an error, or 0.
+func resultCode(err error) int {
 	var coded *sqlite.Error
 	if !errors.As(err, &coded) {
 		return 0
@@ -61,13 +62,13 @@ func primary(err error) int {
 	return coded.Code() & primaryCode
 }
 
-// explained explains an error of SQLite: its meaning for the ledger, and a remedy.
-func explained(path string, err error) error {
+// explainError explains an error of SQLite: its meaning for the ledger, and a remedy.
+func explainError(path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 
-	switch primary(err) {
+	switch resultCode(err) {
 	case 0:
 		return err
 	case codeFull:
@@ -97,6 +98,6 @@ func explained(path string, err error) error {
 // cannotShare reports whether a file could not be opened because this process cannot write its
 // locks.
 func cannotShare(err error) bool {
-	code := primary(err)
+	code := resultCode(err)
 	return code == codeReadOnly || code == codeCantOpen
 }

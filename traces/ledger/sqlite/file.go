@@ -23,7 +23,7 @@ var creating sync.Mutex
 // and returns the one name of the file: two processes that know the file by two names would not see
 // each other's locks.
 func prepareFile(path string) (string, error) {
-	path, err := located(path)
+	path, err := resolvePath(path)
 	if err != nil {
 		return "", err
 	}
@@ -40,11 +40,11 @@ func prepareFile(path string) (string, error) {
 		return "", fmt.Errorf("ledger %s cannot be made: %w: is its folder there, and may this user write it?", path,
 			err)
 	}
-	return path, trusted(path)
+	return path, checkTrusted(path)
 }
 
-// located returns the absolute path with no symbolic link in its folder.
-func located(path string) (string, error) {
+// resolvePath returns the absolute path with no symbolic link in its folder.
+func resolvePath(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("%w: it has no name; give one, for example sqlite:pgfsm.db", ErrUnsafeFile)
 	}
@@ -59,24 +59,24 @@ func located(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), nil
 }
 
-// trusted rejects a path that is not a regular file, that other users may write, or that has a hard
-// link.
-func trusted(path string) error {
+// checkTrusted rejects a path that is not a regular file, that other users may write, or that has a
+// hard link.
+func checkTrusted(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
-	why := ""
+	fault := ""
 	switch {
 	case !info.Mode().IsRegular():
-		why = fmt.Sprintf("it is not a regular file (%s); name the file itself", info.Mode().Type())
+		fault = fmt.Sprintf("it is not a regular file (%s); name the file itself", info.Mode().Type())
 	case info.Mode().Perm()&othersMay != 0:
-		why = fmt.Sprintf("others may write it (%s); run chmod go-w on it", info.Mode().Perm())
-	case names(info) > 1:
-		why = "it has a second name (a hard link); remove that, or copy the file"
+		fault = fmt.Sprintf("others may write it (%s); run chmod go-w on it", info.Mode().Perm())
+	case linkCount(info) > 1:
+		fault = "it has a second name (a hard link); remove that, or copy the file"
 	}
-	if why != "" {
-		return fmt.Errorf("ledger %s: %w: %s", path, ErrUnsafeFile, why)
+	if fault != "" {
+		return fmt.Errorf("ledger %s: %w: %s", path, ErrUnsafeFile, fault)
 	}
 	return nil
 }
@@ -88,10 +88,10 @@ type identity struct {
 	info fs.FileInfo
 }
 
-// identify remembers the file of a path. A file to write is no symbolic link and must not become
-// one, so its stat is [os.Lstat]. identify does not open the file, because closing it would drop
-// this process's locks on it.
-func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, error) {
+// identifyFile remembers the file of a path. A file to write is no symbolic link and must not
+// become one, so its stat is [os.Lstat]. identifyFile does not open the file, because closing it
+// would drop this process's locks on it.
+func identifyFile(path string, stat func(string) (fs.FileInfo, error)) (identity, error) {
 	info, err := stat(path)
 	if err != nil {
 		return identity{}, fmt.Errorf("ledger %s: %w", path, err)
@@ -104,9 +104,9 @@ func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, er
 // still be moved right after the check: checkUnmoved detects mistakes of operators, not attackers
 // who race.
 func (i identity) checkUnmoved() error {
-	now, err := i.stat(i.path)
+	current, err := i.stat(i.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(i.info, now):
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(i.info, current):
 		return fmt.Errorf("ledger %s: %w: nothing is recorded or read there; put back the file that was there, or end this program "+
 			"and start it again with the new one", i.path, ErrMoved)
 	case err != nil:

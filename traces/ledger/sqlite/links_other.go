@@ -4,5 +4,5 @@ package sqlite
 
 import "io/fs"
 
-// names assumes one name, because the number is unknown on this system.
-func names(fs.FileInfo) uint64 { return 1 }
+// linkCount assumes one name, because the number is unknown on this system.
+func linkCount(fs.FileInfo) uint64 { return 1 }

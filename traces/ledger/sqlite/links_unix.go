@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// names returns how many names a file has.
-func names(info fs.FileInfo) uint64 {
+// linkCount returns how many names a file has.
+func linkCount(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
 	}

@@ -12,7 +12,7 @@ import (
 // OpenReadOnly opens a ledger for reading, for example for an auditor. It neither creates nor
 // migrates anything. The file and its folder may be read-only.
 func OpenReadOnly(path string) (*Store, error) {
-	path, err := located(path)
+	path, err := resolvePath(path)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func OpenReadOnly(path string) (*Store, error) {
 		return nil, fmt.Errorf("ledger %s: %w: it is not a regular file", path, ErrUnsafeFile)
 	}
 
-	file, err := identify(path, os.Stat)
+	file, err := identifyFile(path, os.Stat)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +32,13 @@ func OpenReadOnly(path string) (*Store, error) {
 	s := newStore(path, file, BusyTimeout)
 	s.readOnly = true
 	settings := url.Values{"mode": {"ro"}}
-	err = s.current(settings)
+	err = s.openCurrent(settings)
 	if err != nil && cannotShare(err) && noLog(path) {
 		// In WAL mode, readers also write locks beside the file. If this reader cannot do so and
 		// there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
 			settings.Set("immutable", "1")
-			err = s.current(settings)
+			err = s.openCurrent(settings)
 		}
 	}
 
@@ -55,32 +55,33 @@ func noLog(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// current opens the file for readers, and rejects a file that is not a ledger of today's schema.
-func (s *Store) current(settings url.Values) error {
+// openCurrent opens the file for readers, and rejects a file that is not a ledger of today's
+// schema.
+func (s *Store) openCurrent(settings url.Values) error {
 	if err := s.openReaders(settings); err != nil {
 		return err
 	}
-	if err := s.schema(); err != nil {
-		return errors.Join(explained(s.path, err), s.readers.Close())
+	if err := s.checkSchema(); err != nil {
+		return errors.Join(explainError(s.path, err), s.readers.Close())
 	}
 	return nil
 }
 
-func (s *Store) schema() error {
+func (s *Store) checkSchema() error {
 	if err := checkApplication(s.readers, s.path); err != nil {
 		return err
 	}
-	blank, err := empty(s.readers)
+	blank, err := isEmpty(s.readers)
 	if err == nil && blank {
 		err = fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
 	}
 	if err == nil {
-		err = today(s.readers, s.path)
+		err = checkVersion(s.readers, s.path)
 	}
 	if err != nil {
 		return err
 	}
-	return unaltered(s.readers, s.path)
+	return checkUnaltered(s.readers, s.path)
 }
 
 // A frozen file is read without locks. If another process begins to write it meanwhile, a read may
@@ -105,8 +106,8 @@ func (f *frozen) checkUnchanged() error {
 	if f == nil {
 		return nil
 	}
-	now, err := freeze(f.path)
-	if err == nil && (*now != *f || !noLog(f.path)) {
+	current, err := freeze(f.path)
+	if err == nil && (*current != *f || !noLog(f.path)) {
 		err = fmt.Errorf("ledger %s was written while it was read without locks: try again, or read a copy", f.path)
 	}
 	return err

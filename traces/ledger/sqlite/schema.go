@@ -15,7 +15,7 @@ import (
 // write record nothing, or something else.
 type object struct{ kind, name, of, sql string }
 
-func (o object) compare(p object) int {
+func (o object) compareName(p object) int {
 	return strings.Compare(o.kind+"\x00"+o.name, p.kind+"\x00"+p.name)
 }
 
@@ -42,13 +42,13 @@ func schemaOf(db *sql.DB) (all []object, err error) {
 			all = append(all, o)
 		}
 	}
-	slices.SortStableFunc(all, object.compare)
+	slices.SortStableFunc(all, object.compareName)
 	return all, rows.Err()
 }
 
-// unaltered rejects a file of today's version whose schema differs from that of a new file, or
+// checkUnaltered rejects a file of today's version whose schema differs from that of a new file, or
 // allows anybody to remove recorded rows. The error wraps a [*ledger.Fault].
-func unaltered(db *sql.DB, path string) error {
+func checkUnaltered(db *sql.DB, path string) error {
 	want, err := newSchema()
 	if err != nil {
 		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
@@ -58,9 +58,9 @@ func unaltered(db *sql.DB, path string) error {
 		return err
 	}
 
-	fault := differs(want, have)
+	fault := findDifference(want, have)
 	if fault == nil {
-		n, err := number(db, "SELECT count(*) FROM pruning")
+		n, err := selectNumber(db, "SELECT count(*) FROM pruning")
 		if err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func unaltered(db *sql.DB, path string) error {
 		afterRestoring)
 }
 
-// differs names the first object that is missing, changed or unexpected.
-func differs(want, have []object) *ledger.Fault {
+// findDifference names the first object that is missing, changed or unexpected.
+func findDifference(want, have []object) *ledger.Fault {
 	fault := func(o object, what string) *ledger.Fault {
 		return &ledger.Fault{Table: "sqlite_schema", Key: o.kind + " " + o.name, What: what}
 	}
@@ -90,9 +90,9 @@ func differs(want, have []object) *ledger.Fault {
 		case i == len(want):
 			return fault(have[i], "a ledger has no such thing")
 		case want[i] == have[i]:
-		case want[i].compare(have[i]) < 0:
+		case want[i].compareName(have[i]) < 0:
 			return fault(want[i], "it is missing")
-		case want[i].compare(have[i]) > 0:
+		case want[i].compareName(have[i]) > 0:
 			return fault(have[i], "a ledger has no such thing")
 		default:
 			return fault(have[i], "it was changed")
@@ -107,14 +107,14 @@ func (t *tx) Check(ctx context.Context) error {
 	if err := t.Usable(); err != nil {
 		return err
 	}
-	c, err := t.source.rows(ctx, nil, "PRAGMA integrity_check(1)")
+	c, err := t.source.query(ctx, nil, "PRAGMA integrity_check(1)")
 	if err != nil {
-		return damaged(ctx, t.store.path, err)
+		return damageError(ctx, t.store.path, err)
 	}
 	defer c.rows.Close()
-	ok, err := c.next()
+	ok, err := c.scanNext()
 	if err != nil || !ok {
-		return damaged(ctx, t.store.path, errors.Join(err, ctx.Err()))
+		return damageError(ctx, t.store.path, errors.Join(err, ctx.Err()))
 	}
 	if found := c.row.Text(); found != "ok" {
 		return &ledger.Fault{Table: "file", Key: "integrity", What: found}
@@ -122,13 +122,13 @@ func (t *tx) Check(ctx context.Context) error {
 	return nil
 }
 
-// damaged returns a fault if an error says that the file is damaged.
-func damaged(ctx context.Context, path string, err error) error {
+// damageError returns a fault if an error says that the file is damaged.
+func damageError(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if code := primary(err); code == codeCorrupt || code == codeNotADB {
+	if code := resultCode(err); code == codeCorrupt || code == codeNotADB {
 		return &ledger.Fault{Table: "file", Key: "integrity", What: err.Error()}
 	}
-	return explained(path, err)
+	return explainError(path, err)
 }

@@ -76,7 +76,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	// This comes before the first connection, so that nothing is recorded if the connection finds
 	// another file.
-	file, err := identify(path, os.Lstat)
+	file, err := identifyFile(path, os.Lstat)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.openWriter(); err != nil {
-		return nil, explained(path, errors.Join(err, s.readers.Close()))
+		return nil, explainError(path, errors.Join(err, s.readers.Close()))
 	}
 	return s, nil
 }
@@ -93,7 +93,7 @@ func Open(path string, o Options) (*Store, error) {
 func newStore(path string, file identity, busy time.Duration) *Store {
 	return &Store{
 		path:    path,
-		dialect: dialect(path),
+		dialect: newDialect(path),
 		file:    file,
 		busy:    busy,
 		writing: make(chan struct{}, 1),
@@ -104,7 +104,7 @@ func newStore(path string, file identity, busy time.Duration) *Store {
 
 // openWriter connects the writer, and makes a ledger in the file if the file is empty.
 func (s *Store) openWriter() (err error) {
-	s.writers, err = open(s.file, s.busy, url.Values{
+	s.writers, err = openPool(s.file, s.busy, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
 			"secure_delete(1)", // overwrites removed content on a prune
@@ -114,7 +114,7 @@ func (s *Store) openWriter() (err error) {
 		return err
 	}
 	s.writers.SetMaxOpenConns(1)
-	if err = s.ready(); err == nil {
+	if err = s.prepareWriter(); err == nil {
 		s.writer, err = s.writers.Conn(context.Background())
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) openWriter() (err error) {
 // bounds it, and a context ends the wait for that channel without a goroutine for each query.
 func (s *Store) openReaders(settings url.Values) (err error) {
 	settings.Set("_query_only", "1")
-	if s.readers, err = open(s.file, s.busy, settings); err != nil {
+	if s.readers, err = openPool(s.file, s.busy, settings); err != nil {
 		return err
 	}
 	s.readers.SetMaxIdleConns(maxReaders)
@@ -136,30 +136,30 @@ func (s *Store) openReaders(settings url.Values) (err error) {
 	return nil
 }
 
-// ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
-func (s *Store) ready() error {
+// prepareWriter makes sure that the connection's file is a ledger of today's schema, in WAL mode.
+func (s *Store) prepareWriter() error {
 	if err := checkApplication(s.writers, s.path); err != nil {
 		return err
 	}
-	if err := establish(s.writers, s.path, s.busy); err != nil {
+	if err := createLedger(s.writers, s.path, s.busy); err != nil {
 		return err
 	}
-	if err := unaltered(s.writers, s.path); err != nil {
+	if err := checkUnaltered(s.writers, s.path); err != nil {
 		return err
 	}
-	return writable(s.writers)
+	return checkWritable(s.writers)
 }
 
-// writable makes sure that the file can be written. SQLite opens a read-only file without an error
-// and only a write fails, so writable writes and rolls back. It returns no error if another program
-// is writing at the moment.
-func writable(db *sql.DB) error {
+// checkWritable makes sure that the file can be written. SQLite opens a read-only file without an
+// error and only a write fails, so checkWritable writes and rolls back. It returns no error if
+// another program is writing at the moment.
+func checkWritable(db *sql.DB) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec("INSERT INTO pruning (since) VALUES (1)"); primary(err) != codeBusy {
+	if _, err := tx.Exec("INSERT INTO pruning (since) VALUES (1)"); resultCode(err) != codeBusy {
 		return err
 	}
 	return nil
@@ -180,7 +180,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
-	if err := s.enter(ctx, s.writing); err != nil {
+	if err := s.acquireSlot(ctx, s.writing); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
@@ -195,7 +195,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 
 	// If the context ends at that moment, the transaction may have begun despite the error.
 	if _, err := t.source.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return explained(s.path, err)
+		return explainError(s.path, err)
 	}
 	if err := do(t); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Store) commit(t *tx) error {
 	}
 	// COMMIT does not use the context: whether the transaction is committed must not be in doubt.
 	if _, err := t.source.exec(context.Background(), "COMMIT"); err != nil {
-		return explained(s.path, err)
+		return explainError(s.path, err)
 	}
 	t.committed = true
 	if t.Wrote() {
@@ -235,8 +235,8 @@ func (s *Store) emptyLog(t *tx) {
 		"PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)",
 		fmt.Sprintf("PRAGMA busy_timeout = %d", s.busy.Milliseconds()),
 	} {
-		if c, err := t.source.rows(context.Background(), nil, query); err == nil {
-			_, _ = c.next()
+		if c, err := t.source.query(context.Background(), nil, query); err == nil {
+			_, _ = c.scanNext()
 			c.rows.Close()
 		}
 	}
@@ -245,8 +245,8 @@ func (s *Store) emptyLog(t *tx) {
 // Now implements [ledger.Store.Now]. All processes of the file run on one machine.
 func (s *Store) Now() time.Time { return time.Now() }
 
-// enter waits until there is room in a channel, and sends one value to it.
-func (s *Store) enter(ctx context.Context, room chan struct{}) error {
+// acquireSlot waits until there is room in a channel, and sends one value to it.
+func (s *Store) acquireSlot(ctx context.Context, room chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -268,10 +268,10 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View implements [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.view(ctx, func(t *tx) error {
+	return s.readTx(ctx, func(t *tx) error {
 		snapshot, err := s.readers.Begin()
 		if err != nil {
-			return explained(s.path, err)
+			return explainError(s.path, err)
 		}
 		defer snapshot.Rollback() // ends the snapshot; there is nothing to undo
 		t.source.session = newSession(view{snapshot, s.glances})
@@ -283,15 +283,15 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 // ReadCommitted implements [ledger.Store.ReadCommitted]. Outside of a transaction each query is a transaction of
 // its own.
 func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.view(ctx, func(t *tx) error {
+	return s.readTx(ctx, func(t *tx) error {
 		defer t.Finish()
 		return do(t)
 	})
 }
 
-// view calls do with a transaction that reads.
-func (s *Store) view(ctx context.Context, do func(*tx) error) error {
-	if err := s.enter(ctx, s.reading); err != nil {
+// readTx calls do with a transaction that reads.
+func (s *Store) readTx(ctx context.Context, do func(*tx) error) error {
+	if err := s.acquireSlot(ctx, s.reading); err != nil {
 		return err
 	}
 	defer func() { <-s.reading }()
@@ -312,10 +312,10 @@ func (s *Store) Close() (err error) {
 		err = s.readers.Close()
 		if !s.readOnly {
 			s.writing <- struct{}{} // never received again: no goroutine writes any more
-			s.writes.close()
+			s.writes.closeStatements()
 			err = errors.Join(err, s.writer.Close(), s.writers.Close())
 		}
-		err = explained(s.path, err)
+		err = explainError(s.path, err)
 	})
 	return err
 }

@@ -24,7 +24,7 @@ func (s *Store) newTx(ctx context.Context, on *session) *tx {
 	return &tx{Tx: sqlrows.New(ctx, source, &s.dialect), ctx: ctx, store: s, source: source}
 }
 
-func dialect(path string) sqlrows.Dialect {
+func newDialect(path string) sqlrows.Dialect {
 	return sqlrows.Dialect{
 		Ledger:    path,
 		Position:  "instr",
@@ -43,9 +43,9 @@ type source struct {
 
 // Query implements [sqlrows.Source.Query]. SQLite reads rows on demand.
 func (s *source) Query(_ int, query string, args ...any) (sqlrows.Rows, error) {
-	c, err := s.rows(context.Background(), s.open, query, args...)
+	c, err := s.query(context.Background(), s.open, query, args...)
 	if err != nil {
-		return nil, explained(s.path, err)
+		return nil, explainError(s.path, err)
 	}
 	c.of, s.open = s, append(s.open, c)
 	return c, nil
@@ -57,7 +57,7 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 	s.changed = n
 	switch {
 	case err != nil:
-		err = explained(s.path, err)
+		err = explainError(s.path, err)
 	case table != "" && n != 1:
 		err = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
 			s.path, ErrUnrecorded, n)
