@@ -30,8 +30,8 @@ const (
 	touch = "UPDATE log SET size = size"
 )
 
-// locked returns the statements that begin a transaction that writes.
-func (s *Store) locked() []statement {
+// lockStatements returns the statements that begin a transaction that writes.
+func (s *Store) lockStatements() []statement {
 	index := int64(-1)
 	if last := s.last.Load(); last != nil {
 		index = last.index
@@ -53,20 +53,20 @@ func (s *Store) endOf(r result) (end ledger.End, err error) {
 	case row.Err() != nil:
 		return end, fmt.Errorf("the ledger: table log: %w", row.Err())
 	case readOnly != "off":
-		return end, unavailable(errStandby)
-	case !durable(commit):
+		return end, newUnavailable(errStandby)
+	case !isDurable(commit):
 		return end, fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe,
 			commit)
 	}
 	if last := s.last.Load(); last != nil {
-		return end, s.compare(last, leaf)
+		return end, s.compareLeaf(last, leaf)
 	}
 	return end, nil
 }
 
-// begin begins a transaction that writes.
-func (s *Store) begin(t *tx) error {
-	batch := s.locked()
+// beginWrite begins a transaction that writes.
+func (s *Store) beginWrite(t *tx) error {
+	batch := s.lockStatements()
 	s.commits++
 	if len(s.owners) > 0 {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
@@ -74,18 +74,18 @@ func (s *Store) begin(t *tx) error {
 
 	t.session.begun = true
 	t.began = time.Now()
-	results, _, err := t.session.send(t.session.ctx, batch...)
+	results, _, err := t.session.sendBatch(t.session.ctx, batch...)
 	if err != nil {
 		return err
 	}
-	t.writes, t.before = true, s.hashes
+	t.writes, t.committed = true, s.hashes
 	if t.log, err = s.endOf(results[1]); err != nil {
 		return err
 	}
 
 	if n := len(s.owners); n > 0 {
 		if len(results[2].rows) != n {
-			return s.end(ledger.ErrFenced)
+			return s.endWith(ledger.ErrFenced)
 		}
 		// This machine's clock may have been set, or have stood still, since the lease was renewed.
 		s.setClock(time.UnixMicro(results[2].rows[0].Int64()), time.Now())
@@ -116,11 +116,11 @@ func (s *Store) commit(t *tx) error {
 
 	session := t.session
 	writes := len(session.queue) + len(batch)
-	delete(session.notices(), noticed)
-	results, done, err := session.send(context.Background(), append(batch, statement{query: "COMMIT"})...)
+	delete(session.connData(), noticed)
+	results, done, err := session.sendBatch(context.Background(), append(batch, statement{query: "COMMIT"})...)
 
 	switch {
-	case err == nil && session.notices()[noticed] == nil:
+	case err == nil && session.connData()[noticed] == nil:
 		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
 			return fmt.Errorf("the ledger: the transaction came to %s", tag)
 		}
@@ -129,10 +129,10 @@ func (s *Store) commit(t *tx) error {
 		return err
 	default:
 		if err == nil {
-			err = fmt.Errorf("%v", session.notices()[noticed])
+			err = fmt.Errorf("%v", session.connData()[noticed])
 		}
-		session.end()
-		if err := s.settle(err); err != nil {
+		session.release()
+		if err := s.settleCommit(err); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // connections that are being closed.
 const maxConns = 2 * (maxReaders + 2)
 
-// parse reads a URL. No error wraps an error of pgx, which repeats the URL.
-func parse(url string) (*pgxpool.Config, time.Duration, error) {
+// parseURL reads a URL. No error wraps an error of pgx, which repeats the URL.
+func parseURL(url string) (*pgxpool.Config, time.Duration, error) {
 	connection, lease, err := pgurl.Parse(url)
 	if err != nil {
 		return nil, 0, fmt.Errorf("the URL of the ledger %w", err)
@@ -43,7 +43,7 @@ func (s *Store) configure(c *pgxpool.Config) {
 	if c.ConnConfig.ConnectTimeout == 0 { // so that the other hosts of the URL are tried, too
 		c.ConnConfig.ConnectTimeout = max(s.lease/3, time.Second)
 	}
-	c.AfterConnect = s.check
+	c.AfterConnect = s.checkConn
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 0, 0
 	c.ConnConfig.OnNotice = func(p *pgconn.PgConn, n *pgconn.Notice) { p.CustomData()[noticed] = n }
@@ -52,9 +52,9 @@ func (s *Store) configure(c *pgxpool.Config) {
 // noticed is the key of the last notice in the data of a connection.
 const noticed = "notice"
 
-// check rejects a new connection to a database that is not the ledger's, or that can lose
+// checkConn rejects a new connection to a database that is not the ledger's, or that can lose
 // acknowledged commits.
-func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) checkConn(ctx context.Context, conn *pgx.Conn) error {
 	if e := conn.PgConn().ParameterStatus("server_encoding"); e != "UTF8" {
 		return fmt.Errorf("%w: its encoding is %s; make one with the encoding UTF8", ErrUnsafe, e)
 	}
@@ -73,7 +73,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	case errors.As(err, &coded) && coded.Code == codeNoTable:
 		return ErrNoLedger
 	case err != nil:
-		return explained(ctx, err)
+		return explainError(ctx, err)
 	}
 
 	s.setClock(dbTime, sent)
@@ -89,23 +89,23 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	case fsync != "on":
 		return fmt.Errorf("%w: fsync is %s; set it to on", ErrUnsafe, fsync)
-	case !durable(commit):
+	case !isDurable(commit):
 		return fmt.Errorf("%w: synchronous_commit is %s; set it to on or remote_apply for this user", ErrUnsafe, commit)
 	case recovery == "true" || readOnly == "on":
-		return unavailable(errStandby)
+		return newUnavailable(errStandby)
 	}
 
-	return s.present(ctx, conn)
+	return s.checkLast(ctx, conn)
 }
 
-// durable reports whether the server acknowledges a commit only after flushing it, on the
+// isDurable reports whether the server acknowledges a commit only after flushing it, on the
 // synchronous standby too.
-func durable(synchronousCommit string) bool {
+func isDurable(synchronousCommit string) bool {
 	return synchronousCommit == "on" || synchronousCommit == "remote_apply"
 }
 
-// present returns [ledger.ErrLost] if the last acknowledged entry of this store is missing.
-func (s *Store) present(ctx context.Context, conn *pgx.Conn) error {
+// checkLast returns [ledger.ErrLost] if the last acknowledged entry of this store is missing.
+func (s *Store) checkLast(ctx context.Context, conn *pgx.Conn) error {
 	last := s.last.Load()
 	if last == nil {
 		return nil
@@ -113,19 +113,19 @@ func (s *Store) present(ctx context.Context, conn *pgx.Conn) error {
 	var leaf []byte
 	err := conn.QueryRow(ctx, leafQuery, last.index).Scan(&leaf)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return explained(ctx, err)
+		return explainError(ctx, err)
 	}
-	return s.compare(last, leaf)
+	return s.compareLeaf(last, leaf)
 }
 
 const leafQuery = "SELECT substr(hashes, 1, 32) FROM entries WHERE idx = $1"
 
-// compare ends the store for good if the leaf hash of an acknowledged entry differs.
-func (s *Store) compare(last *acknowledged, leaf []byte) error {
+// compareLeaf ends the store for good if the leaf hash of an acknowledged entry differs.
+func (s *Store) compareLeaf(last *acknowledged, leaf []byte) error {
 	if string(leaf) == string(last.leaf[:]) {
 		return nil
 	}
-	return s.end(fmt.Errorf("%w: entry %d, with the leaf hash %s, is missing or another one now", ledger.ErrLost,
+	return s.endWith(fmt.Errorf("%w: entry %d, with the leaf hash %s, is missing or another one now", ledger.ErrLost,
 		last.index, last.leaf))
 }
 

@@ -92,7 +92,7 @@ func TestASessionThatBecomesUnsafe(t *testing.T) {
 	c := pgtest.Start(t)
 	check.NoError(t, c.Exec(t.Context(), "postgres", "CREATE DATABASE pgfsm"))
 	check.NoError(t, c.Ledger(t.Context(), "pgfsm"))
-	s := open(t, c.URL(serves, "pgfsm"))
+	s := openStore(t, c.URL(serves, "pgfsm"))
 	c.Set(t, "synchronous_commit", "off") // for sessions that are there, too
 	for range 2 {
 		if err := s.Update(t.Context(), addEntry(0)); !errors.Is(err, postgres.ErrUnsafe) {
@@ -117,7 +117,7 @@ func TestLostEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, db := shared.Database(t)
-			writer, reader := open(t, c.URL(serves, db)), open(t, c.URL(serves, db))
+			writer, reader := openStore(t, c.URL(serves, db)), openStore(t, c.URL(serves, db))
 			for i := range int64(2) {
 				for _, s := range []*postgres.Store{writer, reader} {
 					if i == 1 || s == writer {

@@ -38,22 +38,22 @@ const (
 // system.
 var passing = []string{"08", "25", "28", "40", "53", "55", "57", "58"}
 
-// explained translates an error of pgx into an error of the ledger. ctx is the context of the
+// explainError translates an error of pgx into an error of the ledger. ctx is the context of the
 // statement.
-func explained(ctx context.Context, err error) error {
+func explainError(ctx context.Context, err error) error {
 	var coded *pgconn.PgError
 	switch {
 	case errors.Is(context.Cause(ctx), errNoAnswer):
-		return unavailable(errNoAnswer)
+		return newUnavailable(errNoAnswer)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, ledger.ErrLost), errors.Is(err, ledger.ErrSchema), errors.Is(err, ledger.ErrUnavailable),
 		errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnreadable):
 		return err // from opening a new connection
 	case !errors.As(err, &coded), slices.Contains(passing, coded.Code[:2]):
-		return unavailable(err)
+		return newUnavailable(err)
 	case coded.Code == codeNoRight:
-		return unavailable(fmt.Errorf("this role lacks a right: %s: run pgfsm ledger init as the owner of the database, and the statements that it prints", coded.Message))
+		return newUnavailable(fmt.Errorf("this role lacks a right: %s: run pgfsm ledger init as the owner of the database, and the statements that it prints", coded.Message))
 	case coded.Code == codeNoTable, coded.Code == codeNoColumn:
 		return fmt.Errorf("%w: %s", ledger.ErrSchema, coded.Message)
 	case coded.Code == codeExists:
@@ -63,10 +63,10 @@ func explained(ctx context.Context, err error) error {
 	return fmt.Errorf("the ledger: %w", err)
 }
 
-// unavailable returns an error saying that nothing was recorded, and that a later attempt may
+// newUnavailable returns an error saying that nothing was recorded, and that a later attempt may
 // succeed. It wraps only [errStandby]: callers must not take a context error of this package for
 // one of their own.
-func unavailable(err error) error {
+func newUnavailable(err error) error {
 	if err == errStandby {
 		return fmt.Errorf("%w: %w: the database: %w", ledger.ErrUnavailable, ledger.ErrReadOnly, err)
 	}

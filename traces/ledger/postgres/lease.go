@@ -26,8 +26,8 @@ const (
 	endLease   = "UPDATE replicas SET over = true WHERE owner = ? AND NOT over AND until < clock_timestamp()"
 )
 
-// valid returns an error unless owner is the id of an owner.
-func valid(owner string) error {
+// checkOwner returns an error unless owner is the id of an owner.
+func checkOwner(owner string) error {
 	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
 		return fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
 	}
@@ -40,10 +40,10 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 	if s.readOnly {
 		return nil, errReadOnly
 	}
-	if err := valid(owner); err != nil {
+	if err := checkOwner(owner); err != nil {
 		return nil, err
 	}
-	if err := s.enter(ctx, s.writing); err != nil {
+	if err := s.acquireSlot(ctx, s.writing); err != nil {
 		return nil, err
 	}
 	defer func() { <-s.writing }()
@@ -64,13 +64,13 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		s.renew(ctx, owner)
+		s.keepLease(ctx, owner)
 	}()
 
 	return sync.OnceValue(func() error {
 		stop()
 		<-renewed
-		return s.release(owner)
+		return s.releaseLease(owner)
 	}), nil
 }
 
@@ -78,9 +78,9 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 // commit, and the lease runs out anyway.
 const releaseTime = 5 * time.Second
 
-// release ends a lease. The caller ensures that no transaction of this store is in progress.
-func (s *Store) release(owner string) error {
-	if s.enter(context.Background(), s.writing) != nil {
+// releaseLease ends a lease. The caller ensures that no transaction of this store is in progress.
+func (s *Store) releaseLease(owner string) error {
+	if s.acquireSlot(context.Background(), s.writing) != nil {
 		return nil // the lease was ended already, or runs out
 	}
 	defer func() { <-s.writing }()
@@ -93,8 +93,8 @@ func (s *Store) release(owner string) error {
 	return nil
 }
 
-// renew renews a lease until ctx is done. While the database is unavailable, it retries.
-func (s *Store) renew(ctx context.Context, owner string) {
+// keepLease renews a lease until ctx is done. While the database is unavailable, it retries.
+func (s *Store) keepLease(ctx context.Context, owner string) {
 	tick := time.NewTicker(s.lease / 3)
 	defer tick.Stop()
 	for {
@@ -105,7 +105,7 @@ func (s *Store) renew(ctx context.Context, owner string) {
 			return
 		case <-tick.C:
 		}
-		if s.usable() == nil {
+		if s.checkUsable() == nil {
 			s.renewOnce(ctx, owner)
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 	sent := time.Now()
 	switch err := conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&dbTime); {
 	case errors.Is(err, pgx.ErrNoRows):
-		_ = s.end(ledger.ErrFenced) // every operation returns it
+		_ = s.endWith(ledger.ErrFenced) // every operation returns it
 	case err == nil:
 		s.setClock(dbTime, sent)
 	}
@@ -133,14 +133,14 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 // OwnerGone implements [ledger.Store.OwnerGone]. It is called within views, so it does not wait for
 // one.
 func (s *Store) OwnerGone(ctx context.Context, owner string) (bool, error) {
-	if err := errors.Join(valid(owner), s.usable()); err != nil {
+	if err := errors.Join(checkOwner(owner), s.checkUsable()); err != nil {
 		return false, err
 	}
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
-	defer session.end()
+	defer session.release()
 	t := newTx(ctx, session)
 	defer t.Finish()
-	return t.lapsed(askLease, owner)
+	return t.leaseLapsed(askLease, owner)
 }
 
 // exec runs a statement outside of a transaction.
@@ -149,15 +149,15 @@ func (s *Store) exec(ctx context.Context, query string, args ...any) (int64, err
 	defer stop()
 	tag, err := s.pool.Exec(ctx, query, args...)
 	if err != nil {
-		return 0, explained(ctx, err)
+		return 0, explainError(ctx, err)
 	}
 	return tag.RowsAffected(), nil
 }
 
 // setClock compares the database's clock with this machine's: at is the database's time, and sent
 // is this machine's time when it sent the query. The answer has arrived just now.
-func (s *Store) setClock(at, sent time.Time) {
-	s.ahead.Store(int64(at.Sub(sent.Add(time.Since(sent) / 2))))
+func (s *Store) setClock(dbTime, sent time.Time) {
+	s.ahead.Store(int64(dbTime.Sub(sent.Add(time.Since(sent) / 2))))
 }
 
 // Now implements [ledger.Store.Now] with the database's clock.

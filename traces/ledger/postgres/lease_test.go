@@ -21,7 +21,7 @@ import (
 // owned returns a store that owns a lease.
 func owned(t *testing.T, url string) (s *postgres.Store, owner string) {
 	t.Helper()
-	s, owner = open(t, url), uuid.NewString()
+	s, owner = openStore(t, url), uuid.NewString()
 	if _, err := s.AcquireOwnership(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestFenceDuringAnUpdate(t *testing.T) {
 // TestALeaseThatRunsOutWhileItIsAsked: an owner is gone only if its lease was ended, because it can renew one that only ran out.
 func TestALeaseThatRunsOutWhileItIsAsked(t *testing.T) {
 	c, db := shared.Database(t)
-	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
+	s, owner := openStore(t, c.URL(serves, db)), uuid.NewString()
 	setup := `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';
 CREATE TRIGGER wait AFTER UPDATE ON replicas FOR EACH STATEMENT EXECUTE FUNCTION wait();
 INSERT INTO replicas (owner, since, until) VALUES ('` + owner + "', clock_timestamp(), clock_timestamp() + interval '1 second')"
@@ -238,7 +238,7 @@ func isSentMuch(t *testing.T, server string) {
 // TestReleaseDoesNotWait: a lease whose end the database does not acknowledge runs out.
 func TestReleaseDoesNotWait(t *testing.T) {
 	c, db := shared.Database(t)
-	s, owner := open(t, c.URL(serves, db)), uuid.NewString()
+	s, owner := openStore(t, c.URL(serves, db)), uuid.NewString()
 	release, err := s.AcquireOwnership(t.Context(), owner)
 	check.NoError(t, err)
 	if err := c.Exec(t.Context(), db, "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN OLD; END $$; "+

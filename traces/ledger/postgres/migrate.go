@@ -35,7 +35,7 @@ const (
 // to the server itself: a pooler would run parts of a migration on several connections. Migrate
 // returns the statements that make the roles, for psql.
 func Migrate(ctx context.Context, url string) (roles string, err error) {
-	c, _, err := parse(url)
+	c, _, err := parseURL(url)
 	if err != nil {
 		return "", err
 	}
@@ -57,13 +57,13 @@ func Migrate(ctx context.Context, url string) (roles string, err error) {
 		return "", err
 	}
 	if _, err := p.Up(ctx); err != nil {
-		return "", explained(ctx, err)
+		return "", explainError(ctx, err)
 	}
 
 	var schema, database string
 	if err := db.QueryRowContext(ctx, "SELECT current_schema(), current_database()").Scan(&schema,
 		&database); err != nil {
-		return "", explained(ctx, err)
+		return "", explainError(ctx, err)
 	}
 
 	names := strings.NewReplacer("SCHEMA_OF_LEDGER", pgx.Identifier{schema}.Sanitize(), "DATABASE_OF_LEDGER",

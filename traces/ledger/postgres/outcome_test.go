@@ -61,7 +61,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			if !tc.settles || tc.interrupt == "abs" {
 				patience = 6 * time.Second // the store waits for twice as long
 			}
-			s := open(t, c.URL(serves, db)+"&lease="+patience.String())
+			s := openStore(t, c.URL(serves, db)+"&lease="+patience.String())
 			if _, err := s.AcquireOwnership(t.Context(), "01a20937-927b-7666-a7a9-3a3ce7bb963b"); err != nil {
 				t.Fatal(err)
 			}

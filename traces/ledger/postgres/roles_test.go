@@ -22,7 +22,7 @@ const codeNoPrivilege = "42501"
 // TestRoles shows that PostgreSQL itself refuses the serving role what changes or removes the record, and the pruning role what changes its hashes.
 func TestRoles(t *testing.T) {
 	c, name := shared.Database(t)
-	s := open(t, c.URL(serves, name))
+	s := openStore(t, c.URL(serves, name))
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error {
 		return errors.Join(addEntry(0)(tx), tx.PutRun(ledger.RunRow{RunID: "r"}), tx.PutBlob(ledger.Blob{Digest: "d"}),
 			tx.PutToken(ledger.Token{ID: "k"}), tx.PutDelivery(ledger.Delivery{State: "waiting"}), tx.SetDelivered("h", 1))
@@ -83,7 +83,7 @@ func TestMigrateAsItsRole(t *testing.T) {
 	if err := c.Exec(t.Context(), name, roles); err != nil {
 		t.Errorf("the roles cannot be made again: %v", err)
 	}
-	open(t, c.URL(serves, name))
+	openStore(t, c.URL(serves, name))
 }
 
 // TestRolesFindTheirSchema: a ledger may be in another schema than public; the printed statements lead the roles to it.
@@ -93,7 +93,7 @@ func TestRolesFindTheirSchema(t *testing.T) {
 		ALTER ROLE ` + pgtest.Superuser + ` IN DATABASE ` + name + ` SET search_path = "Gate way"`
 	check.NoError(t, c.Exec(t.Context(), name, setup))
 	check.NoError(t, c.Ledger(t.Context(), name))
-	if err := open(t, c.URL(serves, name)).Update(t.Context(), addEntry(0)); err != nil {
+	if err := openStore(t, c.URL(serves, name)).Update(t.Context(), addEntry(0)); err != nil {
 		t.Error(err)
 	}
 	if _, err := postgres.Migrate(t.Context(), c.URL("pgfsm_migrate", name)); err != nil {

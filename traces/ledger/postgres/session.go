@@ -53,9 +53,9 @@ type session struct {
 	cursors int
 }
 
-// send sends the queued statements and the given ones, and returns the results of the given ones.
-// done is the number of statements that succeeded, the queued ones included.
-func (s *session) send(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
+// sendBatch sends the queued statements and the given ones, and returns the results of the given
+// ones. done is the number of statements that succeeded, the queued ones included.
+func (s *session) sendBatch(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
 	if s.failed != nil {
 		return nil, 0, s.failed
 	}
@@ -65,7 +65,7 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 	defer func() { s.failed = err }()
 	if s.conn == nil {
 		if s.conn, err = s.pool.Acquire(ctx); err != nil {
-			return nil, 0, explained(ctx, err)
+			return nil, 0, explainError(ctx, err)
 		}
 	}
 
@@ -75,20 +75,20 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 	var batch pgx.Batch
 
 	for i := range sent {
-		batch.Queue(numbered(sent[i].query), sent[i].args...)
+		batch.Queue(numberParameters(sent[i].query), sent[i].args...)
 	}
 
 	answers := s.conn.SendBatch(ctx, &batch)
 	defer func() {
-		if late := answers.Close(); err == nil && late != nil {
-			err = explained(ctx, late)
+		if closeErr := answers.Close(); err == nil && closeErr != nil {
+			err = explainError(ctx, closeErr)
 		}
 	}()
 
 	results := make([]result, len(sent))
 	for i := range sent {
-		if results[i], err = read(answers); err != nil {
-			return nil, i, explained(ctx, err)
+		if results[i], err = readResult(answers); err != nil {
+			return nil, i, explainError(ctx, err)
 		}
 		if n := results[i].tag.RowsAffected(); sent[i].table != "" && n != 1 {
 			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", sent[i].table, sent[i].key,
@@ -99,14 +99,14 @@ func (s *session) send(ctx context.Context, statements ...statement) (_ []result
 	return results[queued:], len(sent), nil
 }
 
-// notices returns the data of the connection that holds its last notice.
-func (s *session) notices() map[string]any { return s.conn.Conn().PgConn().CustomData() }
+// connData returns the data of the connection that holds its last notice.
+func (s *session) connData() map[string]any { return s.conn.Conn().PgConn().CustomData() }
 
 // malformed is a text that no ledger contains.
 type malformed string
 
-// read reads the result of the next statement of a batch.
-func read(answers pgx.BatchResults) (r result, err error) {
+// readResult reads the result of the next statement of a batch.
+func readResult(answers pgx.BatchResults) (r result, err error) {
 	rows, err := answers.Query()
 	if err != nil {
 		return r, err
@@ -139,8 +139,8 @@ func read(answers pgx.BatchResults) (r result, err error) {
 	return r, rows.Err()
 }
 
-// numbered writes the parameters of a query as PostgreSQL names them.
-func numbered(query string) string {
+// numberParameters writes the parameters of a query as PostgreSQL names them.
+func numberParameters(query string) string {
 	parts := strings.Split(query, "?")
 	if len(parts) == 1 {
 		return query
@@ -155,8 +155,8 @@ func numbered(query string) string {
 	return b.String()
 }
 
-// stored replaces texts that PostgreSQL cannot store.
-func stored(args []any) []any {
+// storableArgs replaces texts that PostgreSQL cannot store.
+func storableArgs(args []any) []any {
 	for i, v := range args {
 		if text, ok := v.(string); ok {
 			args[i] = toText(text)
@@ -167,11 +167,11 @@ func stored(args []any) []any {
 
 // Write queues a statement.
 func (s *session) Write(table string, key any, query string, args ...any) error {
-	s.queue = append(s.queue, statement{query, stored(args), table, key})
+	s.queue = append(s.queue, statement{query, storableArgs(args), table, key})
 	if len(s.queue) < maxQueued {
 		return nil
 	}
-	_, _, err := s.send(s.ctx)
+	_, _, err := s.sendBatch(s.ctx)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 	}
 
 	if page == 1 {
-		results, _, err := s.send(s.ctx, append(batch, statement{query: query, args: stored(args)})...)
+		results, _, err := s.sendBatch(s.ctx, append(batch, statement{query: query, args: storableArgs(args)})...)
 		if err != nil {
 			return nil, err
 		}
@@ -193,20 +193,21 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 
 	s.cursors++
 	p := &pages{session: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
-	results, _, err := s.send(s.ctx, append(batch,
-		statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: stored(args)}, p.fetch())...)
+	results, _, err := s.sendBatch(s.ctx, append(batch,
+		statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: storableArgs(args)},
+		p.fetchStatement())...)
 	if err != nil {
 		return nil, err
 	}
 
 	s.begun = true
-	p.take(results[len(batch)+1])
+	p.setPage(results[len(batch)+1])
 
 	return p, nil
 }
 
-// end rolls back an open transaction and releases the connection.
-func (s *session) end() {
+// release rolls back an open transaction and releases the connection.
+func (s *session) release() {
 	if s.conn == nil {
 		return
 	}
@@ -228,12 +229,12 @@ type pages struct {
 	size    int
 }
 
-func (p *pages) fetch() statement {
+func (p *pages) fetchStatement() statement {
 	return statement{query: fmt.Sprintf("FETCH %d FROM %s", p.size, p.name)}
 }
 
-// take uses a result as the current page.
-func (p *pages) take(r result) {
+// setPage uses a result as the current page.
+func (p *pages) setPage(r result) {
 	p.rows = r.rows
 	if len(p.rows) < p.size {
 		p.Close()
@@ -243,11 +244,11 @@ func (p *pages) take(r result) {
 // Next returns the next row, or nil.
 func (p *pages) Next() (*sqlrows.Row, error) {
 	if len(p.rows) == 0 && p.session != nil {
-		results, _, err := p.session.send(p.session.ctx, p.fetch())
+		results, _, err := p.session.sendBatch(p.session.ctx, p.fetchStatement())
 		if err != nil {
 			return nil, err
 		}
-		p.take(results[0])
+		p.setPage(results[0])
 	}
 	if len(p.rows) == 0 {
 		return nil, nil

@@ -38,7 +38,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			if other := <-came; err != nil || other != nil {
 				t.Fatalf("Update() = %v and %v", err, other)
 			}
-			superuser := open(t, c.URL("postgres", db))
+			superuser := openStore(t, c.URL("postgres", db))
 			for _, s := range []*postgres.Store{two, superuser} {
 				if err := s.View(t.Context(), func(r ledger.Reader) error {
 					q, err := r.Run("r")

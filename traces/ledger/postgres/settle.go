@@ -12,15 +12,15 @@ import (
 // settleRetry is the time between attempts to settle.
 const settleRetry = 100 * time.Millisecond
 
-// settle finds out whether the last transaction was committed. It is called if its COMMIT had no
-// answer, or an answer with a warning: the wait for the standby may have been cancelled. settle
+// settleCommit finds out whether the last transaction was committed. It is called if its COMMIT had
+// no answer, or an answer with a warning: the wait for the standby may have been cancelled. settle
 // returns nil if the transaction is durable.
 //
 // A read alone is not enough: the COMMIT may still be waiting, and become visible later. So settle
 // takes the lock that the transaction holds until its end, and commits a write of its own. If this
 // write is acknowledged without a warning, all earlier commits are as durable, and no other one can
 // appear.
-func (s *Store) settle(cause error) error {
+func (s *Store) settleCommit(cause error) error {
 	if len(s.owners) == 0 {
 		return fmt.Errorf("%w: %v", ledger.ErrUnsettled, cause)
 	}
@@ -29,12 +29,12 @@ func (s *Store) settle(cause error) error {
 	defer stop()
 
 	for {
-		committed, err := s.committed(ctx)
+		committed, err := s.wasCommitted(ctx)
 		switch {
 		case err == nil && committed:
 			return nil
 		case err == nil:
-			return unavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
+			return newUnavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
 		case errors.Is(err, ledger.ErrLost):
 			return err
 		case errors.Is(err, ledger.ErrFenced):
@@ -50,13 +50,13 @@ func (s *Store) settle(cause error) error {
 	}
 }
 
-// committed reports whether the last transaction was committed. An error means that the answer is
-// unknown.
-func (s *Store) committed(ctx context.Context) (bool, error) {
+// wasCommitted reports whether the last transaction was committed. An error means that the answer
+// is unknown.
+func (s *Store) wasCommitted(ctx context.Context) (bool, error) {
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
-	defer session.end()
+	defer session.release()
 	ask := statement{query: "SELECT commits FROM replicas WHERE owner = ?", args: []any{s.owners[0]}}
-	results, _, err := session.send(ctx, append(s.locked(), statement{query: touch}, ask)...)
+	results, _, err := session.sendBatch(ctx, append(s.lockStatements(), statement{query: touch}, ask)...)
 	if err != nil {
 		return false, err
 	}
@@ -64,19 +64,19 @@ func (s *Store) committed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 
-	delete(session.notices(), noticed)
-	ended, _, err := session.send(ctx, statement{query: "COMMIT"})
+	delete(session.connData(), noticed)
+	ended, _, err := session.sendBatch(ctx, statement{query: "COMMIT"})
 	if err != nil {
 		return false, err
 	}
-	if notice := session.notices()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
+	if notice := session.connData()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
 		return false, fmt.Errorf("the transaction came to %s, with %v", ended[0].tag, notice)
 	}
 
 	session.begun = false
 	rows := results[3].rows
 	if len(rows) != 1 { // the lease ran out long ago: this process was suspended
-		return false, s.end(ledger.ErrFenced)
+		return false, s.endWith(ledger.ErrFenced)
 	}
 
 	return rows[0].Int64() == s.commits, nil

@@ -40,13 +40,13 @@ type Store struct {
 var _ ledger.Store = (*Store)(nil)
 
 // Open opens a ledger to read and write. The database must contain a ledger: see [Migrate].
-func Open(url string) (*Store, error) { return open(url, false) }
+func Open(url string) (*Store, error) { return openStore(url, false) }
 
 // OpenReadOnly opens a ledger to read, also on a standby.
-func OpenReadOnly(url string) (*Store, error) { return open(url, true) }
+func OpenReadOnly(url string) (*Store, error) { return openStore(url, true) }
 
-func open(url string, readOnly bool) (*Store, error) {
-	c, lease, err := parse(url)
+func openStore(url string, readOnly bool) (*Store, error) {
+	c, lease, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +65,20 @@ func open(url string, readOnly bool) (*Store, error) {
 	ctx, stop := context.WithTimeoutCause(context.Background(), s.wait, errNoAnswer)
 	defer stop()
 	if s.pool, err = pgxpool.NewWithConfig(ctx, c); err != nil {
-		return nil, explained(ctx, err)
+		return nil, explainError(ctx, err)
 	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		s.pool.Close()
-		return nil, explained(ctx, err)
+		return nil, explainError(ctx, err)
 	}
 
 	conn.Release()
 	return s, nil
 }
 
-// usable returns the error that ended the store; nil if the store is usable.
-func (s *Store) usable() error {
+// checkUsable returns the error that ended the store; nil if the store is usable.
+func (s *Store) checkUsable() error {
 	select {
 	case <-s.closed:
 		return ErrClosed
@@ -90,14 +90,14 @@ func (s *Store) usable() error {
 	return nil
 }
 
-// end ends the store for good with an error, and returns the error of the first call.
-func (s *Store) end(err error) error {
+// endWith ends the store for good with an error, and returns the error of the first call.
+func (s *Store) endWith(err error) error {
 	s.final.CompareAndSwap(nil, &err)
 	return *s.final.Load()
 }
 
-// enter waits until there is room in a channel, and sends one value to it.
-func (s *Store) enter(ctx context.Context, room chan struct{}) error {
+// acquireSlot waits until there is room in a channel, and sends one value to it.
+func (s *Store) acquireSlot(ctx context.Context, room chan struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 	case <-s.closed:
 		return ErrClosed
 	}
-	if err := s.usable(); err != nil {
+	if err := s.checkUsable(); err != nil {
 		<-room
 		return err
 	}
@@ -117,22 +117,22 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View implements [ledger.Store.View]. Its first read fixes the state that it sees.
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
+	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
 // ReadCommitted implements [ledger.Store.ReadCommitted]. A cursor reads a sequence, so a sequence begins a
 // transaction; each query in it sees all earlier commits.
 func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.view(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
+	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
 
-func (s *Store) view(ctx context.Context, session *session, do func(ledger.Reader) error) error {
-	if err := s.enter(ctx, s.reading); err != nil {
+func (s *Store) readTx(ctx context.Context, session *session, do func(ledger.Reader) error) error {
+	if err := s.acquireSlot(ctx, s.reading); err != nil {
 		return err
 	}
 	defer func() { <-s.reading }()
 	session.ctx, session.pool, session.wait = ctx, s.pool, s.wait
-	defer session.end()
+	defer session.release()
 	t := newTx(ctx, session)
 	defer t.Finish()
 	return do(t)
@@ -143,15 +143,15 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return errReadOnly
 	}
-	if err := s.enter(ctx, s.writing); err != nil {
+	if err := s.acquireSlot(ctx, s.writing); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
 	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
-	defer session.end() // also if do panics
+	defer session.release() // also if do panics
 	t := newTx(ctx, session)
 	defer t.Finish()
-	if err := s.begin(t); err != nil {
+	if err := s.beginWrite(t); err != nil {
 		return err
 	}
 	if err := do(t); err != nil {

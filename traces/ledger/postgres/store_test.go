@@ -35,7 +35,7 @@ func fresh(t testing.TB, role string) string {
 	return c.URL(role, name) + "&lease=" + lease.String()
 }
 
-func open(t testing.TB, url string) *postgres.Store {
+func openStore(t testing.TB, url string) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(url)
 	check.NoError(t, err)

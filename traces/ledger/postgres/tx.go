@@ -33,7 +33,7 @@ type tx struct {
 	leaf    *tlog.Hash       // leaf hash of the last added entry
 	hashes  map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
 	// Hashes of this store's committed transactions; nil if the transaction only reads.
-	before map[int64][]byte
+	committed map[int64][]byte
 
 	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
@@ -126,8 +126,8 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	var missing []int64
 	for _, id := range ids {
 		entry, _ := sqlrows.Place(id)
-		if before := t.before[entry]; before != nil && t.hashes[entry] == nil {
-			t.hashes[entry] = before
+		if cached := t.committed[entry]; cached != nil && t.hashes[entry] == nil {
+			t.hashes[entry] = cached
 		}
 		if t.hashes[entry] == nil {
 			missing = append(missing, entry)
@@ -178,9 +178,9 @@ func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
 	}
 }
 
-// lapsed reports whether an owner has no lease, or a lease that the query reports as lapsed.
-func (t *tx) lapsed(query, owner string) (bool, error) {
-	if err := errors.Join(valid(owner), t.Usable()); err != nil {
+// leaseLapsed reports whether an owner has no lease, or a lease that the query reports as lapsed.
+func (t *tx) leaseLapsed(query, owner string) (bool, error) {
+	if err := errors.Join(checkOwner(owner), t.Usable()); err != nil {
 		return false, err
 	}
 	rows, err := t.session.Query(1, query, owner)
@@ -197,11 +197,11 @@ func (t *tx) lapsed(query, owner string) (bool, error) {
 // OwnerGone implements [ledger.Tx.OwnerGone]. A lease that runs out after endLease can be renewed,
 // so only an owner whose lease was ended is gone.
 func (t *tx) OwnerGone(owner string) (bool, error) {
-	if err := valid(owner); err != nil {
+	if err := checkOwner(owner); err != nil {
 		return false, err
 	}
 	if err := t.Change("", nil, endLease, owner); err != nil {
 		return false, err
 	}
-	return t.lapsed(askOver, owner)
+	return t.leaseLapsed(askOver, owner)
 }
