@@ -22,7 +22,7 @@ func readEntry(r *Row) ledger.Entry {
 	return ledger.Entry{
 		Index:  r.Int64(),
 		RunID:  r.Text(),
-		N:      r.int(),
+		N:      r.nextInt(),
 		At:     r.Text(),
 		By:     r.Text(),
 		Prev:   r.Text(),
@@ -44,7 +44,8 @@ func readEnd(r *Row) ledger.End {
 }
 
 func (t *Tx) End() (ledger.End, error) {
-	for end, err := range queryRows(t, single, readEnd, "SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
+	for end, err := range queryRows(t, onePage, readEnd,
+		"SELECT idx, at, type FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
 	return ledger.End{}, nil
@@ -55,15 +56,15 @@ const OfType = "SELECT " + entryColumns +
 	" FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
 func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
-	return one(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
+	return queryRow(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
 }
 
 func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, many, readEntry, OfType, string(kind))
+	return queryRows(t, fullPage, readEntry, OfType, string(kind))
 }
 
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, many, readEntry,
+	return queryRows(t, fullPage, readEntry,
 		"SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
 }
 
@@ -71,7 +72,7 @@ func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 const OfRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
 
 func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, many, readEntry, OfRun, run)
+	return queryRows(t, fullPage, readEntry, OfRun, run)
 }
 
 // ReadHashes implements [tlog.HashReader].
@@ -80,7 +81,7 @@ func (t *Tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	for i, id := range ids {
 		var err error
 		entry, offset := Place(id)
-		if hashes[i], err = one(t, "the hash of the tree", id, (*Row).Hash, hashOf, offset+1, entry,
+		if hashes[i], err = queryRow(t, "the hash of the tree", id, (*Row).Hash, hashOf, offset+1, entry,
 			offset); err != nil {
 			return nil, err
 		}
@@ -98,10 +99,10 @@ func Place(id int64) (entry, offset int64) {
 }
 
 func (t *Tx) CountHashes() (int64, error) {
-	return one(t, "the count of", "hashes", func(r *Row) int64 {
+	return queryRow(t, "the count of", "hashes", func(r *Row) int64 {
 		size := r.Int64()
 		if size%tlog.HashSize != 0 {
-			r.unreadable("a multiple of 32 bytes")
+			r.fail("a multiple of 32 bytes")
 		}
 		return size / tlog.HashSize
 	}, "SELECT coalesce(sum(length(hashes)), 0) FROM entries")
@@ -130,22 +131,22 @@ func readRequest(r *Row) ledger.RunRow {
 		Definition:        canonical.Digest(r.Text()),
 		Bundle:            canonical.Digest(r.Text()),
 		Mode:              r.Text(),
-		Score:             r.int(),
+		Score:             r.nextInt(),
 		Policy:            r.Text(),
 		Code:              r.Text(),
 		Reason:            r.Text(),
 		Binding:           canonical.Digest(r.Text()),
 		Approvers:         readList(r),
-		Quorum:            r.int(),
-		Agreed:            r.int(),
+		Quorum:            r.nextInt(),
+		Agreed:            r.nextInt(),
 		Expires:           r.Text(),
 		Owner:             r.Text(),
 		Sent:              r.Text(),
 		Ended:             r.Text(),
-		Steps:             r.int(),
+		Steps:             r.nextInt(),
 		Head:              canonical.Digest(r.Text()),
 		Entry:             r.Int64(),
-		Entries:           r.int(),
+		Entries:           r.nextInt(),
 		Delivered:         r.Text(),
 		OnBehalfOf:        r.Text(),
 		Client:            r.Text(),
@@ -170,23 +171,23 @@ func readList(r *Row) []string {
 }
 
 func (t *Tx) Run(run string) (ledger.RunRow, error) {
-	return one(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
+	return queryRow(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
 }
 
 func (t *Tx) Reached(run string) (int64, error) {
-	return one(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
+	return queryRow(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
 }
 
 func (t *Tx) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
 	query, args := t.dialect.Requests(f)
-	return queryRows(t, many, readRequest, query, args...)
+	return queryRows(t, fullPage, readRequest, query, args...)
 }
 
 // wholeArgs is the text of a request's arguments, also where the row has a reference to it.
 const wholeArgs = "CASE WHEN substr(args, 1, 1) = '@' THEN (SELECT text FROM blobs WHERE digest = substr(args, 2)) ELSE args END"
 
-// lower converts ASCII letters to lower case and no others, as lower does in both databases.
-func lower(s string) string {
+// lowerASCII converts ASCII letters to lower case and no others, as lower does in both databases.
+func lowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			r += 'a' - 'A'
@@ -240,7 +241,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	// This is one expression, so that one index covers it. Open runs sort after all times.
 	term(f.Since != "", "CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END >= ?", f.Since)
 	term(f.Until != "", "at < ?", f.Until)
-	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lower(f.Text))
+	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lowerASCII(f.Text))
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
 	term(f.Before != "", "run_id < ?", f.Before)
@@ -268,13 +269,13 @@ const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS si
 	"FROM (SELECT at, status, code FROM requests ORDER BY run_id DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
 func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
-	return queryRows(t, many, func(r *Row) ledger.Count {
+	return queryRows(t, fullPage, func(r *Row) ledger.Count {
 		return ledger.Count{
 			At:     r.Text(),
 			Status: ledger.Status(r.Text()),
 			Code:   r.Text(),
 			First:  r.Text(),
-			Runs:   r.int(),
+			Runs:   r.nextInt(),
 		}
 	}, counts, since, int64(unit), int64(newest))
 }
@@ -287,7 +288,7 @@ const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = 
 	" ORDER BY run_id LIMIT 1"
 
 func (t *Tx) Waiting(l ledger.Look) (string, error) {
-	return one(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
+	return queryRow(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
 		l.Tool, string(l.Arguments))
 }
 
@@ -296,11 +297,11 @@ func readBlob(r *Row) ledger.Blob {
 }
 
 func (t *Tx) Blob(d canonical.Digest) (ledger.Blob, error) {
-	return one(t, "blob", d, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d))
+	return queryRow(t, "blob", d, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d))
 }
 
 func (t *Tx) Blobs() iter.Seq2[ledger.Blob, error] {
-	return queryRows(t, large, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
+	return queryRows(t, largePage, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
 }
 
 const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"
@@ -319,11 +320,11 @@ func readToken(r *Row) ledger.Token {
 }
 
 func (t *Tx) Token(id string) (ledger.Token, error) {
-	return one(t, "token", id, readToken, "SELECT "+tokenColumns+" FROM tokens WHERE id = ?", id)
+	return queryRow(t, "token", id, readToken, "SELECT "+tokenColumns+" FROM tokens WHERE id = ?", id)
 }
 
 func (t *Tx) Tokens() iter.Seq2[ledger.Token, error] {
-	return queryRows(t, many, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
+	return queryRows(t, fullPage, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
 }
 
 func readBlock(r *Row) ledger.Block {
@@ -331,11 +332,12 @@ func readBlock(r *Row) ledger.Block {
 }
 
 func (t *Tx) Block(name string) (ledger.Block, error) {
-	return one(t, "the block of", name, readBlock, "SELECT name, since, by, entry FROM blocks WHERE name = ?", name)
+	return queryRow(t, "the block of", name, readBlock, "SELECT name, since, by, entry FROM blocks WHERE name = ?",
+		name)
 }
 
 func (t *Tx) Blocks() iter.Seq2[ledger.Block, error] {
-	return queryRows(t, many, readBlock, "SELECT name, since, by, entry FROM blocks ORDER BY name")
+	return queryRows(t, fullPage, readBlock, "SELECT name, since, by, entry FROM blocks ORDER BY name")
 }
 
 func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
@@ -343,11 +345,11 @@ func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, 
 	if hook != "" {
 		query, args = query+" AND hook = ?", append(args, hook)
 	}
-	return queryRows(t, many, func(r *Row) ledger.Delivery {
+	return queryRows(t, fullPage, func(r *Row) ledger.Delivery {
 		return ledger.Delivery{
 			Entry:    r.Int64(),
 			Hook:     r.Text(),
-			Attempts: r.int(),
+			Attempts: r.nextInt(),
 			Next:     r.Text(),
 			State:    r.Text(),
 			Error:    r.Text(),
@@ -356,9 +358,9 @@ func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, 
 }
 
 func (t *Tx) Hooks() iter.Seq2[string, error] {
-	return queryRows(t, many, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
+	return queryRows(t, fullPage, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
 }
 
 func (t *Tx) Delivered(hook string) (int64, error) {
-	return one(t, "hook", hook, (*Row).Int64, "SELECT next FROM delivered WHERE hook = ?", hook)
+	return queryRow(t, "hook", hook, (*Row).Int64, "SELECT next FROM delivered WHERE hook = ?", hook)
 }

@@ -20,7 +20,7 @@ type Row struct {
 func (r *Row) Text() string {
 	v, ok := r.Values[r.at].(string)
 	if !ok {
-		r.unreadable("text")
+		r.fail("text")
 	}
 	r.at++
 	return v
@@ -30,7 +30,7 @@ func (r *Row) Text() string {
 func (r *Row) Int64() int64 {
 	v, ok := r.Values[r.at].(int64)
 	if !ok {
-		r.unreadable("a number")
+		r.fail("a number")
 	}
 	r.at++
 	return v
@@ -40,7 +40,7 @@ func (r *Row) Int64() int64 {
 func (r *Row) Bytes() []byte {
 	v, ok := r.Values[r.at].([]byte)
 	if !ok {
-		r.unreadable("bytes")
+		r.fail("bytes")
 	}
 	r.at++
 	return v
@@ -50,7 +50,7 @@ func (r *Row) Bytes() []byte {
 func (r *Row) Hash() (h tlog.Hash) {
 	v, ok := r.Values[r.at].([]byte)
 	if !ok || copy(h[:], v) != len(v) || len(v) != len(h) {
-		r.unreadable("32 bytes")
+		r.fail("32 bytes")
 	}
 	r.at++
 	return h
@@ -59,9 +59,9 @@ func (r *Row) Hash() (h tlog.Hash) {
 // Err returns the error of the first column with an unexpected type.
 func (r *Row) Err() error { return r.err }
 
-func (r *Row) int() int { return int(r.Int64()) }
+func (r *Row) nextInt() int { return int(r.Int64()) }
 
-func (r *Row) unreadable(want string) {
+func (r *Row) fail(want string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("column %d is not %s but %T: %w", r.at+1, want, r.Values[r.at], ledger.ErrMalformed)
 	}

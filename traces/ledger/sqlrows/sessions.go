@@ -11,7 +11,7 @@ import (
 
 const sessionColumns = "secret, kind, token, name, identity, auth_time, created, used, expires"
 
-var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + marks(9) +
+var upsertSession = "INSERT INTO sessions (" + sessionColumns + ") VALUES " + placeholders(9) +
 	onConflict("secret", sessionColumns)
 
 func readSession(r *Row) ledger.Session {
@@ -37,12 +37,12 @@ func readJSON(r *Row) jsontext.Value {
 }
 
 func (t *Tx) Session(secret canonical.Digest) (ledger.Session, error) {
-	return one(t, "session", secret, readSession, "SELECT "+sessionColumns+" FROM sessions WHERE secret = ?",
+	return queryRow(t, "session", secret, readSession, "SELECT "+sessionColumns+" FROM sessions WHERE secret = ?",
 		string(secret))
 }
 
 func (t *Tx) Sessions() iter.Seq2[ledger.Session, error] {
-	return queryRows(t, many, readSession, "SELECT "+sessionColumns+" FROM sessions ORDER BY secret")
+	return queryRows(t, fullPage, readSession, "SELECT "+sessionColumns+" FROM sessions ORDER BY secret")
 }
 
 func (t *Tx) PutSession(s ledger.Session) error {

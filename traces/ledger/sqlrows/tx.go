@@ -104,9 +104,9 @@ func (t *Tx) Usable() error {
 
 // Sizes of pages. A row of most tables has a few hundred bytes; a blob may have a megabyte.
 const (
-	single = 1
-	many   = 256
-	large  = 16
+	onePage   = 1
+	fullPage  = 256
+	largePage = 16
 )
 
 // queryRows returns the rows of a query; read converts each row.
@@ -160,11 +160,11 @@ func (t *Tx) closeRows(rows Rows) {
 	t.open = slices.DeleteFunc(t.open, func(o Rows) bool { return o == rows })
 }
 
-// one returns the row of a query, or ErrNotFound.
-func one[T any](t *Tx, what string, key any, read func(*Row) T, query string, args ...any) (T, error) {
-	for v, err := range queryRows(t, single, read, query, args...) {
+// queryRow returns the row of a query, or ErrNotFound.
+func queryRow[T any](t *Tx, noun string, key any, read func(*Row) T, query string, args ...any) (T, error) {
+	for v, err := range queryRows(t, onePage, read, query, args...) {
 		return v, err
 	}
 	var none T
-	return none, fmt.Errorf("%s %v: %w", what, key, ledger.ErrNotFound)
+	return none, fmt.Errorf("%s %v: %w", noun, key, ledger.ErrNotFound)
 }

@@ -11,21 +11,21 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
+func placeholders(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
-	insertEntry = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + marks(9)
+	insertEntry = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + placeholders(9)
 	// InsertBlob adds a blob that is not there.
-	InsertBlob  = "INSERT INTO blobs (digest, kind, text) VALUES " + marks(3)
-	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
-	upsertBlock = "INSERT INTO blocks (name, since, by, entry) VALUES " + marks(4) +
+	InsertBlob  = "INSERT INTO blobs (digest, kind, text) VALUES " + placeholders(3)
+	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + placeholders(8) + onConflict("id", tokenColumns)
+	upsertBlock = "INSERT INTO blocks (name, since, by, entry) VALUES " + placeholders(4) +
 		onConflict("name", "since, by, entry")
-	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
+	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + placeholders(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
 	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " +
-		marks(strings.Count(requestColumns, ",")+1)
+		placeholders(strings.Count(requestColumns, ",")+1)
 	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
@@ -88,7 +88,7 @@ func (t *Tx) PutRun(r ledger.RunRow) error {
 
 func (t *Tx) PutBlob(b ledger.Blob) error {
 	// Most blobs exist already and are large: a query is cheaper than sending the text.
-	for _, err := range queryRows(t, single, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
+	for _, err := range queryRows(t, onePage, (*Row).Int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
 	return t.Change("blob", b.Digest, InsertBlob, string(b.Digest), b.Kind, b.Text)
