@@ -19,7 +19,7 @@ var (
 	waitBuckets      = []float64{10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 )
 
-// operationLabels are the labels of operations, in the order of [Operation.labels].
+// operationLabels are the labels of operations, in the order of [Operation.labelValues].
 var operationLabels = []string{"mcp_method_name", "gen_ai_operation_name", "pgfsm_server", "gen_ai_tool_name",
 	"error_type"}
 
@@ -65,12 +65,12 @@ func New() *Metrics {
 
 // Served measures a request of an agent.
 func (m *Metrics) Served(o Operation) {
-	m.server.WithLabelValues(o.labels()...).Observe(o.Took.Seconds())
+	m.server.WithLabelValues(o.labelValues()...).Observe(o.Took.Seconds())
 }
 
 // Called measures a call of a server.
 func (m *Metrics) Called(o Operation) {
-	m.client.WithLabelValues(o.labels()...).Observe(o.Took.Seconds())
+	m.client.WithLabelValues(o.labelValues()...).Observe(o.Took.Seconds())
 }
 
 // Decided counts a call, by the decision about it and the gate that decided.
@@ -140,13 +140,13 @@ func (m *Metrics) Bundle(active func() string) {
 }
 
 // Write writes all measurements in the text format of Prometheus, and returns its media type.
-func (m *Metrics) Write(to io.Writer) (mime string, err error) {
+func (m *Metrics) Write(w io.Writer) (mime string, err error) {
 	format := expfmt.NewFormat(expfmt.TypeTextPlain)
 	families, err := m.registry.Gather()
 	if err != nil && len(families) == 0 {
 		return "", err
 	}
-	encoder := expfmt.NewEncoder(to, format)
+	encoder := expfmt.NewEncoder(w, format)
 	for _, f := range families {
 		if err := encoder.Encode(f); err != nil {
 			return "", err

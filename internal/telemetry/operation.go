@@ -29,8 +29,8 @@ type Operation struct {
 // Other stands for names that are not bounded by the configuration.
 const Other = "_other"
 
-// labels returns the values of [operationLabels] for metrics.
-func (o *Operation) labels() []string {
+// labelValues returns the values of [operationLabels] for metrics.
+func (o *Operation) labelValues() []string {
 	operation, server := "", ""
 	if o.Tool != "" {
 		operation, server = operationTool, o.Server
@@ -72,8 +72,8 @@ func (o *Operation) spanAttributes() []attribute.KeyValue {
 	return attributes
 }
 
-// peer are the attributes of a server that is called.
-func (o *Operation) peer() []attribute.KeyValue {
+// peerAttributes are the attributes of a server that is called.
+func (o *Operation) peerAttributes() []attribute.KeyValue {
 	u, err := url.Parse(o.URL)
 	if o.URL == "" || err != nil {
 		return []attribute.KeyValue{attrTransport.String(transportPipe)}
@@ -86,8 +86,8 @@ func (o *Operation) peer() []attribute.KeyValue {
 		attrPort.Int(port)}
 }
 
-// name is the name of the operation's span.
-func (o *Operation) name() string {
+// spanName is the name of the operation's span.
+func (o *Operation) spanName() string {
 	if o.Tool == "" {
 		return o.Method
 	}

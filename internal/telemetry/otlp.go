@@ -35,7 +35,7 @@ const (
 // report when the export begins to fail, and when it works again. Such a line quotes the collector,
 // in part, after mask has taken the secrets out. Every option is set, because the library would
 // take it from its environment variables otherwise.
-func NewTracer(to OTLP, version string, mask func(string) string, report func(line string)) (*Tracer, error) {
+func NewTracer(collector OTLP, version string, mask func(string) string, report func(line string)) (*Tracer, error) {
 	client := &http.Client{
 		Timeout:       exportTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -48,8 +48,8 @@ func NewTracer(to OTLP, version string, mask func(string) string, report func(li
 	}
 
 	exporter, err := otlptracehttp.New(context.Background(),
-		otlptracehttp.WithEndpointURL(strings.TrimSuffix(to.Endpoint, "/")+"/v1/traces"),
-		otlptracehttp.WithHeaders(to.Headers),
+		otlptracehttp.WithEndpointURL(strings.TrimSuffix(collector.Endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithHeaders(collector.Headers),
 		otlptracehttp.WithEncoding(otlptracehttp.EncodingProtobuf),
 		otlptracehttp.WithCompression(otlptracehttp.NoCompression),
 		otlptracehttp.WithTLSClientConfig(nil), otlptracehttp.WithHTTPClient(client),
@@ -84,7 +84,7 @@ func NewTracer(to OTLP, version string, mask func(string) string, report func(li
 		}),
 	)
 
-	return &Tracer{provider: provider, tracer: provider.Tracer(instrumentation), sample: to.Sample}, nil
+	return &Tracer{provider: provider, tracer: provider.Tracer(instrumentation), sample: collector.Sample}, nil
 }
 
 // reporting reports when an exporter begins to fail and when it works again. So a collector that is
@@ -101,11 +101,11 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySp
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch failed := r.failed.Swap(err != nil); {
 	case err != nil && !failed:
-		why := r.mask(err.Error()) // it quotes the collector
-		if len(why) > maxErrorShown {
-			why = strings.ToValidUTF8(why[:maxErrorShown], "") + "…"
+		reason := r.mask(err.Error()) // it quotes the collector
+		if len(reason) > maxErrorShown {
+			reason = strings.ToValidUTF8(reason[:maxErrorShown], "") + "…"
 		}
-		r.report("spans cannot be exported and are dropped until the collector takes them: " + why)
+		r.report("spans cannot be exported and are dropped until the collector takes them: " + reason)
 	case err == nil && failed:
 		r.report("spans are exported again")
 	}

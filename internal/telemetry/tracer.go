@@ -30,12 +30,12 @@ type Context struct {
 }
 
 // A place holds the spans of a request: its own, and its parent.
-type place struct {
+type requestSpans struct {
 	own    trace.SpanContext
 	parent trace.SpanContext // the agent's; zero: there is none
 }
 
-type placeKey struct{}
+type requestSpansKey struct{}
 
 // Lengths in bytes up to which members of an agent's trace context are read.
 const (
@@ -50,7 +50,7 @@ func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) cont
 	if t == nil {
 		return ctx
 	}
-	p := &place{}
+	p := &requestSpans{}
 	if len(traceparent) <= maxTraceParent {
 		if len(tracestate) > maxTraceState {
 			tracestate = ""
@@ -63,13 +63,13 @@ func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) cont
 	if !p.parent.IsValid() {
 		config.TraceID = newTraceID()
 	}
-	p.own = trace.NewSpanContext(config).WithTraceFlags(t.flags())
-	return context.WithValue(ctx, placeKey{}, p)
+	p.own = trace.NewSpanContext(config).WithTraceFlags(t.drawFlags())
+	return context.WithValue(ctx, requestSpansKey{}, p)
 }
 
 // TraceID returns the id of the trace of the request that ctx belongs to; "" if there is none.
 func TraceID(ctx context.Context) string {
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+	if p, ok := ctx.Value(requestSpansKey{}).(*requestSpans); ok {
 		return p.own.TraceID().String()
 	}
 	return ""
@@ -78,12 +78,12 @@ func TraceID(ctx context.Context) string {
 // CallOf draws the context of a call that belongs to the request of ctx. It returns nil if the
 // request has none.
 func CallOf(ctx context.Context) *Context {
-	p, ok := ctx.Value(placeKey{}).(*place)
+	p, ok := ctx.Value(requestSpansKey{}).(*requestSpans)
 	if !ok {
 		return nil
 	}
 	call := p.own.WithSpanID(newSpanID())
-	return &Context{Span: p.own.SpanID().String(), Parent: traceparent(call), State: call.TraceState().String()}
+	return &Context{Span: p.own.SpanID().String(), Parent: formatParent(call), State: call.TraceState().String()}
 }
 
 // NewCall draws the context of a call with a separate trace.
@@ -92,22 +92,22 @@ func (t *Tracer) NewCall() *Context {
 		return nil
 	}
 	call := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(),
-		SpanID: newSpanID()}).WithTraceFlags(t.flags())
-	return &Context{Parent: traceparent(call)}
+		SpanID: newSpanID()}).WithTraceFlags(t.drawFlags())
+	return &Context{Parent: formatParent(call)}
 }
 
-// flags decides about a trace. The trace's id has no say, because agents choose it.
-func (t *Tracer) flags() trace.TraceFlags {
+// drawFlags decides about a trace. The trace's id has no say, because agents choose it.
+func (t *Tracer) drawFlags() trace.TraceFlags {
 	return trace.TraceFlags(0).WithSampled(rand.Float64() < t.sample)
 }
 
-func traceparent(c trace.SpanContext) string {
+func formatParent(c trace.SpanContext) string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }
 
 // Served exports the span of the request of ctx.
 func (t *Tracer) Served(ctx context.Context, o Operation) {
-	p, ok := ctx.Value(placeKey{}).(*place)
+	p, ok := ctx.Value(requestSpansKey{}).(*requestSpans)
 	if t == nil || !ok || !p.own.IsSampled() {
 		return
 	}
@@ -115,13 +115,13 @@ func (t *Tracer) Served(ctx context.Context, o Operation) {
 	if o.Stdio {
 		transport = transportPipe
 	}
-	t.export(p.own, p.parent, trace.SpanKindServer, &o, append(o.spanAttributes(), attrTransport.String(transport)))
+	t.exportSpan(p.own, p.parent, trace.SpanKindServer, &o, append(o.spanAttributes(), attrTransport.String(transport)))
 }
 
 // Called exports the span of a call of a server. If the call has a separate trace, the span links
 // to the span of the agent's request. of is the context that was drawn for that request; nil if
 // there was none.
-func (t *Tracer) Called(c, of *Context, o Operation) {
+func (t *Tracer) Called(c, agentCall *Context, o Operation) {
 	if t == nil || c == nil {
 		return
 	}
@@ -133,19 +133,20 @@ func (t *Tracer) Called(c, of *Context, o Operation) {
 	var links []trace.SpanStartOption
 	if c.Span != "" {
 		parent = span.WithSpanID(spanID(c.Span))
-	} else if of != nil {
-		to := of.spanContext()
-		links = append(links, trace.WithLinks(trace.Link{SpanContext: to.WithSpanID(spanID(of.Span))}))
+	} else if agentCall != nil {
+		request := agentCall.spanContext()
+		links = append(links, trace.WithLinks(trace.Link{SpanContext: request.WithSpanID(spanID(agentCall.Span))}))
 	}
-	t.export(span, parent, trace.SpanKindClient, &o, append(o.spanAttributes(), o.peer()...), links...)
+	t.exportSpan(span, parent, trace.SpanKindClient, &o, append(o.spanAttributes(), o.peerAttributes()...), links...)
 }
 
-// export makes a span whose ids were drawn before, and ends it.
-func (t *Tracer) export(own, parent trace.SpanContext, kind trace.SpanKind, o *Operation, has []attribute.KeyValue,
-	with ...trace.SpanStartOption) {
+// exportSpan makes a span whose ids were drawn before, and ends it.
+func (t *Tracer) exportSpan(own, parent trace.SpanContext, kind trace.SpanKind, o *Operation,
+	attributes []attribute.KeyValue,
+	options ...trace.SpanStartOption) {
 	ctx := trace.ContextWithSpanContext(context.WithValue(context.Background(), drawnKey{}, own), parent)
-	_, span := t.tracer.Start(ctx, o.name(),
-		append(with, trace.WithSpanKind(kind), trace.WithTimestamp(o.Begun), trace.WithAttributes(has...))...)
+	_, span := t.tracer.Start(ctx, o.spanName(),
+		append(options, trace.WithSpanKind(kind), trace.WithTimestamp(o.Begun), trace.WithAttributes(attributes...))...)
 	if o.ErrorType != "" {
 		span.SetStatus(codes.Error, o.ErrorType)
 	}
