@@ -24,16 +24,16 @@ const ledgerPrefix = "pgfsm_"
 // that it is a person: what decides at the gateway are policies, which can read the kind.
 func (p *Providers) Agents(resources func(*http.Request) []string, scopes []string) web.Authenticator {
 	return authenticator(func(r *http.Request) (web.Caller, error) {
-		t, err := p.access(r)
+		t, err := p.verifyAccess(r)
 		if err != nil {
 			return web.Caller{}, err
 		}
 		if !t.isFor(resources(r), t.provider.Audiences.MCP) {
 			return web.Caller{}, errAudience
 		}
-		has := t.claims.scopes()
+		granted := t.claims.grantedScopes()
 		if missing := slices.DeleteFunc(slices.Clone(scopes),
-			func(s string) bool { return slices.Contains(has, s) }); len(missing) > 0 {
+			func(s string) bool { return slices.Contains(granted, s) }); len(missing) > 0 {
 			return web.Caller{}, &web.ScopeError{Caller: t.caller, Missing: missing}
 		}
 		return t.caller, nil
@@ -47,7 +47,7 @@ func (p *Providers) Agents(resources func(*http.Request) []string, scopes []stri
 // does not let agents vote.
 func (p *Providers) People(resource string, may func(id *policy.Identity, name string) []string) web.Authenticator {
 	return authenticator(func(r *http.Request) (web.Caller, error) {
-		t, err := p.access(r)
+		t, err := p.verifyAccess(r)
 		if err != nil {
 			return web.Caller{}, err
 		}
@@ -74,26 +74,26 @@ func (t *token) isFor(accepted ...[]string) bool {
 		func(aud string) bool { return aud != "" && slices.Contains(t.claims.Audience, aud) })
 }
 
-// access verifies the request's access token as far as it does not depend on the endpoint.
-func (p *Providers) access(r *http.Request) (*token, error) {
+// verifyAccess verifies the request's access token as far as it does not depend on the endpoint.
+func (p *Providers) verifyAccess(r *http.Request) (*token, error) {
 	raw, ok := web.BearerToken(r)
 	if !ok || strings.HasPrefix(raw, ledgerPrefix) {
 		return nil, web.ErrNoCredentials
 	}
-	t, err := p.verify(r.Context(), raw)
+	t, err := p.verifyToken(r.Context(), raw)
 	if err != nil {
 		return nil, err
 	}
 	if err := t.isAccess(); err != nil {
 		return nil, err
 	}
-	return t, t.identify()
+	return t, t.identifyCaller()
 }
 
-// verify returns a token whose signature and times are good. Tokens that fail without a key cause
-// no fetch.
-func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
-	u, err := parse(raw)
+// verifyToken returns a token whose signature and times are good. Tokens that fail without a key
+// cause no fetch.
+func (p *Providers) verifyToken(ctx context.Context, raw string) (*token, error) {
+	u, err := parseToken(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -101,17 +101,17 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 	if provider == nil {
 		return nil, errIssuer
 	}
-	if err := u.claims.live(p.now()); err != nil {
+	if err := u.claims.checkTimes(p.now()); err != nil {
 		return nil, err
 	}
 	if u.header.KeyID == "" {
 		return nil, errKey
 	}
-	_, k, err := provider.lookup(ctx, u.header.KeyID)
+	_, k, err := provider.lookUpKey(ctx, u.header.KeyID)
 	if err != nil {
 		return nil, err
 	}
-	return u.verify(provider, k)
+	return u.verifySignature(provider, k)
 }
 
 // IDToken verifies the id token with which a client of people was answered (OpenID Connect Core 1.0
@@ -119,21 +119,21 @@ func (p *Providers) verify(ctx context.Context, raw string) (*token, error) {
 // provider authenticated the person; zero: the token does not say.
 func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce string) (who web.Caller,
 	signedIn time.Time, err error) {
-	t, err := p.verify(ctx, raw)
+	t, err := p.verifyToken(ctx, raw)
 	if err != nil {
 		return who, signedIn, err
 	}
 
 	c := &t.claims
-	got := ""
-	if c.Nonce != nil && json.Unmarshal(c.Nonce, &got) != nil {
+	claimed := ""
+	if c.Nonce != nil && json.Unmarshal(c.Nonce, &claimed) != nil {
 		return who, signedIn, errClaims
 	}
 
 	switch {
 	case t.typ != "jwt", c.Issuer != issuer, c.Type != nil && *c.Type != "ID", c.Use != nil &&
 		*c.Use != "id", c.Events != nil,
-		got != nonce, c.Authorized != nil && *c.Authorized != clientID, !slices.Contains(c.Audience, clientID),
+		claimed != nonce, c.Authorized != nil && *c.Authorized != clientID, !slices.Contains(c.Audience, clientID),
 		len(c.Audience) > 1 && c.Authorized == nil, !slices.Contains(t.provider.People, clientID):
 		return who, signedIn, errIDToken
 	}
@@ -141,12 +141,12 @@ func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce st
 	// Whose token it is follows from the audience: not all providers name the client in another
 	// claim, and some name it in several.
 	c.Authorized, c.ClientID, c.OktaClient, c.EntraV1 = &clientID, nil, nil, nil
-	if err := t.identify(); err != nil {
+	if err := t.identifyCaller(); err != nil {
 		return who, signedIn, err
 	}
 
 	if c.AuthTime != nil {
-		signedIn = moment(c.AuthTime)
+		signedIn = timeOf(c.AuthTime)
 	}
 
 	return t.caller, signedIn, nil

@@ -37,21 +37,21 @@ func (t *token) isAccess() error {
 	return nil
 }
 
-// identify fills the token's caller. The table in docs/operate/identity.md defines the actor.
-func (t *token) identify() error {
+// identifyCaller fills the token's caller. The table in docs/operate/identity.md defines the actor.
+func (t *token) identifyCaller() error {
 	c := &t.claims
-	client, err := c.client()
+	client, err := c.clientID()
 	if err != nil {
 		return err
 	}
-	subject := t.provider.subject(t.all)
+	subject := t.provider.subjectOf(t.all)
 	if !validSubject(subject) {
 		return errSubject
 	}
 
 	person := slices.Contains(t.provider.People, client)
 	name := policy.SubjectName(c.Issuer, subject)
-	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Display: t.provider.display(t.all)}
+	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Display: t.provider.displayOf(t.all)}
 	if person {
 		id.Kind = policy.ActorPerson
 	}
@@ -60,15 +60,15 @@ func (t *token) identify() error {
 		act, _ := raw.(map[string]any)
 		issuer, named := act["iss"]
 		_, nested := act["act"]
-		subject := t.provider.subject(act)
+		subject := t.provider.subjectOf(act)
 		if person || nested || named && issuer != c.Issuer || !validSubject(subject) {
 			return errAct
 		}
 		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, subject)
-		id.OnBehalfOfDisplay, id.Display = id.Display, t.provider.display(act)
+		id.OnBehalfOfDisplay, id.Display = id.Display, t.provider.displayOf(act)
 	}
 
-	id.Groups = groups(t.all, t.provider.Groups)
+	id.Groups = sortedGroups(t.all, t.provider.Groups)
 	for _, path := range t.provider.Claims {
 		if value, ok := valueAt(t.all, path.Path).(string); ok && len(value) <= maxValueBytes &&
 			visible.Text(value) == value {
@@ -76,17 +76,17 @@ func (t *token) identify() error {
 		}
 	}
 
-	t.caller = web.Caller{Name: name, Identity: id, Expires: moment(c.Expires)}
+	t.caller = web.Caller{Name: name, Identity: id, Expires: timeOf(c.Expires)}
 	return nil
 }
 
-// client returns the one client that the token names.
-func (c *claims) client() (client string, err error) {
+// clientID returns the one client that the token names.
+func (c *claims) clientID() (client string, err error) {
 	for _, id := range []*string{c.Authorized, c.ClientID, c.OktaClient, c.EntraV1} {
 		if id == nil {
 			continue
 		}
-		if !printable(*id, ' ', maxClientBytes) || client != "" && *id != client {
+		if !isPrintable(*id, ' ', maxClientBytes) || client != "" && *id != client {
 			return "", errClient
 		}
 		client = *id
@@ -97,33 +97,33 @@ func (c *claims) client() (client string, err error) {
 	return client, nil
 }
 
-// subject returns the subject in a token, or in its act; empty if there is none.
-func (p *provider) subject(of map[string]any) string {
-	sub, _ := valueAt(of, cmp.Or(p.Subject, "/sub")).(string)
+// subjectOf returns the subject in a token, or in its act; empty if there is none.
+func (p *provider) subjectOf(members map[string]any) string {
+	sub, _ := valueAt(members, cmp.Or(p.Subject, "/sub")).(string)
 	return sub
 }
 
-// display returns the display name in a token, or in its act, escaped; empty if there is none.
+// displayOf returns the display name in a token, or in its act, escaped; empty if there is none.
 // Users of many providers can change theirs.
-func (p *provider) display(of map[string]any) string {
-	name, _ := valueAt(of, p.Display).(string)
+func (p *provider) displayOf(members map[string]any) string {
+	name, _ := valueAt(members, p.Display).(string)
 	if visible.Blank(name) {
 		return ""
 	}
 	return visible.Text(visible.Cut(name, maxValueBytes, "…"))
 }
 
-func validSubject(sub string) bool { return printable(sub, '!', maxSubjectBytes) }
+func validSubject(sub string) bool { return isPrintable(sub, '!', maxSubjectBytes) }
 
-// printable reports whether text is 1 to limit printable ASCII characters from a first one on.
-func printable(text string, first rune, limit int) bool {
+// isPrintable reports whether text is 1 to limit printable ASCII characters from a first one on.
+func isPrintable(text string, first rune, limit int) bool {
 	return text != "" && len(text) <= limit &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r < first || r > '~' })
 }
 
-// groups returns the sorted groups at a pointer, or nil if they are unknown: a provider that leaves
-// out some of them makes all unknown.
-func groups(all map[string]any, pointer string) *[]string {
+// sortedGroups returns the sorted groups at a pointer, or nil if they are unknown: a provider that
+// leaves out some of them makes all unknown.
+func sortedGroups(all map[string]any, pointer string) *[]string {
 	if all["_claim_names"] != nil || all["hasgroups"] != nil {
 		return nil // Entra ID has more groups than fit into the token
 	}
@@ -140,8 +140,8 @@ func groups(all map[string]any, pointer string) *[]string {
 	}
 
 	found := make([]string, 0, len(list))
-	for _, one := range list {
-		group, ok := one.(string)
+	for _, value := range list {
+		group, ok := value.(string)
 		if !ok || group == "" || len(group) > maxValueBytes || visible.Text(group) != group ||
 			!norm.NFKC.IsNormalString(group) {
 			return nil
@@ -170,8 +170,8 @@ func valueAt(value any, pointer string) any {
 	return value
 }
 
-// scopes returns the scopes of an access token.
-func (c *claims) scopes() (all []string) {
+// grantedScopes returns the scopes of an access token.
+func (c *claims) grantedScopes() (all []string) {
 	for _, value := range slices.Concat(c.Scope, c.Scp) {
 		all = append(all, strings.Fields(value)...)
 	}

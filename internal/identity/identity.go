@@ -83,24 +83,24 @@ func New(o Options) *Providers {
 	p := &Providers{client: &client, now: o.Now, byIssuer: map[string]*provider{}}
 
 	for _, issuer := range o.Issuers {
-		one := &provider{
-			Issuer: issuer,
-			client: &client,
-			log:    o.Log.With("issuer", issuer.URL),
-			now:    o.Now,
-			turn:   make(chan struct{}, 1),
+		added := &provider{
+			Issuer:   issuer,
+			client:   &client,
+			log:      o.Log.With("issuer", issuer.URL),
+			now:      o.Now,
+			fetching: make(chan struct{}, 1),
 		}
-		one.TokenTypes = nil
+		added.TokenTypes = nil
 		for _, typ := range issuer.TokenTypes {
-			one.TokenTypes = append(one.TokenTypes, mediaType(typ))
+			added.TokenTypes = append(added.TokenTypes, mediaType(typ))
 		}
-		if len(one.TokenTypes) == 0 {
-			one.TokenTypes = []string{"at+jwt", "jwt"}
+		if len(added.TokenTypes) == 0 {
+			added.TokenTypes = []string{"at+jwt", "jwt"}
 		}
-		one.Claims = slices.SortedFunc(slices.Values(issuer.Claims),
+		added.Claims = slices.SortedFunc(slices.Values(issuer.Claims),
 			func(a, b ClaimPath) int { return strings.Compare(a.Name, b.Name) })
-		one.MaxAge = cmp.Or(one.MaxAge, DefaultMaxAge)
-		p.all, p.byIssuer[issuer.URL] = append(p.all, one), one
+		added.MaxAge = cmp.Or(added.MaxAge, DefaultMaxAge)
+		p.all, p.byIssuer[issuer.URL] = append(p.all, added), added
 	}
 
 	return p
@@ -110,8 +110,8 @@ func New(o Options) *Providers {
 // Without Run, requests fetch what they need, and keys become unusable by age only.
 func (p *Providers) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, one := range p.all {
-		wg.Go(func() { one.run(ctx) })
+	for _, provider := range p.all {
+		wg.Go(func() { provider.keepFresh(ctx) })
 	}
 	wg.Wait()
 }
@@ -119,7 +119,7 @@ func (p *Providers) Run(ctx context.Context) {
 // Ready reports whether no provider has keys that were never fetched, or are too old to verify its
 // tokens.
 func (p *Providers) Ready() bool {
-	return !slices.ContainsFunc(p.all, func(one *provider) bool { return one.usable() == nil })
+	return !slices.ContainsFunc(p.all, func(provider *provider) bool { return provider.usableSnapshot() == nil })
 }
 
 // Client returns the HTTP client for requests to providers. It follows no redirects: they could
@@ -143,7 +143,7 @@ func (p *Providers) Endpoints(ctx context.Context, issuer string) (Endpoints, er
 	if one == nil {
 		return Endpoints{}, errIssuer
 	}
-	s, _, err := one.lookup(ctx, "")
+	s, _, err := one.lookUpKey(ctx, "")
 	if err != nil {
 		return Endpoints{}, err
 	}

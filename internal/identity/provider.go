@@ -40,9 +40,9 @@ type provider struct {
 	now     func() time.Time
 	current atomic.Pointer[snapshot]
 
-	turn   chan struct{} // full during a fetch; only the goroutine that fetches uses the fields below
-	tried  time.Time     // the end of the last fetch
-	failed string        // the reason why the last fetch failed; empty if it did not
+	fetching chan struct{} // full during a fetch; only the goroutine that fetches uses the fields below
+	tried    time.Time     // the end of the last fetch
+	failed   string        // the reason why the last fetch failed; empty if it did not
 }
 
 // snapshot is the result of one fetch. It replaces the one before as a whole, so that removed keys
@@ -54,24 +54,24 @@ type snapshot struct {
 	fetched time.Time
 }
 
-// usable returns the last snapshot, unless it is too old.
-func (p *provider) usable() *snapshot {
+// usableSnapshot returns the last snapshot, unless it is too old.
+func (p *provider) usableSnapshot() *snapshot {
 	if s := p.current.Load(); s != nil && p.now().Sub(s.fetched) <= p.MaxAge {
 		return s
 	}
 	return nil
 }
 
-// run fetches until ctx ends.
-func (p *provider) run(ctx context.Context) {
+// keepFresh fetches metadata and keys again and again until ctx ends.
+func (p *provider) keepFresh(ctx context.Context) {
 	for {
 		select {
-		case p.turn <- struct{}{}:
+		case p.fetching <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		err := p.refresh(ctx)
-		<-p.turn
+		err := p.refreshKeys(ctx)
+		<-p.fetching
 		wait := refreshEvery
 		if err != nil {
 			wait = retryEvery
@@ -84,39 +84,39 @@ func (p *provider) run(ctx context.Context) {
 	}
 }
 
-// lookup returns the usable snapshot and its key with an id. If there is none, it fetches, unless
-// that was done a short time ago: then the error is a [*web.RetryError]. An empty id asks for the
-// snapshot only.
-func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error) {
-	if s, k, ok := p.find(id); ok {
+// lookUpKey returns the usable snapshot and its key with an id. If there is none, it fetches,
+// unless that was done a short time ago: then the error is a [*web.RetryError]. An empty id asks
+// for the snapshot only.
+func (p *provider) lookUpKey(ctx context.Context, id string) (*snapshot, key, error) {
+	if s, k, ok := p.findKey(id); ok {
 		return s, k, nil
 	}
 
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.fetching <- struct{}{}:
+		defer func() { <-p.fetching }()
 	case <-ctx.Done():
-		return nil, key{}, p.retry(retryEvery, ctx.Err().Error())
+		return nil, key{}, p.retryLater(retryEvery, ctx.Err().Error())
 	}
 
-	if s, k, ok := p.find(id); ok {
+	if s, k, ok := p.findKey(id); ok {
 		return s, k, nil // another request fetched it
 	}
 
-	pause := unknownKeyEvery
-	if p.usable() == nil {
-		pause = retryEvery
+	interval := unknownKeyEvery
+	if p.usableSnapshot() == nil {
+		interval = retryEvery
 	}
 
-	if since := p.now().Sub(p.tried); !p.tried.IsZero() && since < pause {
-		return nil, key{}, p.retry(pause-since, cmp.Or(p.failed, "they were fetched a short time ago"))
+	if elapsed := p.now().Sub(p.tried); !p.tried.IsZero() && elapsed < interval {
+		return nil, key{}, p.retryLater(interval-elapsed, cmp.Or(p.failed, "they were fetched a short time ago"))
 	}
 	// A client that goes away must not end the fetch, because the next one has to wait.
-	if err := p.refresh(context.WithoutCancel(ctx)); err != nil {
-		return nil, key{}, p.retry(pause, err.Error())
+	if err := p.refreshKeys(context.WithoutCancel(ctx)); err != nil {
+		return nil, key{}, p.retryLater(interval, err.Error())
 	}
 
-	s, k, ok := p.find(id)
+	s, k, ok := p.findKey(id)
 	if !ok {
 		return nil, key{}, errKey
 	}
@@ -124,8 +124,8 @@ func (p *provider) lookup(ctx context.Context, id string) (*snapshot, key, error
 	return s, k, nil
 }
 
-func (p *provider) find(id string) (*snapshot, key, bool) {
-	s := p.usable()
+func (p *provider) findKey(id string) (*snapshot, key, bool) {
+	s := p.usableSnapshot()
 	if s == nil || id == "" {
 		return s, key{}, s != nil
 	}
@@ -133,22 +133,22 @@ func (p *provider) find(id string) (*snapshot, key, bool) {
 	return s, k, ok
 }
 
-func (p *provider) retry(after time.Duration, why string) error {
+func (p *provider) retryLater(after time.Duration, reason string) error {
 	return &web.RetryError{
-		After: max(after, time.Second), Err: fmt.Errorf("the keys of the identity provider %s cannot be fetched now: %s", p.URL, visible.Clip(why, maxReason)),
+		After: max(after, time.Second), Err: fmt.Errorf("the keys of the identity provider %s cannot be fetched now: %s", p.URL, visible.Clip(reason, maxReason)),
 	}
 }
 
-// refresh fetches metadata and keys. It logs when fetches begin to fail, when the reason changes,
-// and when they succeed again.
-func (p *provider) refresh(ctx context.Context) error {
+// refreshKeys fetches metadata and keys. It logs when fetches begin to fail, when the reason
+// changes, and when they succeed again.
+func (p *provider) refreshKeys(ctx context.Context) error {
 	begun := p.now()
-	s, err := p.fetch(ctx)
+	s, err := p.fetchSnapshot(ctx)
 	p.tried = p.now() // the requests that waited for this fetch make no other one
 	switch {
 	case err == nil:
 		s.fetched = begun
-		if before := p.current.Swap(s); before == nil || before.digest != s.digest {
+		if previous := p.current.Swap(s); previous == nil || previous.digest != s.digest {
 			p.log.Info("the identity provider has new keys", "keys", len(s.keys))
 		} else if p.failed != "" {
 			p.log.Info("the identity provider can be reached again")
@@ -161,11 +161,11 @@ func (p *provider) refresh(ctx context.Context) error {
 	return err
 }
 
-func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
+func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	// OpenID Connect Discovery 1.0 section 4: a slash at the end of the issuer is left out.
-	doc, err := p.get(ctx, strings.TrimSuffix(p.URL, "/")+"/.well-known/openid-configuration", maxMetadataBytes)
+	doc, err := p.fetchBody(ctx, strings.TrimSuffix(p.URL, "/")+"/.well-known/openid-configuration", maxMetadataBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -185,9 +185,10 @@ func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
 
 	// The endpoints may be on other hosts, as Google's are. A provider on another machine cannot
 	// point to this one.
-	local := strings.HasPrefix(p.URL, "http:")
-	for _, at := range []string{metadata.KeySet, metadata.Authorization, metadata.Token, metadata.DeviceAuthorization} {
-		if at != "" && !allowedURL(at, local) {
+	allowLocal := strings.HasPrefix(p.URL, "http:")
+	for _, endpoint := range []string{metadata.KeySet, metadata.Authorization, metadata.Token,
+		metadata.DeviceAuthorization} {
+		if endpoint != "" && !allowedURL(endpoint, allowLocal) {
 			return nil, errors.New("the metadata has an endpoint that is no https URL")
 		}
 	}
@@ -195,7 +196,7 @@ func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
 	if metadata.KeySet == "" {
 		return nil, errors.New("the metadata has no jwks_uri")
 	}
-	if doc, err = p.get(ctx, metadata.KeySet, maxKeySetBytes); err != nil {
+	if doc, err = p.fetchBody(ctx, metadata.KeySet, maxKeySetBytes); err != nil {
 		return nil, err
 	}
 
@@ -207,10 +208,10 @@ func (p *provider) fetch(ctx context.Context) (*snapshot, error) {
 	return &snapshot{Endpoints: metadata.Endpoints, keys: keys, digest: sha256.Sum256(doc)}, nil
 }
 
-// get returns the body of a response with the status 200. Redirects have another one, and are not
-// followed.
-func (p *provider) get(ctx context.Context, from string, limit int64) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+// fetchBody returns the body of a response with the status 200. Redirects have another one, and are
+// not followed.
+func (p *provider) fetchBody(ctx context.Context, address string, limit int64) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("the URL cannot be requested")
 	}
@@ -221,14 +222,14 @@ func (p *provider) get(ctx context.Context, from string, limit int64) ([]byte, e
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: status %d", from, response.StatusCode)
+		return nil, fmt.Errorf("GET %s: status %d", address, response.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("GET %s: %w", from, err)
+		return nil, fmt.Errorf("GET %s: %w", address, err)
 	}
 	if int64(len(body)) > limit {
-		return nil, fmt.Errorf("GET %s: more than %d bytes", from, limit)
+		return nil, fmt.Errorf("GET %s: more than %d bytes", address, limit)
 	}
 	return body, nil
 }

@@ -119,8 +119,8 @@ type unverified struct {
 	doc    []byte // the claims
 }
 
-// parse reads a token strictly. It calls no cryptography.
-func parse(raw string) (*unverified, error) {
+// parseToken reads a token strictly. It calls no cryptography.
+func parseToken(raw string) (*unverified, error) {
 	if len(raw) > maxTokenBytes {
 		return nil, errSize
 	}
@@ -158,8 +158,8 @@ func parse(raw string) (*unverified, error) {
 	return u, nil
 }
 
-// verify checks the signature with a key of the provider.
-func (u *unverified) verify(p *provider, k key) (*token, error) {
+// verifySignature checks the signature with a key of the provider.
+func (u *unverified) verifySignature(p *provider, k key) (*token, error) {
 	if !slices.Contains(k.algs, u.header.Algorithm) {
 		return nil, errKey
 	}
@@ -179,27 +179,27 @@ func (u *unverified) verify(p *provider, k key) (*token, error) {
 // mediaType normalizes a value of typ (RFC 7515 section 4.1.9).
 func mediaType(typ string) string { return strings.TrimPrefix(strings.ToLower(typ), "application/") }
 
-// live checks the token's times.
-func (c *claims) live(now time.Time) error {
-	for _, at := range []*float64{c.Expires, c.NotBefore, c.IssuedAt, c.AuthTime} {
-		if at != nil && (*at < 0 || *at > 1<<40) {
+// checkTimes checks the token's times.
+func (c *claims) checkTimes(now time.Time) error {
+	for _, date := range []*float64{c.Expires, c.NotBefore, c.IssuedAt, c.AuthTime} {
+		if date != nil && (*date < 0 || *date > 1<<40) {
 			return errTime
 		}
 	}
 	if c.Expires == nil || c.IssuedAt == nil { // RFC 9068 and OpenID Connect Core require both
 		return errTime
 	}
-	from, until := moment(c.IssuedAt), moment(c.Expires)
+	issued, expires := timeOf(c.IssuedAt), timeOf(c.Expires)
 	switch latest := now.Add(leeway); {
-	case until.Sub(from) > maxLife:
+	case expires.Sub(issued) > maxLife:
 		return errTime
-	case !now.Before(until.Add(leeway)):
+	case !now.Before(expires.Add(leeway)):
 		return errExpired
-	case from.After(latest), c.NotBefore != nil && moment(c.NotBefore).After(latest):
+	case issued.After(latest), c.NotBefore != nil && timeOf(c.NotBefore).After(latest):
 		return errEarly
 	}
 	return nil
 }
 
-// moment is a NumericDate.
-func moment(at *float64) time.Time { return time.Unix(int64(*at), 0) }
+// timeOf converts a NumericDate.
+func timeOf(date *float64) time.Time { return time.Unix(int64(*date), 0) }

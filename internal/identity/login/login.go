@@ -46,66 +46,66 @@ type Client struct {
 // ErrNoDeviceFlow means that the provider does not offer the device flow.
 var ErrNoDeviceFlow = errors.New("the identity provider does not offer the device flow")
 
-func (c *Client) config(at identity.Endpoints, redirect string) *oauth2.Config {
-	to := oauth2.Endpoint{
-		AuthURL:       at.Authorization,
-		TokenURL:      at.Token,
-		DeviceAuthURL: at.DeviceAuthorization,
+func (c *Client) oauthConfig(endpoints identity.Endpoints, redirect string) *oauth2.Config {
+	endpoint := oauth2.Endpoint{
+		AuthURL:       endpoints.Authorization,
+		TokenURL:      endpoints.Token,
+		DeviceAuthURL: endpoints.DeviceAuthorization,
 		AuthStyle:     oauth2.AuthStyleInHeader,
 	}
 	if c.Secret == "" {
-		to.AuthStyle = oauth2.AuthStyleInParams
+		endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
 	return &oauth2.Config{
 		ClientID:     c.ID,
 		ClientSecret: c.Secret,
-		Endpoint:     to,
+		Endpoint:     endpoint,
 		RedirectURL:  redirect,
 		Scopes:       c.Scopes,
 	}
 }
 
-// options adds the resource to the options of a request.
-func (c *Client) options(o ...oauth2.AuthCodeOption) []oauth2.AuthCodeOption {
+// withResource adds the resource to the options of a request.
+func (c *Client) withResource(o ...oauth2.AuthCodeOption) []oauth2.AuthCodeOption {
 	if c.Resource != "" {
 		o = append(o, oauth2.SetAuthURLParam("resource", c.Resource))
 	}
 	return o
 }
 
-func (c *Client) within(ctx context.Context) context.Context {
+func (c *Client) withClient(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, c.Providers.Client())
 }
 
 // Browser lets the person sign in in a browser on this machine. show tells the person the URL.
 func (c *Client) Browser(ctx context.Context, show func(url string) error) (token string, err error) {
-	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
+	ctx, cancel := context.WithTimeout(c.withClient(ctx), Timeout)
 	defer cancel()
 	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
-	on, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
 
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
-	conf := c.config(endpoints, "http://"+on.Addr().String()+"/callback")
+	conf := c.oauthConfig(endpoints, "http://"+listener.Addr().String()+"/callback")
 	answers := make(chan answer, 1)
-	server := &http.Server{Handler: c.callback(endpoints, state, answers), ReadHeaderTimeout: time.Minute}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(on) }()
+	server := &http.Server{Handler: c.handleCallback(endpoints, state, answers), ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	defer func() {
 		// The browser reads the last page.
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		if late := server.Shutdown(closing); late != nil {
+		if shutdownErr := server.Shutdown(closing); shutdownErr != nil {
 			_ = server.Close()
 		}
 	}()
 
-	if err := show(conf.AuthCodeURL(state, c.options(oauth2.S256ChallengeOption(verifier))...)); err != nil {
+	if err := show(conf.AuthCodeURL(state, c.withResource(oauth2.S256ChallengeOption(verifier))...)); err != nil {
 		return "", err
 	}
 
@@ -114,11 +114,11 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 		if a.err != nil {
 			return "", a.err
 		}
-		return accessToken(conf.Exchange(ctx, a.code, c.options(oauth2.VerifierOption(verifier))...))
-	case err := <-done:
+		return accessToken(conf.Exchange(ctx, a.code, c.withResource(oauth2.VerifierOption(verifier))...))
+	case err := <-served:
 		return "", err
 	case <-ctx.Done():
-		return "", ended(ctx)
+		return "", endedError(ctx)
 	}
 }
 
@@ -128,9 +128,9 @@ type answer struct {
 	err  error
 }
 
-// callback takes the first authorization response with the right state. Other programs on this
-// machine can send requests, too.
-func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer) http.Handler {
+// handleCallback takes the first authorization response with the right state. Other programs on
+// this machine can send requests, too.
+func (c *Client) handleCallback(endpoints identity.Endpoints, state string, answers chan<- answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -139,7 +139,7 @@ func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer
 			return
 		}
 		var a answer
-		a.code, a.err = c.code(at, q)
+		a.code, a.err = c.readCode(endpoints, q)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		if a.err != nil {
@@ -148,20 +148,20 @@ func (c *Client) callback(at identity.Endpoints, state string, got chan<- answer
 			fmt.Fprintln(w, "You can close this page. pgfsm login has the answer of the identity provider.")
 		}
 		select {
-		case got <- a:
+		case answers <- a:
 		default: // only the first one counts
 		}
 	})
 	return mux
 }
 
-// code returns the code of an authorization response whose state was checked.
-func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
+// readCode returns the code of an authorization response whose state was checked.
+func (c *Client) readCode(endpoints identity.Endpoints, q url.Values) (string, error) {
 	switch iss := q.Get("iss"); {
-	case iss != "" && iss != c.Issuer, iss == "" && at.NamesIssuer:
+	case iss != "" && iss != c.Issuer, iss == "" && endpoints.NamesIssuer:
 		return "", errors.New("the authorization response is not from the identity provider (RFC 9207): its iss differs or is missing")
 	case q.Get("error") != "":
-		return "", refused(q.Get("error"), q.Get("error_description"))
+		return "", refusedError(q.Get("error"), q.Get("error_description"))
 	case q.Get("code") == "":
 		return "", errors.New("the authorization response has neither a code nor an error")
 	}
@@ -171,7 +171,7 @@ func (c *Client) code(at identity.Endpoints, q url.Values) (string, error) {
 // Device lets the person sign in on another device. show tells the person the URL and the code to
 // type there.
 func (c *Client) Device(ctx context.Context, show func(url, code string) error) (token string, err error) {
-	ctx, cancel := context.WithTimeout(c.within(ctx), Timeout)
+	ctx, cancel := context.WithTimeout(c.withClient(ctx), Timeout)
 	defer cancel()
 	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 
@@ -182,8 +182,8 @@ func (c *Client) Device(ctx context.Context, show func(url, code string) error) 
 		return "", ErrNoDeviceFlow
 	}
 
-	conf := c.config(endpoints, "")
-	d, err := conf.DeviceAuth(ctx, c.options()...)
+	conf := c.oauthConfig(endpoints, "")
+	d, err := conf.DeviceAuth(ctx, c.withResource()...)
 
 	switch {
 	case err != nil:
@@ -197,9 +197,9 @@ func (c *Client) Device(ctx context.Context, show func(url, code string) error) 
 		return "", err
 	}
 
-	token, err = accessToken(conf.DeviceAccessToken(ctx, d, c.options()...))
+	token, err = accessToken(conf.DeviceAccessToken(ctx, d, c.withResource()...))
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
+		err = endedError(ctx)
 	}
 
 	return token, err
@@ -207,7 +207,7 @@ func (c *Client) Device(ctx context.Context, show func(url, code string) error) 
 
 func accessToken(t *oauth2.Token, err error) (string, error) {
 	if err != nil {
-		return "", problem(err)
+		return "", requestError(err)
 	}
 	return t.AccessToken, nil
 }
@@ -215,22 +215,22 @@ func accessToken(t *oauth2.Token, err error) (string, error) {
 // errorForm has the error codes of RFC 6749 section 5.2 and of its extensions.
 var errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
-// problem is an error of a request to the provider. It repeats nothing of the answer but the
+// requestError is an error of a request to the provider. It repeats nothing of the answer but the
 // error's code: the provider got the client's secret and the code, and may repeat them in a
 // description.
-func problem(err error) error {
+func requestError(err error) error {
 	var answer *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &answer) && errorForm.MatchString(answer.ErrorCode):
-		return refused(answer.ErrorCode, "")
+		return refusedError(answer.ErrorCode, "")
 	case errors.As(err, &answer):
 		return fmt.Errorf("the identity provider answered %s", answer.Response.Status)
 	}
 	return fmt.Errorf("the identity provider cannot be reached: %w", err)
 }
 
-// refused is an error that the provider names, in its answer or through the person's browser.
-func refused(code, description string) error {
+// refusedError is an error that the provider names, in its answer or through the person's browser.
+func refusedError(code, description string) error {
 	text := visible.Clip(code, maxShown)
 	if description != "" {
 		text += ": " + visible.Clip(description, maxShown)
@@ -238,7 +238,7 @@ func refused(code, description string) error {
 	return fmt.Errorf("the identity provider refused: %s", text)
 }
 
-func ended(ctx context.Context) error {
+func endedError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("nobody signed in within %s", Timeout)
 	}

@@ -22,14 +22,14 @@ type SignIn struct {
 
 // Values that an attempt sends to the provider. Each is derived from the secret, so that a browser
 // keeps one value, and none of them tells another one.
-func (s *SignIn) derived(of string) string {
+func (s *SignIn) deriveValue(purpose string) string {
 	mac := hmac.New(sha256.New, []byte(s.Secret))
-	mac.Write([]byte(of))
+	mac.Write([]byte(purpose))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // Nonce is the nonce that the ID token must have.
-func (s *SignIn) Nonce() string { return s.derived("nonce") }
+func (s *SignIn) Nonce() string { return s.deriveValue("nonce") }
 
 // SignInURL returns the URL at the provider where the person's browser begins.
 func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
@@ -37,12 +37,12 @@ func (c *Client) SignInURL(ctx context.Context, s *SignIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.derived("verifier")),
+	o := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(s.deriveValue("verifier")),
 		oauth2.SetAuthURLParam("nonce", s.Nonce())}
 	if s.MaxAge > 0 {
 		o = append(o, oauth2.SetAuthURLParam("max_age", strconv.FormatInt(int64(s.MaxAge/time.Second), 10)))
 	}
-	return c.config(endpoints, s.Redirect).AuthCodeURL(s.derived("state"), o...), nil
+	return c.oauthConfig(endpoints, s.Redirect).AuthCodeURL(s.deriveValue("state"), o...), nil
 }
 
 // ErrState means that an authorization response belongs to another attempt.
@@ -51,21 +51,21 @@ var ErrState = errors.New("the authorization response belongs to another attempt
 // SignIn returns the ID token for the query of an authorization response. The token is not
 // verified.
 func (c *Client) SignIn(ctx context.Context, s *SignIn, q url.Values) (idToken string, err error) {
-	if !hmac.Equal([]byte(q.Get("state")), []byte(s.derived("state"))) {
+	if !hmac.Equal([]byte(q.Get("state")), []byte(s.deriveValue("state"))) {
 		return "", ErrState
 	}
 	endpoints, err := c.Providers.Endpoints(ctx, c.Issuer)
 	if err != nil {
 		return "", err
 	}
-	code, err := c.code(endpoints, q)
+	code, err := c.readCode(endpoints, q)
 	if err != nil {
 		return "", err
 	}
-	t, err := c.config(endpoints, s.Redirect).Exchange(c.within(ctx), code,
-		oauth2.VerifierOption(s.derived("verifier")))
+	t, err := c.oauthConfig(endpoints, s.Redirect).Exchange(c.withClient(ctx), code,
+		oauth2.VerifierOption(s.deriveValue("verifier")))
 	if err != nil {
-		return "", problem(err)
+		return "", requestError(err)
 	}
 	idToken, ok := t.Extra("id_token").(string)
 	if !ok {
