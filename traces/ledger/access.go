@@ -27,13 +27,13 @@ type refusals struct {
 
 type accessKey struct{ actor, endpoint, scope string }
 
-// first reports whether this process must record a refusal: it recorded no equal one within the
-// last minute, and not too many others.
-func (r *refusals) first(k accessKey, now time.Time) bool {
+// mustRecord reports whether this process must record a refusal: it recorded no equal one within
+// the last minute, and not too many others.
+func (r *refusals) mustRecord(k accessKey, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.last, func(_ accessKey, at time.Time) bool { return now.Sub(at) >= refusedInterval })
-	if _, known := r.last[k]; known || len(r.last) >= maxRefusals {
+	if _, recorded := r.last[k]; recorded || len(r.last) >= maxRefusals {
 		return false
 	}
 	if r.last == nil {
@@ -52,10 +52,10 @@ func (l *Ledger) RefusedAccess(ctx context.Context, actor, endpoint, scope strin
 	if err := p.check(actor); err != nil {
 		return err
 	}
-	if !l.refusals.first(accessKey{actor, p.Endpoint, p.Scope}, l.clock()) {
+	if !l.refusals.mustRecord(accessKey{actor, p.Endpoint, p.Scope}, l.clock()) {
 		return nil
 	}
-	return l.commit(ctx, func(b *batch) error { return b.add(nil, "", actor, p) })
+	return l.commit(ctx, func(b *batch) error { return b.addEvent(nil, "", actor, p) })
 }
 
 // check validates a refusal without the ledger.

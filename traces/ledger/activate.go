@@ -34,7 +34,7 @@ type Why struct {
 // must be allowed to reload at that moment.
 func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) error {
 	return l.commit(ctx, func(b *batch) error {
-		a := &activated{
+		a := &bundleActivated{
 			Build:    l.build,
 			Bundle:   active.Digest(),
 			Cause:    why.Cause,
@@ -42,7 +42,7 @@ func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) e
 			Previous: why.Previous,
 		}
 		if why.By != nil {
-			if err := why.By.recheck(b, b.now, ActReload); err != nil {
+			if err := why.By.recheckAction(b, b.now, ActReload); err != nil {
 				return err
 			}
 			a.Actor = why.By.Name
@@ -51,12 +51,12 @@ func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) e
 		if err := b.PutBlob(Blob{Digest: active.Digest(), Kind: BlobBundle, Text: active.Text()}); err != nil {
 			return err
 		}
-		return b.add(nil, "", l.owner, a)
+		return b.addEvent(nil, "", l.owner, a)
 	})
 }
 
 // check returns what is wrong with the entry.
-func (a *activated) check() error {
+func (a *bundleActivated) check() error {
 	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") ||
 		(a.Cause == CauseStart) != (a.Previous == "") {
 		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause,

@@ -66,7 +66,7 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	if err != nil {
 		return a, err
 	}
-	until, err := time.Parse(timeForm, now)
+	end, err := time.Parse(timeForm, now)
 	if err != nil {
 		return a, err
 	}
@@ -75,15 +75,15 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	length := 0
 
 	for _, u := range units {
-		if a.Unit, length = u.width, u.length; until.Sub(start) <= u.most {
+		if a.Unit, length = u.width, u.length; end.Sub(start) <= u.most {
 			break
 		}
 	}
 
-	if err := a.count(r, length); err != nil {
+	if err := a.countRuns(r, length); err != nil {
 		return a, err
 	}
-	if err := a.Waits.read(r, since, now); err != nil {
+	if err := a.Waits.readHeldCalls(r, since, now); err != nil {
 		return a, err
 	}
 
@@ -91,8 +91,8 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	return a, err
 }
 
-// count counts the runs.
-func (a *Activity) count(r Reader, length int) error {
+// countRuns counts the runs.
+func (a *Activity) countRuns(r Reader, length int) error {
 	read, foundEarlier := 0, false
 	for c, err := range r.Counts(MaxRecent, a.Since, length) {
 		if err != nil {
@@ -113,8 +113,8 @@ func (a *Activity) count(r Reader, length int) error {
 	return nil
 }
 
-// read measures the waits of held calls.
-func (w *Waits) read(r Reader, since, now string) error {
+// readHeldCalls measures the waits of held calls.
+func (w *Waits) readHeldCalls(r Reader, since, now string) error {
 	n := 0
 	for q, err := range r.Runs(Filter{Held: true, Newest: true, Limit: MaxWaits + 1}) {
 		if err != nil {
@@ -127,7 +127,7 @@ func (w *Waits) read(r Reader, since, now string) error {
 			w.Partial = true
 			break
 		}
-		if err := w.measure(r, &q); err != nil {
+		if err := w.addWait(r, &q); err != nil {
 			return err
 		}
 	}
@@ -150,8 +150,8 @@ func (w *Waits) read(r Reader, since, now string) error {
 	return nil
 }
 
-// measure adds how long approvers took to decide about a held call, if they did.
-func (w *Waits) measure(r Reader, q *RunRow) error {
+// addWait adds how long approvers took to decide about a held call, if they did.
+func (w *Waits) addWait(r Reader, q *RunRow) error {
 	switch q.Status {
 	case Pending:
 		return nil
@@ -160,28 +160,28 @@ func (w *Waits) measure(r Reader, q *RunRow) error {
 		return nil
 	}
 
-	asked, decided := "", ""
+	askedAt, decidedAt := "", ""
 	for e, err := range r.EntriesOf(q.RunID) {
 		switch {
 		case err != nil:
 			return err
 		case e.Type == ApprovalRequested:
-			asked = e.At
+			askedAt = e.At
 		// A withdrawal is also a denial.
 		case (e.Type == ApprovalApproved || e.Type == ApprovalDenied) && e.By != q.Actor:
-			decided = e.At
+			decidedAt = e.At
 		}
 	}
 
-	if asked == "" || decided == "" {
+	if askedAt == "" || decidedAt == "" {
 		return nil
 	}
-	begun, err := time.Parse(timeForm, asked)
+	begun, err := time.Parse(timeForm, askedAt)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", q.RunID, err)
 	}
 
-	ended, err := time.Parse(timeForm, decided)
+	ended, err := time.Parse(timeForm, decidedAt)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", q.RunID, err)
 	}
@@ -199,17 +199,17 @@ func LastActivation(r Reader) (*Activation, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.activation(r)
+	a, err := e.decodeActivation(r)
 	return &a, err
 }
 
-// activation decodes an entry of the type [BundleActivated].
-func (e *Entry) activation(r Reader) (Activation, error) {
+// decodeActivation decodes an entry of the type [BundleActivated].
+func (e *Entry) decodeActivation(r Reader) (Activation, error) {
 	p, err := e.singleEvent(r)
 	if err != nil {
 		return Activation{}, err
 	}
-	a := p.(*activated)
+	a := p.(*bundleActivated)
 	return Activation{
 		Entry:  e.Index,
 		At:     e.At,

@@ -42,17 +42,17 @@ func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 		if err := mayManage(b, by, b.now); err != nil {
 			return err
 		}
-		old, is, err := blockOf(b, name)
+		old, blocked, err := blockOf(b, name)
 		switch {
 		case err != nil:
 			return err
-		case is && !ends:
+		case blocked && !ends:
 			return refusedBlock("%s of %s is blocked already, since %s by %s", subject, issuer, old.Since,
 				visible.Text(old.By))
-		case !is && ends:
+		case !blocked && ends:
 			return refusedBlock("%s of %s is not blocked; pgfsm identity list shows who is", subject, issuer)
 		}
-		if err := b.add(nil, "", by.Name, p); err != nil {
+		if err := b.addEvent(nil, "", by.Name, p); err != nil {
 			return err
 		}
 		if ends {
@@ -104,7 +104,7 @@ func blocksAfter(events []logEvent) (map[string]Block, error) {
 			return nil, &Fault{"entries", entryKey(e.Index), err.Error()}
 		}
 		name := policy.SubjectName(issuer, subject)
-		if _, is := blocks[name]; is != ends {
+		if _, blocked := blocks[name]; blocked != ends {
 			return nil, &Fault{"entries", entryKey(e.Index),
 				fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer))}
 		}
@@ -124,7 +124,7 @@ func compareBlocks(r Reader, want map[string]Block, found func(name, what string
 }
 
 // blockOf returns the first block of some actors.
-func blockOf(r Reader, names ...string) (b Block, is bool, err error) {
+func blockOf(r Reader, names ...string) (b Block, found bool, err error) {
 	for _, name := range names {
 		if !policy.HasSubject(name) {
 			continue
@@ -140,10 +140,10 @@ func blockOf(r Reader, names ...string) (b Block, is bool, err error) {
 	return Block{}, false, nil
 }
 
-// unblocked returns [ErrBlocked] if one of some actors is blocked.
-func unblocked(r Reader, names ...string) error {
-	b, is, err := blockOf(r, names...)
-	if is {
+// checkNotBlocked returns [ErrBlocked] if one of some actors is blocked.
+func checkNotBlocked(r Reader, names ...string) error {
+	b, blocked, err := blockOf(r, names...)
+	if blocked {
 		return &Refusal{Code: RefusedBlocked,
 			Message: fmt.Sprintf("%s is blocked here since %s; an admin can end that with pgfsm identity unblock",
 				b.Name, b.Since)}

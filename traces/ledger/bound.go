@@ -32,27 +32,27 @@ type Bound struct {
 func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	rec, err := Load(r, run)
 	if err != nil {
-		return Bound{}, orUnknown(run, err)
+		return Bound{}, explainNotFound(run, err)
 	}
 	q := rec.Row
 	if rec.held == 0 || q.Binding == "" {
 		return Bound{}, &Refusal{Code: RefusedNotHeld,
 			Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
-	if err := unchanged(r, &q); err != nil {
+	if err := checkUnchanged(r, &q); err != nil {
 		return Bound{}, fmt.Errorf("run %s: %w (%w)", run, traces.ErrTampered, err)
 	}
 
 	// Another build may word the reasons differently.
-	again, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held])
+	resumption, err := p.Reexecute(&rec.Header, rec.Inputs[:rec.held])
 	if err != nil {
 		return Bound{}, err
 	}
-	if _, err := again.Advance(context.Background(), nobody{}, nobody{}); err != nil {
+	if _, err := resumption.Advance(context.Background(), readOnly{}, readOnly{}); err != nil {
 		return Bound{}, err
 	}
 
-	facts, plan := again.Run.Facts(), again.Run.Plan()
+	facts, plan := resumption.Run.Facts(), resumption.Run.Plan()
 	if facts.Held == nil || facts.Assessed == nil || plan == nil {
 		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
 	}
@@ -63,10 +63,10 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 		Args:     plan.Args,
 		Held:     *facts.Held,
 		Assessed: *facts.Assessed,
-		Bundle:   again.Run.Bundle(),
+		Bundle:   resumption.Run.Bundle(),
 	}
 
-	if t, found := again.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
+	if t, found := resumption.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
 		b.Definition = t.Definition
 	}
 
@@ -74,11 +74,11 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 		return Bound{}, err
 	}
 
-	return b, b.agrees()
+	return b, b.checkBinding()
 }
 
-// agrees returns an error if what approvers see differs from what they vote on.
-func (b *Bound) agrees() error {
+// checkBinding returns an error if what approvers see differs from what they vote on.
+func (b *Bound) checkBinding() error {
 	q, bound := &b.Row, &b.Held.Bound
 	switch {
 	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server,

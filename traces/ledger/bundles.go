@@ -18,16 +18,16 @@ type bundles struct {
 	known map[canonical.Digest]*policy.Bundle
 }
 
-// bundleOf returns the run's own bundle, not the current one. A run's bundle never changes. It is
+// runBundle returns the run's own bundle, not the current one. A run's bundle never changes. It is
 // compiled before the transaction of a vote begins, because other writers wait for that
 // transaction.
-func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
+func (l *Ledger) runBundle(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		q, err := r.Run(run)
 		if err != nil {
-			return orUnknown(run, err)
+			return explainNotFound(run, err)
 		}
-		if b, err = l.bundles.bundleOf(r, q.Bundle); err != nil {
+		if b, err = l.bundles.compiledBundle(r, q.Bundle); err != nil {
 			return fmt.Errorf("the bundle of run %s cannot be read, so the approvers are unknown: %w", run, err)
 		}
 		return nil
@@ -35,7 +35,7 @@ func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, er
 	return b, err
 }
 
-func (c *bundles) bundleOf(r Reader, digest canonical.Digest) (*policy.Bundle, error) {
+func (c *bundles) compiledBundle(r Reader, digest canonical.Digest) (*policy.Bundle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b := c.known[digest]; b != nil {
@@ -61,7 +61,7 @@ func (c *bundles) bundleOf(r Reader, digest canonical.Digest) (*policy.Bundle, e
 
 // BundleContent returns the content of a bundle that is stored in the ledger.
 func BundleContent(r Reader, digest canonical.Digest) (*policy.Content, error) {
-	text, err := blob(r, digest, BlobBundle)
+	text, err := readBlob(r, digest, BlobBundle)
 	if err != nil {
 		return nil, err
 	}

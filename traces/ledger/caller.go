@@ -29,12 +29,12 @@ type Caller struct {
 
 // OnBehalfOf returns the person for whom an agent of an identity provider acts; empty if there is
 // none.
-func (c Caller) OnBehalfOf() string { return c.identity().OnBehalfOf }
+func (c Caller) OnBehalfOf() string { return c.identityOrZero().OnBehalfOf }
 
 // Client returns the client id of a subject of an identity provider; empty for other callers.
-func (c Caller) Client() string { return c.identity().Client }
+func (c Caller) Client() string { return c.identityOrZero().Client }
 
-func (c Caller) identity() policy.Identity {
+func (c Caller) identityOrZero() policy.Identity {
 	if c.Identity == nil {
 		return policy.Identity{}
 	}
@@ -42,7 +42,7 @@ func (c Caller) identity() policy.Identity {
 }
 
 // FullName returns the caller's name as people read it.
-func (c Caller) FullName() string { return policy.FullName(c.Name, c.identity().Display) }
+func (c Caller) FullName() string { return policy.FullName(c.Name, c.identityOrZero().Display) }
 
 // Role returns the caller's roles as people read them.
 func (c Caller) Role() string {
@@ -97,18 +97,18 @@ var mayDo = map[Action][]string{
 	ActReload: {RoleAdmin},
 }
 
-// subject reports whether the caller is a subject of an identity provider.
-func (c Caller) subject() bool { return c.TokenID == "" && policy.HasSubject(c.Name) }
+// isSubject reports whether the caller is a subject of an identity provider.
+func (c Caller) isSubject() bool { return c.TokenID == "" && policy.HasSubject(c.Name) }
 
 // May reports whether one of the caller's roles allows an action. A user of the operating system
 // has no roles. Only people vote, and never a person who is also an admin: the identity provider
 // can give one person both roles.
 func (c Caller) May(a Action) bool {
 	switch {
-	case c.TokenID == "" && !c.subject():
+	case c.TokenID == "" && !c.isSubject():
 		return false
 	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) ||
-		c.subject() && c.identity().Kind != policy.ActorPerson):
+		c.isSubject() && c.identityOrZero().Kind != policy.ActorPerson):
 		return false
 	}
 	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
@@ -119,35 +119,35 @@ func (c Caller) Allow(a Action) error {
 	if c.May(a) {
 		return nil
 	}
-	wanted, admins := strings.Join(mayDo[a], " or "), ""
+	roles, admins := strings.Join(mayDo[a], " or "), ""
 	if a == ActVote && slices.Contains(c.Roles, RoleAdmin) {
 		admins = "; an admin never votes"
 	}
-	if !c.subject() || a == ActCall { // identity.may of the configuration gives no role for calls
-		return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s%s", wanted, c.Role(), admins)}
+	if !c.isSubject() || a == ActCall { // identity.may of the configuration gives no role for calls
+		return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s%s", roles, c.Role(), admins)}
 	}
 	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs the role %s, which identity.may of the configuration gives; the caller has %s%s",
-		wanted, c.Role(), admins)}
+		roles, c.Role(), admins)}
 }
 
 // Unblocked returns [ErrBlocked] if the caller, or the person for whom the caller acts, is blocked.
-func (c Caller) Unblocked(r Reader) error { return unblocked(r, c.Name, c.OnBehalfOf()) }
+func (c Caller) Unblocked(r Reader) error { return checkNotBlocked(r, c.Name, c.OnBehalfOf()) }
 
-// recheck checks again, within a transaction, that the caller may do an action. Since the caller
-// was authenticated, the token may have been revoked or have expired, or the caller may have been
-// blocked.
-func (c Caller) recheck(r Reader, now string, a Action) error {
+// recheckAction checks again, within a transaction, that the caller may do an action. Since the
+// caller was authenticated, the token may have been revoked or have expired, or the caller may have
+// been blocked.
+func (c Caller) recheckAction(r Reader, now string, a Action) error {
 	switch {
 	case c.TokenID != "":
 		t, err := r.Token(c.TokenID)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		if why := t.closed(now); err != nil || t.Name != c.Name || !slices.Equal(c.Roles, []string{t.Role}) ||
-			why != "" {
-			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
+		if reason := t.invalidReason(now); err != nil || t.Name != c.Name || !slices.Equal(c.Roles, []string{t.Role}) ||
+			reason != "" {
+			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + reason)
 		}
-	case c.subject():
+	case c.isSubject():
 		if err := c.Unblocked(r); err != nil {
 			return err
 		}
@@ -199,8 +199,8 @@ var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
 // Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong
 // with the token; only the error's detail says what.
 func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
-	// ReadCommitted is enough: the token is one row. The ledger's time is read after it, and a later time
-	// only makes the token older.
+	// ReadCommitted is enough: the token is one row. The ledger's time is read after it, and a
+	// later time only makes the token older.
 	err = l.ReadCommitted(ctx, func(r Reader) (err error) {
 		c, err = Authenticate(r, presented, l.clock())
 		return err
@@ -226,8 +226,8 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 
 	// The secret is always compared first: without it, the response time reveals nothing about the
 	// token's state.
-	same := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
-	if same != 1 {
+	equal := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
+	if equal != 1 {
 		return Caller{}, refusedToken("the secret of " + id + " is another, or there is no such token")
 	}
 
@@ -242,15 +242,15 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 		}
 	}
 
-	if why := t.closed(now); why != "" {
-		return Caller{}, refusedToken("the token " + t.ID + " " + why)
+	if reason := t.invalidReason(now); reason != "" {
+		return Caller{}, refusedToken("the token " + t.ID + " " + reason)
 	}
 
 	return Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}}, nil
 }
 
-// closed says why a token is no longer valid. It returns an empty string for a valid token.
-func (t *Token) closed(now string) string {
+// invalidReason says why a token is no longer valid. It returns an empty string for a valid token.
+func (t *Token) invalidReason(now string) string {
 	switch {
 	case t.Revoked != "":
 		return "was revoked at " + t.Revoked
@@ -261,7 +261,7 @@ func (t *Token) closed(now string) string {
 }
 
 // Active reports whether the token is valid at a time in the ledger's form.
-func (t *Token) Active(now string) bool { return t.ID != "" && t.closed(now) == "" }
+func (t *Token) Active(now string) bool { return t.ID != "" && t.invalidReason(now) == "" }
 
 func refusedToken(detail string) error {
 	return &Refusal{Code: RefusedToken, Message: ErrToken.Message, Detail: detail}

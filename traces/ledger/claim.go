@@ -55,11 +55,11 @@ func (e *ClaimError) Unwrap() error { return e.Err }
 // belongs to this process until the run ends, the process is gone, or the process gives up the
 // work. [Ledger.Resume] continues the run.
 func (l *Ledger) Claim(ctx context.Context, run string) error {
-	return l.claim(ctx, run, takable)
+	return l.claimRun(ctx, run, checkClaimable)
 }
 
-// takable returns why a held run cannot be claimed; nil if it can be.
-func takable(q *RunRow, now string) error {
+// checkClaimable returns why a held run cannot be claimed; nil if it can be.
+func checkClaimable(q *RunRow, now string) error {
 	switch {
 	case q.Binding == "" || q.Sent != "":
 		return ErrStarted
@@ -69,9 +69,9 @@ func takable(q *RunRow, now string) error {
 	return nil
 }
 
-// claim makes this process the owner of a run that has none, unless fit returns an error.
-func (l *Ledger) claim(ctx context.Context, run string, fit func(*RunRow, string) error) error {
-	if !l.take(run) {
+// claimRun makes this process the owner of a run that has none, unless fit returns an error.
+func (l *Ledger) claimRun(ctx context.Context, run string, check func(*RunRow, string) error) error {
+	if !l.beginWork(run) {
 		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)
 	}
 
@@ -83,17 +83,17 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*RunRow, string
 		if q.Ended != "" {
 			return &ClaimError{Row: q, Err: ErrEnded}
 		}
-		free, err := l.free(&q, b.OwnerGone)
+		isFree, err := l.isFree(&q, b.OwnerGone)
 		if err != nil {
 			return err
 		}
-		if !free {
+		if !isFree {
 			return &ClaimError{Row: q, Err: ErrTaken}
 		}
-		if err := fit(&q, b.now); err != nil {
+		if err := check(&q, b.now); err != nil {
 			return &ClaimError{Row: q, Err: err}
 		}
-		if err := b.add(&q, run, l.owner, &claimed{}); err != nil {
+		if err := b.addEvent(&q, run, l.owner, &runClaimed{}); err != nil {
 			return err
 		}
 		return b.PutRun(q)
@@ -105,22 +105,22 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*RunRow, string
 	return err
 }
 
-// free reports whether no process works on a run. A run that carries this process's id is free:
-// take has found that no goroutine of this process works on it any more.
-func (l *Ledger) free(q *RunRow, gone func(owner string) (bool, error)) (bool, error) {
+// isFree reports whether no process works on a run. A run that carries this process's id is free:
+// beginWork has found that no goroutine of this process works on it any more.
+func (l *Ledger) isFree(q *RunRow, ownerGone func(owner string) (bool, error)) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
 	}
-	is, err := gone(q.Owner)
+	isGone, err := ownerGone(q.Owner)
 	if err != nil {
 		return false, fmt.Errorf("whether the owner of run %s still lives cannot be told: %w", q.RunID, err)
 	}
-	return is, nil
+	return isGone, nil
 }
 
-// take notes that a goroutine of this process works on a run. It returns false if another goroutine
-// already does.
-func (l *Ledger) take(run string) bool {
+// beginWork notes that a goroutine of this process works on a run. It returns false if another
+// goroutine already does.
+func (l *Ledger) beginWork(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy[run] {
@@ -137,8 +137,8 @@ func (l *Ledger) endWork(run string) {
 	delete(l.busy, run)
 }
 
-// working reports whether a goroutine of this process works on a run.
-func (l *Ledger) working(run string) bool {
+// isWorking reports whether a goroutine of this process works on a run.
+func (l *Ledger) isWorking(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.busy[run]

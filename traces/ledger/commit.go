@@ -63,7 +63,7 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 // is closed.
 func (l *Ledger) commitLoop() {
 	defer close(l.done)
-	together := 1 // how many operations the last commit had
+	lastSize := 1 // how many operations the last commit had
 	for {
 		var waiting []*operation
 		select {
@@ -77,16 +77,16 @@ func (l *Ledger) commitLoop() {
 				return
 			}
 		}
-		waiting = l.collectBatch(waiting, together, runtime.Gosched)
-		together = len(waiting)
-		l.record(waiting)
+		waiting = l.collectBatch(waiting, lastSize, runtime.Gosched)
+		lastSize = len(waiting)
+		l.commitOperations(waiting)
 	}
 }
 
 // collectBatch returns the waiting operations and those that arrive while other goroutines run.
-func (l *Ledger) collectBatch(waiting []*operation, together int, others func()) []*operation {
-	for n := 0; n < yields && together > 1; n++ {
-		others()
+func (l *Ledger) collectBatch(waiting []*operation, lastSize int, yield func()) []*operation {
+	for n := 0; n < yields && lastSize > 1; n++ {
+		yield()
 	}
 	for len(waiting) < maxBatch {
 		select {
@@ -99,9 +99,9 @@ func (l *Ledger) collectBatch(waiting []*operation, together int, others func())
 	return waiting
 }
 
-// record commits operations together and, if that fails, each alone. It does not retry if no
-// operation was begun, or if the store cannot record now: each retry would wait in vain.
-func (l *Ledger) record(waiting []*operation) {
+// commitOperations commits operations together and, if that fails, each alone. It does not retry if
+// no operation was begun, or if the store cannot record now: each retry would wait in vain.
+func (l *Ledger) commitOperations(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
 		if o.taken.CompareAndSwap(false, true) {
@@ -116,11 +116,12 @@ func (l *Ledger) record(waiting []*operation) {
 	// After ErrUnsettled, each operation may be committed already.
 	if err != nil && errs != nil && len(begun) > 1 && !errors.Is(err, ErrUnsettled) && !errors.Is(err, ErrUnavailable) {
 		for i, o := range begun {
-			var one []error
-			if one, err = l.commitBatch(begun[i : i+1]); err == nil {
-				err = one[0]
+			refusals, err := l.commitBatch(begun[i : i+1])
+			if err != nil {
+				o.err <- err
+				continue
 			}
-			o.err <- err
+			o.err <- refusals[0]
 		}
 		return
 	}
@@ -136,11 +137,11 @@ func (l *Ledger) record(waiting []*operation) {
 
 // commitBatch runs operations in one transaction. errs has the refusal of each operation, and is
 // nil if none was begun; err says why the transaction failed.
-func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
-	begun := time.Now()
+func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) {
+	start := time.Now()
 	defer func() {
 		if took := l.measure.Load(); took != nil {
-			(*took)(time.Since(begun))
+			(*took)(time.Since(start))
 		}
 	}()
 
@@ -157,13 +158,13 @@ func (l *Ledger) commitBatch(all []*operation) (errs []error, err error) {
 			return err
 		}
 
-		errs = make([]error, len(all))
+		errs = make([]error, len(operations))
 		b := &batch{Tx: tx, ledger: l, size: end.Size, now: now}
 
-		for i, o := range all {
+		for i, o := range operations {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
-				errs[i] = b.flush()
+				errs[i] = b.flushEntry()
 			}
 			if errs[i] != nil && b.wrote {
 				return errs[i]
@@ -187,34 +188,34 @@ type batch struct {
 	events [][]byte // the events of entry
 }
 
-// add adds an event, and applies it to its request, if it has one. It does not put the request: an
-// operation that adds several events puts the request once. The events that an operation adds to a
-// run make one entry. An operation that reads its own events must flush first.
-func (b *batch) add(r *RunRow, run, by string, p payload) error {
+// addEvent adds an event, and applies it to its request, if it has one. It does not put the
+// request: an operation that adds several events puts the request once. The events that an
+// operation adds to a run make one entry. An operation that reads its own events must flush first.
+func (b *batch) addEvent(r *RunRow, run, by string, p payload) error {
 	b.wrote = true
-	if b.size == 0 && b.entry == nil && p.kind() != LogCreated {
-		if err := b.add(nil, "", b.ledger.owner, &logCreated{Origin: b.ledger.origin}); err != nil {
+	if b.size == 0 && b.entry == nil && p.eventType() != LogCreated {
+		if err := b.addEvent(nil, "", b.ledger.owner, &logCreated{Origin: b.ledger.origin}); err != nil {
 			return err
 		}
 	}
 
 	if e := b.entry; e == nil || run == "" || e.RunID != run || e.By != by {
-		if err := b.begin(r, run, by); err != nil {
+		if err := b.beginEntry(r, run, by); err != nil {
 			return err
 		}
 	}
 
-	text, err := encode(p)
+	text, err := encodePayload(p)
 	if err != nil {
 		return err
 	}
 
 	e := b.entry
-	b.events, e.Type = append(b.events, text), p.kind()
+	b.events, e.Type = append(b.events, text), p.eventType()
 	if r == nil {
 		return nil
 	}
-	if err := project(r, &Event{Index: e.Index, RunID: run, Type: e.Type, At: e.At, By: by}, p); err != nil {
+	if err := projectEvent(r, &Event{Index: e.Index, RunID: run, Type: e.Type, At: e.At, By: by}, p); err != nil {
 		return err
 	}
 
@@ -222,36 +223,36 @@ func (b *batch) add(r *RunRow, run, by string, p payload) error {
 	return nil
 }
 
-// begin flushes the previous entry and begins a new one.
-func (b *batch) begin(r *RunRow, run, by string) error {
-	if err := b.flush(); err != nil {
+// beginEntry flushes the previous entry and begins a new one.
+func (b *batch) beginEntry(r *RunRow, run, by string) error {
+	if err := b.flushEntry(); err != nil {
 		return err
 	}
 	e := &Entry{Index: b.size, RunID: run, At: b.now, By: by}
 	if r != nil && r.Entries > 0 {
-		before, err := leafHash(b, r.Entry)
+		previousHash, err := leafHash(b, r.Entry)
 		if err != nil {
 			return err
 		}
-		e.N, e.Prev = r.Entries, link(before)
+		e.N, e.Prev = r.Entries, encodeLink(previousHash)
 	}
 	b.entry = e
 	return nil
 }
 
-// flush adds the entry to the store, with the hashes of the tree that the entry completes.
-func (b *batch) flush() error {
+// flushEntry adds the entry to the store, with the hashes of the tree that the entry completes.
+func (b *batch) flushEntry() error {
 	e := b.entry
 	if e == nil {
 		return nil
 	}
 	list := slices.Concat([]byte{'['}, bytes.Join(b.events, []byte{','}), []byte{']'})
-	events, err := inline(list, b.PutBlob)
+	events, err := inlineOrPut(list, b.PutBlob)
 	if err != nil {
 		return err
 	}
 	e.Events = jsontext.Value(events)
-	hashes, err := tlog.StoredHashesForRecordHash(e.Index, e.hash(), b)
+	hashes, err := tlog.StoredHashesForRecordHash(e.Index, e.computeHash(), b)
 	if err != nil {
 		return err
 	}

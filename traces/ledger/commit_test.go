@@ -56,7 +56,7 @@ func TestOperationsOfABrokenTransaction(t *testing.T) {
 			for range operations {
 				all = append(all, &operation{do: func(*batch) error { return nil }, err: make(chan error, 1)})
 			}
-			l.record(slices.Clone(all))
+			l.commitOperations(slices.Clone(all))
 			for i, o := range all {
 				if err := <-o.err; !errors.Is(err, errBreaks) {
 					t.Errorf("operation %d: %v, want %v", i, err, errBreaks)

@@ -33,16 +33,16 @@ func closedError(r Reader) error {
 		return err
 	}
 	return fmt.Errorf("%w since %s: it goes on in %s; name that one in the configuration", ErrLedgerClosed, e.At,
-		p.(*closed).Target)
+		p.(*ledgerClosed).Target)
 }
 
 // notClosed returns ErrLedgerClosed for a ledger that is closed.
 func notClosed(r Reader) error {
 	end, err := r.End()
-	if err == nil && end.Type == LedgerClosed {
-		err = closedError(r)
+	if err != nil || end.Type != LedgerClosed {
+		return err
 	}
-	return err
+	return closedError(r)
 }
 
 // A Move describes the ledger that continues the log, for [Copy] and [ContinueAfterLoss].
@@ -77,29 +77,29 @@ func Copy(ctx context.Context, from, to Store, m Move) error {
 		case end.Size == 0:
 			return errors.New("the ledger is empty: there is nothing to copy")
 		}
-		e, err := m.closing(from, s, end)
+		e, err := m.newClosingEntry(from, s, end)
 		if err != nil {
 			return err
 		}
 		if _, err := m.timeAfter(to, e.at); err != nil {
 			return fmt.Errorf("the target's clock: %w", err)
 		}
-		if err := unused(ctx, from, s); err != nil {
+		if err := checkUnused(ctx, from, s); err != nil {
 			return err
 		}
-		if e, err = m.fill(ctx, s, to, e); err != nil {
+		if e, err = m.fillTarget(ctx, s, to, e); err != nil {
 			return err
 		}
-		return e.add(s)
+		return e.addTo(s)
 	})
 	if err != nil {
 		return err
 	}
-	return m.finish(ctx, from, to)
+	return m.finishTarget(ctx, from, to)
 }
 
-// A closing is the entry that closes a log.
-type closing struct {
+// A closingEntry is the entry that closes a log.
+type closingEntry struct {
 	index  int64
 	at, by string
 	payload
@@ -113,25 +113,29 @@ func (m *Move) timeAfter(s Store, last string) (string, error) {
 	return notBefore(s.Now(), last)
 }
 
-// closing returns the entry that would close the log of a store now, if the caller may add it.
-func (m *Move) closing(s Store, r Reader, end End) (c closing, err error) {
+// newClosingEntry returns the entry that would close the log of a store now, if the caller may add
+// it.
+func (m *Move) newClosingEntry(s Store, r Reader, end End) (c closingEntry, err error) {
 	now, err := m.timeAfter(s, end.At)
-	if err == nil {
-		err = mayManage(r, m.By, now)
+	if err != nil {
+		return c, err
 	}
-	return closing{end.Size, now, m.By.Name, &closed{Target: m.Target}}, err
+	if err := mayManage(r, m.By, now); err != nil {
+		return c, err
+	}
+	return closingEntry{end.Size, now, m.By.Name, &ledgerClosed{Target: m.Target}}, nil
 }
 
-func (c *closing) add(tx Tx) error {
+func (c *closingEntry) addTo(tx Tx) error {
 	b := &batch{Tx: tx, size: c.index, now: c.at}
-	return errors.Join(b.add(nil, "", c.by, c.payload), b.flush())
+	return errors.Join(b.addEvent(nil, "", c.by, c.payload), b.flushEntry())
 }
 
-// unused returns ErrInUse if a live process owns a run or is a gateway. The first process that
+// checkUnused returns ErrInUse if a live process owns a run or is a gateway. The first process that
 // opens the copy ends the runs of processes that are gone.
-func unused(ctx context.Context, store Store, r Reader) error {
+func checkUnused(ctx context.Context, store Store, r Reader) error {
 	var replicas roster
-	live, err := replicas.running(ctx, r, store.OwnerGone)
+	live, err := replicas.liveReplicas(ctx, r, store.OwnerGone)
 	if err != nil {
 		return err
 	}
@@ -148,11 +152,11 @@ func unused(ctx context.Context, store Store, r Reader) error {
 		if q.Owner == "" {
 			continue
 		}
-		gone, err := store.OwnerGone(ctx, q.Owner)
+		isGone, err := store.OwnerGone(ctx, q.Owner)
 		if err != nil {
 			return err
 		}
-		if !gone {
+		if !isGone {
 			users = append(users, fmt.Sprintf("the run %s of the process %s", q.RunID, q.Owner))
 		}
 	}
@@ -167,13 +171,13 @@ func unused(ctx context.Context, store Store, r Reader) error {
 // maxNamed bounds how many gateways and runs an error names.
 const maxNamed = 10
 
-// fill writes all rows and the closing entry to the target. If an earlier copy did that, fill
+// fillTarget writes all rows and the closing entry to the target. If an earlier copy did that, fill
 // returns the closing entry of that copy.
-func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing, error) {
+func (m *Move) fillTarget(ctx context.Context, s Reader, to Store, e closingEntry) (closingEntry, error) {
 	found := false
 	// A view takes no lock: the target may be the source, whose lock this process holds.
 	err := to.View(ctx, func(t Reader) (err error) {
-		e, found, err = unfinished(s, t, e)
+		e, found, err = findUnfinished(s, t, e)
 		return err
 	})
 	if err != nil || found {
@@ -186,13 +190,13 @@ func (m *Move) fill(ctx context.Context, s Reader, to Store, e closing) (closing
 		if err := copyRows(s, t); err != nil {
 			return err
 		}
-		return errors.Join(t.SetDelivered(copyMark, e.index+1), e.add(t))
+		return errors.Join(t.SetDelivered(copyMark, e.index+1), e.addTo(t))
 	})
 }
 
-// unfinished returns the closing entry of a target that an earlier copy has filled. The error is
-// ErrNotEmpty if the target has any other content.
-func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
+// findUnfinished returns the closing entry of a target that an earlier copy has filled. The error
+// is ErrNotEmpty if the target has any other content.
+func findUnfinished(s, t Reader, e closingEntry) (_ closingEntry, found bool, err error) {
 	end, err := t.End()
 	if err != nil || end.Size == 0 {
 		return e, false, err
@@ -200,16 +204,16 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	if end.Type != LedgerClosed || end.Size != e.index+1 {
 		return e, false, ErrNotEmpty
 	}
-	here, err := TakeCheckpoint(s)
+	source, err := TakeCheckpoint(s)
 	if err != nil {
 		return e, false, err
 	}
 
-	there, err := TakeCheckpoint(t)
+	target, err := TakeCheckpoint(t)
 	if err != nil {
 		return e, false, err
 	}
-	if err := here.Contained(there, t); err != nil {
+	if err := source.Contained(target, t); err != nil {
 		return e, false, errors.Join(ErrNotEmpty, err)
 	}
 
@@ -219,7 +223,7 @@ func unfinished(s, t Reader, e closing) (_ closing, found bool, err error) {
 	}
 
 	p, err := last.singleEvent(t)
-	return closing{last.Index, last.At, last.By, p}, true, err
+	return closingEntry{last.Index, last.At, last.By, p}, true, err
 }
 
 // afterAll is a text that sorts after every time.
@@ -254,10 +258,10 @@ func copyRows(s Reader, t Tx) error {
 // forEach calls do with each row.
 func forEach[T any](rows iter.Seq2[T, error], do func(T) error) error {
 	for row, err := range rows {
-		if err == nil {
-			err = do(row)
-		}
 		if err != nil {
+			return err
+		}
+		if err := do(row); err != nil {
 			return err
 		}
 	}
@@ -274,14 +278,15 @@ func copyEntries(s Reader, t Tx) error {
 				ids = append(ids, id)
 			}
 			hashes, err := s.ReadHashes(ids)
+			if err != nil {
+				return err
+			}
+
 			copied := e
 			if next < e.Index {
 				copied = Entry{Index: next} // it was pruned
 			}
-			if err == nil {
-				err = t.AddEntry(copied, hashes)
-			}
-			if err != nil {
+			if err := t.AddEntry(copied, hashes); err != nil {
 				return err
 			}
 		}
@@ -294,29 +299,31 @@ func copyEntries(s Reader, t Tx) error {
 // mistaken for its own copy under another name.
 const copyMark = "copy"
 
-// finish adds the entry with which the target continues the log, unless the target has it.
-func (m *Move) finish(ctx context.Context, from, to Store) error {
+// finishTarget adds the entry with which the target continues the log, unless the target has it.
+func (m *Move) finishTarget(ctx context.Context, from, to Store) error {
 	return from.View(ctx, func(s Reader) error {
-		here, err := TakeCheckpoint(s)
+		source, err := TakeCheckpoint(s)
 		if err != nil {
 			return err
 		}
 		return to.Update(ctx, func(t Tx) error {
 			size, err := t.Delivered(copyMark)
-			if errors.Is(err, ErrNotFound) || err == nil && size != here.Size {
+			switch {
+			case errors.Is(err, ErrNotFound):
+				return closedError(s)
+			case err != nil:
+				return err
+			case size != source.Size:
 				return closedError(s)
 			}
+			target, err := TakeCheckpoint(t)
 			if err != nil {
 				return err
 			}
-			there, err := TakeCheckpoint(t)
-			if err != nil {
+			if err := source.Contained(target, t); err != nil {
 				return err
 			}
-			if err := here.Contained(there, t); err != nil {
-				return err
-			}
-			if there.Size > here.Size {
+			if target.Size > source.Size {
 				return nil // an earlier call has finished
 			}
 
@@ -325,13 +332,13 @@ func (m *Move) finish(ctx context.Context, from, to Store) error {
 				return err
 			}
 
-			e, err := m.closing(to, t, end)
+			e, err := m.newClosingEntry(to, t, end)
 			if err != nil {
 				return err
 			}
 
-			e.payload = new(continued)
-			return e.add(t)
+			e.payload = new(ledgerContinued)
+			return e.addTo(t)
 		})
 	})
 }

@@ -40,7 +40,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 		q, err := b.Run(run)
 		switch {
 		case err != nil:
-			return orUnknown(run, err)
+			return explainNotFound(run, err)
 		case q.Binding == "":
 			return &Refusal{Code: RefusedNotHeld,
 				Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
@@ -50,9 +50,12 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 			return nil
 		}
 		first = true
-		return b.put(&q, l.owner, &delivered{How: how})
+		return b.addEventAndRow(&q, l.owner, &outcomeDelivered{How: how})
 	})
-	return first && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return first, nil
 }
 
 // A Look identifies an agent's call that is repeated. Its fields have the values of the same fields
@@ -86,9 +89,10 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (RunRow, error) {
 
 	err = l.View(ctx, func(r Reader) error { // the id of the run and its row must belong to one state
 		run, err := r.Waiting(look)
-		if err == nil {
-			q, err = r.Run(run)
+		if err != nil {
+			return err
 		}
+		q, err = r.Run(run)
 		return err
 	})
 	return q, err

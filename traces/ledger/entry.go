@@ -33,14 +33,16 @@ func (e *Entry) Leaf() []byte {
 	return append(b, '}')
 }
 
-// hash returns the leaf's hash (RFC 6962, section 2.1).
-func (e *Entry) hash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
+// computeHash returns the leaf's hash (RFC 6962, section 2.1).
+func (e *Entry) computeHash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
 
 // Intact returns the hash of the entry in the tree, and reports whether it equals the hash of the
 // entry's leaf.
-func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, is bool, err error) {
-	h, err = leafHash(r, e.Index)
-	return h, err == nil && h == e.hash(), err
+func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, intact bool, err error) {
+	if h, err = leafHash(r, e.Index); err != nil {
+		return h, false, err
+	}
+	return h, h == e.computeHash(), nil
 }
 
 // Referred reports whether the entry contains a reference to its events instead of the events.
@@ -55,8 +57,8 @@ func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
 	return hashes[0], nil
 }
 
-// link encodes a leaf's hash for the member prev of the run's next entry.
-func link(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h[:]) }
+// encodeLink encodes a leaf's hash for the member prev of the run's next entry.
+func encodeLink(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h[:]) }
 
 // Origin returns the name of the log, which the first entry records.
 func Origin(r Reader) (string, error) {
@@ -71,65 +73,65 @@ func Origin(r Reader) (string, error) {
 	return p.(*logCreated).Origin, nil
 }
 
-// split returns the events of a list in canonical form, each with its type.
-func (e *Entry) split(events jsontext.Value) (all []Event, err error) {
+// splitEvents returns the events of a list in canonical form, each with its type.
+func (e *Entry) splitEvents(events jsontext.Value) (list []Event, err error) {
 	var values []jsontext.Value
 	if err := json.Unmarshal(events, &values); err != nil {
 		return nil, canonical.Explain(err)
 	}
 
 	for _, v := range values {
-		var has typed
-		if err := json.Unmarshal(v, &has); err != nil {
+		var member typed
+		if err := json.Unmarshal(v, &member); err != nil {
 			return nil, canonical.Explain(err)
 		}
-		all = append(all, Event{
+		list = append(list, Event{
 			Index:   e.Index,
 			RunID:   e.RunID,
-			Type:    has.Type,
+			Type:    member.Type,
 			At:      e.At,
 			By:      e.By,
 			Payload: v,
 		})
 	}
 
-	if len(all) == 0 {
+	if len(list) == 0 {
 		return nil, errors.New("it has no event")
 	}
 
-	return all, nil
+	return list, nil
 }
 
 // List returns the entry's events.
-func (e *Entry) List(r Reader) (all []Event, err error) {
-	events, err := resolve(r, string(e.Events))
-	if err == nil {
-		all, err = e.split(events)
-	}
+func (e *Entry) List(r Reader) (list []Event, err error) {
+	events, err := resolveRef(r, string(e.Events))
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
-	return all, nil
+	if list, err = e.splitEvents(events); err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+	}
+	return list, nil
 }
 
-// payloads returns the entry's events, decoded.
-func (e *Entry) payloads(r Reader) ([]payload, error) {
+// decodePayloads returns the entry's events, decoded.
+func (e *Entry) decodePayloads(r Reader) ([]payload, error) {
 	list, err := e.List(r)
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := e.decode(list)
+	decoded, err := e.decodeEvents(list)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 	}
 	return decoded, nil
 }
 
-// decode decodes the entry's events. The last event must have the entry's type.
-func (e *Entry) decode(list []Event) (_ []payload, err error) {
+// decodeEvents decodes the entry's events. The last event must have the entry's type.
+func (e *Entry) decodeEvents(list []Event) (_ []payload, err error) {
 	decoded := make([]payload, len(list))
 	for i := range list {
-		if decoded[i], err = list[i].decode(); err != nil {
+		if decoded[i], err = list[i].decodePayload(); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +143,7 @@ func (e *Entry) decode(list []Event) (_ []payload, err error) {
 
 // singleEvent returns the only event of an entry that belongs to no run.
 func (e *Entry) singleEvent(r Reader) (payload, error) {
-	decoded, err := e.payloads(r)
+	decoded, err := e.decodePayloads(r)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +160,7 @@ type logEvent struct {
 }
 
 // eventsOfTypes returns the events about no run of some types, oldest first.
-func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
+func eventsOfTypes(r Reader, types ...Type) (list []logEvent, err error) {
 	for _, t := range types {
 		for e, err := range r.EntriesOfType(t) {
 			if err != nil {
@@ -168,46 +170,50 @@ func eventsOfTypes(r Reader, types ...Type) (all []logEvent, err error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
+			list = append(list, logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
 		}
 	}
-	slices.SortFunc(all, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
-	return all, nil
+	slices.SortFunc(list, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
+	return list, nil
 }
 
-// references returns the blobs that the entry refers to.
-func (e *Entry) references(r Reader) ([]canonical.Digest, error) {
-	decoded, err := e.payloads(r)
+// blobReferences returns the blobs that the entry refers to.
+func (e *Entry) blobReferences(r Reader) ([]canonical.Digest, error) {
+	decoded, err := e.decodePayloads(r)
 	if err != nil {
 		return nil, err
 	}
-	return e.refer(decoded), nil
+	return e.referencesOf(decoded), nil
 }
 
-// refer returns the blobs that the entry refers to. all holds the entry's decoded events.
-func (e *Entry) refer(all []payload) (refs []canonical.Digest) {
+// referencesOf returns the blobs that the entry refers to. payloads holds the entry's decoded
+// events.
+func (e *Entry) referencesOf(payloads []payload) (refs []canonical.Digest) {
 	if isRef(e.Events) {
 		refs = append(refs, canonical.Digest(e.Events[1:]))
 	}
-	for _, p := range all {
-		refs = append(refs, references(p)...)
+	for _, p := range payloads {
+		refs = append(refs, payloadReferences(p)...)
 	}
 	return refs
 }
 
 // Events returns the events of the entries from an index on, oldest first.
-func Events(r Reader, from int64) iter.Seq2[Event, error] { return flat(r, r.Entries(from)) }
+func Events(r Reader, from int64) iter.Seq2[Event, error] { return flattenEntries(r, r.Entries(from)) }
 
 // EventsOf returns the events of one run, oldest first.
-func EventsOf(r Reader, run string) iter.Seq2[Event, error] { return flat(r, r.EntriesOf(run)) }
+func EventsOf(r Reader, run string) iter.Seq2[Event, error] {
+	return flattenEntries(r, r.EntriesOf(run))
+}
 
-func flat(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
+func flattenEntries(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range entries {
-			var list []Event
-			if err == nil {
-				list, err = e.List(r)
+			if err != nil {
+				yield(Event{}, err)
+				return
 			}
+			list, err := e.List(r)
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -221,8 +227,8 @@ func flat(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// decode decodes the event's payload strictly: only its canonical form is accepted.
-func (e *Event) decode() (payload, error) {
+// decodePayload decodes the event's payload strictly: only its canonical form is accepted.
+func (e *Event) decodePayload() (payload, error) {
 	p, err := newPayload(e.Type)
 	if err != nil {
 		return nil, err
@@ -230,15 +236,15 @@ func (e *Event) decode() (payload, error) {
 	if err := canonical.Unmarshal(e.Payload, p); err != nil {
 		return nil, fmt.Errorf("the event is not one of %s: %w", e.Type, err)
 	}
-	again, err := encode(p)
+	encoded, err := encodePayload(p)
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(again, e.Payload) {
+	if !bytes.Equal(encoded, e.Payload) {
 		return nil, fmt.Errorf("the event is not in the one form that %s has", e.Type)
 	}
 	if part, ok := p.(recording); ok {
-		return p, part.recorded().check()
+		return p, part.runRecord().check()
 	}
 	return p, nil
 }
@@ -249,17 +255,17 @@ func (r *record) check() error {
 		return errors.New("it records no step")
 	}
 	next := 0
-	for _, in := range r.Inputs {
-		switch k := in.Event.Kind(); {
-		case in.Step < next || in.Step >= len(r.Steps):
+	for _, stored := range r.Inputs {
+		switch k := stored.Event.Kind(); {
+		case stored.Step < next || stored.Step >= len(r.Steps):
 			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record",
-				in.Step)
-		case in.At == "" && in.Event == nil:
-			return fmt.Errorf("the input of its step %d is empty", in.Step)
-		case in.Event != nil && k != '{' && eventRef(in.Event) == "":
-			return fmt.Errorf("the event of its step %d is neither an object nor a reference", in.Step)
+				stored.Step)
+		case stored.At == "" && stored.Event == nil:
+			return fmt.Errorf("the input of its step %d is empty", stored.Step)
+		case stored.Event != nil && k != '{' && eventRef(stored.Event) == "":
+			return fmt.Errorf("the event of its step %d is neither an object nor a reference", stored.Step)
 		}
-		next = in.Step + 1
+		next = stored.Step + 1
 	}
 	return nil
 }

@@ -42,20 +42,20 @@ func (x *Exporter) Export(r Reader) error {
 			return err
 		}
 		for ; x.Next < e.Index; x.Next++ {
-			if err := x.leaf(r, nil); err != nil {
+			if err := x.writeEntry(r, nil); err != nil {
 				return err
 			}
 		}
-		refs, err := e.references(r)
+		refs, err := e.blobReferences(r)
 		if err != nil {
 			return err
 		}
 		for _, d := range refs {
-			if err := x.blob(r, d); err != nil {
+			if err := x.writeBlob(r, d); err != nil {
 				return err
 			}
 		}
-		if err := x.leaf(r, e.Leaf()); err != nil {
+		if err := x.writeEntry(r, e.Leaf()); err != nil {
 			return err
 		}
 		x.Next++
@@ -63,15 +63,15 @@ func (x *Exporter) Export(r Reader) error {
 	return nil
 }
 
-func (x *Exporter) leaf(r Reader, entry []byte) error {
+func (x *Exporter) writeEntry(r Reader, entry []byte) error {
 	hash, err := leafHash(r, x.Next)
 	if err != nil {
 		return err
 	}
-	return x.line(&exportedEntry{entry, hash, x.Next})
+	return x.writeLine(&exportedEntry{entry, hash, x.Next})
 }
 
-func (x *Exporter) blob(r Reader, d canonical.Digest) error {
+func (x *Exporter) writeBlob(r Reader, d canonical.Digest) error {
 	if x.known[d] {
 		return nil
 	}
@@ -83,10 +83,10 @@ func (x *Exporter) blob(r Reader, d canonical.Digest) error {
 		x.known = make(map[canonical.Digest]bool)
 	}
 	x.known[d] = true
-	return x.line(&exportedBlob{b.Digest, b.Kind, b.Text})
+	return x.writeLine(&exportedBlob{b.Digest, b.Kind, b.Text})
 }
 
-func (x *Exporter) line(v any) error {
+func (x *Exporter) writeLine(v any) error {
 	text, err := canonical.Marshal(v)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func FirstAt(r Reader, at string) (int64, error) {
 		return 0, err
 	}
 	first := sort.Search(int(end.Size), func(i int) bool {
-		for e, broken := range r.Entries(int64(i)) { // the next entry that was not pruned
-			err = errors.Join(err, broken)
+		for e, readErr := range r.Entries(int64(i)) { // the next entry that was not pruned
+			err = errors.Join(err, readErr)
 			return e.At >= at
 		}
 		return true

@@ -77,7 +77,7 @@ func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 		if err != nil {
 			return err
 		}
-		e.N, e.Prev = q.Entries, link(before)
+		e.N, e.Prev = q.Entries, encodeLink(before)
 	}
 	if last.Index == Unlinked {
 		e.Prev = "elsewhere"
@@ -85,12 +85,12 @@ func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 	var list [][]byte
 	for _, event := range events {
 		list = append(list, event.Payload)
-		p, err := event.decode()
+		p, err := event.decodePayload()
 		if err != nil {
 			return err
 		}
 		event.Index = index
-		if q != nil && project(q, &event, p) != nil {
+		if q != nil && projectEvent(q, &event, p) != nil {
 			q.Updated = e.At
 		}
 		if issuer, subject, ends := subjectOf(p); issuer != "" {
@@ -118,16 +118,16 @@ func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 		q.Entry, q.Entries = index, e.N+1
 	}
 	b := batch{Tx: tx, size: index, entry: &e, events: list}
-	return b.flush()
+	return b.flushEntry()
 }
 
 // ReadAgain reads a payload and writes it again.
 func ReadAgain(t Type, value []byte) ([]byte, error) {
-	p, err := (&Event{Type: t, Payload: value}).decode()
+	p, err := (&Event{Type: t, Payload: value}).decodePayload()
 	if err != nil {
 		return nil, err
 	}
-	return encode(p)
+	return encodePayload(p)
 }
 
 // Carry is how many counts a prune carries that removes one run, where the prune before carried so many, with a task's among them.
@@ -145,11 +145,11 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 		all = append(all, c)
 	}
 	carried := carriedBy(all)
-	err = carried.add(&q)
+	err = carried.addRun(&q)
 	return len(carried.sorted()), err
 }
 
 // PruneAtOnce is [Ledger.Prune] with transactions of so many entries.
 func (l *Ledger) PruneAtOnce(ctx context.Context, before string, by Caller, atOnce int64) (Pruned, error) {
-	return l.prune(ctx, before, by, atOnce)
+	return l.pruneInParts(ctx, before, by, atOnce)
 }

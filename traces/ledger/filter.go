@@ -53,8 +53,8 @@ func Statuses() []Status {
 func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (err error) {
 	for _, name := range statuses {
 		if !slices.Contains(Statuses(), Status(name)) {
-			known := strings.Trim(fmt.Sprint(Statuses()), "[]")
-			return fmt.Errorf("status %q: give some of %s", name, strings.ReplaceAll(known, " ", ", "))
+			names := strings.Trim(fmt.Sprint(Statuses()), "[]")
+			return fmt.Errorf("status %q: give some of %s", name, strings.ReplaceAll(names, " ", ", "))
 		}
 		f.Statuses = append(f.Statuses, Status(name))
 	}
@@ -87,9 +87,9 @@ func ParsePast(s string, now time.Time) (string, error) {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return now.Add(-d).UTC().Format(timeForm), nil
 	}
-	at, err := ParseTime(s)
+	text, err := ParseTime(s)
 	if err != nil {
 		err = fmt.Errorf("%w, or a duration such as 24h", err)
 	}
-	return at, err
+	return text, err
 }

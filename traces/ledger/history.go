@@ -28,17 +28,17 @@ const MaxCounted = 10_000
 // the run with its call, so that later runs find it. Of several concurrent runs, each finds those
 // that were recorded before it. The reservation ends when the run ends without a call, or is
 // recovered.
-func (r *RunRecorder) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
-	var read *states.HistoryRead
-	err := r.commit(ctx, func(b *batch, q *RunRow) (err error) {
-		if read, err = r.history(b, wanted); err != nil {
+func (r *RunRecorder) ReadHistory(ctx context.Context, query *states.ReadHistory) states.Event {
+	var answer *states.HistoryRead
+	err := r.commitSteps(ctx, func(b *batch, q *RunRow) (err error) {
+		if answer, err = r.answerQueries(b, query); err != nil {
 			return err
 		}
-		return b.add(q, r.header.RunID, r.l.owner, &reserved{record: r.record()})
+		return b.addEvent(q, r.header.RunID, r.ledger.owner, &callReserved{record: r.pendingRecord()})
 	})
 	switch {
 	case err == nil:
-		return read
+		return answer
 	case errors.Is(err, context.DeadlineExceeded):
 		return states.Interruption(policy.CodeTimeout, "The run's time ran out while pgfsm read the earlier calls.")
 	case ctx.Err() != nil:
@@ -50,79 +50,80 @@ func (r *RunRecorder) ReadHistory(ctx context.Context, wanted *states.ReadHistor
 	}
 }
 
-// history answers the queries without counting the run itself.
-func (r *RunRecorder) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
-	p := past{request: &r.header.Request}
+// answerQueries answers the queries without counting the run itself.
+func (r *RunRecorder) answerQueries(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
+	p := callHistory{request: &r.header.Request}
 	if v := r.run.Facts().Validated; v != nil {
 		p.server, p.tool = v.Server, v.Tool
 	}
 	var err error
-	if p.gone, err = r.l.lastPrune(b); err != nil {
+	if p.lastPrune, err = r.ledger.lastPrune(b); err != nil {
 		return nil, err
 	}
-	return p.read(b, wanted)
+	return p.answerAll(b, wanted)
 }
 
-// ReadEarlierCalls returns what [RunRecorder.ReadHistory] would return for a call that is not made. It
-// records nothing. A nil Viewer stands for a ledger without calls.
+// ReadEarlierCalls returns what [RunRecorder.ReadHistory] would return for a call that is not made.
+// It records nothing. A nil Viewer stands for a ledger without calls.
 func ReadEarlierCalls(ctx context.Context, v Viewer, r *states.Request, server, tool string,
 	wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
-	p := past{request: r, server: server, tool: tool}
+	p := callHistory{request: r, server: server, tool: tool}
 	if v == nil {
-		return p.read(unwritten{}, wanted)
+		return p.answerAll(emptyReader{}, wanted)
 	}
 	err = v.View(ctx, func(b Reader) (err error) {
-		if p.gone, err = new(Ledger).lastPrune(b); err == nil {
-			read, err = p.read(b, wanted)
+		if p.lastPrune, err = new(Ledger).lastPrune(b); err != nil {
+			return err
 		}
+		read, err = p.answerAll(b, wanted)
 		return err
 	})
 	return read, err
 }
 
-// unwritten is the Reader of a ledger without calls.
-type unwritten struct{ Reader }
+// emptyReader is the Reader of a ledger without calls.
+type emptyReader struct{ Reader }
 
-func (unwritten) Runs(Filter) iter.Seq2[RunRow, error] {
+func (emptyReader) Runs(Filter) iter.Seq2[RunRow, error] {
 	return func(func(RunRow, error) bool) {}
 }
 
-// A past answers queries about the calls before one call.
-type past struct {
+// A callHistory answers queries about the calls before one call.
+type callHistory struct {
 	request      *states.Request
 	server, tool string // empty if there is no call yet
-	gone         knownPrune
+	lastPrune    knownPrune
 }
 
-// read answers all queries. A query without a certain answer gets a reason.
-func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
+// answerAll answers all queries. A query without a certain answer gets a reason.
+func (p *callHistory) answerAll(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
-		if read.Calls, err = taskCalls(b, p.gone.pruned,
+		if read.Calls, err = taskCalls(b, p.lastPrune.ledgerPruned,
 			taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
 			return nil, err
 		}
 	}
 	for i, query := range wanted.Queries {
-		if read.Values[i], err = p.answer(b, query); err != nil {
+		if read.Values[i], err = p.answerQuery(b, query); err != nil {
 			return nil, err
 		}
 	}
 	return read, nil
 }
 
-// answer answers one query. It counts calls that may yet be made, whenever they were requested. It
-// also counts calls that were made, if they were requested or sent since the beginning of the
-// window.
-func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
-	f, why := p.window(query)
+// answerQuery answers one query. It counts calls that may yet be made, whenever they were
+// requested. It also counts calls that were made, if they were requested or sent since the
+// beginning of the window.
+func (p *callHistory) answerQuery(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
+	f, reason := p.windowFilter(query)
 	// Pruned runs had ended by then, so their calls were sent before.
-	if why == "" && p.gone.Before > f.Since {
-		why = "what was before " + p.gone.Before + " was pruned, and the window begins at " + f.Since
+	if reason == "" && p.lastPrune.Before > f.Since {
+		reason = "what was before " + p.lastPrune.Before + " was pruned, and the window begins at " + f.Since
 	}
 
-	if why != "" {
-		return query.Fail(why), nil
+	if reason != "" {
+		return query.Fail(reason), nil
 	}
 
 	n, sum := 0, new(big.Rat)
@@ -143,7 +144,7 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 		if err != nil {
 			return policy.HistoryAnswer{}, err
 		}
-		if err := addTo(sum, args, query.Path); err != nil {
+		if err := addNumberAt(sum, args, query.Path); err != nil {
 			return query.Fail(fmt.Sprintf("run %s: %v", q.RunID, err)), nil
 		}
 	}
@@ -156,19 +157,19 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 	return query.Answer(sum.FloatString(digits)), nil
 }
 
-// window returns the filter of a query. A query about an unknown actor or task has no answer, which
-// differs from zero.
-func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
-	asked := p.request
+// windowFilter returns the filter of a query. A query about an unknown actor or task has no answer,
+// which differs from zero.
+func (p *callHistory) windowFilter(query policy.HistoryQuery) (f Filter, reason string) {
+	request := p.request
 	if err := query.Check(); err != nil {
 		return f, err.Error()
 	}
-	at, err := time.Parse(timeForm, asked.At)
-	if err != nil || at.Format(timeForm) != asked.At {
+	requestedAt, err := time.Parse(timeForm, request.At)
+	if err != nil || requestedAt.Format(timeForm) != request.At {
 		return f, fmt.Sprintf("the time of the request is not of the form %s", timeForm)
 	}
 
-	f = Filter{Counted: true, Since: at.Add(-time.Duration(query.Window) * time.Second).Format(timeForm)}
+	f = Filter{Counted: true, Since: requestedAt.Add(-time.Duration(query.Window) * time.Second).Format(timeForm)}
 	if query.Of != condition.QueryCountAll {
 		if p.tool == "" {
 			return f, "there is no call yet"
@@ -178,21 +179,21 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 
 	switch query.Scope {
 	case condition.ScopeActor:
-		if f.Actor = asked.Actor; f.Actor == "" {
+		if f.Actor = request.Actor; f.Actor == "" {
 			return f, "the requester is unknown"
 		}
 	default:
-		if asked.Task == nil || asked.Task.ID == "" {
+		if request.Task == nil || request.Task.ID == "" {
 			return f, "the run belongs to no task; name one with --task"
 		}
-		f.Task = asked.Task.ID
+		f.Task = request.Task.ID
 	}
 
 	return f, ""
 }
 
-// addTo adds the number at a path in arguments.
-func addTo(sum *big.Rat, args jsontext.Value, path string) error {
+// addNumberAt adds the number at a path in arguments.
+func addNumberAt(sum *big.Rat, args jsontext.Value, path string) error {
 	value := args
 	for name := range strings.SplitSeq(path, ".") {
 		var next jsontext.Value
@@ -213,7 +214,7 @@ func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 	}
 	// Numbers outside the range of a double are rejected before they are written in full.
 	if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) ||
-		f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
+		f == 0 && strings.ContainsAny(mantissaOf(literal), "123456789") {
 		return fmt.Errorf("its argument %q is a number that double does not hold", path)
 	}
 
@@ -226,7 +227,7 @@ func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 	return nil
 }
 
-func mantissa(literal string) string {
+func mantissaOf(literal string) string {
 	if i := strings.IndexAny(literal, "eE"); i >= 0 {
 		return literal[:i]
 	}

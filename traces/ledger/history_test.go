@@ -283,14 +283,14 @@ type killing struct {
 	n int
 }
 
-func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if _, calls := wanted.(*states.CallTool); calls {
-		return k.EffectHandler.Do(ctx, wanted) // the server counts the sent calls
+func (k *killing) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	if _, calls := command.(*states.CallTool); calls {
+		return k.EffectHandler.Do(ctx, command) // the server counts the sent calls
 	}
 	if k.n--; k.n < 0 {
 		return nil, errKilled
 	}
-	return k.EffectHandler.Do(ctx, wanted)
+	return k.EffectHandler.Do(ctx, command)
 }
 
 // A held run keeps what it read: it has its place, so calls behind it do not take it away.

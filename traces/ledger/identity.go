@@ -28,37 +28,38 @@ func WhyNotCalled(r Reader, q *RunRow) (string, error) {
 // they act, or a voter. Otherwise the result is empty. A token that only expired after the vote
 // still counts. An unknown token counts as revoked.
 func revocationReason(r Reader, q *RunRow) (reason string, err error) {
-	cast, err := ballots(r, q.RunID)
+	cast, err := readVotes(r, q.RunID)
 	if err != nil {
 		return "", err
 	}
 
 	for i := range cast {
-		by, voter := cast[i].vote.By, cast[i].vote.Voter()
-		if cast[i].token == "" && policy.HasSubject(by) {
-			switch b, is, err := blockOf(r, by); {
+		name, voter := cast[i].vote.By, cast[i].vote.Voter()
+		if cast[i].token == "" && policy.HasSubject(name) {
+			switch b, blocked, err := blockOf(r, name); {
 			case err != nil:
 				return "", err
-			case is:
+			case blocked:
 				return fmt.Sprintf("%s, who approved the call, was blocked at %s.", voter, b.Since), nil
 			}
 			continue
 		}
 		t, err := r.Token(cast[i].token)
-		switch {
-		case errors.Is(err, ErrNotFound) || err == nil && t.Name != by:
-			return fmt.Sprintf("%s agreed by a token that is not known.", voter), nil
-		case err != nil:
+		if err != nil && !errors.Is(err, ErrNotFound) {
 			return "", err
+		}
+		switch {
+		case err != nil || t.Name != name:
+			return fmt.Sprintf("%s agreed by a token that is not known.", voter), nil
 		case t.Revoked != "":
 			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", voter, t.Revoked), nil
 		}
 	}
 
-	switch b, is, err := blockOf(r, q.Actor, q.OnBehalfOf); {
+	switch b, blocked, err := blockOf(r, q.Actor, q.OnBehalfOf); {
 	case err != nil:
 		return "", err
-	case is:
+	case blocked:
 		if b.Name == q.Actor {
 			return fmt.Sprintf("%s, who requested the call, was blocked at %s.", policy.FullName(b.Name, q.Display),
 				b.Since), nil
@@ -67,7 +68,7 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 			policy.FullName(b.Name, q.OnBehalfOfDisplay), b.Since), nil
 	}
 
-	if tokenless(q.Actor) {
+	if hasNoToken(q.Actor) {
 		return "", nil
 	}
 

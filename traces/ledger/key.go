@@ -21,7 +21,7 @@ type Key struct {
 func (l *Ledger) Origin(ctx context.Context) (origin string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
 		if b.size == 0 {
-			if err := errors.Join(b.add(nil, "", l.owner, &logCreated{Origin: l.origin}), b.flush()); err != nil {
+			if err := errors.Join(b.addEvent(nil, "", l.owner, &logCreated{Origin: l.origin}), b.flushEntry()); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (l *Ledger) changeKey(ctx context.Context, by Caller, p payload) error {
 		if _, err := projectKey(keys, origin, b.now, p); err != nil {
 			return err
 		}
-		return b.add(nil, "", by.Name, p)
+		return b.addEvent(nil, "", by.Name, p)
 	})
 }
 
@@ -70,12 +70,15 @@ func Keys(r Reader) (keys []Key, err error) {
 		return nil, err
 	}
 	origin, err := Origin(r)
+	if err != nil {
+		return nil, err
+	}
 	for i := range events {
-		if err == nil {
-			keys, err = projectKey(keys, origin, events[i].event.At, events[i].payload)
+		if keys, err = projectKey(keys, origin, events[i].event.At, events[i].payload); err != nil {
+			return keys, err
 		}
 	}
-	return keys, err
+	return keys, nil
 }
 
 // projectKey applies an event to the keys of the log with this origin. Writers and Verify both use

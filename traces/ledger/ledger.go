@@ -42,20 +42,20 @@ type Options struct {
 // A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the
 // same time share a flush.
 type Ledger struct {
-	store   Store
-	owner   string
-	origin  string // the name of a new log
-	release func() error
-	clock   func() time.Time
-	build   string
-	queue   chan *operation
-	closing chan struct{}
-	done    chan struct{}
-	bundles bundles
-	gone    atomic.Pointer[knownPrune] // the last prune that was read; nil: none was read yet
+	store       Store
+	owner       string
+	origin      string // the name of a new log
+	release     func() error
+	clock       func() time.Time
+	build       string
+	queue       chan *operation
+	closing     chan struct{}
+	done        chan struct{}
+	bundles     bundles
+	parsedPrune atomic.Pointer[knownPrune] // the last prune that was read; nil: none was read yet
 	// Is called with the duration of each commit; nil: durations are not measured.
 	measure atomic.Pointer[func(time.Duration)]
-	useless chan error // receives the first error after which the store is unusable
+	fatal   chan error // receives the first error after which the store is unusable
 
 	replicas roster
 	refusals refusals
@@ -90,7 +90,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		busy:    make(map[string]bool),
-		useless: make(chan error, 1),
+		fatal:   make(chan error, 1),
 	}
 	if l.clock == nil {
 		l.clock = store.Now
@@ -113,7 +113,7 @@ func (l *Ledger) Now() time.Time { return l.clock() }
 
 // Useless returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an
 // operation of the store has failed with it. From then on this process cannot use the ledger.
-func (l *Ledger) Useless() <-chan error { return l.useless }
+func (l *Ledger) Useless() <-chan error { return l.fatal }
 
 // MeasureCommits makes the ledger call took with the duration of each later commit. took must not
 // block.
@@ -124,7 +124,7 @@ func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&too
 func (l *Ledger) reportFatal(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {
-		case l.useless <- err:
+		case l.fatal <- err:
 		default: // an earlier error is still unread, and one is enough
 		}
 	}
@@ -169,8 +169,8 @@ type instant struct {
 	written string
 }
 
-// text formats a time.
-func (i *instant) text(t time.Time) string {
+// formatTime formats a time.
+func (i *instant) formatTime(t time.Time) string {
 	if second := t.Unix(); second != i.second || i.written == "" {
 		i.second, i.written = second, t.UTC().Format(timeForm)
 	}
@@ -188,8 +188,8 @@ func notBefore(clock time.Time, last string) (string, error) {
 	if now >= last {
 		return now, nil
 	}
-	before, err := time.Parse(timeForm, last)
-	if err != nil || before.Sub(t) > ClockSkew {
+	lastTime, err := time.Parse(timeForm, last)
+	if err != nil || lastTime.Sub(t) > ClockSkew {
 		return "", fmt.Errorf("%w (it shows %s, the last entry is of %s)", ErrClockBack, now, last)
 	}
 	return last, nil

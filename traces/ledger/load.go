@@ -35,11 +35,11 @@ func Load(r Reader, run string) (*Record, error) {
 	rec := &Record{Row: request}
 	n := 0
 	for e, err := range EventsOf(r, run) {
-		if err == nil {
-			n++
-			err = rec.add(r, &e)
-		}
 		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", run, err)
+		}
+		n++
+		if err := rec.addEvent(r, &e); err != nil {
 			return nil, fmt.Errorf("run %s: %w", run, err)
 		}
 	}
@@ -49,28 +49,28 @@ func Load(r Reader, run string) (*Record, error) {
 	return rec, nil
 }
 
-// add adds the content of an event to the record.
-func (rec *Record) add(r Reader, e *Event) error {
-	p, err := e.decode()
+// addEvent adds the content of an event to the record.
+func (rec *Record) addEvent(r Reader, e *Event) error {
+	p, err := e.decodePayload()
 	if err != nil {
 		return err
 	}
-	first, begins := p.(*created)
+	first, begins := p.(*requestCreated)
 	if begins != (rec.Header.RunID == "") {
 		return fmt.Errorf("%w: a run begins with %s, not with %s", ErrChanged, RequestCreated, e.Type)
 	}
 
 	if begins {
-		content, err := blob(r, first.Bundle, BlobBundle)
+		content, err := readBlob(r, first.Bundle, BlobBundle)
 		if err != nil {
 			return err
 		}
-		rec.Header, rec.build = first.header(e.RunID), first.Build
+		rec.Header, rec.build = first.traceHeader(e.RunID), first.Build
 		rec.Header.Bundle.Content = []byte(content)
 	}
 
 	if part, ok := p.(recording); ok {
-		inputs, err := part.recorded().inputs(func(ref string) (jsontext.Value, error) { return resolve(r, ref) })
+		inputs, err := part.runRecord().resolveInputs(func(ref string) (jsontext.Value, error) { return resolveRef(r, ref) })
 		if err != nil {
 			return err
 		}
@@ -78,11 +78,11 @@ func (rec *Record) add(r Reader, e *Event) error {
 	}
 
 	switch p := p.(type) {
-	case *asked:
+	case *approvalRequested:
 		rec.held, rec.last = len(rec.Inputs), p.Last
-	case *sent:
+	case *proxySent:
 		rec.permit = p.Permit
-	case *ended:
+	case *runEnded:
 		rec.ended = &p.Outcome
 	}
 
@@ -99,8 +99,8 @@ func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 	return p.Resume(&rec.Header, rec.Inputs, rec.held, rec.last)
 }
 
-// header returns the run's header, without the bundle's content.
-func (p *created) header(run string) traces.Header {
+// traceHeader returns the run's header, without the bundle's content.
+func (p *requestCreated) traceHeader(run string) traces.Header {
 	return traces.Header{
 		Bundle:  traces.Bundle{Digest: p.Bundle},
 		Format:  p.Format,
@@ -115,7 +115,7 @@ func (q *RunRow) Call(r Reader) (jsontext.Value, error) {
 	if q.Args == "" {
 		return nil, nil
 	}
-	v, err := resolve(r, q.Args)
+	v, err := resolveRef(r, q.Args)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: arguments: %w", q.RunID, err)
 	}

@@ -37,11 +37,11 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 			return err
 		}
 
-		e, err := m.closing(from, s, end)
+		e, err := m.newClosingEntry(from, s, end)
 		if err != nil {
 			return err
 		}
-		if err := unused(ctx, from, s); err != nil {
+		if err := checkUnused(ctx, from, s); err != nil {
 			return err
 		}
 
@@ -49,23 +49,23 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		if err := created.check(); err != nil {
 			return err
 		}
-		if err := begin(ctx, to, &closing{0, e.at, e.by, created}); err != nil {
+		if err := beginLog(ctx, to, &closingEntry{0, e.at, e.by, created}); err != nil {
 			return err
 		}
 		if end.Size == 0 || end.Type == LedgerClosed {
 			return nil
 		}
 
-		return e.add(s)
+		return e.addTo(s)
 	})
 }
 
-// begin adds the first entry of a log, unless an earlier call has added it.
-func begin(ctx context.Context, to Store, first *closing) error {
+// beginLog adds the first entry of a log, unless an earlier call has added it.
+func beginLog(ctx context.Context, to Store, first *closingEntry) error {
 	return to.Update(ctx, func(t Tx) error {
 		end, err := t.End()
 		if err != nil || end.Size == 0 {
-			return errors.Join(err, first.add(t))
+			return errors.Join(err, first.addTo(t))
 		}
 		e, err := t.LastOf(LogCreated)
 		if err != nil {
@@ -75,7 +75,7 @@ func begin(ctx context.Context, to Store, first *closing) error {
 		if err != nil {
 			return err
 		}
-		if had := p.(*logCreated).Former; end.Size > 1 || had == nil || *had != *first.payload.(*logCreated).Former {
+		if former := p.(*logCreated).Former; end.Size > 1 || former == nil || *former != *first.payload.(*logCreated).Former {
 			return ErrNotEmpty
 		}
 		return nil
@@ -84,7 +84,7 @@ func begin(ctx context.Context, to Store, first *closing) error {
 
 // lossOf finds the common and the lost checkpoint of a log among its signed checkpoints.
 func lossOf(r Reader, signed [][]byte) (*former, error) {
-	now, err := TakeCheckpoint(r)
+	current, err := TakeCheckpoint(r)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
@@ -99,16 +99,16 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 			return nil, err
 		}
 
-		if now.Origin == "" {
-			now.Origin = c.Origin
+		if current.Origin == "" {
+			current.Origin = c.Origin
 		}
 
-		if c.Origin != now.Origin {
+		if c.Origin != current.Origin {
 			return nil, fmt.Errorf("the checkpoint is of the log %s, and the ledger has the log %s", c.Origin,
-				now.Origin)
+				current.Origin)
 		}
 
-		switch err := c.Contained(now, r); {
+		switch err := c.Contained(current, r); {
 		case err == nil:
 			contained[c] = string(text)
 		case !errors.Is(err, checkpoint.ErrInconsistent):
@@ -150,12 +150,13 @@ func (p *logCreated) check() error {
 	case p.Former.Common == "":
 		return nil
 	}
+
 	common, err := checkpoint.Read([]byte(p.Former.Common))
-	if err == nil && (common.Origin != lost.Origin || common.Size >= lost.Size) {
-		err = errors.New("it is of another log, or not smaller than the lost one")
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("the common checkpoint: %w", err)
+	case common.Origin != lost.Origin || common.Size >= lost.Size:
+		return errors.New("the common checkpoint: it is of another log, or not smaller than the lost one")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func ParamsDigest(raw []byte) canonical.Digest {
 // error is [ErrToken] if the caller has no valid token for calls, [ErrRole] if the token was never
 // for calls, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage is invalid.
 func (l *Ledger) Pass(ctx context.Context, p Passage) error {
-	event := &passed{
+	event := &mcpPassed{
 		Direction:  p.Direction,
 		Method:     p.Method,
 		Params:     p.Digest,
@@ -65,24 +65,24 @@ func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
 	return l.commit(ctx, func(b *batch) error {
-		if err := p.By.stillCalls(b); err != nil {
+		if err := p.By.recheckCalls(b); err != nil {
 			return err
 		}
-		return b.add(nil, "", p.By.Name, event)
+		return b.addEvent(nil, "", p.By.Name, event)
 	})
 }
 
-// stillCalls is [Caller.recheck] for calls. It does not check users of the operating system and
-// anonymous agents: they have no token that could be revoked or expire.
-func (c Caller) stillCalls(b *batch) error {
-	if c.TokenID == "" && !c.subject() {
+// recheckCalls is [Caller.recheckAction] for calls. It does not check users of the operating system
+// and anonymous agents: they have no token that could be revoked or expire.
+func (c Caller) recheckCalls(b *batch) error {
+	if c.TokenID == "" && !c.isSubject() {
 		return nil
 	}
-	return c.recheck(b, b.now, ActCall)
+	return c.recheckAction(b, b.now, ActCall)
 }
 
 // check validates a passage of an actor, without the ledger.
-func (p *passed) check(actor string) error {
+func (p *mcpPassed) check(actor string) error {
 	switch {
 	case p.Direction != ToServer && p.Direction != ToClient:
 		return fmt.Errorf("it goes %q, neither %s nor %s", p.Direction, ToServer, ToClient)
@@ -92,9 +92,9 @@ func (p *passed) check(actor string) error {
 	case p.Server == "" || len(p.Server) > MaxServerName || !utf8.ValidString(p.Server):
 		return fmt.Errorf("its server's name has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Server),
 			MaxServerName)
-	case p.Token == "" && !tokenless(actor):
+	case p.Token == "" && !hasNoToken(actor):
 		return errors.New("who comes without a token has no name of their own")
-	case p.Token != "" && tokenless(actor):
+	case p.Token != "" && hasNoToken(actor):
 		return errors.New("who comes with a token has its name")
 	case p.OnBehalfOf != "" && !(policy.HasSubject(p.OnBehalfOf) && policy.HasSubject(actor)):
 		return errors.New("only an agent of an identity provider acts for a person, and only for one of a provider")
@@ -108,9 +108,9 @@ func (p *passed) check(actor string) error {
 	return nil
 }
 
-// tokenless reports whether an actor has no token of the ledger. Such an actor is a user of the
+// hasNoToken reports whether an actor has no token of the ledger. Such an actor is a user of the
 // operating system, a subject of an identity provider, or anonymous.
-func tokenless(actor string) bool {
+func hasNoToken(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
 
@@ -120,38 +120,38 @@ type usage struct {
 	first, last Event // without their payloads
 }
 
-// passage checks a relayed message, and notes when its token was used. The tokens themselves are
-// verified after the last event.
-func (v *verifier) passage(e *Event, p *passed) error {
+// checkPassage checks a relayed message, and notes when its token was used. The tokens themselves
+// are verified after the last event.
+func (v *verifier) checkPassage(e *Event, p *mcpPassed) error {
 	key := entryKey(e.Index)
 	if err := p.check(e.By); err != nil {
-		return fault("entries", key, err)
+		return asFault("entries", key, err)
 	}
 	if p.Token == "" {
-		return fault("entries", key, v.notBlocked(e.Index, e.By, p.OnBehalfOf))
+		return asFault("entries", key, v.checkNotBlocked(e.Index, e.By, p.OnBehalfOf))
 	}
-	use := Event{Index: e.Index, At: e.At}
+	event := Event{Index: e.Index, At: e.At}
 	u := v.used[p.Token]
 	switch {
 	case u == nil:
 		if v.used == nil {
 			v.used = make(map[string]*usage)
 		}
-		v.used[p.Token] = &usage{by: e.By, first: use, last: use}
+		v.used[p.Token] = &usage{by: e.By, first: event, last: event}
 	case u.by != e.By:
 		return &Fault{"entries", key, "its token came with another name before"}
 	default:
-		u.last = use
+		u.last = event
 	}
 	return nil
 }
 
-// usages compares the relayed messages with the tokens. Each token must be an agent's token with
-// the actor's name, and used between its creation and its expiry or revocation.
-func (v *verifier) usages() error {
+// checkUsages compares the relayed messages with the tokens. Each token must be an agent's token
+// with the actor's name, and used between its creation and its expiry or revocation.
+func (v *verifier) checkUsages() error {
 	for _, id := range slices.Sorted(maps.Keys(v.used)) {
 		u := v.used[id]
-		t, known := v.tags[id]
+		t, known := v.tokens[id]
 		switch {
 		case !known || t.Name != u.by || !slices.Contains(mayDo[ActCall], t.Role):
 			return &Fault{"entries", entryKey(u.first.Index), "its token is not one of the actor's for calls"}

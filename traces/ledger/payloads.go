@@ -14,31 +14,31 @@ import (
 
 // A payload is the content of an event of one type.
 type payload interface {
-	kind() Type
-	name(Type)
+	eventType() Type
+	setType(Type)
 	aboutNoRun() bool
-	// apply changes the request that the event is about. An error means that the event is
+	// applyTo changes the request that the event is about. An error means that the event is
 	// impossible in the request's state.
-	apply(*RunRow, *Event) error
+	applyTo(*RunRow, *Event) error
 }
 
-// typed has the member that every payload has. encode sets it.
+// typed has the member that every payload has. encodePayload sets it.
 type typed struct {
 	Type Type `json:"type"`
 }
 
-func (t *typed) name(as Type)   { t.Type = as }
-func (*typed) aboutNoRun() bool { return false }
+func (t *typed) setType(kind Type) { t.Type = kind }
+func (*typed) aboutNoRun() bool    { return false }
 
 // noRun replaces typed in payloads that are about no run.
 type noRun struct{ typed }
 
-func (*noRun) apply(*RunRow, *Event) error { return nil }
-func (*noRun) aboutNoRun() bool            { return true }
+func (*noRun) applyTo(*RunRow, *Event) error { return nil }
+func (*noRun) aboutNoRun() bool              { return true }
 
-// encode returns a payload in canonical form.
-func encode(p payload) ([]byte, error) {
-	p.name(p.kind())
+// encodePayload returns a payload in canonical form.
+func encodePayload(p payload) ([]byte, error) {
+	p.setType(p.eventType())
 	b, err := canonical.Sorted(p)
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func encode(p payload) ([]byte, error) {
 }
 
 // recording is a payload that contains a part of the run's record.
-type recording interface{ recorded() *record }
+type recording interface{ runRecord() *record }
 
-func (r *record) recorded() *record { return r }
+func (r *record) runRecord() *record { return r }
 
 // A logCreated payload names the log. It also names the former log, if that lost entries.
 type logCreated struct {
@@ -58,39 +58,39 @@ type logCreated struct {
 	Origin string  `json:"origin"`
 }
 
-// A created payload has the run's header, and the planned call, if there is one. The process that
-// made the entry owns the run.
-type created struct {
+// A requestCreated payload has the run's header, and the planned call, if there is one. The process
+// that made the entry owns the run.
+type requestCreated struct {
 	typed
 	Build   string           `json:"build"` // the version of the program
 	Bundle  canonical.Digest `json:"bundle"`
-	Call    *call            `json:"call"` // null: no call was planned, or its tool does not exist
+	Call    *plannedCall     `json:"call"` // null: no call was planned, or its tool does not exist
 	Env     string           `json:"env"`
 	Format  string           `json:"format"` // the format of the trace
 	Machine canonical.Digest `json:"machine"`
 	Request states.Request   `json:"request"`
 }
 
-type call struct {
+type plannedCall struct {
 	Args       jsontext.Value   `json:"args"` // canonical JSON
 	Definition canonical.Digest `json:"definition"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }
 
-type reserved struct {
+type callReserved struct {
 	typed
 	record
 }
 
-type scored struct {
+type riskScored struct {
 	typed
 	Mode  string   `json:"mode"`
 	Rules []string `json:"rules,omitempty"` // the rules that matched
 	Score int      `json:"score"`
 }
 
-type decision struct {
+type decisionMade struct {
 	typed
 	Bundle    canonical.Digest `json:"bundle,omitzero"` // the bundle that decided, if it is not the run's own
 	Code      string           `json:"code,omitzero"`
@@ -120,37 +120,37 @@ type input struct {
 // recordOf converts steps to a record.
 func recordOf(steps []traces.Input) (r record) {
 	r.Inputs = []input{}
-	for i, in := range steps {
-		r.Steps = append(r.Steps, in.Trigger)
-		if in.At != "" || in.Event != nil {
-			r.Inputs = append(r.Inputs, input{in.At, in.Event, i})
+	for i, step := range steps {
+		r.Steps = append(r.Steps, step.Trigger)
+		if step.At != "" || step.Event != nil {
+			r.Inputs = append(r.Inputs, input{step.At, step.Event, i})
 		}
 	}
 	return r
 }
 
-// inputs returns the steps with their events. It reads events that are stored by reference with
-// get.
-func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
-	all := make([]traces.Input, len(r.Steps))
-	for i, on := range r.Steps {
-		all[i].Trigger = on
+// resolveInputs returns the steps with their events. It reads events that are stored by reference
+// with get.
+func (r *record) resolveInputs(resolve func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
+	steps := make([]traces.Input, len(r.Steps))
+	for i, trigger := range r.Steps {
+		steps[i].Trigger = trigger
 	}
-	for _, in := range r.Inputs {
-		step := &all[in.Step]
-		step.At, step.Event = in.At, in.Event
-		if ref := eventRef(in.Event); ref != "" {
-			value, err := get(ref)
+	for _, stored := range r.Inputs {
+		step := &steps[stored.Step]
+		step.At, step.Event = stored.At, stored.Event
+		if ref := eventRef(stored.Event); ref != "" {
+			value, err := resolve(ref)
 			if err != nil {
 				return nil, err
 			}
 			step.Event = value
 		}
 	}
-	return all, nil
+	return steps, nil
 }
 
-type asked struct {
+type approvalRequested struct {
 	typed
 	record
 	Approvers []string         `json:"approvers"`
@@ -160,8 +160,8 @@ type asked struct {
 	Quorum    int              `json:"quorum"`
 }
 
-// A voted payload is one vote; the event names the voter.
-type voted struct {
+// An approvalVote payload is one vote; the event names the voter.
+type approvalVote struct {
 	typed
 	Binding canonical.Digest `json:"binding"`
 	Decides bool             `json:"decides"`           // this vote decides the request
@@ -176,44 +176,44 @@ type voted struct {
 	approve bool
 }
 
-type expired struct {
+type approvalExpired struct {
 	typed
 	Binding canonical.Digest `json:"binding"`
 	Expires string           `json:"expires"`
 }
 
-// A claimed payload says that the process that made the entry resumes a held run.
-type claimed struct {
+// A runClaimed payload says that the process that made the entry resumes a held run.
+type runClaimed struct {
 	typed
 }
 
-type sent struct {
+type proxySent struct {
 	typed
 	record
 	Permit canonical.Digest `json:"permit"`
 	Trace  string           `json:"trace,omitzero"` // the id of the trace of an approved call
 }
 
-type returned struct {
+type toolResult struct {
 	typed
 	Bytes int `json:"bytes"`
 }
 
-type ended struct {
+type runEnded struct {
 	typed
 	record
 	Head    canonical.Digest `json:"head"` // the head of the trace
 	Outcome states.Outcome   `json:"outcome"`
 }
 
-// A delivered payload says how the requester got the outcome of a held run.
-type delivered struct {
+// An outcomeDelivered payload says how the requester got the outcome of a held run.
+type outcomeDelivered struct {
 	typed
 	How string `json:"how"` // one of [Ways]
 }
 
-// A passed payload is one relayed message that is not a call; the event names the actor.
-type passed struct {
+// An mcpPassed payload is one relayed message that is not a call; the event names the actor.
+type mcpPassed struct {
 	noRun
 	Direction  string           `json:"direction"`
 	Method     string           `json:"method"`
@@ -223,7 +223,7 @@ type passed struct {
 	Token      string           `json:"token"` // the id of the client's token; empty without one
 }
 
-type activated struct {
+type bundleActivated struct {
 	noRun
 	// The caller who asked for a reload; empty: no caller did.
 	Actor   string           `json:"actor,omitempty"`
@@ -279,9 +279,9 @@ type keyRemoved struct {
 	Key string `json:"key"`
 }
 
-// A pruned payload says which entries were removed; their hashes are still in the tree. It carries
-// the number of calls of each task over.
-type pruned struct {
+// A ledgerPruned payload says which entries were removed; their hashes are still in the tree. It
+// carries the number of calls of each task over.
+type ledgerPruned struct {
 	noRun
 	Before  string     `json:"before"`
 	Entries []Range    `json:"entries"` // ordered
@@ -289,41 +289,42 @@ type pruned struct {
 	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each task and tool once
 }
 
-// A closed payload ends a log. The log has no later entry, except in the copy that Target names.
-type closed struct {
+// A ledgerClosed payload ends a log. The log has no later entry, except in the copy that Target
+// names.
+type ledgerClosed struct {
 	noRun
 	Target string `json:"target"`
 }
 
-// A continued payload follows the entry that closed the source of a copy.
-type continued struct{ noRun }
+// A ledgerContinued payload follows the entry that closed the source of a copy.
+type ledgerContinued struct{ noRun }
 
-func (*logCreated) kind() Type        { return LogCreated }
-func (*created) kind() Type           { return RequestCreated }
-func (*reserved) kind() Type          { return CallReserved }
-func (*scored) kind() Type            { return RiskScored }
-func (*decision) kind() Type          { return DecisionMade }
-func (*asked) kind() Type             { return ApprovalRequested }
-func (*expired) kind() Type           { return ApprovalExpired }
-func (*claimed) kind() Type           { return RunClaimed }
-func (*sent) kind() Type              { return ProxySent }
-func (*returned) kind() Type          { return ToolResult }
-func (*ended) kind() Type             { return RunEnded }
-func (*delivered) kind() Type         { return OutcomeDelivered }
-func (*passed) kind() Type            { return MCPPassed }
-func (*activated) kind() Type         { return BundleActivated }
-func (*tokenCreated) kind() Type      { return TokenCreated }
-func (*tokenRevoked) kind() Type      { return TokenRevoked }
-func (*identityBlocked) kind() Type   { return IdentityBlocked }
-func (*identityUnblocked) kind() Type { return IdentityUnblocked }
-func (*accessRefused) kind() Type     { return AccessRefused }
-func (*keyAdded) kind() Type          { return KeyAdded }
-func (*keyRemoved) kind() Type        { return KeyRemoved }
-func (*pruned) kind() Type            { return LedgerPruned }
-func (*closed) kind() Type            { return LedgerClosed }
-func (*continued) kind() Type         { return LedgerContinued }
+func (*logCreated) eventType() Type        { return LogCreated }
+func (*requestCreated) eventType() Type    { return RequestCreated }
+func (*callReserved) eventType() Type      { return CallReserved }
+func (*riskScored) eventType() Type        { return RiskScored }
+func (*decisionMade) eventType() Type      { return DecisionMade }
+func (*approvalRequested) eventType() Type { return ApprovalRequested }
+func (*approvalExpired) eventType() Type   { return ApprovalExpired }
+func (*runClaimed) eventType() Type        { return RunClaimed }
+func (*proxySent) eventType() Type         { return ProxySent }
+func (*toolResult) eventType() Type        { return ToolResult }
+func (*runEnded) eventType() Type          { return RunEnded }
+func (*outcomeDelivered) eventType() Type  { return OutcomeDelivered }
+func (*mcpPassed) eventType() Type         { return MCPPassed }
+func (*bundleActivated) eventType() Type   { return BundleActivated }
+func (*tokenCreated) eventType() Type      { return TokenCreated }
+func (*tokenRevoked) eventType() Type      { return TokenRevoked }
+func (*identityBlocked) eventType() Type   { return IdentityBlocked }
+func (*identityUnblocked) eventType() Type { return IdentityUnblocked }
+func (*accessRefused) eventType() Type     { return AccessRefused }
+func (*keyAdded) eventType() Type          { return KeyAdded }
+func (*keyRemoved) eventType() Type        { return KeyRemoved }
+func (*ledgerPruned) eventType() Type      { return LedgerPruned }
+func (*ledgerClosed) eventType() Type      { return LedgerClosed }
+func (*ledgerContinued) eventType() Type   { return LedgerContinued }
 
-func (v *voted) kind() Type {
+func (v *approvalVote) eventType() Type {
 	if v.approve {
 		return ApprovalApproved
 	}
@@ -332,18 +333,18 @@ func (v *voted) kind() Type {
 
 // payloads lists an empty payload of each type.
 var payloads = []payload{
-	new(logCreated), new(created), new(reserved), new(scored), new(decision), new(asked), &voted{approve: true},
-	new(voted), new(expired),
-	new(claimed), new(sent), new(returned), new(ended), new(delivered), new(passed), new(activated),
+	new(logCreated), new(requestCreated), new(callReserved), new(riskScored), new(decisionMade), new(approvalRequested),
+	&approvalVote{approve: true}, new(approvalVote), new(approvalExpired),
+	new(runClaimed), new(proxySent), new(toolResult), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated),
 	new(tokenCreated), new(tokenRevoked),
-	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(pruned),
-	new(closed), new(continued),
+	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(ledgerPruned),
+	new(ledgerClosed), new(ledgerContinued),
 }
 
 // Types returns all types of event.
 func Types() (all []Type) {
 	for _, p := range payloads {
-		all = append(all, p.kind())
+		all = append(all, p.eventType())
 	}
 	return all
 }
@@ -358,7 +359,7 @@ func (t Type) Rare() bool {
 // newPayload returns an empty payload of a type.
 func newPayload(t Type) (payload, error) {
 	for _, empty := range payloads {
-		if empty.kind() == t {
+		if empty.eventType() == t {
 			p := reflect.New(reflect.TypeOf(empty).Elem())
 			p.Elem().Set(reflect.ValueOf(empty).Elem())
 			return p.Interface().(payload), nil

@@ -11,17 +11,17 @@ import (
 	"pgfsm/states"
 )
 
-// project applies one event to a request. The writer and Verify both use it; each counts the run's
-// entries itself.
-func project(r *RunRow, e *Event, p payload) error {
-	if _, first := p.(*created); first != (r.RunID == "") {
+// projectEvent applies one event to a request. The writer and Verify both use it; each counts the
+// run's entries itself.
+func projectEvent(r *RunRow, e *Event, p payload) error {
+	if _, first := p.(*requestCreated); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
 	}
-	_, isDelivery := p.(*delivered)
+	_, isDelivery := p.(*outcomeDelivered)
 	if r.Ended != "" && !isDelivery { // only a delivery can follow the end
 		return errors.New("the run has ended")
 	}
-	if err := p.apply(r, e); err != nil {
+	if err := p.applyTo(r, e); err != nil {
 		return err
 	}
 	// A delivery must not change what a client sees: a completed task stays the same, byte for
@@ -32,7 +32,7 @@ func project(r *RunRow, e *Event, p payload) error {
 	return nil
 }
 
-func (p *created) apply(r *RunRow, e *Event) error {
+func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 	*r = RunRow{
 		RunID:  e.RunID,
 		At:     p.Request.At,
@@ -57,7 +57,7 @@ func (p *created) apply(r *RunRow, e *Event) error {
 	if c := p.Call; c != nil {
 		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, canonical.Sum(kindArguments, c.Args),
 			c.Definition
-		r.Args = c.column()
+		r.Args = c.argsColumn()
 	} else {
 		r.Server, r.Tool, r.Args = requestedCall(&p.Request)
 	}
@@ -84,8 +84,8 @@ func requestedCall(q *states.Request) (server, tool, args string) {
 		case name == "tool" && isName:
 			tool = text
 		case name == "args" && len(value) <= MaxInline:
-			if whole, err := canonical.JSON(value); err == nil && len(whole) <= MaxInline {
-				args = string(whole)
+			if compact, err := canonical.JSON(value); err == nil && len(compact) <= MaxInline {
+				args = string(compact)
 			}
 		}
 	}
@@ -95,29 +95,29 @@ func requestedCall(q *states.Request) (server, tool, args string) {
 // kindArguments is the kind of the digest of arguments, as approvals bind it.
 const kindArguments = "arguments"
 
-// column returns the arguments as the request's row contains them: the value, or a [Ref].
-func (c *call) column() string {
+// argsColumn returns the arguments as the request's row contains them: the value, or a [Ref].
+func (c *plannedCall) argsColumn() string {
 	if len(c.Args) > MaxInline {
 		return Ref(canonical.Sum(BlobValue, c.Args))
 	}
 	return string(c.Args)
 }
 
-func (p *reserved) apply(r *RunRow, _ *Event) error {
+func (p *callReserved) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Proposed || r.State != states.Received || !r.Validated() {
 		return errors.New("a place is taken once, for a call that nothing has decided about")
 	}
 	r.State = states.Validated
-	p.record.apply(r)
+	p.record.addSteps(r)
 	return nil
 }
 
-func (p *scored) apply(r *RunRow, _ *Event) error {
+func (p *riskScored) applyTo(r *RunRow, _ *Event) error {
 	r.Mode, r.Score = p.Mode, p.Score
 	return nil
 }
 
-func (p *decision) apply(r *RunRow, _ *Event) error {
+func (p *decisionMade) applyTo(r *RunRow, _ *Event) error {
 	r.Policy, r.Reason = p.Policy, p.Reason
 	// The call is judged again after the approval, and the policy still allows or holds it.
 	if r.Status == Approved {
@@ -134,17 +134,17 @@ func (p *decision) apply(r *RunRow, _ *Event) error {
 	return nil
 }
 
-func (p *asked) apply(r *RunRow, _ *Event) error {
+func (p *approvalRequested) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Pending {
 		return fmt.Errorf("people are asked about a request that is %s", r.Status)
 	}
 	r.Binding, r.Approvers, r.Quorum, r.Expires, r.Head = p.Binding, p.Approvers, p.Quorum, p.Expires, p.Last
 	r.Owner, r.State = "", states.Pending // held: no process owns it
-	p.record.apply(r)
+	p.record.addSteps(r)
 	return nil
 }
 
-func (p *voted) apply(r *RunRow, e *Event) error {
+func (p *approvalVote) applyTo(r *RunRow, e *Event) error {
 	if r.Status != Pending || p.Binding != r.Binding {
 		return fmt.Errorf("a vote about a request that is %s, or about another binding", r.Status)
 	}
@@ -157,12 +157,12 @@ func (p *voted) apply(r *RunRow, e *Event) error {
 	case !p.Decides:
 		return errors.New("a denial that does not decide")
 	default:
-		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), p.vote(e.At, e.By).Denied()
+		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), p.asVote(e.At, e.By).Denied()
 	}
 	return nil
 }
 
-func (p *expired) apply(r *RunRow, _ *Event) error {
+func (p *approvalExpired) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Pending && r.Status != Approved || r.Sent != "" {
 		return fmt.Errorf("a request that is %s expired", r.Status)
 	}
@@ -170,21 +170,21 @@ func (p *expired) apply(r *RunRow, _ *Event) error {
 	return nil
 }
 
-func (p *claimed) apply(r *RunRow, e *Event) error {
+func (p *runClaimed) applyTo(r *RunRow, e *Event) error {
 	r.Owner = e.By
 	return nil
 }
 
-func (p *sent) apply(r *RunRow, e *Event) error {
+func (p *proxySent) applyTo(r *RunRow, e *Event) error {
 	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
 		return fmt.Errorf("a call of a request that is %s", r.Status)
 	}
 	r.Sent, r.State, r.CallTrace = e.At, states.Dispatched, p.Trace
-	p.record.apply(r)
+	p.record.addSteps(r)
 	return nil
 }
 
-func (p *returned) apply(r *RunRow, _ *Event) error {
+func (p *toolResult) applyTo(r *RunRow, _ *Event) error {
 	if r.Sent == "" {
 		return errors.New("a result of a call that was not made")
 	}
@@ -192,11 +192,11 @@ func (p *returned) apply(r *RunRow, _ *Event) error {
 	return nil
 }
 
-func (p *ended) apply(r *RunRow, e *Event) error {
+func (p *runEnded) applyTo(r *RunRow, e *Event) error {
 	o := p.Outcome
 	r.Ended, r.Owner = e.At, ""
 	r.Code, r.Reason = string(o.Code), o.Reason
-	p.record.apply(r)
+	p.record.addSteps(r)
 	r.State, r.Head = fsm.State(o.State), p.Head
 	switch {
 	case o.Type == states.TypeFailed && o.Code == policy.CodeIndeterminate:
@@ -211,7 +211,7 @@ func (p *ended) apply(r *RunRow, e *Event) error {
 	return nil
 }
 
-func (p *delivered) apply(r *RunRow, e *Event) error {
+func (p *outcomeDelivered) applyTo(r *RunRow, e *Event) error {
 	switch {
 	case r.Binding == "" || r.Ended == "":
 		return errors.New("an outcome is delivered of a run that was never held, or has not ended")
@@ -224,4 +224,4 @@ func (p *delivered) apply(r *RunRow, e *Event) error {
 	return nil
 }
 
-func (a *record) apply(r *RunRow) { r.Steps += len(a.Steps) }
+func (a *record) addSteps(r *RunRow) { r.Steps += len(a.Steps) }

@@ -29,11 +29,11 @@ func Contains(r Reader, signed []byte) (c checkpoint.Checkpoint, err error) {
 	if c, err = checkpoint.Read(signed); err != nil {
 		return c, err
 	}
-	now, err := TakeCheckpoint(r)
+	current, err := TakeCheckpoint(r)
 	if err != nil {
 		return c, err
 	}
-	return c, c.Contained(now, r)
+	return c, c.Contained(current, r)
 }
 
 // Prove proves with a signed checkpoint that the log contains a run that has ended or is held. The
@@ -68,7 +68,7 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 		}
 		one := checkpoint.Entry{Leaf: e.Leaf()}
 		if isRef(e.Events) {
-			if one.Events, err = resolve(r, string(e.Events)); err != nil {
+			if one.Events, err = resolveRef(r, string(e.Events)); err != nil {
 				return nil, err
 			}
 		}

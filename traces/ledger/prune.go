@@ -36,10 +36,10 @@ const pruneAtOnce = 5000
 // callers. If there is nothing to remove, Prune records nothing. After an error, done says what was
 // removed before it.
 func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (done Pruned, err error) {
-	return l.prune(ctx, before, by, pruneAtOnce)
+	return l.pruneInParts(ctx, before, by, pruneAtOnce)
 }
 
-func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int64) (done Pruned, err error) {
+func (l *Ledger) pruneInParts(ctx context.Context, before string, by Caller, atOnce int64) (done Pruned, err error) {
 	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
 		return done, fmt.Errorf("%w: %q", ErrPruneTime, before)
 	}
@@ -73,7 +73,7 @@ func (l *Ledger) prune(ctx context.Context, before string, by Caller, atOnce int
 // prunePart removes one part of the plan, in one transaction.
 func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, by Caller) error {
 	plan.calls.addAll(part.calls)
-	p := &pruned{
+	p := &ledgerPruned{
 		Before:  plan.before,
 		Entries: part.removed,
 		Runs:    len(part.runs),
@@ -86,24 +86,24 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 		if err := mayManage(b, by, b.now); err != nil {
 			return err
 		}
-		if err := plan.holds(b); err != nil {
+		if err := plan.checkCurrent(b); err != nil {
 			return err
 		}
-		err := b.add(nil, "", by.Name, p)
-		if err == nil {
-			err = b.flush()
+		if err := b.addEvent(nil, "", by.Name, p); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := b.flushEntry(); err != nil {
 			return err
 		}
 		size = b.size
-		return b.Prune(part.removed, part.runs, plan.unused(part))
+		return b.Prune(part.removed, part.runs, plan.unusedBlobs(part))
 	})
-	if err == nil {
-		plan.size, plan.last = size, size-1
+	if err != nil {
+		return err
 	}
 
-	return err
+	plan.size, plan.last = size, size-1
+	return nil
 }
 
 // mayPrune returns an error for a caller who may not prune, before the work begins.
@@ -121,7 +121,7 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 
 // A knownPrune is the parsed payload of a [LedgerPruned] entry.
 type knownPrune struct {
-	pruned
+	ledgerPruned
 	entry int64
 }
 
@@ -135,14 +135,14 @@ func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 	if err != nil {
 		return knownPrune{}, err
 	}
-	if cached := l.gone.Load(); cached != nil && cached.entry == e.Index {
+	if cached := l.parsedPrune.Load(); cached != nil && cached.entry == e.Index {
 		return *cached, nil
 	}
 	p, err := e.singleEvent(r)
 	if err != nil {
 		return knownPrune{}, err
 	}
-	gone := &knownPrune{pruned: *p.(*pruned), entry: e.Index}
-	l.gone.Store(gone)
-	return *gone, nil
+	parsed := &knownPrune{ledgerPruned: *p.(*ledgerPruned), entry: e.Index}
+	l.parsedPrune.Store(parsed)
+	return *parsed, nil
 }

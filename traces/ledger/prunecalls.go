@@ -39,12 +39,12 @@ func (c taskCall) key() taskCall {
 }
 
 // pastCalls returns the count of a task and a tool from an ordered list of counts.
-func pastCalls(all []taskCall, of taskCall) int {
-	i, found := slices.BinarySearchFunc(all, of, taskCall.compare)
+func pastCalls(counts []taskCall, key taskCall) int {
+	i, found := slices.BinarySearchFunc(counts, key, taskCall.compare)
 	if !found {
 		return 0
 	}
-	return all[i].Calls
+	return counts[i].Calls
 }
 
 // carriedCalls maps the keys of the counts that a prune carries over to the counts.
@@ -59,8 +59,8 @@ func carriedBy(before []taskCall) carriedCalls {
 	return c
 }
 
-// add counts the call of a run that has ended, if it was sent for a task.
-func (c carriedCalls) add(q *RunRow) error {
+// addRun counts the call of a run that has ended, if it was sent for a task.
+func (c carriedCalls) addRun(q *RunRow) error {
 	if q.Task == "" || q.Sent == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (c carriedCalls) sorted() []taskCall {
 
 // check validates the counts of a prune, and compares them with the counts of the prune before: no
 // call may be forgotten.
-func (p *pruned) check(before *pruned) error {
+func (p *ledgerPruned) check(before *ledgerPruned) error {
 	if len(p.Tasks) > MaxCarried {
 		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)
 	}

@@ -11,13 +11,13 @@ import (
 
 // A prunePlan lists what a prune removes. A window is a number of consecutive indexes.
 type prunePlan struct {
-	before string
-	kept   int
-	parts  []prunePart
-	last   int64            // index of the last prune
-	size   int64            // the size of the log when the plan was made
-	calls  carriedCalls     // calls of tasks by runs that earlier prunes removed
-	over   map[string]int64 // the runs to remove, with the indexes of their last entries
+	before      string
+	kept        int
+	parts       []prunePart
+	last        int64            // index of the last prune
+	size        int64            // the size of the log when the plan was made
+	calls       carriedCalls     // calls of tasks by runs that earlier prunes removed
+	lastEntries map[string]int64 // the runs to remove, with the indexes of their last entries
 	// Blobs that no remaining entry refers to, with the last window that refers to them.
 	blobs map[canonical.Digest]int64
 }
@@ -31,9 +31,9 @@ type prunePart struct {
 	calls   carriedCalls       // calls of tasks by the runs of this part
 }
 
-// holds returns an error if the plan is out of date: another process pruned the ledger, or
+// checkCurrent returns an error if the plan is out of date: another process pruned the ledger, or
 // delivered the outcome of a run. A delivery is the only event after a run's end.
-func (p *prunePlan) holds(r Reader) error {
+func (p *prunePlan) checkCurrent(r Reader) error {
 	last, err := r.LastOf(LedgerPruned)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
@@ -46,10 +46,10 @@ func (p *prunePlan) holds(r Reader) error {
 		if err != nil {
 			return err
 		}
-		if _, goes := p.over[e.RunID]; goes {
+		if _, removed := p.lastEntries[e.RunID]; removed {
 			return ErrPruning
 		}
-		refs, err := e.references(r)
+		refs, err := e.blobReferences(r)
 		if err != nil {
 			return err
 		}
@@ -61,14 +61,14 @@ func (p *prunePlan) holds(r Reader) error {
 	return nil
 }
 
-// unused returns the blobs of a part that no remaining entry refers to.
-func (p *prunePlan) unused(part *prunePart) (all []canonical.Digest) {
+// unusedBlobs returns the blobs of a part that no remaining entry refers to.
+func (p *prunePlan) unusedBlobs(part *prunePart) (blobs []canonical.Digest) {
 	for _, d := range part.blobs {
-		if _, goes := p.blobs[d]; goes {
-			all = append(all, d)
+		if _, removed := p.blobs[d]; removed {
+			blobs = append(blobs, d)
 		}
 	}
-	return all
+	return blobs
 }
 
 // planPrune finds what a prune removes: the runs that ended before a time with their entries, and
@@ -81,11 +81,11 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 	}
 
 	p = prunePlan{
-		before: before,
-		last:   previous.entry,
-		calls:  carriedBy(previous.Tasks),
-		over:   make(map[string]int64),
-		blobs:  make(map[canonical.Digest]int64),
+		before:      before,
+		last:        previous.entry,
+		calls:       carriedBy(previous.Tasks),
+		lastEntries: make(map[string]int64),
+		blobs:       make(map[canonical.Digest]int64),
 	}
 
 	carried := carriedBy(previous.Tasks)
@@ -98,7 +98,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 		case ctx.Err() != nil:
 			return p, ctx.Err()
 		case q.Ended != "" && q.Ended < before && q.Delivered < before:
-			p.over[q.RunID] = q.Entry
+			p.lastEntries[q.RunID] = q.Entry
 			ended = append(ended, RunRow{
 				RunID:  q.RunID,
 				Entry:  q.Entry,
@@ -107,7 +107,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 				Tool:   q.Tool,
 				Sent:   q.Sent,
 			})
-			if err := carried.add(&q); err != nil {
+			if err := carried.addRun(&q); err != nil {
 				return p, err
 			}
 		case q.At < before:
@@ -118,7 +118,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 	// Each part repeats the calls of all tasks, so a part must not be smaller than they are.
 	window := max(atOnce, int64(len(carried)))
 	parts := make(map[int64]*prunePart)
-	if err := p.walk(ctx, r, parts, window); err != nil {
+	if err := p.findEntries(ctx, r, parts, window); err != nil {
 		return p, err
 	}
 
@@ -128,18 +128,18 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			continue
 		}
 		part.runs = append(part.runs, ended[i].RunID)
-		if err := part.calls.add(&ended[i]); err != nil {
+		if err := part.calls.addRun(&ended[i]); err != nil {
 			return p, err
 		}
 	}
 
-	p.join(parts, window)
+	p.joinParts(parts, window)
 	return p, nil
 }
 
-// walk finds the entries to remove, and the blobs that only these refer to. It reads the whole log
-// twice: first for the entries to remove, then for those that stay.
-func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
+// findEntries finds the entries to remove, and the blobs that only these refer to. It reads the
+// whole log twice: first for the entries to remove, then for those that stay.
+func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
 	end, err := r.End()
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 	p.size = end.Size
 	const none = -1
 	windowOf := func(e *Entry) int64 {
-		switch last, over := p.over[e.RunID]; {
-		case over:
+		switch last, removed := p.lastEntries[e.RunID]; {
+		case removed:
 			return last / window
 		case (e.Type == MCPPassed || e.Type == AccessRefused) && e.At < p.before:
 			return e.Index / window
@@ -164,11 +164,11 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 				return errors.Join(err, ctx.Err())
 			}
 			windowIndex := windowOf(&e)
-			if goes := windowIndex != none; goes != pass {
+			if removed := windowIndex != none; removed != pass {
 				previous = none
 				continue
 			}
-			refs, err := e.references(r)
+			refs, err := e.blobReferences(r)
 			if err != nil {
 				return err
 			}
@@ -207,24 +207,24 @@ func (p *prunePlan) walk(ctx context.Context, r Reader, parts map[int64]*prunePa
 	return nil
 }
 
-// join orders the parts by their windows, assigns the blobs to them, and joins small parts.
-func (p *prunePlan) join(parts map[int64]*prunePart, window int64) {
+// joinParts orders the parts by their windows, assigns the blobs to them, and joins small parts.
+func (p *prunePlan) joinParts(parts map[int64]*prunePart, window int64) {
 	for _, d := range slices.Sorted(maps.Keys(p.blobs)) {
 		part := parts[p.blobs[d]]
 		part.blobs = append(part.blobs, d)
 	}
-	for _, at := range slices.Sorted(maps.Keys(parts)) {
-		next := parts[at]
+	for _, index := range slices.Sorted(maps.Keys(parts)) {
+		next := parts[index]
 		n := len(p.parts)
 		if n == 0 || p.parts[n-1].entries+next.entries > window {
 			p.parts = append(p.parts, *next)
 			continue
 		}
-		into := &p.parts[n-1]
-		into.entries += next.entries
-		into.removed = unionOf(append(into.removed, next.removed...))
-		into.runs = append(into.runs, next.runs...)
-		into.blobs = append(into.blobs, next.blobs...)
-		into.calls.addAll(next.calls)
+		previous := &p.parts[n-1]
+		previous.entries += next.entries
+		previous.removed = unionOf(append(previous.removed, next.removed...))
+		previous.runs = append(previous.runs, next.runs...)
+		previous.blobs = append(previous.blobs, next.blobs...)
+		previous.calls.addAll(next.calls)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
 	b := rebuild{ctx: ctx, r: r, tx: tx}
-	for _, pass := range []func() error{b.requests, b.missing, b.tokens, b.blocks} {
+	for _, pass := range []func() error{b.rebuildRuns, b.addMissingRuns, b.rebuildTokens, b.rebuildBlocks} {
 		if err := pass(); err != nil {
 			return b.different, err
 		}
@@ -26,8 +26,8 @@ type rebuild struct {
 	different []Fault
 }
 
-// found notes a row that differs, and writes it.
-func (b *rebuild) found(table, key, what string, write func(Tx) error) error {
+// noteFault notes a row that differs, and writes it.
+func (b *rebuild) noteFault(table, key, what string, write func(Tx) error) error {
 	b.different = append(b.different, Fault{table, key, what})
 	if b.tx == nil {
 		return nil
@@ -35,21 +35,21 @@ func (b *rebuild) found(table, key, what string, write func(Tx) error) error {
 	return write(b.tx)
 }
 
-// requests rebuilds the existing rows of requests.
-func (b *rebuild) requests() error {
+// rebuildRuns rebuilds the existing rows of requests.
+func (b *rebuild) rebuildRuns() error {
 	for have, err := range b.r.Runs(Filter{}) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
 			return err
 		}
-		if err := b.request(have.RunID, &have); err != nil {
+		if err := b.rebuildRun(have.RunID, &have); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missing adds the missing rows of requests.
-func (b *rebuild) missing() error {
+// addMissingRuns adds the missing rows of requests.
+func (b *rebuild) addMissingRuns() error {
 	for e, err := range b.r.Entries(0) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (b *rebuild) missing() error {
 			continue
 		}
 		if _, err = b.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
-			err = b.request(e.RunID, nil)
+			err = b.rebuildRun(e.RunID, nil)
 		}
 		if err != nil {
 			return err
@@ -67,8 +67,8 @@ func (b *rebuild) missing() error {
 	return nil
 }
 
-// request rebuilds the row of a request; have is nil if it is missing.
-func (b *rebuild) request(run string, have *RunRow) error {
+// rebuildRun rebuilds the row of a request; have is nil if it is missing.
+func (b *rebuild) rebuildRun(run string, have *RunRow) error {
 	want, err := requestAt(b.r, run, math.MaxInt64)
 	if err != nil {
 		return err
@@ -76,18 +76,18 @@ func (b *rebuild) request(run string, have *RunRow) error {
 	put := func(tx Tx) error { return tx.PutRun(want) }
 	switch {
 	case have == nil:
-		return b.found("requests", run, rowMissing, put)
+		return b.noteFault("requests", run, rowMissing, put)
 	case want.RunID == "":
-		return b.found("requests", run, rowOfNothing, func(tx Tx) error { return tx.Prune(nil, []string{run}, nil) })
+		return b.noteFault("requests", run, rowOfNothing, func(tx Tx) error { return tx.Prune(nil, []string{run}, nil) })
 	}
-	if what := differing(want, *have); what != "" {
-		return b.found("requests", run, "its "+what, put)
+	if what := differingColumn(want, *have); what != "" {
+		return b.noteFault("requests", run, "its "+what, put)
 	}
 	return nil
 }
 
-// tokens rebuilds the rows of tokens.
-func (b *rebuild) tokens() error {
+// rebuildTokens rebuilds the rows of tokens.
+func (b *rebuild) rebuildTokens() error {
 	events, err := eventsOfTypes(b.r, TokenCreated, TokenRevoked)
 	if err != nil {
 		return err
@@ -96,12 +96,12 @@ func (b *rebuild) tokens() error {
 	if err != nil {
 		return err
 	}
-	_, err = compareTokens(b.r, want, rebuilt(b, "tokens", want, Tx.PutToken, Tx.DropToken))
+	_, err = compareTokens(b.r, want, rowRepair(b, "tokens", want, Tx.PutToken, Tx.DropToken))
 	return err
 }
 
-// blocks rebuilds the rows of blocks.
-func (b *rebuild) blocks() error {
+// rebuildBlocks rebuilds the rows of blocks.
+func (b *rebuild) rebuildBlocks() error {
 	events, err := eventsOfTypes(b.r, IdentityBlocked, IdentityUnblocked)
 	if err != nil {
 		return err
@@ -110,15 +110,15 @@ func (b *rebuild) blocks() error {
 	if err != nil {
 		return err
 	}
-	return compareBlocks(b.r, want, rebuilt(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
+	return compareBlocks(b.r, want, rowRepair(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
 }
 
-// rebuilt returns a function that puts the wanted row of a key that differs, or drops a row that
+// rowRepair returns a function that puts the wanted row of a key that differs, or drops a row that
 // nothing accounts for.
-func rebuilt[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error,
+func rowRepair[T any](b *rebuild, table string, want map[string]T, put func(Tx, T) error,
 	drop func(Tx, string) error) func(key, what string) error {
 	return func(key, what string) error {
-		return b.found(table, key, what, func(tx Tx) error {
+		return b.noteFault(table, key, what, func(tx Tx) error {
 			if row, known := want[key]; known {
 				return put(tx, row)
 			}

@@ -15,50 +15,50 @@ import (
 )
 
 // A RunRecorder records one run in a ledger. It implements [states.Recorder]: its steps are in the
-// ledger at the latest when the run is held or its call is sent. One goroutine owns it. The recorder
-// ends with Finish, with Abandon, or when the run is held.
+// ledger at the latest when the run is held or its call is sent. One goroutine owns it. The
+// recorder ends with Finish, with Abandon, or when the run is held.
 type RunRecorder struct {
-	l      *Ledger
-	header traces.Header
-	run    *states.Run
-	chain  *traces.Chain // nil: the chain of again is used
-	again  *traces.Resumption
-	now    instant
-	at     string         // when the last step happened; the time of the request if there is none
-	inputs []traces.Input // inputs of the steps that are not recorded yet
-	blobs  []Blob         // blobs that inputs refers to
+	ledger     *Ledger
+	header     traces.Header
+	run        *states.Run
+	chain      *traces.Chain // nil: the chain of again is used
+	resumption *traces.Resumption
+	timeText   instant
+	lastAt     string         // when the last step happened; the time of the request if there is none
+	inputs     []traces.Input // inputs of the steps that are not recorded yet
+	blobs      []Blob         // blobs that inputs refers to
 	// The request after the last commit; zero before the first. If another process adds an event,
 	// it owns the run.
-	last   RunRow
+	row    RunRow
 	judged bool // the first decision of risk and policy is recorded
 }
 
 // Begin begins the record of a run. The ledger contains nothing of the run until the run is held,
 // dispatched or ended. A run that is lost before that has called nothing.
 func (l *Ledger) Begin(h traces.Header, run *states.Run) *RunRecorder {
-	l.take(h.RunID)
-	return &RunRecorder{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
+	l.beginWork(h.RunID)
+	return &RunRecorder{ledger: l, header: h, run: run, chain: traces.NewChain(&h), lastAt: h.Request.At}
 }
 
 // continueRecord continues the record of a run that this process has claimed. again is the run that
 // executes the record again; nil if this build judges the run differently.
-func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resumption) *RunRecorder {
+func (l *Ledger) continueRecord(rec *Record, run *states.Run, resumption *traces.Resumption) *RunRecorder {
 	q := &rec.Row
 	r := &RunRecorder{
-		l:      l,
-		header: rec.Header,
-		run:    run,
-		again:  again,
-		at:     rec.Header.Request.At,
-		last:   *q,
-		judged: q.Status != Proposed,
+		ledger:     l,
+		header:     rec.Header,
+		run:        run,
+		resumption: resumption,
+		lastAt:     rec.Header.Request.At,
+		row:        *q,
+		judged:     q.Status != Proposed,
 	}
-	for _, in := range rec.Inputs {
-		r.at = cmp.Or(in.At, r.at)
+	for _, input := range rec.Inputs {
+		r.lastAt = cmp.Or(input.At, r.lastAt)
 	}
-	if again == nil {
+	if resumption == nil {
 		r.chain = traces.NewChain(&rec.Header)
-		r.chain.Continue(rec.held, rec.last, r.at)
+		r.chain.Continue(rec.held, rec.last, r.lastAt)
 	}
 	return r
 }
@@ -67,25 +67,25 @@ func (l *Ledger) continueRecord(rec *Record, run *states.Run, again *traces.Resu
 // all steps before it. When Append returns nil, they are durable. Its errors say that nothing
 // happened, and what the operator can do.
 func (r *RunRecorder) Append(ctx context.Context, s states.Step) error {
-	r.link(s)
+	r.linkStep(s)
 	switch s.On {
 	case states.Hold:
-		if err := r.commit(ctx, r.hold); err != nil {
+		if err := r.commitSteps(ctx, r.addHold); err != nil {
 			return err
 		}
-		r.l.endWork(r.header.RunID) // a held run has no owner
+		r.ledger.endWork(r.header.RunID) // a held run has no owner
 	case states.Dispatch:
-		return r.commit(ctx, r.dispatch)
+		return r.commitSteps(ctx, r.addDispatch)
 	}
 	return nil
 }
 
-// link adds a step to the run's trace, and its input to the inputs of the next commit.
-func (r *RunRecorder) link(s states.Step) {
-	step := r.trace().Link(s, r.now.text(r.l.clock()))
-	in := traces.Input{Trigger: step.Trigger}
-	if step.At != r.at {
-		r.at, in.At = step.At, step.At
+// linkStep adds a step to the run's trace, and its input to the inputs of the next commit.
+func (r *RunRecorder) linkStep(s states.Step) {
+	step := r.traceChain().Link(s, r.timeText.formatTime(r.ledger.clock()))
+	input := traces.Input{Trigger: step.Trigger}
+	if step.At != r.lastAt {
+		r.lastAt, input.At = step.At, step.At
 	}
 	// Many runs have the same listing, so it is stored once.
 	listing := s.From == states.Screened || s.From == states.Approved
@@ -93,18 +93,18 @@ func (r *RunRecorder) link(s states.Step) {
 	case step.Event.Kind() == 'n':
 	case len(step.Event) > MaxInline || listing && len(step.Event) > minShared:
 		b := Blob{Digest: canonical.Sum(BlobValue, step.Event), Kind: BlobValue, Text: string(step.Event)}
-		in.Event = canonical.AppendText(nil, Ref(b.Digest))
+		input.Event = canonical.AppendText(nil, Ref(b.Digest))
 		r.blobs = append(r.blobs, b)
 	default:
-		in.Event = step.Event.Clone()
+		input.Event = step.Event.Clone()
 	}
-	r.inputs = append(r.inputs, in)
+	r.inputs = append(r.inputs, input)
 }
 
-// trace returns the chain of the run's steps.
-func (r *RunRecorder) trace() *traces.Chain {
+// traceChain returns the chain of the run's steps.
+func (r *RunRecorder) traceChain() *traces.Chain {
 	if r.chain == nil {
-		return r.again.Chain()
+		return r.resumption.Chain()
 	}
 	return r.chain
 }
@@ -116,32 +116,32 @@ const minShared = 256
 // run's trace.
 func (r *RunRecorder) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	head := r.Head(o)
-	err := r.commit(ctx, func(b *batch, q *RunRow) error { return r.end(b, q, o, head) })
+	err := r.commitSteps(ctx, func(b *batch, q *RunRow) error { return r.addEnd(b, q, o, head) })
 	if err != nil {
 		return "", err
 	}
-	r.l.endWork(r.header.RunID)
+	r.ledger.endWork(r.header.RunID)
 	return head, nil
 }
 
 // Head returns the head that the run's trace would have if the run ended now.
 func (r *RunRecorder) Head(o states.Outcome) canonical.Digest {
-	return traces.Head(r.trace().Last(), o)
+	return traces.Head(r.traceChain().Last(), o)
 }
 
 // Abandon gives the run up. Steps that are not recorded are lost. If the call was sent, the next
 // recovery ends the run as indeterminate.
-func (r *RunRecorder) Abandon() { r.l.endWork(r.header.RunID) }
+func (r *RunRecorder) Abandon() { r.ledger.endWork(r.header.RunID) }
 
-// commit records the steps that are not recorded yet together with the events that do adds, or
+// commitSteps records the steps that are not recorded yet together with the events that do adds, or
 // records nothing. Cancelling ctx does not stop it: a call that happened is recorded even if its
 // client is gone.
-func (r *RunRecorder) commit(ctx context.Context, do func(*batch, *RunRow) error) error {
+func (r *RunRecorder) commitSteps(ctx context.Context, do func(*batch, *RunRow) error) error {
 	ctx = context.WithoutCancel(ctx)
-	var stands RunRow
-	err := r.l.commit(ctx, func(b *batch) error {
+	var row RunRow
+	err := r.ledger.commit(ctx, func(b *batch) error {
 		put := b.PutRun
-		stands = r.last // a retry starts from the committed row
+		row = r.row // a retry starts from the committed row
 		if err := r.checkOwnership(b); err != nil {
 			return err
 		}
@@ -150,9 +150,9 @@ func (r *RunRecorder) commit(ctx context.Context, do func(*batch, *RunRow) error
 		}
 
 		b.wrote = true
-		if stands.RunID == "" {
+		if row.RunID == "" {
 			put = b.AddRun
-			if err := r.create(b, &stands); err != nil {
+			if err := r.addCreated(b, &row); err != nil {
 				return err
 			}
 		}
@@ -163,17 +163,17 @@ func (r *RunRecorder) commit(ctx context.Context, do func(*batch, *RunRow) error
 			}
 		}
 
-		if err := do(b, &stands); err != nil {
+		if err := do(b, &row); err != nil {
 			return err
 		}
 
-		return put(stands)
+		return put(row)
 	})
 	if err != nil {
-		return fmt.Errorf("the ledger did not take it: %w", r.explainAddFailure(ctx, err, &stands))
+		return fmt.Errorf("the ledger did not take it: %w", r.explainAddFailure(ctx, err, &row))
 	}
 
-	r.last, r.inputs, r.blobs = stands, nil, nil
+	r.row, r.inputs, r.blobs = row, nil, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 
 	return nil
@@ -182,17 +182,17 @@ func (r *RunRecorder) commit(ctx context.Context, do func(*batch, *RunRow) error
 // explainAddFailure replaces the error of a commit that added a run: if the row exists, another
 // process owns the run. If the row is the one that the commit wanted to add, the commit succeeded
 // although the store reported an error, and the error stays.
-func (r *RunRecorder) explainAddFailure(ctx context.Context, broke error, stands *RunRow) error {
-	if r.last.RunID != "" {
-		return broke
+func (r *RunRecorder) explainAddFailure(ctx context.Context, commitErr error, row *RunRow) error {
+	if r.row.RunID != "" {
+		return commitErr
 	}
 	var q RunRow
-	err := r.l.ReadCommitted(ctx, func(look Reader) (err error) {
+	err := r.ledger.ReadCommitted(ctx, func(look Reader) (err error) {
 		q, err = look.Run(r.header.RunID)
 		return err
 	})
-	if err != nil || reflect.DeepEqual(q, *stands) {
-		return broke
+	if err != nil || reflect.DeepEqual(q, *row) {
+		return commitErr
 	}
 	return &ClaimError{Row: q, Err: ErrTaken}
 }
@@ -202,14 +202,14 @@ func (r *RunRecorder) explainAddFailure(ctx context.Context, broke error, stands
 // call that is about to be sent, it checks the clock and the tokens once more, in the transaction
 // that records the dispatch. It writes nothing.
 func (r *RunRecorder) checkOwnership(b *batch) error {
-	if r.last.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
-		return errors.Join(checkCountable(r.header.Request.Task), r.notBlocked(b))
+	if r.row.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
+		return errors.Join(checkCountable(r.header.Request.Task), r.checkRequester(b))
 	}
 	last, err := b.Reached(r.header.RunID)
 	switch {
 	case err != nil:
 		return err
-	case last != r.last.Entry || r.last.Owner != r.l.owner || r.last.Ended != "":
+	case last != r.row.Entry || r.row.Owner != r.ledger.owner || r.row.Ended != "":
 		q, err := b.Run(r.header.RunID)
 		if err != nil {
 			return err
@@ -217,30 +217,30 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 		return &ClaimError{Row: q, Err: ErrTaken}
 	}
 	f := r.run.Facts()
-	if f.Dispatched != nil && r.last.Sent == "" && f.Approved != nil {
-		return checkApproval(b, &r.last)
+	if f.Dispatched != nil && r.row.Sent == "" && f.Approved != nil {
+		return checkApproval(b, &r.row)
 	}
-	return r.notBlocked(b)
+	return r.checkRequester(b)
 }
 
-// notBlocked returns [ErrBlocked] if the call is about to be held or sent, and its requester is
+// checkRequester returns [ErrBlocked] if the call is about to be held or sent, and its requester is
 // blocked.
-func (r *RunRecorder) notBlocked(b *batch) error {
+func (r *RunRecorder) checkRequester(b *batch) error {
 	f, q := r.run.Facts(), &r.header.Request
-	if (f.Held == nil || r.last.Binding != "") && (f.Dispatched == nil || r.last.Sent != "") {
+	if (f.Held == nil || r.row.Binding != "") && (f.Dispatched == nil || r.row.Sent != "") {
 		return nil
 	}
 	if q.Identity == nil {
-		return unblocked(b, q.Actor)
+		return checkNotBlocked(b, q.Actor)
 	}
-	return unblocked(b, q.Actor, q.Identity.OnBehalfOf)
+	return checkNotBlocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because
 // the clock may have been set back since. No vote may have a time before that step.
 func (r *RunRecorder) advanceBatchTime(b *batch) (err error) {
-	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
-		b.now, err = r.l.timeAfter(r.at)
+	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.lastAt {
+		b.now, err = r.ledger.timeAfter(r.lastAt)
 	}
 	return err
 }
@@ -259,15 +259,15 @@ func checkApproval(b *batch, q *RunRow) error {
 	return nil
 }
 
-// create adds the run's first event: its header and its call, if it has one.
-func (r *RunRecorder) create(b *batch, q *RunRow) error {
+// addCreated adds the run's first event: its header and its call, if it has one.
+func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	h := &r.header
 	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
 		return err
 	}
 
-	p := &created{
-		Build:   r.l.build,
+	p := &requestCreated{
+		Build:   r.ledger.build,
 		Bundle:  h.Bundle.Digest,
 		Env:     r.run.Bundle().Content().Env,
 		Format:  h.Format,
@@ -277,22 +277,22 @@ func (r *RunRecorder) create(b *batch, q *RunRow) error {
 
 	if f := r.run.Facts(); f.Validated != nil {
 		args := r.run.Plan().Args
-		p.Call = &call{
+		p.Call = &plannedCall{
 			Args:       args,
 			Definition: f.Validated.Definition,
 			Server:     f.Validated.Server,
 			Tool:       f.Validated.Tool,
 		}
-		if _, err := inline(args, b.PutBlob); err != nil {
+		if _, err := inlineOrPut(args, b.PutBlob); err != nil {
 			return err
 		}
 	}
 
-	return b.add(q, h.RunID, r.l.owner, p)
+	return b.addEvent(q, h.RunID, r.ledger.owner, p)
 }
 
-// assess adds the decision of risk and policy, once.
-func (r *RunRecorder) assess(b *batch, q *RunRow) error {
+// addAssessment adds the decision of risk and policy, once.
+func (r *RunRecorder) addAssessment(b *batch, q *RunRow) error {
 	f := r.run.Facts()
 	a := f.Assessed
 	if a == nil && f.Stopped != nil {
@@ -302,17 +302,21 @@ func (r *RunRecorder) assess(b *batch, q *RunRow) error {
 		return nil
 	}
 	rules := (&risk.Assessment{Contributions: a.Risk}).Risk().Rules
-	if err := b.add(q, r.header.RunID, r.l.owner, &scored{Mode: a.Mode, Rules: rules, Score: a.Score}); err != nil {
+	scored := &riskScored{Mode: a.Mode, Rules: rules, Score: a.Score}
+	if err := b.addEvent(q, r.header.RunID, r.ledger.owner, scored); err != nil {
 		return err
 	}
-	return r.decide(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
+	return r.addDecision(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
 }
 
-func (r *RunRecorder) decide(b *batch, q *RunRow, bundle canonical.Digest, v policy.Verdict, id, condition string) error {
+// addDecision adds a verdict of a policy, which a bundle has under this id, and the condition of
+// the policy that decided.
+func (r *RunRecorder) addDecision(b *batch, q *RunRow, bundle canonical.Digest, v policy.Verdict,
+	id, condition string) error {
 	if bundle == r.header.Bundle.Digest {
 		bundle = ""
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &decision{
+	return b.addEvent(q, r.header.RunID, r.ledger.owner, &decisionMade{
 		Bundle:    bundle,
 		Code:      string(v.Code),
 		Condition: condition,
@@ -323,76 +327,77 @@ func (r *RunRecorder) decide(b *batch, q *RunRow, bundle canonical.Digest, v pol
 	})
 }
 
-func (r *RunRecorder) record() record { return recordOf(r.inputs) }
+func (r *RunRecorder) pendingRecord() record { return recordOf(r.inputs) }
 
-// hold parks the run: the ledger asks approvers for a decision, and no process owns the run.
-func (r *RunRecorder) hold(b *batch, q *RunRow) error {
-	if err := r.assess(b, q); err != nil {
+// addHold parks the run: the ledger asks approvers for a decision, and no process owns the run.
+func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
+	if err := r.addAssessment(b, q); err != nil {
 		return err
 	}
 	f := r.run.Facts()
 	if f.Held == nil || f.Assessed == nil {
 		return errors.New("a run is held without an assessment")
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &asked{
-		record:    r.record(),
+	return b.addEvent(q, r.header.RunID, r.ledger.owner, &approvalRequested{
+		record:    r.pendingRecord(),
 		Approvers: append([]string{}, f.Assessed.Approvers...),
 		Binding:   f.Held.Binding,
 		Expires:   f.Held.Bound.Expires,
-		Last:      r.trace().Last(),
+		Last:      r.traceChain().Last(),
 		Quorum:    max(f.Assessed.Quorum, 1),
 	})
 }
 
-// dispatch records that the call is sent.
-func (r *RunRecorder) dispatch(b *batch, q *RunRow) error {
-	if err := r.assess(b, q); err != nil {
+// addDispatch records that the call is sent.
+func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
+	if err := r.addAssessment(b, q); err != nil {
 		return err
 	}
 	f := r.run.Facts()
 	if f.Permitted == nil || f.Dispatched == nil {
 		return errors.New("a call is dispatched that nothing permits")
 	}
-	p := &sent{record: r.record(), Permit: f.Dispatched.Permit}
+	p := &proxySent{record: r.pendingRecord(), Permit: f.Dispatched.Permit}
 	if f.Approved != nil {
 		p.Trace = f.Permitted.Trace.TraceID()
-		if err := r.decide(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy,
+		if err := r.addDecision(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy,
 			f.Assessed.Condition); err != nil {
 			return err
 		}
 	}
-	return b.add(q, r.header.RunID, r.l.owner, p)
+	return b.addEvent(q, r.header.RunID, r.ledger.owner, p)
 }
 
-// end adds the events since the last commit, and the outcome.
-func (r *RunRecorder) end(b *batch, q *RunRow, o states.Outcome, head canonical.Digest) error {
-	if err := r.assess(b, q); err != nil {
+// addEnd adds the events since the last commit, and the outcome.
+func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonical.Digest) error {
+	if err := r.addAssessment(b, q); err != nil {
 		return err
 	}
 	f := r.run.Facts()
-	if s := f.Stopped; s != nil && decides(s) {
-		if err := r.decide(b, q, cmp.Or(s.Bundle, r.header.Bundle.Digest), s.Verdict, q.Policy, ""); err != nil {
+	if s := f.Stopped; s != nil && needsDecision(s) {
+		if err := r.addDecision(b, q, cmp.Or(s.Bundle, r.header.Bundle.Digest), s.Verdict, q.Policy, ""); err != nil {
 			return err
 		}
 	}
 	if o.Code == policy.CodeApprovalExpired && (q.Status == Pending || q.Status == Approved) {
-		if err := b.add(q, r.header.RunID, r.l.owner, &expired{Binding: q.Binding, Expires: q.Expires}); err != nil {
+		expired := &approvalExpired{Binding: q.Binding, Expires: q.Expires}
+		if err := b.addEvent(q, r.header.RunID, r.ledger.owner, expired); err != nil {
 			return err
 		}
 	}
 	if f.Executed != nil {
-		err := b.add(q, r.header.RunID, r.l.owner, &returned{Bytes: f.Executed.Bytes})
+		err := b.addEvent(q, r.header.RunID, r.ledger.owner, &toolResult{Bytes: f.Executed.Bytes})
 		if err != nil {
 			return err
 		}
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &ended{record: r.record(), Head: head, Outcome: o})
+	return b.addEvent(q, r.header.RunID, r.ledger.owner, &runEnded{record: r.pendingRecord(), Head: head, Outcome: o})
 }
 
-// decides reports whether a gate stopped the run with a verdict that no other event records: the
-// first decision of risk and policy. Votes and expiries have their own events, and an interruption
-// is no decision.
-func decides(s *states.StoppedFact) bool {
+// needsDecision reports whether a gate stopped the run with a verdict that no other event records:
+// the first decision of risk and policy. Votes and expiries have their own events, and an
+// interruption is no decision.
+func needsDecision(s *states.StoppedFact) bool {
 	switch v := s.Verdict; {
 	case s.Assessment != nil, v.Gate == policy.GateRun:
 		return false
@@ -414,12 +419,12 @@ type ledgerEffects struct {
 
 // Do parks a held run, answers questions about earlier calls from the ledger, and passes every
 // other effect on.
-func (e ledgerEffects) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	switch wanted.(type) {
+func (e ledgerEffects) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	switch command.(type) {
 	case *states.AwaitDecision:
 		return nil, states.ErrParked
 	case *states.ReadHistory:
-		return (&states.Live{History: e.run}).Do(ctx, wanted)
+		return (&states.Live{History: e.run}).Do(ctx, command)
 	}
-	return e.EffectHandler.Do(ctx, wanted)
+	return e.EffectHandler.Do(ctx, command)
 }

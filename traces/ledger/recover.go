@@ -36,20 +36,20 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			return err
 		}
 
-		lives := make(map[string]bool) // by owner, because many runs have the same one
+		liveOwners := make(map[string]bool) // by owner, because many runs have the same one
 		for q, err := range r.Runs(Filter{Open: true}) {
 			if err != nil {
 				return err
 			}
-			if l.working(q.RunID) || overdue(&q, now) != nil {
+			if l.isWorking(q.RunID) || checkEndable(&q, now) != nil {
 				continue
 			}
-			live, known := lives[q.Owner]
-			if !known {
-				free, err := l.free(&q, func(owner string) (bool, error) { return l.store.OwnerGone(ctx, owner) })
+			live, seen := liveOwners[q.Owner]
+			if !seen {
+				isFree, err := l.isFree(&q, func(owner string) (bool, error) { return l.store.OwnerGone(ctx, owner) })
 				// RecoverRun asks again and reports an error with each run of the owner.
-				live = err == nil && !free
-				lives[q.Owner] = live
+				live = err == nil && !isFree
+				liveOwners[q.Owner] = live
 			}
 			if !live {
 				found = append(found, q.RunID)
@@ -80,42 +80,44 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 // RecoverRun is Recover for one run. The error, which is also in the result, is a [*ClaimError] if
 // the run must not be recovered.
 func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string) (Recovered, error) {
-	out := Recovered{RunID: run}
-	if out.Err = l.claim(ctx, run, overdue); out.Err != nil {
-		return out, out.Err
+	result := Recovered{RunID: run}
+	if result.Err = l.claimRun(ctx, run, checkEndable); result.Err != nil {
+		return result, result.Err
 	}
 	defer l.endWork(run)
-	o, err := l.reopen(ctx, p, run)
-	if out.Err = err; err != nil {
-		return out, err
+	opened, err := l.reopenRun(ctx, p, run)
+	if result.Err = err; err != nil {
+		return result, err
 	}
-	if o.changed != nil {
-		got, err := o.endChanged(context.WithoutCancel(ctx), p)
-		return Recovered{run, got.Outcome, got.Head, err}, err
+	if opened.changed != nil {
+		resumed, err := opened.endChanged(context.WithoutCancel(ctx), p)
+		return Recovered{run, resumed.Outcome, resumed.Head, err}, err
 	}
 
-	handler := states.EffectHandler(gone{})
+	handler := states.EffectHandler(deadProcess{})
 	// Held and not sent: the run ends only if it was denied or has expired.
-	if o.request.Binding != "" && o.request.Sent == "" {
+	if opened.request.Binding != "" && opened.request.Sent == "" {
 		handler = &guard{
-			l:      l,
-			live:   &states.Live{Approver: votedAlready{o.decided}},
+			ledger: l,
+			live:   &states.Live{Approver: recordedApprover{opened.decision}},
 			caller: context.WithoutCancel(ctx),
-			o:      &o,
+			opened: &opened,
 		}
 	}
 
-	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), handler, o.rec); out.Err != nil {
-		return out, out.Err
+	workCtx := context.WithoutCancel(ctx)
+	result.Outcome, result.Err = opened.resumption.Advance(workCtx, handler, opened.recorder)
+	if result.Err != nil {
+		return result, result.Err
 	}
 
-	out.Head, out.Err = o.rec.Finish(ctx, out.Outcome)
-	return out, out.Err
+	result.Head, result.Err = opened.recorder.Finish(ctx, result.Outcome)
+	return result, result.Err
 }
 
-// overdue returns why a run cannot be ended without servers; nil if it can be. It does not check
-// the owner.
-func overdue(q *RunRow, now string) error {
+// checkEndable returns why a run cannot be ended without servers; nil if it can be. It does not
+// check the owner.
+func checkEndable(q *RunRow, now string) error {
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) &&
 		policy.IsBefore(now, q.Expires) {
 		return ErrUndecided // or the run is approved, and a process with servers must resume it
@@ -123,11 +125,11 @@ func overdue(q *RunRow, now string) error {
 	return nil
 }
 
-// gone is the handler of a run whose process is gone. It handles the effect after the last recorded
-// step.
-type gone struct{}
+// deadProcess is the handler of a run whose process is gone. It handles the effect after the last
+// recorded step.
+type deadProcess struct{}
 
-func (gone) Do(context.Context, states.Command) (states.Event, error) {
+func (deadProcess) Do(context.Context, states.Command) (states.Event, error) {
 	return states.Interruption(policy.CodeInterrupted,
 		"The process that owned the run ended, or could not renew its lease."), nil
 }

@@ -35,11 +35,11 @@ type crashing struct {
 	end func() error
 }
 
-func (c crashing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if _, calls := wanted.(*states.CallTool); calls {
+func (c crashing) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	if _, calls := command.(*states.CallTool); calls {
 		return nil, c.end()
 	}
-	return c.EffectHandler.Do(ctx, wanted)
+	return c.EffectHandler.Do(ctx, command)
 }
 
 func TestRecovery(t *testing.T) {
@@ -141,11 +141,11 @@ type busy struct {
 	do func()
 }
 
-func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if _, calls := wanted.(*states.CallTool); calls {
+func (b busy) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	if _, calls := command.(*states.CallTool); calls {
 		b.do()
 	}
-	return b.EffectHandler.Do(ctx, wanted)
+	return b.EffectHandler.Do(ctx, command)
 }
 
 // blind is a store that cannot say of one owner whether it lives.

@@ -12,26 +12,26 @@ import (
 // isRef reports whether a value is a reference to a blob.
 func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && value[0] == '@' }
 
-// references returns the blobs that an event refers to.
-func references(p payload) (all []canonical.Digest) {
-	refer := func(ref string) { all = append(all, canonical.Digest(ref[1:])) }
-	if a, ok := p.(*activated); ok {
-		all = append(all, a.Bundle)
+// payloadReferences returns the blobs that an event refers to.
+func payloadReferences(p payload) (refs []canonical.Digest) {
+	refer := func(ref string) { refs = append(refs, canonical.Digest(ref[1:])) }
+	if a, ok := p.(*bundleActivated); ok {
+		refs = append(refs, a.Bundle)
 	}
-	if c, ok := p.(*created); ok {
-		all = append(all, c.Bundle)
+	if c, ok := p.(*requestCreated); ok {
+		refs = append(refs, c.Bundle)
 		if c.Call != nil && len(c.Call.Args) > MaxInline {
-			refer(c.Call.column())
+			refer(c.Call.argsColumn())
 		}
 	}
 	if r, ok := p.(recording); ok {
-		for _, in := range r.recorded().Inputs {
-			if ref := eventRef(in.Event); ref != "" {
+		for _, input := range r.runRecord().Inputs {
+			if ref := eventRef(input.Event); ref != "" {
 				refer(ref)
 			}
 		}
 	}
-	return all
+	return refs
 }
 
 // eventRef returns the reference that replaces an input's event; empty if the input contains the
@@ -44,9 +44,9 @@ func eventRef(event jsontext.Value) string {
 	return ref
 }
 
-// inline returns a small value unchanged. It puts a large value as a blob and returns a reference
-// to the blob.
-func inline(value []byte, put func(Blob) error) (string, error) {
+// inlineOrPut returns a small value unchanged. It puts a large value as a blob and returns a
+// reference to the blob.
+func inlineOrPut(value []byte, put func(Blob) error) (string, error) {
 	if len(value) <= MaxInline {
 		return string(value), nil
 	}
@@ -54,18 +54,18 @@ func inline(value []byte, put func(Blob) error) (string, error) {
 	return Ref(b.Digest), put(b)
 }
 
-// resolve returns the value of a column. If the column refers to a blob, resolve reads the blob and
-// checks its digest.
-func resolve(r Reader, value string) (jsontext.Value, error) {
+// resolveRef returns the value of a column. If the column refers to a blob, resolveRef reads the
+// blob and checks its digest.
+func resolveRef(r Reader, value string) (jsontext.Value, error) {
 	if !isRef(value) {
 		return jsontext.Value(value), nil
 	}
-	b, err := blob(r, canonical.Digest(value[1:]), BlobValue)
+	b, err := readBlob(r, canonical.Digest(value[1:]), BlobValue)
 	return jsontext.Value(b), err
 }
 
-// blob returns the text of a blob after checking its digest and kind.
-func blob(r Reader, d canonical.Digest, kind string) (string, error) {
+// readBlob returns the text of a blob after checking its digest and kind.
+func readBlob(r Reader, d canonical.Digest, kind string) (string, error) {
 	b, err := r.Blob(d)
 	if err != nil {
 		return "", fmt.Errorf("the blob %s: %w", d.Short(), err)

@@ -53,13 +53,13 @@ func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err 
 			return err
 		}
 		var replicas roster
-		if p.Replicas, err = replicas.running(ctx, r, s.OwnerGone); err != nil {
+		if p.Replicas, err = replicas.liveReplicas(ctx, r, s.OwnerGone); err != nil {
 			return err
 		}
 		for i := range p.Replicas {
 			p.BundlesDiffer = p.BundlesDiffer || p.Replicas[i].Bundle != p.Replicas[0].Bundle
 		}
-		return p.count(ctx, r, s, max(now.UTC().Format(timeForm), p.At))
+		return p.countRuns(ctx, r, s, max(now.UTC().Format(timeForm), p.At))
 	})
 	return p, err
 }
@@ -70,14 +70,14 @@ func (l *Ledger) Replicas(ctx context.Context) (Replicas, error) {
 	return p, l.reportFatal(err)
 }
 
-// count counts the runs that have not ended.
-func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) error {
+// countRuns counts the runs that have not ended.
+func (p *Replicas) countRuns(ctx context.Context, r Reader, s Store, now string) error {
 	byOwner := make(map[string]*Replica)
 	for i := range p.Replicas {
 		byOwner[p.Replicas[i].Owner] = &p.Replicas[i]
 	}
 
-	gone := map[string]bool{"": true} // by owner, because many runs have the same one
+	goneOwners := map[string]bool{"": true} // by owner, because many runs have the same one
 	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {
 			return err
@@ -86,15 +86,15 @@ func (p *Replicas) count(ctx context.Context, r Reader, s Store, now string) err
 			replica.Runs++
 			continue
 		}
-		if _, known := gone[q.Owner]; !known {
-			if gone[q.Owner], err = s.OwnerGone(ctx, q.Owner); err != nil {
+		if _, seen := goneOwners[q.Owner]; !seen {
+			if goneOwners[q.Owner], err = s.OwnerGone(ctx, q.Owner); err != nil {
 				return err
 			}
 		}
 		switch {
-		case !gone[q.Owner]:
+		case !goneOwners[q.Owner]:
 			p.Others++
-		case overdue(&q, now) == nil:
+		case checkEndable(&q, now) == nil:
 			p.Left++
 		default:
 			p.Waiting++
@@ -110,7 +110,7 @@ func (l *Ledger) Activations(r Reader, limit int) ([]Activation, error) {
 	o := &l.replicas
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	err := o.refresh(r)
+	err := o.readActivations(r)
 	newest := slices.Clone(o.bundles[max(0, len(o.bundles)-limit):])
 	slices.Reverse(newest)
 	return newest, err
@@ -126,29 +126,29 @@ type roster struct {
 	bundles []Activation // the last activation of each bundle, oldest first
 }
 
-// running returns the replicas whose process is not gone.
-func (o *roster) running(ctx context.Context, r Reader,
-	gone func(context.Context, string) (bool, error)) (live []Replica, err error) {
+// liveReplicas returns the replicas whose process is not gone.
+func (o *roster) liveReplicas(ctx context.Context, r Reader,
+	ownerGone func(context.Context, string) (bool, error)) (live []Replica, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.refresh(r); err != nil {
+	if err := o.readActivations(r); err != nil {
 		return nil, err
 	}
-	for _, one := range o.live {
-		over, err := gone(ctx, one.Owner)
+	for _, replica := range o.live {
+		isGone, err := ownerGone(ctx, replica.Owner)
 		if err != nil {
 			return nil, err
 		}
-		if !over {
-			live = append(live, one)
+		if !isGone {
+			live = append(live, replica)
 		}
 	}
 	o.live = live // a replica that is gone never comes back
 	return slices.Clone(live), nil
 }
 
-// refresh reads the entries that were not read yet.
-func (o *roster) refresh(r Reader) error {
+// readActivations reads the entries that were not read yet.
+func (o *roster) readActivations(r Reader) error {
 	last, err := r.LastOf(BundleActivated)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -164,7 +164,7 @@ func (o *roster) refresh(r Reader) error {
 		if e.Index < o.read {
 			continue
 		}
-		a, err := e.activation(r)
+		a, err := e.decodeActivation(r)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (o *roster) refresh(r Reader) error {
 // Several reports whether several gateways work on the ledger.
 func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		live, err := l.replicas.running(ctx, r, l.store.OwnerGone)
+		live, err := l.replicas.liveReplicas(ctx, r, l.store.OwnerGone)
 		several = len(live) > 1
 		return err
 	})
@@ -201,7 +201,7 @@ func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
 // OtherBundle reports whether a replica of the ledger has a bundle other than own.
 func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		live, err := l.replicas.running(ctx, r, l.store.OwnerGone)
+		live, err := l.replicas.liveReplicas(ctx, r, l.store.OwnerGone)
 		other = false
 		for i := range live {
 			other = other || live[i].Bundle != own

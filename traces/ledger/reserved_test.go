@@ -22,8 +22,8 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 		{"held", RunRow{Status: Pending, State: states.Pending, Tool: "t", Definition: "d"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &reserved{record: record{Steps: make([]fsm.Trigger, 4)}}
-			err := p.apply(&c.r, &Event{})
+			p := &callReserved{record: record{Steps: make([]fsm.Trigger, 4)}}
+			err := p.applyTo(&c.r, &Event{})
 			if (err == nil) != c.ok || c.ok && (c.r.State != states.Validated || c.r.Steps != 4) {
 				t.Errorf("apply() = %v, %+v", err, c.r)
 			}

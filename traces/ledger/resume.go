@@ -49,27 +49,28 @@ type Resumed struct {
 // error the run is open, and Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, options ResumeOptions) (Resumed, error) {
 	defer l.endWork(run)
-	resumed, err := l.resume(ctx, p, run, options)
+	resumed, err := l.resumeClaimed(ctx, p, run, options)
 	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
 		// The approval expired, or a token was revoked, between the last check and the call. The
 		// next attempt sees that and ends the run.
-		resumed, err = l.resume(ctx, p, run, options)
+		resumed, err = l.resumeClaimed(ctx, p, run, options)
 	}
 	return resumed, err
 }
 
-func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, options ResumeOptions) (Resumed, error) {
-	o, err := l.reopen(ctx, p, run)
+func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run string,
+	options ResumeOptions) (Resumed, error) {
+	opened, err := l.reopenRun(ctx, p, run)
 	switch {
 	case err != nil:
 		return Resumed{}, err
-	case o.changed != nil:
-		return o.endChanged(ctx, p)
+	case opened.changed != nil:
+		return opened.endChanged(ctx, p)
 	}
 
-	resumed := Resumed{Run: o.again.Run}
+	resumed := Resumed{Run: opened.resumption.Run}
 	limit := time.Duration(resumed.Run.Bundle().Limits().RunTimeout) * time.Millisecond
-	within, cancel := deadline.Within(ctx, limit)
+	runCtx, cancel := deadline.Within(ctx, limit)
 	defer cancel()
 	live := &states.Live{}
 	if options.Ports != nil {
@@ -77,78 +78,78 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, opt
 	}
 
 	if options.Trace != nil {
-		o.decided.Trace = options.Trace()
+		opened.decision.Trace = options.Trace()
 	}
 
-	live.Approver, live.Active = votedAlready{o.decided}, options.Bundle
-	var keep states.Recorder = o.rec
+	live.Approver, live.Active = recordedApprover{opened.decision}, options.Bundle
+	var recorder states.Recorder = opened.recorder
 	if options.Watch != nil {
-		keep = options.Watch(resumed.Run, o.rec)
+		recorder = options.Watch(resumed.Run, opened.recorder)
 	}
 
-	handler := &guard{l: l, live: live, caller: ctx, o: &o}
-	if resumed.Outcome, err = o.again.Advance(within, handler, keep); err != nil {
+	handler := &guard{ledger: l, live: live, caller: ctx, opened: &opened}
+	if resumed.Outcome, err = opened.resumption.Advance(runCtx, handler, recorder); err != nil {
 		return resumed, err
 	}
 
-	resumed.Head, err = o.rec.Finish(ctx, resumed.Outcome)
+	resumed.Head, err = opened.recorder.Finish(ctx, resumed.Outcome)
 	return resumed, err
 }
 
 // Ended calls [Ended] in its own transaction.
-func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got Resumed, err error) {
+func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (resumed Resumed, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		got, err = Ended(ctx, r, p, run)
+		resumed, err = Ended(ctx, r, p, run)
 		return err
 	})
-	return got, err
+	return resumed, err
 }
 
 // Ended returns an ended run with its outcome, by executing the record again. It records nothing: a
 // caller that tells an agent the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided]
 // if the run has not ended.
-func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got Resumed, err error) {
+func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (resumed Resumed, err error) {
 	rec, err := Load(r, run)
 	switch {
 	case err != nil:
-		return got, err
+		return resumed, err
 	case rec.Row.Ended == "":
-		return got, &ClaimError{Row: rec.Row, Err: ErrUndecided}
+		return resumed, &ClaimError{Row: rec.Row, Err: ErrUndecided}
 	}
 
-	got.Head = rec.Row.Head
+	resumed.Head = rec.Row.Head
 	if rec.ended != nil && rec.ended.Code == policy.CodeBuildChanged && rec.Row.Sent == "" {
-		got.Run, got.Outcome = states.NewHeld(run, rec.Header.Request, rec.Row.Binding), *rec.ended
-		return got, nil
+		resumed.Run, resumed.Outcome = states.NewHeld(run, rec.Header.Request, rec.Row.Binding), *rec.ended
+		return resumed, nil
 	}
-	again, err := rec.reexecute(p)
+	resumption, err := rec.reexecute(p)
 	if err != nil {
-		return got, err
+		return resumed, err
 	}
 
-	got.Run = again.Run
-	if got.Outcome, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {
-		return got, err
+	resumed.Run = resumption.Run
+	if resumed.Outcome, err = resumption.Advance(ctx, readOnly{}, readOnly{}); err != nil {
+		return resumed, err
 	}
-	if head := again.Head(got.Outcome); head != got.Head {
-		return got, fmt.Errorf("run %s: %w: its head is %s, the ledger keeps %s", run, ErrChanged, head, got.Head)
+	if head := resumption.Head(resumed.Outcome); head != resumed.Head {
+		return resumed, fmt.Errorf("run %s: %w: its head is %s, the ledger keeps %s", run, ErrChanged, head, resumed.Head)
 	}
 
-	return got, nil
+	return resumed, nil
 }
 
-// An opened run is one that this process has claimed and can continue.
-type opened struct {
-	request  RunRow
-	rec      *RunRecorder
-	again    *traces.Resumption // nil if changed is set
-	reworded bool               // this build words reasons differently from the build that began the run
-	changed  error              // how this build judges a held run differently from what approvers saw
-	decided  *states.Decided    // the votes; none if the run was never held
+// An openedRun is one that this process has claimed and can continue.
+type openedRun struct {
+	request    RunRow
+	recorder   *RunRecorder
+	resumption *traces.Resumption // nil if changed is set
+	reworded   bool               // this build words reasons differently from the build that began the run
+	changed    error              // how this build judges a held run differently from what approvers saw
+	decision   *states.Decided    // the votes; none if the run was never held
 }
 
-// reopen reads the record of a run that this process has claimed.
-func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o opened, err error) {
+// reopenRun reads the record of a run that this process has claimed.
+func (l *Ledger) reopenRun(ctx context.Context, p *traces.Replayer, run string) (o openedRun, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		rec, err := Load(r, run)
 		if err != nil {
@@ -158,15 +159,15 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if q.Owner != l.owner || q.Ended != "" {
 			return &ClaimError{Row: *q, Err: ErrTaken}
 		}
-		if err := errors.Join(unchanged(r, q), identitiesUnchanged(ctx, r)); err != nil {
+		if err := errors.Join(checkUnchanged(r, q), checkIdentities(ctx, r)); err != nil {
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
 
-		o = opened{request: *q}
+		o = openedRun{request: *q}
 		if q.Binding == "" || q.Sent != "" {
-			o.again, err = rec.reexecute(p)
-		} else if o.again, o.reworded, err = rec.rejudge(p, l.build); err != nil && !errors.Is(err, ErrChanged) {
-			o.changed, o.rec = err, l.continueRecord(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
+			o.resumption, err = rec.reexecute(p)
+		} else if o.resumption, o.reworded, err = rec.rejudgeHeld(p, l.build); err != nil && !errors.Is(err, ErrChanged) {
+			o.changed, o.recorder = err, l.continueRecord(rec, states.NewHeld(run, rec.Header.Request, q.Binding), nil)
 			return nil
 		}
 
@@ -174,18 +175,18 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 			return err
 		}
 
-		o.rec = l.continueRecord(rec, o.again.Run, o.again)
-		o.decided, err = l.decidedNow(r, q)
+		o.recorder = l.continueRecord(rec, o.resumption.Run, o.resumption)
+		o.decision, err = l.recordedDecision(r, q)
 
 		return err
 	})
 	return o, err
 }
 
-// unchanged compares a run's rows with its entries, and the entries with the tree. The call that is
-// about to be made must be the one that approvers saw and decided about.
-func unchanged(r Reader, q *RunRow) error {
-	var again RunRow
+// checkUnchanged compares a run's rows with its entries, and the entries with the tree. The call
+// that is about to be made must be the one that approvers saw and decided about.
+func checkUnchanged(r Reader, q *RunRow) error {
+	var projected RunRow
 	prev := ""
 
 	for e, err := range r.EntriesOf(q.RunID) {
@@ -196,25 +197,25 @@ func unchanged(r Reader, q *RunRow) error {
 		if err != nil {
 			return err
 		}
-		if e.hash() != hash || e.Prev != prev || e.N != again.Entries {
+		if e.computeHash() != hash || e.Prev != prev || e.N != projected.Entries {
 			return fmt.Errorf("%w: entry %d", ErrChanged, e.Index)
 		}
-		if err := again.follow(r, &e); err != nil {
+		if err := projected.applyEntry(r, &e); err != nil {
 			return fmt.Errorf("%w: %w", ErrChanged, err)
 		}
-		prev = link(hash)
+		prev = encodeLink(hash)
 	}
 
-	if differing(again, *q) != "" {
+	if differingColumn(projected, *q) != "" {
 		return fmt.Errorf("%w: the request is not what its entries made of it", ErrChanged)
 	}
 
 	return nil
 }
 
-// identitiesUnchanged compares the tokens and the blocks with their entries. A changed row could
+// checkIdentities compares the tokens and the blocks with their entries. A changed row could
 // hide that a token was revoked or a subject blocked.
-func identitiesUnchanged(ctx context.Context, r Reader) error {
+func checkIdentities(ctx context.Context, r Reader) error {
 	err := verifyIdentities(ctx, r)
 	if errors.Is(err, ErrTampered) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -229,26 +230,30 @@ func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
 	}
-	args, err := inline(run.Plan().Args, func(Blob) error { return nil })
+	args, err := inlineOrPut(run.Plan().Args, func(Blob) error { return nil })
+	if err != nil {
+		return false
+	}
+
 	b, a := &f.Held.Bound, f.Assessed
-	bound := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool &&
+	boundMatches := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool &&
 		q.Arguments == b.Arguments &&
 		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() && q.Expires == b.Expires &&
 		q.Binding == f.Held.Binding
-	judged := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score && q.Policy == a.Policy &&
-		(reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) &&
+	judgmentMatches := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score &&
+		q.Policy == a.Policy && (reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) &&
 		slices.Equal(q.Approvers, a.Approvers)
-	return err == nil && q.Args == args && bound && judged
+	return q.Args == args && boundMatches && judgmentMatches
 }
 
-// decidedNow returns the votes about a held run as the event that the machine judges. The event has
-// the time of the vote that decided, or the current time if no vote did.
-func (l *Ledger) decidedNow(r Reader, q *RunRow) (*states.Decided, error) {
-	cast, err := ballots(r, q.RunID)
+// recordedDecision returns the votes about a held run as the event that the machine judges. The
+// event has the time of the vote that decided, or the current time if no vote did.
+func (l *Ledger) recordedDecision(r Reader, q *RunRow) (*states.Decided, error) {
+	cast, err := readVotes(r, q.RunID)
 	if err != nil {
 		return nil, err
 	}
-	d := &states.Decided{Binding: q.Binding, Votes: votes(cast)}
+	d := &states.Decided{Binding: q.Binding, Votes: votesOf(cast)}
 	if n := len(cast); n > 0 && cast[n-1].decides {
 		d.At = cast[n-1].vote.At
 		return d, nil
@@ -261,10 +266,10 @@ func (l *Ledger) decidedNow(r Reader, q *RunRow) (*states.Decided, error) {
 	return d, err
 }
 
-// votedAlready is an approver whose decision is recorded.
-type votedAlready struct{ decided *states.Decided }
+// recordedApprover is an approver whose decision is recorded.
+type recordedApprover struct{ decided *states.Decided }
 
-func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Event, error) {
+func (t recordedApprover) Await(context.Context, *states.AwaitDecision) (states.Event, error) {
 	return t.decided, nil
 }
 
@@ -272,31 +277,34 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 // and only if no token of the requester or of an approver was revoked. The machine judges whether
 // the current bundle permits it.
 type guard struct {
-	l      *Ledger
+	ledger *Ledger
 	live   *states.Live
 	caller context.Context // the context of Resume's caller, without the run's deadline
-	o      *opened
+	opened *openedRun
 }
 
 // Do is [states.EffectHandler.Do].
-func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	run := g.o.again.Run
+func (g *guard) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	run := g.opened.resumption.Run
 	notSent := run.Outcome().Effect == states.NotSent
 	if notSent && g.caller.Err() != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
-	if stop, err := g.stop(ctx, run); err != nil || stop != nil {
+	if stop, err := g.interruption(ctx, run); err != nil || stop != nil {
 		return stop, err
 	}
-	ev, err := g.live.Do(ctx, wanted)
+	ev, err := g.live.Do(ctx, command)
 	if notSent && g.caller.Err() != nil {
 		// The effect may have been interrupted, so its event is not judged.
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
-	if held := run.Facts().Held; err == nil && held != nil && run.State() == states.Approved {
-		err = checkListed(ev, held.Bound.Server)
+	if err != nil {
+		return ev, err
 	}
-	return ev, err
+	if heldFact := run.Facts().Held; heldFact != nil && run.State() == states.Approved {
+		return ev, checkListed(ev, heldFact.Bound.Server)
+	}
+	return ev, nil
 }
 
 // checkListed gives the run up if the server of an approved call did not list its tools. A short
@@ -316,45 +324,47 @@ func checkListed(ev states.Event, server string) error {
 	return nil
 }
 
-// stop interrupts an approved run whose call must not be made.
-func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error) {
+// interruption returns the event that interrupts an approved run whose call must not be made; nil if
+// the call may be made.
+func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event, error) {
 	switch run.State() {
-	default:
-		return nil, nil
 	case states.Approved:
-		if !matchesRecord(&g.o.request, run, g.o.reworded) {
+		if !matchesRecord(&g.opened.request, run, g.opened.reworded) {
 			return states.Interruption(policy.CodeApprovalMismatch, "The call differs from the approved one."), nil
 		}
 	case states.Permitted:
+	default:
+		return nil, nil
 	}
-	late, away, err := g.lapsed(ctx, run.HeldCall().Expires)
+
+	expired, revoked, err := g.checkLapsed(ctx, run.HeldCall().Expires)
 	switch {
 	case err != nil:
 		return nil, err
-	case late:
+	case expired:
 		return states.Interruption(policy.CodeApprovalExpired,
 			"The request expired at "+run.HeldCall().Expires+", before the call was made."), nil
-	case away != "":
-		return states.Interruption(policy.CodeApprovalMismatch, away), nil
+	case revoked != "":
+		return states.Interruption(policy.CodeApprovalMismatch, revoked), nil
 	}
 	return nil, nil
 }
 
-// lapsed reports whether the approval has expired, and returns the reason if an identity was
+// checkLapsed reports whether the approval has expired, and returns the reason if an identity was
 // revoked since.
-func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
-	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
+func (g *guard) checkLapsed(ctx context.Context, expires string) (expired bool, revoked string, err error) {
+	err = g.ledger.View(context.WithoutCancel(ctx), func(r Reader) error {
 		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		now, err := g.l.timeAfter(end.At)
+		now, err := g.ledger.timeAfter(end.At)
 		if err != nil {
 			return err
 		}
-		late = !policy.IsBefore(now, expires)
-		away, err = revocationReason(r, &g.o.request)
+		expired = !policy.IsBefore(now, expires)
+		revoked, err = revocationReason(r, &g.opened.request)
 		return err
 	})
-	return late, away, err
+	return expired, revoked, err
 }

@@ -35,10 +35,10 @@ func SessionDigest(secret string) canonical.Digest { return canonical.Sum(kindSe
 // within [LinkTime].
 func (l *Ledger) NewLink(ctx context.Context, by Caller) (secret string, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if by.subject() {
+		if by.isSubject() {
 			return &Refusal{Code: RefusedRole, Message: "a link is for the owner of a token of the ledger; others sign in at the console with their identity provider"}
 		}
-		if err := by.recheck(b, b.now, ActRead); err != nil {
+		if err := by.recheckAction(b, b.now, ActRead); err != nil {
 			return err
 		}
 		secret, err = b.newSession(Session{Kind: SessionLink, Token: by.TokenID}, LinkTime)
@@ -84,7 +84,7 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 		return "", err
 	}
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if err := caller.recheck(b, b.now, ActRead); err != nil {
+		if err := caller.recheckAction(b, b.now, ActRead); err != nil {
 			return err
 		}
 		secret, err = b.newSession(Session{Kind: SessionOpen, Token: caller.TokenID}, SessionEnd)
@@ -102,10 +102,10 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 		return "", err
 	}
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if !by.subject() || by.Session != "" {
+		if !by.isSubject() || by.Session != "" {
 			return refusedToken("a session of a person begins with a token of an identity provider")
 		}
-		if err := by.recheck(b, b.now, ActRead); err != nil {
+		if err := by.recheckAction(b, b.now, ActRead); err != nil {
 			return err
 		}
 		if s.AuthTime = ""; !authTime.IsZero() {
@@ -121,17 +121,20 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 // missing: the configuration gives them. used reports that the person did something; a page that
 // refreshes itself passes false.
 func (l *Ledger) Session(ctx context.Context, secret string, used bool) (who Caller, err error) {
-	digest, late := SessionDigest(secret), false
+	digest, resave := SessionDigest(secret), false
 	err = l.View(ctx, func(r Reader) error {
 		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}
 		s, c, err := liveSession(r, digest, SessionOpen, now)
-		who, late = c, err == nil && now >= later(s.Used, sessionResave)
-		return err
+		if err != nil {
+			return err
+		}
+		who, resave = c, now >= addToTime(s.Used, sessionResave)
+		return nil
 	})
-	if err != nil || !used || !late {
+	if err != nil || !used || !resave {
 		return who, err
 	}
 	return who, l.commit(ctx, func(b *batch) error {
@@ -160,14 +163,14 @@ func (l *Ledger) readTime(r Reader) (string, error) {
 
 // newSession stores a session, which begins now, and returns its secret. It removes sessions that
 // have ended.
-func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, err error) {
+func (b *batch) newSession(session Session, lifetime time.Duration) (secret string, err error) {
 	b.wrote = true
 	var ended []canonical.Digest
 	for s, err := range b.Sessions() {
 		if err != nil {
 			return "", err
 		}
-		if s.ended(b.now) {
+		if s.hasEnded(b.now) {
 			ended = append(ended, s.Secret)
 		}
 	}
@@ -179,61 +182,63 @@ func (b *batch) newSession(begins Session, lasts time.Duration) (secret string, 
 	random := make([]byte, secretBytes)
 	rand.Read(random) // never returns an error: a failure ends the process
 	secret = base64.RawURLEncoding.EncodeToString(random)
-	begins.Secret, begins.Created, begins.Used, begins.Expires = SessionDigest(secret), b.now, b.now,
-		later(b.now, lasts)
-	return secret, b.PutSession(begins)
+	session.Secret, session.Created, session.Used, session.Expires = SessionDigest(secret), b.now, b.now,
+		addToTime(b.now, lifetime)
+	return secret, b.PutSession(session)
 }
 
 // liveSession returns a session that has not ended, and its owner: the owner of its token, or a
 // person who is not blocked. The error is [ErrSession] if there is none.
 func liveSession(r Reader, secret canonical.Digest, kind, now string) (s Session, who Caller, err error) {
 	s, err = r.Session(secret)
-	if err == nil && (s.Kind != kind || s.ended(now)) {
-		err = ErrNotFound
-	}
-	if err == nil && s.Token == "" {
-		who, err = s.person(r)
-		return s, who, err
-	}
-	var t Token
-	if err == nil {
-		t, err = r.Token(s.Token)
-	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return s, who, ErrSession
 	case err != nil:
 		return s, who, err
-	case t.closed(now) != "":
+	case s.Kind != kind || s.hasEnded(now):
+		return s, who, ErrSession
+	case s.Token == "":
+		who, err = s.readPerson(r)
+		return s, who, err
+	}
+
+	t, err := r.Token(s.Token)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return s, who, ErrSession
+	case err != nil:
+		return s, who, err
+	case t.invalidReason(now) != "":
 		return s, who, ErrSession
 	}
 	return s, Caller{TokenID: t.ID, Name: t.Name, Roles: []string{t.Role}, Session: secret}, nil
 }
 
-// person returns the person of an identity provider to whom the session belongs.
-func (s *Session) person(r Reader) (Caller, error) {
+// readPerson returns the person of an identity provider to whom the session belongs.
+func (s *Session) readPerson(r Reader) (Caller, error) {
 	who := Caller{Name: s.Name, Session: s.Secret, Identity: new(policy.Identity)}
 	if err := canonical.Unmarshal(s.Identity, who.Identity); err != nil {
 		return Caller{}, fmt.Errorf("session %s: %w: %w", s.Secret, ErrMalformed, err)
 	}
 	_, blocked, err := blockOf(r, who.Name)
-	if err == nil && (blocked || !who.subject()) {
-		err = ErrSession
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return Caller{}, err
+	case blocked || !who.isSubject():
+		return Caller{}, ErrSession
 	}
 	return who, nil
 }
 
-// ended reports whether a session or link has ended at a time.
-func (s *Session) ended(now string) bool {
-	return now >= s.Expires || now >= later(s.Used, SessionIdle)
+// hasEnded reports whether a session or link has ended at a time.
+func (s *Session) hasEnded(now string) bool {
+	return now >= s.Expires || now >= addToTime(s.Used, SessionIdle)
 }
 
-// later returns a time of the ledger plus a duration. If the text is not a time, it returns an
+// addToTime returns a time of the ledger plus a duration. If the text is not a time, it returns an
 // empty text, which sorts before every time.
-func later(at string, d time.Duration) string {
+func addToTime(at string, d time.Duration) string {
 	t, err := time.Parse(timeForm, at)
 	if err != nil {
 		return ""

@@ -49,9 +49,9 @@ type Store interface {
 	Update(ctx context.Context, do func(Tx) error) error
 	// View runs do on one consistent state. It does not wait for writers.
 	View(ctx context.Context, do func(Reader) error) error
-	// ReadCommitted is View without a consistent state: each read sees what was committed when that read
-	// began. It costs less than View. It suits a single read, or reads that do not depend on each
-	// other.
+	// ReadCommitted is View without a consistent state: each read sees what was committed when that
+	// read began. It costs less than View. It suits a single read, or reads that do not depend on
+	// each other.
 	ReadCommitted(ctx context.Context, do func(Reader) error) error
 	// Now returns the time of the clock that all processes of one ledger share. The store may have
 	// read that clock some seconds ago.

@@ -22,7 +22,7 @@ func Task(id string) *policy.Task {
 
 // taskCalls counts the calls to one tool that the runs of a task have made or may yet make,
 // including those of pruned runs.
-func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
+func taskCalls(r Reader, gone ledgerPruned, of taskCall) ([]policy.TaskCalls, error) {
 	n := 0
 	for _, err := range r.Runs(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true,
 		Limit: MaxCounted + 1}) {

@@ -54,7 +54,7 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 		if expires != "" && !policy.IsBefore(b.now, expires) {
 			return refusedValues("the token would have expired at %s already; it is %s", expires, b.now)
 		}
-		if err := noLookalike(b, name); err != nil {
+		if err := checkLookalike(b, name); err != nil {
 			return err
 		}
 		if _, err := b.Token(id); !errors.Is(err, ErrNotFound) {
@@ -96,19 +96,19 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 }
 
 // Tokens returns all tokens, also expired and revoked ones, oldest first.
-func Tokens(r Reader) (all []Token, err error) {
+func Tokens(r Reader) (tokens []Token, err error) {
 	for t, err := range r.Tokens() {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, t)
+		tokens = append(tokens, t)
 	}
-	return all, nil
+	return tokens, nil
 }
 
 // addToken records an event about a token.
 func (b *batch) addToken(t *Token, by string, p payload) error {
-	if err := b.add(nil, "", by, p); err != nil {
+	if err := b.addEvent(nil, "", by, p); err != nil {
 		return err
 	}
 	if err := projectToken(t, &Event{Index: b.entry.Index, At: b.now}, p); err != nil {
@@ -153,8 +153,8 @@ func newToken() (id, text string) {
 
 // mayManage returns an error unless the caller may now create or revoke tokens, or prune.
 func mayManage(r Reader, by Caller, now string) error {
-	if by.TokenID != "" || by.subject() {
-		return by.recheck(r, now, ActManage)
+	if by.TokenID != "" || by.isSubject() {
+		return by.recheckAction(r, now, ActManage)
 	}
 	for t, err := range r.Tokens() {
 		if err != nil {
@@ -185,43 +185,43 @@ func checkToken(name, role, expires string) error {
 		}
 	}
 
-	shown := visible.Clip(name, MaxTokenName)
+	shownName := visible.Clip(name, MaxTokenName)
 	switch {
 	case name == "" || len(name) > MaxTokenName:
 		return refusedValues("the name has %d bytes; it must have 1 to %d", len(name), MaxTokenName)
 	case !utf8.ValidString(name) || visible.Text(name) != name:
-		return refusedValues("the name %s holds characters that do not show", shown)
+		return refusedValues("the name %s holds characters that do not show", shownName)
 	case strings.TrimSpace(name) != name:
-		return refusedValues("the name %q begins or ends with white space", shown)
+		return refusedValues("the name %q begins or ends with white space", shownName)
 	case !norm.NFKC.IsNormalString(name):
-		return refusedValues("the name %q is written in a form that looks like another: write %q", shown,
+		return refusedValues("the name %q is written in a form that looks like another: write %q", shownName,
 			norm.NFKC.String(name))
 	case skeletonOf(name) == skeletonOf(Anonymous):
-		return refusedValues("the name %q looks like that of agents without a token", shown)
+		return refusedValues("the name %q looks like that of agents without a token", shownName)
 	case policy.HasSubject(strings.ToLower(name)):
-		return refusedValues("the name %q has the form of a subject of an identity provider", shown)
+		return refusedValues("the name %q has the form of a subject of an identity provider", shownName)
 	case strings.HasPrefix(strings.ToLower(name), policy.GroupPrefix):
-		return refusedValues("the name %q has the form of a group in roles", shown)
+		return refusedValues("the name %q has the form of a group in roles", shownName)
 	case looksLocal(name):
-		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, policy.LocalUser)
+		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shownName, policy.LocalUser)
 	}
 
 	return nil
 }
 
-// noLookalike rejects a name that people could mistake for the name of another token. Several
+// checkLookalike rejects a name that people could mistake for the name of another token. Several
 // tokens with one name belong to one person. A name in another letter case would be the same person
 // for approvals, but another person for roles and counts. A name that looks the same would be
 // another person for pgfsm, but the same person for readers. Revoked tokens count, because the
 // record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are
 // two names.
-func noLookalike(r Reader, name string) error {
+func checkLookalike(r Reader, name string) error {
 	for t, err := range r.Tokens() {
 		if err != nil {
 			return err
 		}
 		if t.Name != name && (policy.SamePerson(t.Name, name) ||
-			beyondASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
+			hasNonASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
 			return refusedValues("the name %q looks like %q, which the token %s has: take that very name, or one that differs more",
 				name, t.Name, t.ID)
 		}
@@ -247,7 +247,7 @@ const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1
 
 func skeletonOf(name string) string { return screen.Skeleton(screen.Fold(name)) }
 
-func beyondASCII(s string) bool {
+func hasNonASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
 }
 
@@ -260,8 +260,8 @@ func ParseExpiry(s string, now time.Time) (string, error) {
 	if s == "never" {
 		return "", nil
 	}
-	if at, err := ParseTime(s); err == nil {
-		return at, nil
+	if expiry, err := ParseTime(s); err == nil {
+		return expiry, nil
 	}
 	if len(s) > 1 {
 		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
@@ -281,7 +281,7 @@ func tokensAfter(events []logEvent) (map[string]Token, error) {
 		id := tokenID(e.payload)
 		token := tokens[id]
 		if err := projectToken(&token, &e.event, e.payload); err != nil {
-			return nil, fault("entries", entryKey(e.event.Index), err)
+			return nil, asFault("entries", entryKey(e.event.Index), err)
 		}
 		tokens[id] = token
 	}
@@ -313,38 +313,38 @@ func compareTokens(r Reader, want map[string]Token, found func(id, what string) 
 
 // compareRows calls found for each row of a table that differs from its events, and returns how
 // many rows there are.
-func compareRows[T any](table string, all iter.Seq2[T, error], keyOf func(T) string, want map[string]T,
-	found func(key, what string) error) (
-	rows int64, err error) {
-	seen := make(map[string]bool, len(want))
+func compareRows[T any](table string, rows iter.Seq2[T, error], keyOf func(T) string, want map[string]T,
+	report func(key, what string) error) (
+	count int64, err error) {
+	found := make(map[string]bool, len(want))
 	last := "the first"
 
-	for have, err := range all {
+	for have, err := range rows {
 		if err != nil {
-			return rows, unread(table, last, err)
+			return count, unreadFault(table, last, err)
 		}
 		last = keyOf(have)
-		rows, seen[last] = rows+1, true
+		count, found[last] = count+1, true
 		row, known := want[last]
-		switch what := differing(row, have); {
+		switch what := differingColumn(row, have); {
 		case !known:
-			err = found(last, rowOfNothing)
+			err = report(last, rowOfNothing)
 		case what != "":
-			err = found(last, "its "+what+" is not what its events say")
+			err = report(last, "its "+what+" is not what its events say")
 		}
 		if err != nil {
-			return rows, err
+			return count, err
 		}
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if seen[key] {
+		if found[key] {
 			continue
 		}
-		if err := found(key, rowMissing); err != nil {
-			return rows, err
+		if err := report(key, rowMissing); err != nil {
+			return count, err
 		}
 	}
 
-	return rows, nil
+	return count, nil
 }

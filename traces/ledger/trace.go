@@ -28,7 +28,7 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	if rec.underWay() {
 		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
 	}
-	doc, err := rec.document(ctx, p)
+	doc, err := rec.traceDocument(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
@@ -50,10 +50,10 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 			open++
 			continue
 		}
-		if err == nil {
-			err = safefile.Write(filepath.Join(folder, traces.Name(q.RunID)), doc, 0o600)
-		}
 		if err != nil {
+			return written, open, err
+		}
+		if err := safefile.Write(filepath.Join(folder, traces.Name(q.RunID)), doc, 0o600); err != nil {
 			return written, open, err
 		}
 		written++
@@ -71,11 +71,11 @@ func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps
 	if err != nil {
 		return nil, false, err
 	}
-	again, _, err := rec.derive(ctx, p)
+	resumption, _, err := rec.deriveTrace(ctx, p)
 	if err != nil {
 		return nil, false, fmt.Errorf("run %s: %w", run, err)
 	}
-	return again.Steps(), rec.underWay(), nil
+	return resumption.Steps(), rec.underWay(), nil
 }
 
 // underWay reports whether the run has neither ended nor is held.
@@ -83,39 +83,41 @@ func (rec *Record) underWay() bool {
 	return rec.Row.Ended == "" && rec.Row.State != states.Pending
 }
 
-// document derives a run's trace.
-func (rec *Record) document(ctx context.Context, p *traces.Replayer) ([]byte, error) {
-	again, outcome, err := rec.derive(ctx, p)
+// traceDocument derives a run's trace.
+func (rec *Record) traceDocument(ctx context.Context, p *traces.Replayer) ([]byte, error) {
+	resumption, outcome, err := rec.deriveTrace(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return traces.Document(&rec.Header, again.Steps(), outcome), nil
+	return traces.Document(&rec.Header, resumption.Steps(), outcome), nil
 }
 
-// derive executes a record up to its end, and compares the result with the recorded head and
+// deriveTrace executes a record up to its end, and compares the result with the recorded head and
 // permit.
-func (rec *Record) derive(ctx context.Context, p *traces.Replayer) (again *traces.Resumption, o states.Outcome,
-	err error) {
-	if again, err = rec.reexecute(p); err != nil {
+func (rec *Record) deriveTrace(ctx context.Context, p *traces.Replayer) (
+	resumption *traces.Resumption, o states.Outcome, err error) {
+	if resumption, err = rec.reexecute(p); err != nil {
 		return nil, o, err
 	}
-	if o, err = again.Advance(ctx, nobody{}, nobody{}); err != nil {
+	if o, err = resumption.Advance(ctx, readOnly{}, readOnly{}); err != nil {
 		return nil, o, err
 	}
-	if rec.ended != nil && again.Head(o) != rec.Row.Head {
+	if rec.ended != nil && resumption.Head(o) != rec.Row.Head {
 		return nil, o, traces.ErrHead
 	}
-	if d := again.Run.Facts().Dispatched; rec.permit != "" && (d == nil || d.Permit != rec.permit) {
+	if d := resumption.Run.Facts().Dispatched; rec.permit != "" && (d == nil || d.Permit != rec.permit) {
 		return nil, o, fmt.Errorf("%w: another permit comes out than the recorded one", ErrChanged)
 	}
-	return again, o, nil
+	return resumption, o, nil
 }
 
-// nobody is the handler and the recorder for a record that is only read, not continued.
-type nobody struct{}
+// readOnly is the handler and the recorder for a record that is only read, not continued.
+type readOnly struct{}
 
 // Do is [states.EffectHandler.Do].
-func (nobody) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
+func (readOnly) Do(context.Context, states.Command) (states.Event, error) {
+	return nil, states.ErrParked
+}
 
 // Append is [states.Recorder.Append]. It is not expected, because the run does not continue.
-func (nobody) Append(context.Context, states.Step) error { return ErrUnfinished }
+func (readOnly) Append(context.Context, states.Step) error { return ErrUnfinished }

@@ -84,7 +84,9 @@ type Prune struct {
 // checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
-	for _, pass := range []func() error{v.entries, v.tokens, v.blocked, v.usages, v.requests, v.unreferenced} {
+	for _, pass := range []func() error{
+		v.checkEntries, v.checkTokens, v.checkBlocks, v.checkUsages, v.checkRuns, v.checkBlobs,
+	} {
 		if err := pass(); err != nil {
 			return v.report, err
 		}
@@ -100,31 +102,32 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 
 // A verifier holds the state of one verification.
 type verifier struct {
-	ctx     context.Context
-	r       Reader
-	o       VerifyOptions
-	report  Report
-	blobs   *blobs
-	bundles bundles
-	tags    map[string]Token // the tokens, computed from their events
-	told    []logEvent       // events about tokens
-	blocks  blockHistory
-	used    map[string]*usage // tokens with which agents sent messages, by id
-	ofRuns  int64             // how many entries belong to runs
-	done    int64
-	total   int64
-	tree    treeCheck
-	keys    []Key
-	absent  []Range // entries without a body
-	gone    []Range // entries that later entries name as pruned
-	pruned  *pruned // the last prune
+	ctx          context.Context
+	r            Reader
+	o            VerifyOptions
+	report       Report
+	blobs        *blobs
+	bundles      bundles
+	tokens       map[string]Token // the tokens, computed from their events
+	tokenEvents  []logEvent       // events about tokens
+	blocks       blockHistory
+	used         map[string]*usage // tokens with which agents sent messages, by id
+	runEntries   int64             // how many entries belong to runs
+	done         int64
+	total        int64
+	tree         treeCheck
+	keys         []Key
+	missing      []Range       // entries without a body
+	prunedRanges []Range       // entries that later entries name as pruned
+	lastPrune    *ledgerPruned // the last prune
 }
 
 // progressEvery is the number of entries between two calls of Progress.
 const progressEvery = 1 << 10
 
-// step counts a verified entry, in each of two passes, and returns an error if the context is done.
-func (v *verifier) step() error {
+// countEntry counts a verified entry, in each of two passes, and returns an error if the context is
+// done.
+func (v *verifier) countEntry() error {
 	if v.done++; v.done%progressEvery != 0 {
 		return nil
 	}
@@ -136,8 +139,8 @@ func (v *verifier) step() error {
 
 func entryKey(index int64) string { return strconv.FormatInt(index, 10) }
 
-// fault converts the error of a row to a Fault. It returns read errors unchanged.
-func fault(table, key string, err error) error {
+// asFault converts the error of a row to a Fault. It returns read errors unchanged.
+func asFault(table, key string, err error) error {
 	var known *Fault
 	switch {
 	case err == nil:
@@ -150,8 +153,8 @@ func fault(table, key string, err error) error {
 	return &Fault{table, key, err.Error()}
 }
 
-// unread returns the error for a row that the store could not return.
-func unread(table, key string, err error) error {
+// unreadFault returns the error for a row that the store could not return.
+func unreadFault(table, key string, err error) error {
 	var known *Fault
 	switch {
 	case !errors.Is(err, ErrMalformed):
@@ -186,27 +189,27 @@ func newBlobs(r Reader) *blobs {
 	return &blobs{r: r, used: make(map[[16]byte]bool), cached: make(map[canonical.Digest]string)}
 }
 
-// short returns the first bytes of a digest.
-func short(d canonical.Digest) (k [16]byte) {
+// digestPrefix returns the first bytes of a digest.
+func digestPrefix(d canonical.Digest) (k [16]byte) {
 	text := strings.TrimPrefix(string(d), canonical.DigestPrefix)
 	_, _ = hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])) // another check finds malformed digests
 	return k
 }
 
-// use notes that an entry refers to blobs.
-func (b *blobs) use(all []canonical.Digest) {
-	for _, d := range all {
+// noteUsed notes that an entry refers to blobs.
+func (b *blobs) noteUsed(digests []canonical.Digest) {
+	for _, d := range digests {
 		if len(b.used) >= maxTracked {
 			b.overflow = true
 			return
 		}
-		b.used[short(d)] = true
+		b.used[digestPrefix(d)] = true
 	}
 }
 
-// text returns the text of a blob after checking its digest. A fault names the row that refers to
-// the blob.
-func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
+// checkedText returns the text of a blob after checking its digest. A fault names the row that
+// refers to the blob.
+func (b *blobs) checkedText(d canonical.Digest, kind, table, key string) (string, error) {
 	if text, ok := b.cached[d]; ok {
 		return text, nil
 	}
@@ -219,7 +222,7 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	case errors.Is(err, ErrNotFound):
 		return "", &Fault{"blobs", string(d), fmt.Sprintf("it is missing, and %s %s refers to it", table, key)}
 	case err != nil:
-		return "", unread("blobs", string(d), err)
+		return "", unreadFault("blobs", string(d), err)
 	}
 
 	if err := row.check(d, kind); err != nil {
@@ -248,11 +251,11 @@ func (b *Blob) check(d canonical.Digest, kind string) error {
 	return nil
 }
 
-// value returns the value of a column, or of the blob that the column refers to. It must be one
-// strict JSON value.
-func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
+// checkedValue returns the value of a column, or of the blob that the column refers to. It must be
+// one strict JSON value.
+func (b *blobs) checkedValue(value, table, key string) (jsontext.Value, error) {
 	if isRef(value) {
-		text, err := b.text(canonical.Digest(value[1:]), BlobValue, table, key)
+		text, err := b.checkedText(canonical.Digest(value[1:]), BlobValue, table, key)
 		return jsontext.Value(text), err
 	}
 	v := jsontext.Value(value)
@@ -265,12 +268,12 @@ func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	return v, nil
 }
 
-// unreferenced checks all blobs: each must match its digest, and a row must refer to it.
-func (v *verifier) unreferenced() error {
+// checkBlobs checks all blobs: each must match its digest, and a row must refer to it.
+func (v *verifier) checkBlobs() error {
 	last := "the first"
 	for b, err := range v.r.Blobs() {
 		if err != nil {
-			return unread("blobs", last, err)
+			return unreadFault("blobs", last, err)
 		}
 		if err := v.ctx.Err(); err != nil {
 			return err
@@ -285,7 +288,7 @@ func (v *verifier) unreferenced() error {
 		if !jsontext.Value(b.Text).IsValid() {
 			return &Fault{"blobs", last, "it is not strict JSON"}
 		}
-		if !v.blobs.used[short(b.Digest)] && !v.blobs.overflow {
+		if !v.blobs.used[digestPrefix(b.Digest)] && !v.blobs.overflow {
 			return &Fault{"blobs", last, "no entry refers to it"}
 		}
 		v.report.Blobs++

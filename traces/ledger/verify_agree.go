@@ -52,8 +52,8 @@ var repeated = []fsm.State{
 	states.Executed, states.Blocked,
 }
 
-// agree compares the events with the steps.
-func (s *runVerifier) agree(steps []traces.Step) error {
+// compareSteps compares the events with the steps.
+func (s *runVerifier) compareSteps(steps []traces.Step) error {
 	run := s.request.RunID
 	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
 	var votes []policy.Vote
@@ -76,17 +76,17 @@ func (s *runVerifier) agree(steps []traces.Step) error {
 		reached[step.To] = f
 	}
 
-	if what := s.disagrees(reached, votes); what != "" {
+	if what := s.firstDifference(reached, votes); what != "" {
 		return &Fault{"entries", "of run " + run, what + " is not what the steps say"}
 	}
 
 	return nil
 }
 
-// disagrees names the first event that differs from the steps; empty if none does.
-func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
+// firstDifference names the first event that differs from the steps; empty if none does.
+func (s *runVerifier) firstDifference(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
 	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) ||
-		v != nil && !s.first.Call.matches(v, reached[states.Planned]) {
+		v != nil && !s.first.Call.matchesPlan(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
 	}
 
@@ -107,8 +107,9 @@ func (s *runVerifier) disagrees(reached map[fsm.State]*repeatedFacts, votes []po
 		return string(ApprovalRequested)
 	}
 
-	at := cmp.Or(reached[states.Permitted], reached[states.Blocked])
-	if at != nil && s.again != nil && cmp.Or(s.again.Bundle, s.first.Bundle) != cmp.Or(at.Bundle, s.first.Bundle) {
+	decided := cmp.Or(reached[states.Permitted], reached[states.Blocked])
+	if again := s.judgedAgain; decided != nil && again != nil &&
+		cmp.Or(again.Bundle, s.first.Bundle) != cmp.Or(decided.Bundle, s.first.Bundle) {
 		return string(DecisionMade)
 	}
 	if votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {
@@ -136,8 +137,8 @@ func (s *runVerifier) traceOf(permitted *repeatedFacts) string {
 	return permitted.Trace.TraceID()
 }
 
-// matches reports whether the call equals the one that was planned and validated.
-func (c *call) matches(validated, planned *repeatedFacts) bool {
+// matchesPlan reports whether the call equals the one that was planned and validated.
+func (c *plannedCall) matchesPlan(validated, planned *repeatedFacts) bool {
 	var arguments string
 	var plan struct {
 		Args jsontext.Value `json:"args"`
@@ -148,14 +149,14 @@ func (c *call) matches(validated, planned *repeatedFacts) bool {
 		string(canonical.Sum(kindArguments, c.Args)) == arguments && bytes.Equal(c.Args, plan.Args)
 }
 
-// differing names the first column in which two rows differ, with both values; empty if they are
-// equal.
-func differing[T any](want, have T) string {
+// differingColumn names the first column in which two rows differ, with both values; empty if they
+// are equal.
+func differingColumn[T any](want, have T) string {
 	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
 	for i := range w.NumField() {
 		a, b := w.Field(i), h.Field(i)
-		same := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // a nil list equals an empty one
-		if !same && !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		bothEmpty := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // a nil list equals an empty one
+		if !bothEmpty && !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name),
 				fmt.Sprint(b), fmt.Sprint(a))
 		}

@@ -12,8 +12,8 @@ import (
 // A blockHistory maps the name of each subject to the events about its blocks.
 type blockHistory map[string][]logEvent
 
-// add adds an event. The events of one type must be added in order.
-func (h *blockHistory) add(e logEvent) {
+// addEvent adds an event. The events of one type must be added in order.
+func (h *blockHistory) addEvent(e logEvent) {
 	if *h == nil {
 		*h = make(blockHistory)
 	}
@@ -34,8 +34,8 @@ func (h blockHistory) blockedAt(name string, entry int64) (blocked bool) {
 	return blocked
 }
 
-// notBlocked returns an error if one of some actors was blocked when an entry was added.
-func (v *verifier) notBlocked(entry int64, names ...string) error {
+// checkNotBlocked returns an error if one of some actors was blocked when an entry was added.
+func (v *verifier) checkNotBlocked(entry int64, names ...string) error {
 	for _, name := range names {
 		if v.blocks.blockedAt(name, entry) {
 			return fmt.Errorf("%s was blocked then", visible.Clip(name, maxIssuer))
@@ -44,8 +44,8 @@ func (v *verifier) notBlocked(entry int64, names ...string) error {
 	return nil
 }
 
-// blocked computes all blocks from their events, and compares them with their rows.
-func (v *verifier) blocked() error {
+// checkBlocks computes all blocks from their events, and compares them with their rows.
+func (v *verifier) checkBlocks() error {
 	var events []logEvent
 	for _, history := range v.blocks { // the order does not matter, because they are sorted below
 		events = append(events, history...)

@@ -28,23 +28,23 @@ type Reexecution struct {
 // OK reports whether this build decides every run as recorded.
 func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
 
-// execute executes the run again, if a Replayer is set and the run has ended or is held.
-func (s *runVerifier) execute() error {
+// reexecute executes the run again, if a Replayer is set and the run has ended or is held.
+func (s *runVerifier) reexecute() error {
 	p := s.v.o.Replayer
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
 		return nil
 	}
 
 	run := s.request.RunID
-	rec := &Record{Header: s.first.header(run), Row: s.request, Inputs: s.inputs}
-	content, err := s.v.blobs.text(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
+	rec := &Record{Header: s.first.traceHeader(run), Row: s.request, Inputs: s.inputs}
+	content, err := s.v.blobs.checkedText(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
 	if err != nil {
 		return err
 	}
 
 	rec.Header.Bundle.Content = []byte(content)
 	deep := &s.v.report.Deep
-	same, err := s.judge(rec, p)
+	same, err := s.judgeRecord(rec, p)
 
 	switch {
 	case s.v.ctx.Err() != nil:
@@ -72,17 +72,17 @@ func (s *runVerifier) execute() error {
 // errUnjudged means that this build cannot read the bundle or the inputs of a run.
 var errUnjudged = errors.New("this build cannot judge it")
 
-// judge executes a record again, and reports whether the result is the recorded trace. The error
-// wraps errUnjudged, or says what this build decides otherwise.
-func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
+// judgeRecord executes a record again, and reports whether the result is the recorded trace. The
+// error wraps errUnjudged, or says what this build decides otherwise.
+func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (same bool, err error) {
 	if rec.Header.Format != traces.Format {
 		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
 	}
-	again, err := p.Reexecute(&rec.Header, rec.Inputs)
+	resumption, err := p.Reexecute(&rec.Header, rec.Inputs)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
-	outcome, err := again.Advance(s.v.ctx, nobody{}, nobody{})
+	outcome, err := resumption.Advance(s.v.ctx, readOnly{}, readOnly{})
 	if diverged := new(traces.DivergenceError); errors.As(err, &diverged) && diverged.What == "event" {
 		return false, fmt.Errorf("%w: %w", errUnjudged, diverged)
 	}
@@ -90,11 +90,11 @@ func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err err
 		return false, err
 	}
 
-	steps := again.Steps()
+	steps := resumption.Steps()
 	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
-	if err := s.agree(steps); err != nil {
+	if err := s.compareSteps(steps); err != nil {
 		return false, err
 	}
 
@@ -102,14 +102,14 @@ func (s *runVerifier) judge(rec *Record, p *traces.Replayer) (same bool, err err
 	if s.ended == nil {
 		return same, nil
 	}
-	if same = same && again.Head(outcome) == s.ended.Head; same && outcome != s.ended.Outcome {
+	if same = same && resumption.Head(outcome) == s.ended.Head; same && outcome != s.ended.Outcome {
 		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", outcome, s.ended.Outcome)
 	}
 
-	was, is := s.ended.Outcome, outcome
-	was.Note, was.Reason, is.Note, is.Reason = "", "", "", ""
-	if was != is {
-		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", is, was)
+	recorded, replayed := s.ended.Outcome, outcome
+	recorded.Note, recorded.Reason, replayed.Note, replayed.Reason = "", "", "", ""
+	if recorded != replayed {
+		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", replayed, recorded)
 	}
 
 	return same, nil

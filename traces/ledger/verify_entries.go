@@ -11,12 +11,12 @@ import (
 	"pgfsm/traces/ledger/checkpoint"
 )
 
-// entries checks all entries, oldest first. Each must be the leaf that the tree has, the tree must
-// be complete, and missing entries must have been pruned.
-func (v *verifier) entries() error {
+// checkEntries checks all entries, oldest first. Each must be the leaf that the tree has, the tree
+// must be complete, and missing entries must have been pruned.
+func (v *verifier) checkEntries() error {
 	end, err := v.r.End()
 	if err != nil {
-		return unread("entries", "the last", err)
+		return unreadFault("entries", "the last", err)
 	}
 
 	v.total = 2 * end.Size
@@ -25,19 +25,19 @@ func (v *verifier) entries() error {
 
 	for e, err := range v.r.Entries(everything) {
 		if err != nil {
-			return unread("entries", entryKey(last.Index), err)
+			return unreadFault("entries", entryKey(last.Index), err)
 		}
-		if err := v.follows(&e, &last); err != nil {
-			return fault("entries", entryKey(e.Index), err)
+		if err := v.checkOrder(&e, &last); err != nil {
+			return asFault("entries", entryKey(e.Index), err)
 		}
-		if err := v.tree.add(e.hash()); err != nil {
+		if err := v.tree.addLeaf(e.computeHash()); err != nil {
 			return err
 		}
 		v.report.Entries++
-		if err := v.entry(&e); err != nil {
+		if err := v.checkEntry(&e); err != nil {
 			return err
 		}
-		if err := v.step(); err != nil {
+		if err := v.countEntry(); err != nil {
 			return err
 		}
 		last = e
@@ -46,15 +46,15 @@ func (v *verifier) entries() error {
 	return v.checkComplete()
 }
 
-// follows checks an entry's index and time. Pruned entries before it have no body, so their leaves
-// are read from the tree.
-func (v *verifier) follows(e, last *Entry) error {
+// checkOrder checks an entry's index and time. Pruned entries before it have no body, so their
+// leaves are read from the tree.
+func (v *verifier) checkOrder(e, last *Entry) error {
 	if e.Index <= last.Index {
 		return fmt.Errorf("it follows entry %d", last.Index)
 	}
 
 	if e.Index > last.Index+1 {
-		v.absent = append(v.absent, Range{last.Index + 1, e.Index - 1})
+		v.missing = append(v.missing, Range{last.Index + 1, e.Index - 1})
 	}
 
 	for i := last.Index + 1; i < e.Index; i++ {
@@ -63,15 +63,16 @@ func (v *verifier) follows(e, last *Entry) error {
 			return &Fault{"entries", entryKey(i), "it is missing"}
 		}
 		if err != nil {
-			return unread("entries", entryKey(i), err)
+			return unreadFault("entries", entryKey(i), err)
 		}
-		if err := v.tree.add(h); err != nil {
+		if err := v.tree.addLeaf(h); err != nil {
 			return err
 		}
 		v.report.Pruned++
 	}
 
-	if after := last.Type == LedgerClosed; after != (e.Type == LedgerContinued) || after && e.Index != last.Index+1 {
+	isClosed, continues := last.Type == LedgerClosed, e.Type == LedgerContinued
+	if isClosed != continues || isClosed && e.Index != last.Index+1 {
 		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued,
 			LedgerClosed)
 	}
@@ -87,19 +88,19 @@ func (v *verifier) follows(e, last *Entry) error {
 
 // A treeCheck computes a tree again and compares it with the stored hashes.
 type treeCheck struct {
-	r    tlog.HashReader
-	size int64
-	left map[int64]tlog.Hash // hashes that are needed to compute later ones
+	r       tlog.HashReader
+	size    int64
+	pending map[int64]tlog.Hash // hashes that are needed to compute later ones
 }
 
-// add adds a leaf. The error is a [*Fault] if the store has different hashes.
-func (t *treeCheck) add(leaf tlog.Hash) error {
+// addLeaf adds a leaf. The error is a [*Fault] if the store has different hashes.
+func (t *treeCheck) addLeaf(leaf tlog.Hash) error {
 	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf,
 		tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
 			needed := make([]tlog.Hash, len(ids))
 			for i, id := range ids {
-				needed[i] = t.left[id]
-				delete(t.left, id) // each hash is needed once
+				needed[i] = t.pending[id]
+				delete(t.pending, id) // each hash is needed once
 			}
 			return needed, nil
 		}))
@@ -119,34 +120,34 @@ func (t *treeCheck) add(leaf tlog.Hash) error {
 	case errors.Is(err, ErrNotFound):
 		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is missing"}
 	case err != nil:
-		return unread("entries", entryKey(t.size), err)
+		return unreadFault("entries", entryKey(t.size), err)
 	case have[0] != leaf:
 		return &Fault{"entries", entryKey(t.size), "its hash is not that of the tree"}
 	case !slices.Equal(have, hashes):
 		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is not that of the tree below"}
 	}
 
-	if t.left == nil {
-		t.left = make(map[int64]tlog.Hash)
+	if t.pending == nil {
+		t.pending = make(map[int64]tlog.Hash)
 	}
 
 	for i, id := range ids {
-		t.left[id] = hashes[i]
+		t.pending[id] = hashes[i]
 	}
 
 	t.size++
 	return nil
 }
 
-// entry checks an entry that belongs to no run. [verifier.requests] checks the others.
-func (v *verifier) entry(e *Entry) error {
+// checkEntry checks an entry that belongs to no run. [verifier.checkRuns] checks the others.
+func (v *verifier) checkEntry(e *Entry) error {
 	if e.RunID != "" {
-		v.ofRuns++
+		v.runEntries++
 		return nil
 	}
 
 	key := entryKey(e.Index)
-	decoded, err := v.payloads(e)
+	decoded, err := v.decodePayloads(e)
 	if err != nil {
 		return err
 	}
@@ -164,52 +165,52 @@ func (v *verifier) entry(e *Entry) error {
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
-		return fault("entries", key, p.check())
-	case *passed:
-		return v.passage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
-	case *activated:
-		if _, err := v.blobs.text(p.Bundle, BlobBundle, "entries", key); err != nil {
+		return asFault("entries", key, p.check())
+	case *mcpPassed:
+		return v.checkPassage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
+	case *bundleActivated:
+		if _, err := v.blobs.checkedText(p.Bundle, BlobBundle, "entries", key); err != nil {
 			return err
 		}
-		return fault("entries", key, p.check())
+		return asFault("entries", key, p.check())
 	case *tokenCreated, *tokenRevoked:
-		v.told = append(v.told, logEvent{Event{Index: e.Index, At: e.At}, p})
+		v.tokenEvents = append(v.tokenEvents, logEvent{Event{Index: e.Index, At: e.At}, p})
 	case *identityBlocked, *identityUnblocked:
-		v.blocks.add(logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
+		v.blocks.addEvent(logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
 	case *accessRefused:
-		return fault("entries", key, p.check(e.By))
+		return asFault("entries", key, p.check(e.By))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
-		return fault("entries", key, err)
-	case *pruned:
-		return fault("entries", key, v.prune(e, p))
+		return asFault("entries", key, err)
+	case *ledgerPruned:
+		return asFault("entries", key, v.checkPrune(e, p))
 	}
 
 	return nil
 }
 
-// payloads decodes the events of an entry.
-func (v *verifier) payloads(e *Entry) ([]payload, error) {
+// decodePayloads decodes the events of an entry.
+func (v *verifier) decodePayloads(e *Entry) ([]payload, error) {
 	key := entryKey(e.Index)
-	value, err := v.blobs.value(string(e.Events), "entries", key)
+	value, err := v.blobs.checkedValue(string(e.Events), "entries", key)
 	if err != nil {
 		return nil, err
 	}
-	list, err := e.split(value)
+	list, err := e.splitEvents(value)
 	if err != nil {
-		return nil, fault("entries", key, err)
+		return nil, asFault("entries", key, err)
 	}
-	decoded, err := e.decode(list)
+	decoded, err := e.decodeEvents(list)
 	if err != nil {
-		return nil, fault("entries", key, err)
+		return nil, asFault("entries", key, err)
 	}
-	v.blobs.use(e.refer(decoded))
+	v.blobs.noteUsed(e.referencesOf(decoded))
 	return decoded, nil
 }
 
-// prune checks the event of a prune. [verifier.checkComplete] compares the event with the missing
-// entries.
-func (v *verifier) prune(e *Entry, p *pruned) error {
+// checkPrune checks the event of a prune. [verifier.checkComplete] compares the event with the
+// missing entries.
+func (v *verifier) checkPrune(e *Entry, p *ledgerPruned) error {
 	next := int64(1) // the first entry is never pruned
 	for _, r := range p.Entries {
 		if r.First < next || r.Last < r.First || r.Last >= e.Index {
@@ -220,11 +221,11 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 	if len(p.Entries) == 0 {
 		return errors.New("it removes nothing")
 	}
-	if err := p.check(v.pruned); err != nil {
+	if err := p.check(v.lastPrune); err != nil {
 		return err
 	}
-	v.gone = unionOf(append(v.gone, p.Entries...))
-	v.pruned = p
+	v.prunedRanges = unionOf(append(v.prunedRanges, p.Entries...))
+	v.lastPrune = p
 	v.report.Prunes = append(v.report.Prunes, Prune{e.Index, e.At, e.By, p.Before, p.Runs, p.Entries})
 	return nil
 }
@@ -234,13 +235,13 @@ func (v *verifier) prune(e *Entry, p *pruned) error {
 func (v *verifier) checkComplete() error {
 	v.report.Size = v.tree.size
 	if n, err := v.r.CountHashes(); err != nil {
-		return unread("tree", "the last", err)
+		return unreadFault("tree", "the last", err)
 	} else if want := tlog.StoredHashCount(v.tree.size); n != want {
 		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size),
 			fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
 	}
 
-	if err := matching(v.absent, v.gone); err != nil {
+	if err := checkRangesMatch(v.missing, v.prunedRanges); err != nil {
 		return err
 	}
 	var err error
@@ -263,9 +264,9 @@ func (v *verifier) checkComplete() error {
 }
 
 // unionOf returns the union of ranges as the fewest ranges, in order.
-func unionOf(all []Range) (union []Range) {
-	slices.SortFunc(all, func(a, b Range) int { return int(a.First - b.First) })
-	for _, r := range all {
+func unionOf(ranges []Range) (union []Range) {
+	slices.SortFunc(ranges, func(a, b Range) int { return int(a.First - b.First) })
+	for _, r := range ranges {
 		if n := len(union); n > 0 && r.First <= union[n-1].Last+1 {
 			union[n-1].Last = max(union[n-1].Last, r.Last)
 			continue
@@ -276,14 +277,14 @@ func unionOf(all []Range) (union []Range) {
 }
 
 // prunedAfter returns those of the first size entries that later entries name as pruned.
-func prunedAfter(prunes []Prune, size int64) (after []Range) {
+func prunedAfter(prunes []Prune, size int64) (ranges []Range) {
 	first := slices.IndexFunc(prunes, func(p Prune) bool { return p.Entry >= size })
 	if first < 0 {
 		return nil
 	}
 	add := func(from, to int64) {
 		if from <= to {
-			after = append(after, Range{from, to})
+			ranges = append(ranges, Range{from, to})
 		}
 	}
 	earlier := rangesOf(prunes[:first])
@@ -297,45 +298,45 @@ func prunedAfter(prunes []Prune, size int64) (after []Range) {
 		}
 		add(next, last)
 	}
-	return after
+	return ranges
 }
 
 // rangesOf returns the ranges that prunes removed.
-func rangesOf(prunes []Prune) (all []Range) {
+func rangesOf(prunes []Prune) (ranges []Range) {
 	for _, p := range prunes {
-		all = append(all, p.Entries...)
+		ranges = append(ranges, p.Entries...)
 	}
-	return unionOf(all)
+	return unionOf(ranges)
 }
 
-// matching returns a fault for the first entry that is absent although it was not pruned, or
-// present although it was.
-func matching(absent, gone []Range) error {
-	for i := range max(len(absent), len(gone)) {
+// checkRangesMatch returns a fault for the first entry that is absent although it was not pruned,
+// or present although it was.
+func checkRangesMatch(missing, pruned []Range) error {
+	for i := range max(len(missing), len(pruned)) {
 		switch {
-		case i < len(absent) && (i == len(gone) || absent[i].First < gone[i].First):
-			return &Fault{"entries", entryKey(absent[i].First),
+		case i < len(missing) && (i == len(pruned) || missing[i].First < pruned[i].First):
+			return &Fault{"entries", entryKey(missing[i].First),
 				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
-		case i == len(absent) || gone[i].First < absent[i].First:
-			return &Fault{"entries", entryKey(gone[i].First),
+		case i == len(missing) || pruned[i].First < missing[i].First:
+			return &Fault{"entries", entryKey(pruned[i].First),
 				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
-		case absent[i].Last < gone[i].Last:
-			return &Fault{"entries", entryKey(absent[i].Last + 1),
+		case missing[i].Last < pruned[i].Last:
+			return &Fault{"entries", entryKey(missing[i].Last + 1),
 				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
-		case absent[i].Last > gone[i].Last:
-			return &Fault{"entries", entryKey(gone[i].Last + 1),
+		case missing[i].Last > pruned[i].Last:
+			return &Fault{"entries", entryKey(pruned[i].Last + 1),
 				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
 		}
 	}
 	return nil
 }
 
-// tokens computes all tokens from their events, and compares them with their rows.
-func (v *verifier) tokens() (err error) {
-	if v.tags, err = tokensAfter(v.told); err != nil {
+// checkTokens computes all tokens from their events, and compares them with their rows.
+func (v *verifier) checkTokens() (err error) {
+	if v.tokens, err = tokensAfter(v.tokenEvents); err != nil {
 		return err
 	}
-	v.told = nil
-	v.report.Tokens, err = compareTokens(v.r, v.tags, func(id, what string) error { return &Fault{"tokens", id, what} })
+	v.tokenEvents = nil
+	v.report.Tokens, err = compareTokens(v.r, v.tokens, func(id, what string) error { return &Fault{"tokens", id, what} })
 	return err
 }

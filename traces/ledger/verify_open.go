@@ -7,18 +7,18 @@ import "context"
 // [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	if err := v.ofTypes(LedgerPruned); err != nil {
+	if err := v.checkEntriesOfTypes(LedgerPruned); err != nil {
 		return err
 	}
-	if err := v.identities(); err != nil {
+	if err := v.checkIdentities(); err != nil {
 		return err
 	}
 	lastKey := "the first"
 	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {
-			return unread("requests", lastKey, err)
+			return unreadFault("requests", lastKey, err)
 		}
-		if _, err := v.run(&q); err != nil {
+		if _, err := v.checkRun(&q); err != nil {
 			return err
 		}
 		lastKey = q.RunID
@@ -29,28 +29,28 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 // verifyIdentities compares the tokens and the blocks with their entries. The error is a [*Fault]
 // for the first row that differs.
 func verifyIdentities(ctx context.Context, r Reader) error {
-	return (&verifier{ctx: ctx, r: r, blobs: newBlobs(r)}).identities()
+	return (&verifier{ctx: ctx, r: r, blobs: newBlobs(r)}).checkIdentities()
 }
 
-func (v *verifier) identities() error {
-	if err := v.ofTypes(TokenCreated, TokenRevoked, IdentityBlocked, IdentityUnblocked); err != nil {
+func (v *verifier) checkIdentities() error {
+	if err := v.checkEntriesOfTypes(TokenCreated, TokenRevoked, IdentityBlocked, IdentityUnblocked); err != nil {
 		return err
 	}
-	if err := v.tokens(); err != nil {
+	if err := v.checkTokens(); err != nil {
 		return err
 	}
-	return v.blocked()
+	return v.checkBlocks()
 }
 
-// ofTypes verifies the entries of these types, without the entries between them.
-func (v *verifier) ofTypes(types ...Type) error {
+// checkEntriesOfTypes verifies the entries of these types, without the entries between them.
+func (v *verifier) checkEntriesOfTypes(types ...Type) error {
 	for _, t := range types {
 		lastKey := "the first of type " + string(t)
 		for e, err := range v.r.EntriesOfType(t) {
 			if err != nil {
-				return unread("entries", lastKey, err)
+				return unreadFault("entries", lastKey, err)
 			}
-			if err := v.single(&e); err != nil {
+			if err := v.checkSingleEntry(&e); err != nil {
 				return err
 			}
 			lastKey = entryKey(e.Index)
@@ -59,15 +59,15 @@ func (v *verifier) ofTypes(types ...Type) error {
 	return nil
 }
 
-// single verifies an entry that belongs to no run, without the entries before it.
-func (v *verifier) single(e *Entry) error {
+// checkSingleEntry verifies an entry that belongs to no run, without the entries before it.
+func (v *verifier) checkSingleEntry(e *Entry) error {
 	key := entryKey(e.Index)
 	stored, err := leafHash(v.r, e.Index)
 	if err != nil {
-		return unread("tree", key, err)
+		return unreadFault("tree", key, err)
 	}
-	if e.hash() != stored || e.RunID != "" {
+	if e.computeHash() != stored || e.RunID != "" {
 		return &Fault{"entries", key, "its hash is not that of the tree"}
 	}
-	return v.entry(e)
+	return v.checkEntry(e)
 }

@@ -14,24 +14,24 @@ import (
 	"pgfsm/traces"
 )
 
-// requests computes every request from its events, one run after the other, and compares it with
+// checkRuns computes every request from its events, one run after the other, and compares it with
 // its row.
-func (v *verifier) requests() error {
+func (v *verifier) checkRuns() error {
 	last, seen := "", int64(0)
 	for q, err := range v.r.Runs(Filter{}) {
 		if err != nil {
-			return unread("requests", v.runAfter(last), err)
+			return unreadFault("requests", v.runAfter(last), err)
 		}
 		last = q.RunID
-		n, err := v.run(&q)
+		n, err := v.checkRun(&q)
 		if err != nil {
 			return err
 		}
 		seen += n
 		v.report.Requests++
 	}
-	if seen != v.ofRuns {
-		return v.orphan()
+	if seen != v.runEntries {
+		return v.findOrphan()
 	}
 	return nil
 }
@@ -49,11 +49,11 @@ func (v *verifier) runAfter(last string) string {
 	return cmp.Or(next, last)
 }
 
-// orphan returns a fault for the first run that has an entry but no request.
-func (v *verifier) orphan() error {
+// findOrphan returns a fault for the first run that has an entry but no request.
+func (v *verifier) findOrphan() error {
 	for e, err := range v.r.Entries(everything) {
 		if err != nil {
-			return unread("entries", "the last", err)
+			return unreadFault("entries", "the last", err)
 		}
 		if e.RunID == "" {
 			continue
@@ -61,7 +61,7 @@ func (v *verifier) orphan() error {
 		if _, err := v.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
 			return &Fault{"requests", e.RunID, fmt.Sprintf("it is missing, and entry %d tells of it", e.Index)}
 		} else if err != nil {
-			return unread("requests", e.RunID, err)
+			return unreadFault("requests", e.RunID, err)
 		}
 	}
 	return &Fault{"entries", "of runs", "looking them up by run does not find all of them: the index is damaged"}
@@ -69,24 +69,24 @@ func (v *verifier) orphan() error {
 
 // A runVerifier computes the history of one run from its entries, and checks it.
 type runVerifier struct {
-	v       *verifier
-	prev    string // the link to the previous entry
-	request RunRow // the projection of the entries so far
-	first   *created
-	scored  *scored
-	judged  *decision // the decision of risk rules and policies before an approval
-	asked   *asked
-	heldAt  int       // how many steps lead to the hold
-	again   *decision // the decision after the approval
-	votes   []policy.Vote
-	sent    *sent
-	result  *returned
-	ended   *ended
-	inputs  []traces.Input
+	v           *verifier
+	prev        string // the link to the previous entry
+	request     RunRow // the projection of the entries so far
+	first       *requestCreated
+	scored      *riskScored
+	judged      *decisionMade // the decision of risk rules and policies before an approval
+	asked       *approvalRequested
+	heldAt      int           // how many steps lead to the hold
+	judgedAgain *decisionMade // the decision after the approval
+	votes       []policy.Vote
+	sent        *proxySent
+	result      *toolResult
+	ended       *runEnded
+	inputs      []traces.Input
 }
 
-// run checks one run and returns how many entries it has.
-func (v *verifier) run(have *RunRow) (int64, error) {
+// checkRun checks one run and returns how many entries it has.
+func (v *verifier) checkRun(have *RunRow) (int64, error) {
 	s := &runVerifier{v: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
@@ -95,13 +95,13 @@ func (v *verifier) run(have *RunRow) (int64, error) {
 	n := int64(0)
 	for e, err := range v.r.EntriesOf(have.RunID) {
 		if err != nil {
-			return n, unread("entries", "of run "+have.RunID, err)
+			return n, unreadFault("entries", "of run "+have.RunID, err)
 		}
 		n++
-		if err := s.entry(&e, have.RunID); err != nil {
+		if err := s.addEntry(&e, have.RunID); err != nil {
 			return n, err
 		}
-		if err := v.step(); err != nil {
+		if err := v.countEntry(); err != nil {
 			return n, err
 		}
 	}
@@ -109,85 +109,88 @@ func (v *verifier) run(have *RunRow) (int64, error) {
 	if s.first == nil {
 		return n, &Fault{"requests", have.RunID, rowOfNothing}
 	}
-	if name := differing(s.request, *have); name != "" {
+	if name := differingColumn(s.request, *have); name != "" {
 		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
 	}
 
 	if isRef(have.Args) {
-		if _, err := v.blobs.value(have.Args, "requests", have.RunID); err != nil {
+		if _, err := v.blobs.checkedValue(have.Args, "requests", have.RunID); err != nil {
 			return n, err
 		}
 	}
 
-	return n, s.execute()
+	return n, s.reexecute()
 }
 
-// entry adds one entry to the history.
-func (s *runVerifier) entry(e *Entry, run string) error {
+// addEntry adds one entry to the history.
+func (s *runVerifier) addEntry(e *Entry, run string) error {
 	key := entryKey(e.Index)
-	hash := e.hash()
+	hash := e.computeHash()
 	stored, err := leafHash(s.v.r, e.Index)
 
 	switch {
 	case err != nil:
-		return unread("tree", key, err)
+		return unreadFault("tree", key, err)
 	case e.RunID != run || stored != hash || s.request.Entries > 0 && e.Index <= s.request.Entry:
 		return &Fault{"entries", key, "looking it up by its run finds another one: the index is damaged"}
 	case e.N != s.request.Entries || e.Prev != s.prev:
 		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
 
-	decoded, err := s.v.payloads(e)
+	decoded, err := s.v.decodePayloads(e)
 	if err != nil {
 		return err
 	}
 
 	for _, p := range decoded {
-		if err := s.event(&Event{Index: e.Index, RunID: run, Type: p.kind(), At: e.At, By: e.By}, p); err != nil {
-			return fault("entries", key, err)
+		if err := s.addEvent(&Event{Index: e.Index, RunID: run, Type: p.eventType(), At: e.At, By: e.By}, p); err != nil {
+			return asFault("entries", key, err)
 		}
 	}
 
-	s.request.Entry, s.request.Entries, s.prev = e.Index, e.N+1, link(hash)
+	s.request.Entry, s.request.Entries, s.prev = e.Index, e.N+1, encodeLink(hash)
 	return nil
 }
 
-// event adds one event to the history.
-func (s *runVerifier) event(e *Event, p payload) error {
+// addEvent adds one event to the history.
+func (s *runVerifier) addEvent(e *Event, p payload) error {
 	if p.aboutNoRun() {
 		return fmt.Errorf("%s is about no run", e.Type)
 	}
 	if err := s.checkEvent(e, p); err != nil {
 		return err
 	}
-	if err := project(&s.request, e, p); err != nil {
+	if err := projectEvent(&s.request, e, p); err != nil {
 		return err
 	}
 	if part, ok := p.(recording); ok {
-		if err := s.input(e, part.recorded()); err != nil {
+		if err := s.addInputs(e, part.runRecord()); err != nil {
 			return err
 		}
 	}
-	return s.note(e, p)
+	return s.storePayload(e, p)
 }
 
-// input adds a part of the run's record.
-func (s *runVerifier) input(e *Event, r *record) error {
+// addInputs adds a part of the run's record.
+func (s *runVerifier) addInputs(e *Event, r *record) error {
 	key := entryKey(e.Index)
-	inputs, err := r.inputs(func(ref string) (jsontext.Value, error) { return s.v.blobs.value(ref, "entries", key) })
+	inputs, err := r.resolveInputs(func(ref string) (jsontext.Value, error) {
+		return s.v.blobs.checkedValue(ref, "entries", key)
+	})
 	if err != nil {
-		return fault("entries", key, err)
+		return asFault("entries", key, err)
 	}
 	s.inputs = append(s.inputs, inputs...)
 	return nil
 }
 
-// checkEvent returns an error for an event that is not allowed, besides the checks of [project]. It
-// finds calls without a decision, decisions without the required votes, and repeated events.
+// checkEvent returns an error for an event that is not allowed, besides the checks of
+// [projectEvent]. It finds calls without a decision, decisions without the required votes, and
+// repeated events.
 func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.request
 	switch p := p.(type) {
-	case *decision:
+	case *decisionMade:
 		switch {
 		// Only an approved call is judged again, by the active bundle.
 		case p.Bundle != "" && q.Status != Approved:
@@ -195,36 +198,36 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		case policy.Outcome(p.Outcome) != policy.Block && q.Status != Proposed && q.Status != Approved:
 			return fmt.Errorf("a policy decided %s about a request that is %s", p.Outcome, q.Status)
 		}
-	case *asked:
+	case *approvalRequested:
 		if s.asked != nil {
 			return errors.New("people are asked twice")
 		}
-	case *voted:
-		return s.mayVote(e, p)
-	case *expired:
+	case *approvalVote:
+		return s.checkVote(e, p)
+	case *approvalExpired:
 		if p.Binding != q.Binding || p.Expires != q.Expires || policy.IsBefore(e.At, q.Expires) {
 			return errors.New("an expiry that is not that of the request, or is before it")
 		}
-	case *sent:
+	case *proxySent:
 		if q.Owner == "" {
 			return errors.New("a call of a run that no process has")
 		}
-		return s.mayLeave(e)
-	case *returned:
+		return s.checkSend(e)
+	case *toolResult:
 		if s.result != nil {
 			return errors.New("a second result")
 		}
-	case *ended:
-		return s.mayEnd(p)
+	case *runEnded:
+		return s.checkEnd(p)
 	}
 	return nil
 }
 
-// mayVote checks one vote.
-func (s *runVerifier) mayVote(e *Event, p *voted) error {
+// checkVote checks one vote.
+func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 	q := &s.request
-	token, known := s.v.tags[p.Token]
-	bundle, err := s.v.bundles.bundleOf(s.v.r, q.Bundle)
+	token, known := s.v.tokens[p.Token]
+	bundle, err := s.v.bundles.compiledBundle(s.v.r, q.Bundle)
 	if err != nil { // this version cannot compile the bundle, so its roles and names are unknown
 		bundle = new(policy.Bundle)
 	}
@@ -237,7 +240,7 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 	case !policy.IsBefore(e.At, q.Expires):
 		return errors.New("a vote after the request had expired")
 	case !p.approve && e.By == q.Actor:
-		return s.mayWithdraw(e, p)
+		return s.checkWithdrawal(e, p)
 	case bundle.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && bundle.SamePerson(e.By, q.OnBehalfOf):
 		return errors.New("a vote about one's own request")
 	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return bundle.SamePerson(v.By, e.By) }):
@@ -250,26 +253,26 @@ func (s *runVerifier) mayVote(e *Event, p *voted) error {
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
 	case p.Token == "" && policy.HasSubject(e.By):
-		return s.v.notBlocked(e.Index, e.By)
+		return s.v.checkNotBlocked(e.Index, e.By)
 	case !known || token.Name != e.By || token.Role != RoleApprover:
 		return errors.New("the token of the vote is not one of the person as an approver")
 	}
 
-	return validThen(&token, e)
+	return checkTokenAt(&token, e)
 }
 
-// mayLeave checks that nobody whose block stops the call was blocked: the requester, the person for
-// whom they act, or a voter.
-func (s *runVerifier) mayLeave(e *Event) error {
+// checkSend checks that nobody whose block stops the call was blocked: the requester, the person
+// for whom they act, or a voter.
+func (s *runVerifier) checkSend(e *Event) error {
 	names := []string{s.request.Actor, s.request.OnBehalfOf}
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)
 	}
-	return s.v.notBlocked(e.Index, names...)
+	return s.v.checkNotBlocked(e.Index, names...)
 }
 
-// mayEnd compares an outcome with the events of the run.
-func (s *runVerifier) mayEnd(p *ended) error {
+// checkEnd compares an outcome with the events of the run.
+func (s *runVerifier) checkEnd(p *runEnded) error {
 	o := &p.Outcome
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary:
@@ -290,31 +293,31 @@ func (s *runVerifier) mayEnd(p *ended) error {
 	return nil
 }
 
-// note stores the payloads that [runVerifier.agree] compares with the steps.
-func (s *runVerifier) note(e *Event, p payload) error {
+// storePayload stores the payloads that [runVerifier.compareSteps] compares with the steps.
+func (s *runVerifier) storePayload(e *Event, p payload) error {
 	switch p := p.(type) {
-	case *created:
+	case *requestCreated:
 		s.first = p
-		_, err := s.v.blobs.text(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
+		_, err := s.v.blobs.checkedText(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
 		return err
-	case *scored:
+	case *riskScored:
 		s.scored = p
-	case *decision:
+	case *decisionMade:
 		if s.judged == nil && s.scored != nil {
 			s.judged = p
 		}
 		if s.asked != nil {
-			s.again = p
+			s.judgedAgain = p
 		}
-	case *asked:
+	case *approvalRequested:
 		s.asked, s.heldAt = p, len(s.inputs)
-	case *voted:
-		s.votes = append(s.votes, p.vote(e.At, e.By))
-	case *sent:
+	case *approvalVote:
+		s.votes = append(s.votes, p.asVote(e.At, e.By))
+	case *proxySent:
 		s.sent = p
-	case *returned:
+	case *toolResult:
 		s.result = p
-	case *ended:
+	case *runEnded:
 		s.ended = p
 	}
 	return nil

@@ -49,71 +49,70 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (RunRow, error) {
 	}
 
 	v.Reason = visible.Text(v.Reason) // agents, terminals and chats show it
-	bundle, err := l.bundleOf(ctx, v.Run)
+	bundle, err := l.runBundle(ctx, v.Run)
 	if err != nil {
 		return RunRow{}, err
 	}
 
 	v.groups = bundle.RoleGroups(v.By.Identity)
-	var stands RunRow
-	var late error // set if the ledger records the expiry and refuses the ballot
+	var row RunRow
+	var refusal error // set if the ledger records the expiry and refuses the ballot
 	err = l.commit(ctx, func(b *batch) (err error) {
-		stands, late, err = b.vote(&v, bundle, l.owner)
+		row, refusal, err = b.recordVote(&v, bundle, l.owner)
 		return err
 	})
-	if err == nil {
-		err = late
-	}
-
-	if err != nil {
+	switch {
+	case err != nil:
 		return RunRow{}, err
+	case refusal != nil:
+		return RunRow{}, refusal
 	}
 
-	return stands, nil
+	return row, nil
 }
 
-// vote checks a ballot and records it.
-func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q RunRow, late, err error) {
-	if err := v.By.recheck(b, b.now, ActVote); err != nil {
+// recordVote checks a ballot and records it.
+func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q RunRow, refusal, err error) {
+	if err := v.By.recheckAction(b, b.now, ActVote); err != nil {
 		return q, nil, err
 	}
 	if q, err = b.Run(v.Run); err != nil {
-		return q, nil, orUnknown(v.Run, err)
+		return q, nil, explainNotFound(v.Run, err)
 	}
-	cast, err := ballots(b, v.Run)
+	cast, err := readVotes(b, v.Run)
 	if err != nil {
 		return q, nil, err
 	}
-	if c := v.repeats(cast); c != nil {
-		if !v.equals(c) {
+	if c := v.earlierVote(cast); c != nil {
+		if !v.equalsRecorded(c) {
 			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
 				"the key of this ballot came at %s with another one; every new ballot needs a new key", c.vote.At)}
 		}
 		q, err = requestAt(b, v.Run, c.entry)
 		return q, nil, err
 	}
-	if err := open(&q, cast); err != nil {
+	if err := checkOpen(&q, cast); err != nil {
 		return q, nil, err
 	}
 	if !policy.IsBefore(b.now, q.Expires) {
-		late := refusedExpired(&q)
+		refusal := refusedExpired(&q)
 		if q.Owner != "" {
-			return q, late, nil // another process is ending the run, and a further event would make that fail
+			return q, refusal, nil // another process is ending the run, and a further event would make that fail
 		}
-		return q, late, b.put(&q, owner, &expired{Binding: q.Binding, Expires: q.Expires})
+		return q, refusal, b.addEventAndRow(&q, owner, &approvalExpired{Binding: q.Binding, Expires: q.Expires})
 	}
-	if err := v.fits(&q, bundle, cast); err != nil {
+	if err := v.checkVoter(&q, bundle, cast); err != nil {
 		return q, nil, err
 	}
-	if err := v.By.Fresh(b, within(bundle, q.Policy), b.now); err != nil {
+	if err := v.By.Fresh(b, freshnessOf(bundle, q.Policy), b.now); err != nil {
 		return q, nil, err
 	}
 
-	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
-	return q, nil, b.put(&q, v.By.Name, &voted{
+	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votesOf(cast), v.asVote(b.now))).Allows()
+	return q, nil, b.addEventAndRow(&q, v.By.Name, &approvalVote{
 		Binding: v.Binding,
 		Decides: decides,
-		Display: v.By.identity().Display,
+		Display: v.By.identityOrZero().Display,
 		Groups:  v.groups,
 		Key:     v.Key,
 		Reason:  v.Reason,
@@ -122,9 +121,9 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q RunRow, 
 	})
 }
 
-// put adds an event about a request and stores the request.
-func (b *batch) put(q *RunRow, by string, p payload) error {
-	if err := b.add(q, q.RunID, by, p); err != nil {
+// addEventAndRow adds an event about a request and stores the request.
+func (b *batch) addEventAndRow(q *RunRow, by string, p payload) error {
+	if err := b.addEvent(q, q.RunID, by, p); err != nil {
 		return err
 	}
 	return b.PutRun(*q)
@@ -157,13 +156,13 @@ func (v *Ballot) check() error {
 func Undecided(r Reader, run, now string) error {
 	q, err := r.Run(run)
 	if err != nil {
-		return orUnknown(run, err)
+		return explainNotFound(run, err)
 	}
-	cast, err := ballots(r, run)
+	cast, err := readVotes(r, run)
 	if err != nil {
 		return err
 	}
-	if err := open(&q, cast); err != nil {
+	if err := checkOpen(&q, cast); err != nil {
 		return err
 	}
 	if !policy.IsBefore(now, q.Expires) {
@@ -172,8 +171,9 @@ func Undecided(r Reader, run, now string) error {
 	return nil
 }
 
-// open returns an error for a request that no approver can decide about any more, or never could.
-func open(q *RunRow, cast []ballot) error {
+// checkOpen returns an error for a request that no approver can decide about any more, or never
+// could.
+func checkOpen(q *RunRow, cast []recordedVote) error {
 	switch {
 	case q.Binding == "":
 		return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
@@ -182,22 +182,22 @@ func open(q *RunRow, cast []ballot) error {
 	case q.Status == Expired:
 		return refusedExpired(q)
 	}
-	var by []string
+	var voters []string
 	for i := range cast {
 		if v := cast[i].vote; cast[i].decides || v.Outcome == policy.VoteApprove {
-			by = append(by, v.Voter())
+			voters = append(voters, v.Voter())
 		}
 		if cast[i].decides {
-			return refusedDecided(q, &cast[i].vote, by)
+			return refusedDecided(q, &cast[i].vote, voters)
 		}
 	}
 	return &Refusal{Code: RefusedNotHeld,
 		Message: fmt.Sprintf("the request ended before a decision; it is %s", q.Status)}
 }
 
-// fits returns an error for a ballot with another binding, or by a person who may not vote or has
-// voted before.
-func (v *Ballot) fits(q *RunRow, bundle *policy.Bundle, cast []ballot) error {
+// checkVoter returns an error for a ballot with another binding, or by a person who may not vote or
+// has voted before.
+func (v *Ballot) checkVoter(q *RunRow, bundle *policy.Bundle, cast []recordedVote) error {
 	if v.Binding != q.Binding {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
 			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
@@ -214,8 +214,9 @@ func (v *Ballot) fits(q *RunRow, bundle *policy.Bundle, cast []ballot) error {
 	return nil
 }
 
-// within returns the value of the key fresh of a policy, in milliseconds; 0 if the policy has none.
-func within(bundle *policy.Bundle, id string) int64 {
+// freshnessOf returns the value of the key fresh of a policy, in milliseconds; 0 if the policy has
+// none.
+func freshnessOf(bundle *policy.Bundle, id string) int64 {
 	if content := bundle.Content().Policy; content != nil {
 		for i := range content.Policies {
 			if p := &content.Policies[i]; p.ID == id {
@@ -234,7 +235,7 @@ func (c Caller) Fresh(r Reader, ms int64, now string) error {
 	if ms == 0 {
 		return nil
 	}
-	within := time.Duration(ms) * time.Millisecond
+	window := time.Duration(ms) * time.Millisecond
 	if c.Session != "" {
 		s, _, err := liveSession(r, c.Session, SessionOpen, now)
 		if err != nil {
@@ -244,17 +245,18 @@ func (c Caller) Fresh(r Reader, ms int64, now string) error {
 		if s.Token == "" {
 			began = s.AuthTime
 		}
-		if now <= later(began, within) {
+		if now <= addToTime(began, window) {
 			return nil
 		}
 	}
 	return &Refusal{Code: RefusedFresh,
 		Message: fmt.Sprintf("the policy takes votes only in the console, and only within %s after signing in: "+
-			"sign out there, sign in again, and vote", within)}
+			"sign out there, sign in again, and vote", window)}
 }
 
-// repeats returns the earlier ballot of the same person with the same key; nil if there is none.
-func (v *Ballot) repeats(cast []ballot) *ballot {
+// earlierVote returns the earlier ballot of the same person with the same key; nil if there is
+// none.
+func (v *Ballot) earlierVote(cast []recordedVote) *recordedVote {
 	for i := range cast {
 		if c := &cast[i]; v.Key != "" && c.key == v.Key && policy.SamePerson(c.vote.By, v.By.Name) {
 			return c
@@ -263,19 +265,19 @@ func (v *Ballot) repeats(cast []ballot) *ballot {
 	return nil
 }
 
-// equals reports whether a ballot is equal to a recorded one.
-func (v *Ballot) equals(c *ballot) bool {
-	w := v.vote(c.vote.At)
+// equalsRecorded reports whether a ballot is equal to a recorded one.
+func (v *Ballot) equalsRecorded(c *recordedVote) bool {
+	w := v.asVote(c.vote.At)
 	w.By, w.Display, w.Groups = c.vote.By, c.vote.Display, c.vote.Groups
 	return w.Equal(c.vote)
 }
 
-func (v *Ballot) vote(at string) policy.Vote {
+func (v *Ballot) asVote(at string) policy.Vote {
 	w := policy.Vote{
 		At:      at,
 		Binding: v.Binding,
 		By:      v.By.Name,
-		Display: v.By.identity().Display,
+		Display: v.By.identityOrZero().Display,
 		Groups:  v.groups,
 		Outcome: policy.VoteDeny,
 		Reason:  v.Reason,
@@ -286,8 +288,8 @@ func (v *Ballot) vote(at string) policy.Vote {
 	return w
 }
 
-// A ballot is a recorded vote.
-type ballot struct {
+// A recordedVote is a vote with what the ledger recorded about it.
+type recordedVote struct {
 	vote    policy.Vote
 	key     string
 	token   string // the id of the voter's token
@@ -295,9 +297,9 @@ type ballot struct {
 	entry   int64
 }
 
-// ballots returns the recorded votes about a run, in order.
-func ballots(r Reader, run string) ([]ballot, error) {
-	var cast []ballot
+// readVotes returns the recorded votes about a run, in order.
+func readVotes(r Reader, run string) ([]recordedVote, error) {
+	var cast []recordedVote
 	for e, err := range EventsOf(r, run) {
 		if err != nil {
 			return nil, err
@@ -305,13 +307,13 @@ func ballots(r Reader, run string) ([]ballot, error) {
 		if e.Type != ApprovalApproved && e.Type != ApprovalDenied {
 			continue
 		}
-		p, err := e.decode()
+		p, err := e.decodePayload()
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
-		v := p.(*voted)
-		cast = append(cast, ballot{
-			vote:    v.vote(e.At, e.By),
+		v := p.(*approvalVote)
+		cast = append(cast, recordedVote{
+			vote:    v.asVote(e.At, e.By),
 			key:     v.Key,
 			token:   v.Token,
 			decides: v.Decides,
@@ -321,8 +323,8 @@ func ballots(r Reader, run string) ([]ballot, error) {
 	return cast, nil
 }
 
-// vote returns the vote in the form that the machine judges.
-func (p *voted) vote(at, by string) policy.Vote {
+// asVote returns the vote in the form that the machine judges.
+func (p *approvalVote) asVote(at, by string) policy.Vote {
 	v := policy.Vote{
 		At:      at,
 		Binding: p.Binding,
@@ -340,16 +342,16 @@ func (p *voted) vote(at, by string) policy.Vote {
 
 // Votes returns the votes about a run in order, in the form that the machine judges.
 func Votes(r Reader, run string) ([]policy.Vote, error) {
-	cast, err := ballots(r, run)
-	return votes(cast), err
+	cast, err := readVotes(r, run)
+	return votesOf(cast), err
 }
 
-func votes(cast []ballot) []policy.Vote {
-	all := make([]policy.Vote, len(cast))
+func votesOf(cast []recordedVote) []policy.Vote {
+	votes := make([]policy.Vote, len(cast))
 	for i := range cast {
-		all[i] = cast[i].vote
+		votes[i] = cast[i].vote
 	}
-	return all
+	return votes
 }
 
 // requestAt returns a request as it was after an entry: the projection of its events up to that
@@ -359,25 +361,25 @@ func requestAt(r Reader, run string, entry int64) (q RunRow, err error) {
 		if err != nil || e.Index > entry {
 			return q, err
 		}
-		if err := q.follow(r, &e); err != nil {
+		if err := q.applyEntry(r, &e); err != nil {
 			return RunRow{}, err
 		}
 	}
 	return q, nil
 }
 
-// follow applies an entry to the request of its run.
-func (q *RunRow) follow(r Reader, e *Entry) error {
+// applyEntry applies an entry to the request of its run.
+func (q *RunRow) applyEntry(r Reader, e *Entry) error {
 	list, err := e.List(r)
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		p, err := list[i].decode()
-		if err == nil {
-			err = project(q, &list[i], p)
-		}
+		p, err := list[i].decodePayload()
 		if err != nil {
+			return fmt.Errorf("entry %d: %w", e.Index, err)
+		}
+		if err := projectEvent(q, &list[i], p); err != nil {
 			return fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 	}
@@ -397,7 +399,7 @@ func heldCall(q *RunRow) *policy.Held {
 	}
 }
 
-func orUnknown(run string, err error) error {
+func explainNotFound(run string, err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return &Refusal{Code: RefusedUnknown,
 			Message: fmt.Sprintf("the ledger has no run %q", visible.Clip(run, MaxTokenName))}

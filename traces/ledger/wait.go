@@ -41,16 +41,16 @@ func Poll(ctx context.Context, every time.Duration, look func() (done bool, err 
 // PollChanges calls look at once and then after growing pauses, until look is done or fails, or
 // until the context is done. When look reports a change, the pauses are short again.
 func PollChanges(ctx context.Context, look func() (changed, done bool, err error)) error {
-	since := time.Now()
+	lastChange := time.Now()
 	for {
 		changed, done, err := look()
 		if done || err != nil {
 			return err
 		}
 		if changed {
-			since = time.Now()
+			lastChange = time.Now()
 		}
-		pause := time.NewTimer(min(max(time.Since(since)/8, PollInterval), MaxPollInterval))
+		pause := time.NewTimer(min(max(time.Since(lastChange)/8, PollInterval), MaxPollInterval))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -66,11 +66,11 @@ func PollChanges(ctx context.Context, look func() (changed, done bool, err error
 func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q RunRow, err error) {
 	err = PollChanges(ctx, func() (_, done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
-			seen, err := r.Run(run)
+			row, err := r.Run(run)
 			if err != nil {
-				return orUnknown(run, err)
+				return explainNotFound(run, err)
 			}
-			q, done = seen, seen.Status != Pending || !policy.IsBefore(clock().UTC().Format(timeForm), seen.Expires)
+			q, done = row, row.Status != Pending || !policy.IsBefore(clock().UTC().Format(timeForm), row.Expires)
 			return nil
 		})
 		return false, done, err
@@ -82,18 +82,18 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 // see also gets the current request that the event is about, or the zero RunRow if there is none.
 // Watch returns the error of see, or the cause when the context is done. With a negative index it
 // begins after the last entry.
-func Watch(ctx context.Context, v Viewer, from int64, see func(Event, RunRow) error) error {
+func Watch(ctx context.Context, v Viewer, from int64, handle func(Event, RunRow) error) error {
 	return PollChanges(ctx, func() (changed, _ bool, _ error) {
 		for {
-			seen, err := nextEvents(ctx, v, &from)
-			if err != nil || len(seen) == 0 {
+			events, err := nextEvents(ctx, v, &from)
+			if err != nil || len(events) == 0 {
 				return changed, false, err
 			}
-			for i := range seen { // outside of the transaction, because see may take long
-				if err := see(seen[i].event, seen[i].request); err != nil {
+			for i := range events { // outside of the transaction, because see may take long
+				if err := handle(events[i].event, events[i].request); err != nil {
 					return true, false, err
 				}
-				from = seen[i].event.Index + 1
+				from = events[i].event.Index + 1
 			}
 			changed = true
 		}
@@ -110,7 +110,7 @@ type seenEvent struct {
 }
 
 // nextEvents returns the events of the next entries from an index on, each with its request.
-func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, err error) {
+func nextEvents(ctx context.Context, v Viewer, from *int64) (events []seenEvent, err error) {
 	err = v.View(ctx, func(r Reader) error {
 		if *from < 0 {
 			end, err := r.End()
@@ -128,26 +128,26 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, e
 				return err
 			}
 			for _, event := range list {
-				seen = append(seen, seenEvent{event: event})
+				events = append(events, seenEvent{event: event})
 			}
 			if n++; n == maxEntries {
 				break
 			}
 		}
 
-		for i := range seen {
-			if seen[i].event.RunID == "" {
+		for i := range events {
+			if events[i].event.RunID == "" {
 				continue
 			}
-			q, err := r.Run(seen[i].event.RunID)
+			q, err := r.Run(events[i].event.RunID)
 			// The request is missing if it was pruned meanwhile.
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
-			seen[i].request = q
+			events[i].request = q
 		}
 
 		return nil
 	})
-	return seen, err
+	return events, err
 }

@@ -32,7 +32,7 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 	if err != nil {
 		return w, err
 	}
-	own, err := p.Bundle(&rec.Header.Bundle)
+	ownBundle, err := p.Bundle(&rec.Header.Bundle)
 	if err != nil {
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
@@ -45,38 +45,41 @@ func TryBundle(r Reader, p *traces.Replayer, run string, bundle canonical.Digest
 		bundle = active.Bundle
 	}
 
-	other, err := bundleOf(r, p, bundle)
+	other, err := readBundle(r, p, bundle)
 	if err != nil {
 		return w, err
 	}
 
 	w.Bundle = bundle
-	if w.Own, _, err = p.Judge(&rec.Header, rec.Inputs, own); err != nil && !unanswered(err) {
+	if w.Own, _, err = p.Judge(&rec.Header, rec.Inputs, ownBundle); err != nil && !isUnanswered(err) {
 		return w, fmt.Errorf("run %s: %w", run, err)
 	}
 
 	w.By, w.Steps, err = p.Judge(&rec.Header, rec.Inputs, other)
-	if unanswered(err) {
+	if isUnanswered(err) {
 		w.Unanswered, err = err, nil
 	}
 
 	return w, err
 }
 
-func unanswered(err error) bool {
+func isUnanswered(err error) bool {
 	var lacks *traces.UnansweredError
 	return errors.As(err, &lacks)
 }
 
-// bundleOf compiles a bundle of the log.
-func bundleOf(r Reader, p *traces.Replayer, digest canonical.Digest) (*policy.Bundle, error) {
+// readBundle compiles a bundle of the log.
+func readBundle(r Reader, p *traces.Replayer, digest canonical.Digest) (*policy.Bundle, error) {
 	stored, err := r.Blob(digest)
-	if errors.Is(err, ErrNotFound) || err == nil && stored.Kind != BlobBundle {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrBundle
+	case err != nil:
+		return nil, err
+	case stored.Kind != BlobBundle:
 		return nil, ErrBundle
 	}
-	if err != nil {
-		return nil, err
-	}
+
 	b, err := p.Bundle(&traces.Bundle{Content: []byte(stored.Text), Digest: digest})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)

@@ -17,31 +17,30 @@ const withdrawn = "taken back by who asked for it"
 // [ErrExpired], [ErrToken], [ErrRole] or [ErrBlocked].
 func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	return l.commit(ctx, func(b *batch) error {
-		if err := by.stillCalls(b); err != nil {
+		if err := by.recheckCalls(b); err != nil {
 			return err
 		}
 
 		q, err := b.Run(run)
-		if err == nil && (!by.IsRequester(&q) || by.TokenID == "" && !tokenless(by.Name)) {
-			err = ErrNotFound // another requester's run counts as missing
-		}
-
 		if err != nil {
-			return orUnknown(run, err)
+			return explainNotFound(run, err)
+		}
+		if !by.IsRequester(&q) || by.TokenID == "" && !hasNoToken(by.Name) {
+			return explainNotFound(run, ErrNotFound) // another requester's run counts as missing
 		}
 
-		cast, err := ballots(b, run)
+		cast, err := readVotes(b, run)
 		if err != nil {
 			return err
 		}
-		if err := open(&q, cast); err != nil {
+		if err := checkOpen(&q, cast); err != nil {
 			return err
 		}
 		if !policy.IsBefore(b.now, q.Expires) {
 			return refusedExpired(&q)
 		}
 
-		return b.put(&q, by.Name, &voted{
+		return b.addEventAndRow(&q, by.Name, &approvalVote{
 			Binding: q.Binding,
 			Decides: true,
 			Reason:  withdrawn,
@@ -50,22 +49,22 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	})
 }
 
-// mayWithdraw checks a recorded withdrawal.
-func (s *runVerifier) mayWithdraw(e *Event, p *voted) error {
-	token, known := s.v.tags[p.Token]
+// checkWithdrawal checks a recorded withdrawal.
+func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
+	token, known := s.v.tokens[p.Token]
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
 		return errors.New("a vote about one's own request")
-	case p.Token == "" && tokenless(e.By):
-		return s.v.notBlocked(e.Index, e.By, s.request.OnBehalfOf)
+	case p.Token == "" && hasNoToken(e.By):
+		return s.v.checkNotBlocked(e.Index, e.By, s.request.OnBehalfOf)
 	case !known || token.Name != e.By || !slices.Contains(mayDo[ActCall], token.Role):
 		return errors.New("a call was taken back with a token that is not one of who asked")
 	}
-	return validThen(&token, e)
+	return checkTokenAt(&token, e)
 }
 
-// validThen returns an error if a token was not valid at the time of an event.
-func validThen(t *Token, e *Event) error {
+// checkTokenAt returns an error if a token was not valid at the time of an event.
+func checkTokenAt(t *Token, e *Event) error {
 	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) ||
 		e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")
