@@ -12,7 +12,7 @@
 //	tools_call.go, tools_list.go, lists.go,   answer it: one file for each kind of request
 //	relay.go, subscribe.go, log_level.go, …
 //	Calls (internal/runner)                   takes a tools/call through the gates, and calls ToolCall.Connect if they permit it
-//	links.go, link_table.go                   find the link with the server that the client uses, or connect
+//	links.go                                  find the link with the server that the client uses, or connect
 //	upstream                                  sends it
 //
 // A link passes the server's messages to server_messages.go, by a callback. From there they go to

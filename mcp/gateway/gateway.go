@@ -118,19 +118,12 @@ func New(o Options) (*Gateway, error) {
 		table:         session.NewTable(o.Limits),
 		active:        current.New(first),
 		requestStates: newRequestStates(),
+		openUpstream:  openUpstream,
 		sessions:      make(map[*session.Session]*clientSession),
 	}
 
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.links = newLinkTable(g)
-	g.openUpstream = func(ctx context.Context, s *server, p upstream.Peer) (upstreamLink, error) {
-		l, err := s.upstreams.Link(ctx, s.Name, p)
-		if err != nil {
-			return nil, err // a nil *upstream.Link in the interface would not be nil
-		}
-		return l, nil
-	}
-
 	g.front = front.New(first.frontSettings(), o.Hooks, g.table, g)
 	return g, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,6 +28,15 @@ type upstreamLink interface {
 	Process() bool
 	Retired() bool
 	Close()
+}
+
+// A Link is the session with the server of a call. This package's *link implements it, with the
+// methods of its *upstream.Link.
+type Link interface {
+	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
+	Changed(number uint64) bool
+	Modern() bool // the server speaks the stateless revision
+	Call(ctx context.Context, c upstream.Call, onMessage func(wire.Message)) upstream.Returned
 }
 
 // A linkKey says which clients share a link, and with which server.
@@ -65,13 +75,26 @@ type link struct {
 	level       severity // log level of a server with sessions on a shared link; zero: not set
 }
 
-// hasEnded reports whether the link is over.
-func (l *link) hasEnded() bool {
-	select {
-	case <-l.Done():
-		return true
-	default:
-		return false
+// connectLink implements ToolCall.Connect. It replaces a link whose session the server has lost.
+func (c *ToolCall) connectLink(ctx context.Context) (Link, error) {
+	if c.link != nil && !c.link.Retired() {
+		return c.link, nil
+	}
+	l, err := c.request.gateway.linkTo(ctx, c.request, c.server)
+	if err != nil {
+		return nil, err
+	}
+	if c.link != nil {
+		c.link.release()
+	}
+	c.link = l
+	return l, nil
+}
+
+// releaseLink releases the link.
+func (c *ToolCall) releaseLink() {
+	if c.link != nil {
+		c.link.release()
 	}
 }
 
@@ -91,42 +114,130 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 	}
 
 	l, err := g.links.connectedLink(ctx, key)
-	if err == nil && q.session != nil {
+	if err != nil {
+		return nil, err
+	}
+	if q.session != nil {
 		q.session.joinLink(l)
 	}
-	return l, err
+	return l, nil
 }
 
-// useLink calls use with the client's link with a server. If repeat is set, and the link is retired
-// meanwhile because the server has lost the session, it calls use once more with the next link. A
-// list is safe to repeat.
-func (g *Gateway) useLink(ctx context.Context, q *request, server *server, repeat bool, use func(*link) error) error {
-	for {
-		l, err := g.linkTo(ctx, q, server)
-		if err != nil {
-			return err
-		}
-		err = use(l)
-		lost := err != nil && l.Retired()
+// A linkTable opens each link when it is first needed, and again after it has ended or could not be
+// opened. Package upstream bounds the links, and closes unused ones.
+type linkTable struct {
+	gateway *Gateway
+	ctx     context.Context // its end stops all connecting
+	cancel  context.CancelFunc
+
+	mu     sync.Mutex
+	links  map[linkKey]*link
+	opened chan struct{} // closed and replaced when a link is opened
+	closed bool
+}
+
+func newLinkTable(g *Gateway) *linkTable {
+	t := &linkTable{gateway: g, links: make(map[linkKey]*link), opened: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+// connectedLink returns the link of a key, and connects if there is none. Concurrent callers
+// wait for the same attempt, which continues when one of them gives up.
+func (t *linkTable) connectedLink(ctx context.Context, key linkKey) (*link, error) {
+	l, err := t.acquireLink(key)
+	if err != nil {
+		return nil, err
+	}
+
+	select {
+	case <-l.ready:
+		err = l.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		l.release()
-		if !lost || !repeat {
-			return err
+		return nil, err
+	}
+	return l, nil
+}
+
+// acquireLink returns the link of a key, which may still be connecting, and counts a user.
+func (t *linkTable) acquireLink(key linkKey) (*link, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.links[key]
+	if l != nil && l.isSettled() && !l.startReuse() {
+		if l.uses > 0 {
+			delete(t.links, key) // the link ends with the requests that are under way
+		} else {
+			t.dropLink(l)
 		}
-		repeat = false
+		l = nil
 	}
+
+	if l == nil {
+		if t.closed || key.session != nil && key.session.linksClosed {
+			return nil, errLinksClosed
+		}
+		l = &link{
+			ready:   make(chan struct{}),
+			gateway: t.gateway,
+			key:     key,
+			server:  key.server,
+			session: key.session,
+		}
+		t.links[key] = l
+		go t.openLink(l)
+	}
+
+	l.uses++
+	return l, nil
 }
 
-// upstreamContext returns the context of a request at its server. A server
-// whose cancellation is not exposed does not learn that the client cancels.
-func upstreamContext(ctx context.Context, server *server) context.Context {
-	if server.Expose.Includes(ExposeCancellation) {
-		return ctx
+// openLink connects a link.
+func (t *linkTable) openLink(l *link) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	if l.session != nil {
+		defer context.AfterFunc(l.session.Context, cancel)()
 	}
-	return context.WithoutCancel(ctx)
+
+	opened, err := l.connectServer(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer close(l.ready)
+
+	if err == nil && t.links[l.key] != l { // dropped meanwhile
+		go opened.Close()
+		err = errLinksClosed
+	}
+
+	if err != nil {
+		l.err = err
+		t.dropLink(l)
+		return
+	}
+
+	l.upstreamLink = opened
+	if l.uses == 0 {
+		l.Release()
+	}
+
+	l.restoreSession()
+	close(t.opened)
+	t.opened = make(chan struct{})
+	go func() {
+		<-opened.Done()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.dropLink(l)
+	}()
 }
 
-// open connects to the link's server.
-func (l *link) open(ctx context.Context) (upstreamLink, error) {
+// connectServer connects to the link's server.
+func (l *link) connectServer(ctx context.Context) (upstreamLink, error) {
 	opened, err := l.gateway.openUpstream(ctx, l.server, upstream.Peer{
 		Owner:        l.key.client.Owner(),
 		Protocol:     l.key.protocol,
@@ -153,68 +264,160 @@ func (l *link) open(ctx context.Context) (upstreamLink, error) {
 	return opened, nil
 }
 
+// openUpstream connects to a server. Tests replace it.
+func openUpstream(ctx context.Context, s *server, p upstream.Peer) (upstreamLink, error) {
+	l, err := s.upstreams.Link(ctx, s.Name, p)
+	if err != nil {
+		return nil, err // a nil *upstream.Link in the interface would not be nil
+	}
+	return l, nil
+}
+
 // tooManyLinks reports whether connecting failed because too many sessions are open.
 func tooManyLinks(err error) bool {
 	var no *upstream.LinkError
 	return errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
-// restoreSession sends the client's log level and subscribed resources to a server with sessions,
-// over the new link of a client session.
-func (l *link) restoreSession() {
-	s := l.session
-	if s == nil || l.Modern() {
+// dropLink removes a link and closes it. The caller has the lock.
+func (t *linkTable) dropLink(l *link) {
+	if t.links[l.key] == l {
+		delete(t.links, l.key)
+	}
+	if l.isSettled() && l.err == nil {
+		if l.session != nil {
+			l.session.questions.dropQuestions(l)
+		}
+		go l.Close()
+	}
+}
+
+// retireServer closes the unused links with a replaced server. The others are closed when they are
+// released.
+func (t *linkTable) retireServer(server *server) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, l := range t.links { // in any order: each is independent
+		if key.server == server && l.uses == 0 {
+			t.dropLink(l)
+		}
+	}
+}
+
+// closeSession closes the links that belong to a client session, and opens no others for it. A link
+// that a request uses, which tells its server meanwhile that it was cancelled, is closed when it is
+// released.
+func (t *linkTable) closeSession(s *clientSession) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.linksClosed = true
+	for key, l := range t.links { // in any order: each is independent
+		if key.session == s && l.uses == 0 {
+			t.dropLink(l)
+		}
+	}
+}
+
+// closeAll closes all links. The table opens no others.
+func (t *linkTable) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	t.cancel()
+	for _, l := range t.links { // in any order: all are closed
+		t.dropLink(l)
+	}
+}
+
+// workingLinks returns the working links that belong to a session, in the order of the servers.
+func (t *linkTable) workingLinks(session *clientSession, servers []*server) (links []*link) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, server := range servers {
+		for key, l := range t.links { // in any order: a session has one link with each server
+			if key.session == session && key.server == server && l.isUsable() {
+				links = append(links, l)
+			}
+		}
+	}
+	return links
+}
+
+// awaitLink waits until the table has a working link for the key. It does not connect.
+func (t *linkTable) awaitLink(ctx context.Context, key linkKey) {
+	for {
+		t.mu.Lock()
+		l, opened := t.links[key], t.opened
+		found := t.closed || l != nil && l.isUsable()
+		t.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// isSettled reports whether connecting is over.
+func (l *link) isSettled() bool {
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// isUsable reports whether the link is usable.
+func (l *link) isUsable() bool { return l.isSettled() && !l.hasEnded() }
+
+// startReuse reports whether a settled link can serve another user, and starts a use of it.
+func (l *link) startReuse() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
+
+// keepOpen keeps a link that is in use open for a client until stopKeepingOpen, unless its server
+// is replaced.
+func (l *link) keepOpen() {
+	l.gateway.links.mu.Lock()
+	defer l.gateway.links.mu.Unlock()
+	l.keeps++
+}
+
+// stopKeepingOpen undoes keepOpen.
+func (l *link) stopKeepingOpen() {
+	l.gateway.links.mu.Lock()
+	defer l.gateway.links.mu.Unlock()
+	if l.keeps--; l.uses+l.keeps == 0 {
+		l.Release()
+	}
+}
+
+// release ends the use of one request.
+func (l *link) release() {
+	t := l.gateway.links
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.uses--; l.uses > 0 || !l.isSettled() || l.err != nil {
 		return
 	}
-
-	s.mu.Lock()
-	level := s.level
-	s.mu.Unlock()
-	offers, uris := l.offersTo(s.Protocol), s.watchedResources(l.server.Name)
-	if !offers.includes(offersLogging) {
-		level = 0
+	switch {
+	case l.server.retired.Load() || l.session != nil && l.session.linksClosed:
+		t.dropLink(l)
+	case l.keeps == 0:
+		l.Release()
 	}
-
-	if !offers.includes(offersSubscriptions) { // the operator may have stopped exposing them
-		uris = nil
-	}
-
-	if level == 0 && len(uris) == 0 {
-		return
-	}
-
-	go func() {
-		ctx, cancel := context.WithTimeout(s.Context, answerTimeout)
-		defer cancel()
-		if level > 0 {
-			// If it fails, the server chooses the level.
-			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil)
-		}
-		for _, uri := range uris {
-			// If it fails, there are no notifications.
-			_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil)
-		}
-	}()
 }
 
-// A subscriber gets the notifications of a shared link: the [subscription] of a stateless client,
-// or a [clientSession].
-type subscriber interface {
-	receive(wire.Message) // must not block
-}
+var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
 
-// addSubscriber sends the link's notifications to a subscriber until removeSubscriber is called.
-func (l *link) addSubscriber(n subscriber) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.subscribers == nil {
-		l.subscribers = make(map[subscriber]struct{})
+// hasEnded reports whether the link is over.
+func (l *link) hasEnded() bool {
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
 	}
-	l.subscribers[n] = struct{}{}
-}
-
-func (l *link) removeSubscriber(n subscriber) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.subscribers, n)
 }

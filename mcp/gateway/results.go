@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -98,6 +99,29 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 	}
 	seal := q.sealState(server, target, &info)
 	return q.answerRawResult(info.rewrite(result, q.gateway.self, cacheable, seal...)), "", ""
+}
+
+// answerClient answers the client's request.
+func (c *ToolCall) answerClient(a Answer) []byte {
+	q := c.request
+	q.noteResult(a.Result)
+	q.observed.Judged = a.Judged
+	switch {
+	case a.Error != nil:
+		return q.relayError(c.server, a.Error)
+	case a.Result == nil:
+		return q.answerErrorf(wire.InternalError, "there is no answer")
+	case !a.Native && c.url != nil:
+		return q.answerResult(c.url.asResult())
+	case !a.Native:
+		return q.answerResult(a.Result)
+	}
+
+	message, code, why := q.relayResult(c.server, c.Tool, a.Result, false)
+	if code != "" {
+		return q.answerResult(withheldResult(code, fmt.Sprintf("server %s: %s", c.Server, why), a.Run))
+	}
+	return message
 }
 
 // rewrite returns the result for the client without reserved members. If the gateway's name is

@@ -2,14 +2,68 @@ package gateway
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
+
+// Calls judges each tools/call and makes the permitted calls. pgfsm implements it with
+// runner.ConfiguredRunner, one for each generation of the gateway: a call keeps the configuration
+// with which it was dispatched.
+type Calls interface {
+	// Tools returns the tools of a listing that a client may see, in the server's order.
+	Tools(*upstream.CachedListing, *policy.Identity) []Tool
+	// Call takes one call through all gates and returns its answer (internal/runner/call.go).
+	Call(context.Context, *ToolCall) Answer
+	// Task returns the state of a task that Call answered with. CancelTask requests the end of the
+	// task. If the error object is not nil, it is the answer in place of the result. That includes
+	// a task of another client.
+	Task(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
+	CancelTask(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
+}
+
+// A ToolCall is one tools/call of a client, with the names of the server and of the tool as the
+// server knows them.
+type ToolCall struct {
+	From Identity
+	// The identity provider's claims about the client of this request; nil for other clients.
+	Identity  *policy.Identity
+	Server    string
+	Tool      string
+	Arguments jsontext.Value // raw, as received; "{}" if absent
+	// inputResponses and requestState of the params as one raw object; nil if both are absent.
+	Extra jsontext.Value
+	Meta  jsontext.Value // _meta object for the server; the link adds the members of its hop
+
+	Tasks  bool // the client accepts a task as the answer
+	Elicit bool // the client can show a URL (elicitation, mode url)
+	Repeat bool // ShowURL's URL replaces the answer, and the client repeats its call
+
+	// Connect returns the link with the call's server, and connects if there is none (links.go).
+	// The call uses the link until it is answered.
+	Connect func(context.Context) (Link, error)
+
+	request *request // the client's request; nil in tests of Calls
+	server  *server
+	link    *link          // link in use; nil: none yet
+	token   jsontext.Value // the client's progress token; nil if it gets no progress
+	level   severity
+	url     *urlElicitation // shown to a stateless client's user; nil: nothing
+}
+
+// An Answer is a result or an error object; exactly one is set.
+type Answer struct {
+	Result jsontext.Value
+	Error  jsontext.Value
+	// Native says that Result is the server's own, byte for byte. Otherwise the gateway made the
+	// result, and it fits the client's revision except for "resultType", which the gateway adds
+	// where a revision requires it.
+	Native bool
+	Judged // the run is named if the client does not get a native result
+}
 
 // callTool answers tools/call.
 func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
@@ -20,7 +74,7 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	defer call.releaseLink()
 
 	ctx = upstreamContext(ctx, call.server)
-	if failed := call.prepareLink(ctx); failed != nil {
+	if failed := call.prepareCall(ctx); failed != nil {
 		return q.relayError(call.server, failed)
 	}
 	return call.answerClient(q.config().Calls.Call(ctx, call))
@@ -82,9 +136,9 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	return c, nil
 }
 
-// prepareLink runs before the call is judged. It compares the client's headers with the arguments,
+// prepareCall runs before the call is judged. It compares the client's headers with the arguments,
 // and sets the log level of a shared server. If the server cannot be reached, Calls reports it.
-func (c *ToolCall) prepareLink(ctx context.Context) (failed jsontext.Value) {
+func (c *ToolCall) prepareCall(ctx context.Context) (failed jsontext.Value) {
 	q := c.request
 	if q.stateless() && q.Header != nil {
 		if failed := c.checkParamHeaders(ctx); failed != nil {
@@ -97,152 +151,4 @@ func (c *ToolCall) prepareLink(ctx context.Context) (failed jsontext.Value) {
 		}
 	}
 	return nil
-}
-
-// answerClient answers the client's request.
-func (c *ToolCall) answerClient(a Answer) []byte {
-	q := c.request
-	q.noteResult(a.Result)
-	q.observed.Judged = a.Judged
-	switch {
-	case a.Error != nil:
-		return q.relayError(c.server, a.Error)
-	case a.Result == nil:
-		return q.answerErrorf(wire.InternalError, "there is no answer")
-	case !a.Native && c.url != nil:
-		return q.answerResult(c.url.asResult())
-	case !a.Native:
-		return q.answerResult(a.Result)
-	}
-
-	message, code, why := q.relayResult(c.server, c.Tool, a.Result, false)
-	if code != "" {
-		return q.answerResult(withheldResult(code, fmt.Sprintf("server %s: %s", c.Server, why), a.Run))
-	}
-	return message
-}
-
-// connectLink returns the link with the call's server. It replaces a link whose session the server
-// has lost.
-func (c *ToolCall) connectLink(ctx context.Context) (Link, error) {
-	if c.link != nil && !c.link.Retired() {
-		return c.link, nil
-	}
-	l, err := c.request.gateway.linkTo(ctx, c.request, c.server)
-	if err != nil {
-		return nil, err
-	}
-	if c.link != nil {
-		c.link.release()
-	}
-	c.link = l
-	return l, nil
-}
-
-// releaseLink releases the link.
-func (c *ToolCall) releaseLink() {
-	if c.link != nil {
-		c.link.release()
-	}
-}
-
-// A callParams holds the params of a tools/call.
-type callParams struct {
-	name            string
-	arguments, meta jsontext.Value
-	input           clientInput
-}
-
-// maxToolName bounds the name of a tool in a call, in bytes: the record holds the whole name.
-const maxToolName = 4 << 10
-
-// readCall reads the params of a tools/call. It refuses members that the protocol does not define,
-// because no gate would see them.
-func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
-	named, given := false, false
-	wrong := func(name, what string) { failed = rpcError(wire.InvalidParams, strconv.Quote(name)+" "+what) }
-	isObject := func(m wire.Piece, orNull bool) {
-		if m.Value.Kind() != '{' && !(orNull && m.Value.Kind() == 'n') {
-			wrong(m.Name, "is not an object")
-		}
-	}
-
-	wire.ForEachMember(params, func(m wire.Piece) {
-		name, value := m.Name, m.Value
-		// Possible only in a large message: see wire.Message.
-		if name == "name" && named || name == "arguments" && given {
-			wrong(name, "comes twice")
-			return
-		}
-
-		switch name {
-		case "name":
-			text, err := wire.Text(value)
-			if err != nil || text == "" || len(text) > maxToolName {
-				wrong(name, "is not the name of a tool")
-				return
-			}
-			p.name, named = text, true
-		case "arguments":
-			isObject(m, true)
-			p.arguments, given = wire.NonNull(value), true // Go clients send null for absent arguments
-		case "_meta":
-			isObject(m, false)
-			p.meta = value
-		case "inputResponses":
-			isObject(m, true)
-			p.input.responses = wire.NonNull(wire.StripOwn(value))
-		case "requestState":
-			if value.Kind() != '"' && value.Kind() != 'n' {
-				wrong(name, "is not a string")
-			}
-			p.input.state = wire.NonNull(value)
-		case "task": // a member of revision 2025-11-25; servers without tasks ignore it (SEP-2663)
-		default:
-			if value.Kind() != 'n' {
-				wrong(name, "is not a member of the params that passes")
-			}
-		}
-	})
-
-	if failed == nil && !named {
-		wrong("name", "is missing")
-	}
-
-	if p.arguments == nil {
-		p.arguments = jsontext.Value(`{}`)
-	}
-
-	return p, failed
-}
-
-// traceContext lists the members of _meta for the context of a trace (SEP-414),
-// with their bounds in bytes from W3C Trace Context and Baggage.
-var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "baggage": 8192}
-
-// callMeta returns the _meta of the call for the server: the progress token, the context of a
-// trace, and the log level, which the link removes where the server does not accept it there. No
-// gate judges _meta, no approval binds it and no record holds it. So nothing else passes that could
-// change what a server does.
-func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
-	var b wire.Object
-	wire.ForEachMember(sent, func(p wire.Piece) {
-		if p.Name == "progressToken" {
-			if c.token != nil {
-				b.Add(p.Name, p.Value)
-			}
-			return
-		}
-		limit, known := traceContext[p.Name]
-		if text, err := wire.Text(p.Value); known && err == nil && len(text) <= limit {
-			b.Add(p.Name, p.Value)
-		}
-	})
-	if c.level > 0 {
-		b.Add(metaLogLevel, wire.Quote(c.level.name()))
-	}
-	if len(b) == 0 {
-		return nil
-	}
-	return b.Value()
 }

@@ -177,3 +177,13 @@ func refuseCursor(params jsontext.Value) jsontext.Value {
 	}
 	return nil
 }
+
+// A Tool is one tool that a client may see.
+type Tool struct {
+	Name string
+	Raw  jsontext.Value // the tool object, byte for byte as the server sent it, but for the operator's schema
+
+	// SDKFaults says why the SDK in a client of a revision before 2026-07-28 rejects a list that
+	// holds the tool. Empty: the SDK accepts it.
+	SDKFaults string
+}
