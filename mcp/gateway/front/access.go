@@ -2,7 +2,6 @@ package front
 
 import (
 	"errors"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -83,45 +82,4 @@ func (x *exchange) authenticate(r *http.Request) (session.Identity, *policy.Iden
 
 func unauthorized(message string) *refusal {
 	return newRefusal(http.StatusUnauthorized, refusedToken, message)
-}
-
-// checkContentType refuses a body that is not JSON.
-func checkContentType(r *http.Request) *refusal {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := params["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return newRefusal(http.StatusUnsupportedMediaType, refusedType,
-			"the Content-Type must be application/json, in UTF-8")
-	}
-	if r.Header.Get("Content-Encoding") != "" {
-		return newRefusal(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
-	}
-	return nil
-}
-
-// acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header
-// it accepts both.
-func acceptedTypes(r *http.Request) (json, stream bool) {
-	values := r.Header["Accept"]
-	if len(values) == 0 {
-		return true, true
-	}
-	for _, value := range values {
-		for part := range strings.SplitSeq(value, ",") {
-			kind, params, err := mime.ParseMediaType(part)
-			if err != nil || params["q"] == "0" {
-				continue
-			}
-			json = json || kind == "*/*" || kind == "application/*" || kind == "application/json"
-			stream = stream || kind == "*/*" || kind == "text/*" || kind == "text/event-stream"
-		}
-	}
-	return json, stream
-}
-
-// prefersStream reports whether the Accept header names event streams first, as the conformance
-// suite does. The clients of the SDKs name JSON first.
-func prefersStream(r *http.Request) bool {
-	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	return strings.TrimSpace(kind) == "text/event-stream"
 }

@@ -19,6 +19,7 @@ package front
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ import (
 
 	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 )
 
@@ -122,11 +124,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	defer func() { x.transferBody()() }()
-	serve, refused := x.route()
-	if refused == nil {
-		refused = serve()
-	}
-	if refused != nil {
+	if refused := x.serveRequest(); refused != nil {
 		x.writeRefusal(refused, nil)
 	}
 }
@@ -148,19 +146,19 @@ func endpointServers(servers []string) map[string]string {
 	return byPath
 }
 
-// route authenticates the client and returns the function that serves the request.
-func (x *exchange) route() (serve func() *refusal, refused *refusal) {
+// serveRequest authenticates the client and serves the request by its path and method.
+func (x *exchange) serveRequest() (refused *refusal) {
 	if refused = x.settings.checkOrigin(x.r); refused != nil {
-		return nil, refused
+		return refused
 	}
 
 	path := x.r.URL.EscapedPath() // escaped, which has one spelling: a proxy may decide by the path
 	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
-		return func() *refusal { return x.serveMetadata(endpoint) }, nil
+		return x.serveMetadata(endpoint)
 	}
 
 	if x.from, x.identity, refused = x.authenticate(x.r); refused != nil {
-		return nil, refused
+		return refused
 	}
 
 	if x.from.Name != session.Anonymous {
@@ -169,37 +167,58 @@ func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 
 	if x.r.Method != http.MethodDelete { // a DELETE only frees what the client holds
 		if refused = x.front.checkRate(x.from, x.identity); refused != nil {
-			return nil, refused
+			return refused
 		}
 	}
 
 	if strings.HasPrefix(path, pathStatus) && x.front.hooks.Status != nil {
-		return x.serveStatus, nil
+		return x.serveStatus()
 	}
 
 	endpoint, ok := x.settings.endpoints[endpointPath(path)]
 	if !ok {
-		return nil, newRefusal(http.StatusNotFound, refusedPath,
+		return newRefusal(http.StatusNotFound, refusedPath,
 			"unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
 
 	x.endpoint = endpoint
 	switch method := x.r.Method; {
 	case strings.HasSuffix(path, pathMessages):
-		return x.postToStream, nil
+		return x.postToStream()
 	case strings.HasSuffix(path, pathSSE):
-		return x.openStream, nil
+		return x.openStream()
 	case method == http.MethodPost:
-		return x.servePost, nil
+		return x.servePost()
 	case x.r.Header.Get(headerVersion) >= session.Stateless:
-		return nil, notAllowed(http.MethodPost)
+		return notAllowed(http.MethodPost)
 	case method == http.MethodGet:
-		return x.serveGet, nil
+		return x.serveGet()
 	case method == http.MethodDelete:
-		return x.serveDelete, nil
+		return x.serveDelete()
 	default:
-		return nil, notAllowed("DELETE, GET, POST")
+		return notAllowed("DELETE, GET, POST")
 	}
+}
+
+// checkRate refuses the request of a client that sends too many.
+func (f *Front) checkRate(client session.Identity, says *policy.Identity) *refusal {
+	if f.hooks.Limit == nil {
+		return nil
+	}
+
+	seconds, why := f.hooks.Limit(client, says)
+	if seconds == 0 {
+		return nil
+	}
+
+	refused := newRefusal(http.StatusTooManyRequests, refusedLimited,
+		fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
+	refused.retryAfter = seconds
+	var data wire.Object
+	data.Add("code", wire.Quote(refusedLimited))
+	data.Add("retry_after_s", strconv.AppendInt(nil, int64(seconds), 10))
+	refused.data = data.Value()
+	return refused
 }
 
 // serveStatus answers with the state of one of the client's runs.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"pgfsm/mcp/gateway/session"
@@ -52,6 +54,40 @@ func (x *exchange) servePost() *refusal {
 	a.writeAnswer(x.front.dispatcher.Dispatch(ctx, q))
 
 	return nil
+}
+
+// checkContentType refuses a body that is not JSON.
+func checkContentType(r *http.Request) *refusal {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return newRefusal(http.StatusUnsupportedMediaType, refusedType,
+			"the Content-Type must be application/json, in UTF-8")
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return newRefusal(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
+	}
+	return nil
+}
+
+// acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header
+// it accepts both.
+func acceptedTypes(r *http.Request) (json, stream bool) {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			kind, params, err := mime.ParseMediaType(part)
+			if err != nil || params["q"] == "0" {
+				continue
+			}
+			json = json || kind == "*/*" || kind == "application/*" || kind == "application/json"
+			stream = stream || kind == "*/*" || kind == "text/*" || kind == "text/event-stream"
+		}
+	}
+	return json, stream
 }
 
 // admitMessage applies the rules of the message's revision and registers a request as under way,

@@ -2,15 +2,12 @@ package front
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
-	"pgfsm/policy"
 )
 
 // JSON-RPC error codes of refusals, in the range for servers. The error's data has a more precise
@@ -75,27 +72,6 @@ func (f *refusal) errorObject() jsontext.Value {
 		data = wire.Single("code", wire.Quote(f.reason))
 	}
 	return wire.ErrorObject(f.code, f.message, data)
-}
-
-// checkRate refuses the request of a client that sends too many.
-func (f *Front) checkRate(client session.Identity, says *policy.Identity) *refusal {
-	if f.hooks.Limit == nil {
-		return nil
-	}
-
-	seconds, why := f.hooks.Limit(client, says)
-	if seconds == 0 {
-		return nil
-	}
-
-	refused := newRefusal(http.StatusTooManyRequests, refusedLimited,
-		fmt.Sprintf("too many requests: %s Send the next one in %d s.", why, seconds))
-	refused.retryAfter = seconds
-	var data wire.Object
-	data.Add("code", wire.Quote(refusedLimited))
-	data.Add("retry_after_s", strconv.AppendInt(nil, int64(seconds), 10))
-	refused.data = data.Value()
-	return refused
 }
 
 // refusalOf converts an error of package session.

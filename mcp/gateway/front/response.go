@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,4 +194,11 @@ func (a *response) httpStatus(message []byte) int {
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
+}
+
+// prefersStream reports whether the Accept header names event streams first, as the conformance
+// suite does. The clients of the SDKs name JSON first.
+func prefersStream(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	return strings.TrimSpace(kind) == "text/event-stream"
 }
