@@ -85,6 +85,7 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		if verdict := b.Eligible(h, v.By, v.Groups); !verdict.Allows() {
 			return verdict
 		}
+		// Two votes of one person, under two names, count once.
 		if !slices.ContainsFunc(by, func(other string) bool { return b.SamePerson(other, v.By) }) {
 			by, names = append(by, v.By), append(names, v.Voter())
 		}

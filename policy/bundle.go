@@ -62,6 +62,7 @@ func Compile(content Content) (*Bundle, error) {
 		fault("summary mode %q is not one of asked, always, never", content.Summary)
 	}
 	var err error
+	// Every part is compiled, also after a fault: the operator sees all faults at once.
 	if b.screens, err = content.Input.compileScreens(); err != nil {
 		errs = append(errs, err)
 	}
@@ -100,6 +101,7 @@ func Compile(content Content) (*Bundle, error) {
 			errs = append(errs, err)
 		}
 	}
+	// These read the compiled risk rules and policies.
 	errs = append(errs, b.checkQueries(), b.compileIdentity())
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
@@ -205,6 +207,7 @@ func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 		return c
 	}
 
+	// A cache that is full starts again, which is simpler than to forget catalogs one by one.
 	size := 0
 	for i := range listings {
 		for _, page := range listings[i].Pages {

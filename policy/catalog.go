@@ -242,6 +242,7 @@ func (b *Bundle) indexTools(c *Catalog, s *CatalogServer) {
 			})
 		}
 	}
+	// A malformed entry with the name of a tool makes that name ambiguous, too.
 	for _, entry := range s.LeftOut {
 		if t := c.index[toolKey{s.Server, entry.Name}]; t != nil {
 			t.rejectName()
@@ -358,6 +359,7 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 		return nil, err
 	}
 
+	// The schema has checked the types, so that these members decode.
 	t := &Tool{Server: server}
 	for _, m := range []struct {
 		name string

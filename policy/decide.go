@@ -116,6 +116,7 @@ func (b *Bundle) assessSubject(subject *condition.Subject, explain bool) (a Asse
 	}
 
 	input := subject.Input()
+	// Without risk rules, an input may carry a risk: in the tests of a policy.
 	if b.risk != nil {
 		r := b.risk.Judge(subject)
 		a.Mode, a.Score, a.Risk = r.Mode, r.Score, r.Contributions

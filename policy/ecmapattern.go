@@ -27,6 +27,7 @@ func isECMAPattern(pattern string) bool {
 		foreign = foreign || strings.ContainsAny(class, `\`) || strings.Contains(class, "[:")
 		return "e"
 	})
+	// What is left of backslashes, brackets and braces now is no part of ECMA 262.
 	text = ecmaRepeat.ReplaceAllString(ecmaGroup.ReplaceAllString(escapes(text), "(?:"), "{1}")
 	if foreign || strings.ContainsAny(text, `\]`) || strings.ContainsAny(strings.ReplaceAll(text, "{1}", ""), "{}") ||
 		strings.Contains(strings.ReplaceAll(text, "(?:", ""), "(?") {

@@ -156,6 +156,7 @@ func (g *grant) judgeCall(key toolKey, args []byte, task *Task) Verdict {
 			fmt.Sprintf("The grant %q does not name %q of %q.", name, clip(key.tool), clip(key.server)))
 	}
 
+	// Every constraint must find its place in the arguments, and fit the value there.
 	for _, c := range t.args {
 		value, there := valueAt(args, c.at)
 		if !there {

@@ -66,6 +66,7 @@ func (i Input) compileScreens() (screens, error) {
 		inputRules[n] = r.Rule
 	}
 
+	// All rules together must fit the limits, whatever kinds they judge.
 	allRules, err := screen.Compile(inputRules, i.MaxBytes)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ func (b *Bundle) compileIdentity() error {
 		}
 	}
 
+	// A record needs the groups of roles and of the allowlist, and no others.
 	b.reads.named = slices.Clone(b.reads.roles)
 	for _, a := range b.content.Allowlist {
 		if a.Group != "" {
@@ -135,6 +136,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 		}
 	}
 
+	// Conditions that read actor.groups may ask for any group, so all are recorded.
 	switch {
 	case full.Groups == nil:
 	case b.reads.groups:

@@ -133,6 +133,7 @@ func sdkOutputFaults(output []byte, limits schema.Limits) string {
 	if what := sdkKeywordFaults(doc, limits); what != "" {
 		return what
 	}
+	// The patterns are gone from doc, so this compiler judges only the rest.
 	doc["$schema"] = "http://json-schema.org/draft-07/schema#"
 	text, err := canonical.Marshal(doc)
 	if err != nil {

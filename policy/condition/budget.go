@@ -22,7 +22,6 @@ var ErrSpent = errors.New("the budget of the decision for conditions is spent")
 type budget struct {
 	limit   uint64
 	tracker *cost.Tracker // nil until something is evaluated
-	over    bool          // more was asked for than there was
 }
 
 // WithBudget sets the two budgets of s, in units, for the decision and for policies in shadow, and
@@ -49,7 +48,7 @@ func (s *Subject) chargedBudget() *budget {
 // Spent reports whether the charged budget is spent.
 func (s *Subject) Spent() bool { return s.chargedBudget().isSpent() }
 
-func (b *budget) isSpent() bool { return b.over || b.usedUnits() > b.limit }
+func (b *budget) isSpent() bool { return b.usedUnits() > b.limit }
 
 func (b *budget) usedUnits() uint64 {
 	if b.tracker == nil {

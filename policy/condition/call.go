@@ -80,6 +80,7 @@ func (c *call) Eval(activation interpreter.Activation) ref.Val {
 // Exec implements [interpreter.InterpretableV2].
 func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var args operands
+	// An error wins over an unknown, as in CEL.
 	var unknown *types.Unknown
 	for i, arg := range c.args {
 		v := arg.Exec(frame)

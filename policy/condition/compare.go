@@ -77,6 +77,7 @@ func equalLists(m meter, a, b traits.Lister) ref.Val {
 			return err
 		}
 	}
+	// An error in either list counts, whatever their sizes are; it was looked for above.
 	if a.Size() != b.Size() {
 		return types.False
 	}

@@ -117,6 +117,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		}
 	}
 
+	// The options without args are kept for Typed, which gives args another type.
 	withArgs := options
 	if where&(inPolicy|inRisk) != 0 {
 		withArgs = append(slices.Clone(options), cel.Variable(nameArgs, cel.MapType(cel.StringType, cel.DynType)))

@@ -50,6 +50,7 @@ func (e *Env) firstIssue(issues *cel.Issues) *Error {
 		}
 	}
 	problem, _, _ := strings.Cut(least.Message, ". Expected")
+	// CEL's guess is another name of the language, which is no claim.
 	if strings.HasPrefix(problem, undeclaredClaim) {
 		problem, _, _ = strings.Cut(problem, " (did you mean")
 	}

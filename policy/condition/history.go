@@ -173,6 +173,7 @@ func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 		return q, args[1].ID(), err.Error(), ""
 	}
 	if err := q.Check(); err != nil {
+		// The fault is in the scope, or else in the last argument: the window was read already.
 		faulty := 0
 		if q.Scope == ScopeActor || q.Scope == ScopeTask {
 			faulty = len(args) - 1

@@ -176,6 +176,7 @@ func checkLiterals(src string, a *ast.AST) *Error {
 		if !ok || place.Line() < 1 || place.Line() > len(lines) {
 			continue
 		}
+		// CEL keeps no text of a literal, so it is read from the source, behind the sign.
 		line := []rune(lines[place.Line()-1])
 		literal := strings.TrimLeft(string(line[min(max(place.Column(), 0), len(line)):]), "- \t")
 		literal = literal[:literalLength(literal)]

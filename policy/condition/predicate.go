@@ -85,6 +85,8 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 		return nil, faults
 	}
 
+	// The predicates become one expression, whose calls run the tests: so CEL counts their cost and
+	// combines their failures.
 	const function = "@predicate"
 	make, id := ast.NewExprFactory(), int64(0)
 	next := func() int64 { id++; return id }

@@ -173,6 +173,7 @@ func (p *Program) eval(s *Subject) (ref.Val, error) {
 	v, _, err := p.program.Eval(frame)
 
 	switch {
+	// The budget comes first: a spent one makes CEL fail, or stop without a result.
 	case b.isSpent():
 		return nil, ErrSpent
 	case err != nil && err.Error() == "no such overload":

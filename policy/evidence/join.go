@@ -76,6 +76,7 @@ func numberRun(s string, list []word) int {
 		return 0
 	}
 
+	// Words that belong to the number: "million", "and five", "percent".
 	for isNear(s, list, n-1, false) {
 		switch list[n].meaning {
 		case one, numberWord, scaleWord, shortScale:

@@ -102,6 +102,7 @@ func locateItems(typed []byte, s Summary) ([]search, error) {
 			return nil, err
 		}
 
+		// The typed payload is one value; text behind it is an error.
 		if dec.StackDepth() == 0 {
 			if values++; values > 1 {
 				return nil, errors.New("there is more than one value")

@@ -206,6 +206,7 @@ func (w word) ownClass() Class {
 		return Identifier
 	}
 
+	// What is left is joined of words, of which one may be a number or a month.
 	for name := range latinNames(w.core) {
 		if m := meanings[strings.ToLower(name)]; m == numberWord || m == scaleWord {
 			return Number // ten-day

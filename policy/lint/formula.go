@@ -120,6 +120,7 @@ func (t *atomTable) splitFormula(of *ast.AST, e ast.Expr) *formula {
 		}
 	}
 
+	// An atom with a loop keeps no part: each of its answers is possible.
 	if part, err := t.env.Part(of, e); err == nil {
 		a.part = part
 	}

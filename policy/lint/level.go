@@ -45,6 +45,7 @@ func levelsOf(c *risk.Content) (all []level) {
 		thresholds = append(thresholds, p)
 	}
 
+	// For each score, the modes that set_mode_by_score and the baselines leave.
 	subject := condition.NewSubject(&condition.Input{})
 	for score := range risk.MaxScore + 1 {
 		subject.WithScore(float64(score))
@@ -81,6 +82,7 @@ func distinguishLevels(all []level, expressions ...*expression) (some []level) {
 		return nil
 	}
 
+	// Levels of one mode with the same answers are a class; levels come with rising scores.
 	values, highest := map[string]ref.Val{}, map[string]int{} // index in some, by mode and answers
 	for _, l := range all {
 		values["risk.mode"], values["risk.score"] = types.String(l.mode), types.Int(l.score)

@@ -160,6 +160,7 @@ func (l *linter) lintPolicies(c *rules.Content) {
 		e.asksRisk = slices.ContainsFunc(expressionsOf(e), func(x *expression) bool { return x.asksRisk })
 	}
 
+	// Fewer levels make fewer points in each world.
 	l.levels = distinguishLevels(l.levels, expressionsOf(entries...)...)
 	l.checkReachability(entries)
 	l.notMonotonic(entries)
@@ -224,6 +225,7 @@ func (l *linter) lintRiskRules(c *risk.Content) {
 		if err != nil {
 			return
 		}
+		// An expression may use the variables before it, so each gets an environment of its own.
 		r := newReader(env)
 		if i == len(c.Vars) {
 			l.lintRules(c, r)

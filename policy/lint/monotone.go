@@ -64,6 +64,7 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 		return false
 	}
 
+	// The names to try are those that the globs of these policies tell apart.
 	var names [nameCount][]string
 	for i, g := range e.match {
 		var others []*glob.Glob

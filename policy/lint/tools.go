@@ -85,6 +85,7 @@ func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 		return
 	}
 
+	// The world is one call of the tool, with the annotations as its server declares them.
 	everything, hints := newMatch("", "", ""), t.live.Annotations
 	w := newWorld(&everything, nil)
 	w.values["server"], w.values["tool"], w.values["env"] = types.String(t.server), types.String(t.name),
@@ -154,6 +155,7 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 		if slices.ContainsFunc(names, g.Match) {
 			continue
 		}
+		// The glob matches nothing here. Report it if it never can, or if a call could get past it.
 		literal, one := g.Literal()
 		switch {
 		case stops && strings.ContainsAny(g.String(), notWildcards):

@@ -134,6 +134,7 @@ func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question
 		})
 	}
 
+	// Names come last, so that the search varies them first.
 	for _, name := range names {
 		all = append(all, w.nameQuestion(name, domains[name]))
 	}

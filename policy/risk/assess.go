@@ -89,6 +89,7 @@ func (j *judgement) effectiveScore() int { return max(j.score, j.m.modes[j.level
 // applyRule applies a rule. If it is unknown whether the rule matches, it can only raise.
 func (j *judgement) applyRule(r *rule, unknown error) {
 	stateBefore, top, certain := j.state, len(j.m.modes)-1, unknown == nil
+	// set_mode, then escalate; a rule that is unknown never lowers the mode.
 	if r.setMode >= 0 {
 		j.level = max(r.setMode, j.floor)
 	}

@@ -233,6 +233,7 @@ func (c *compiler) compileThresholds() {
 		c.addFault(ByScore, i, t.Mode, "when", err)
 	}
 
+	// The table needs programs and modes without a fault.
 	if len(c.faults) > 0 {
 		return
 	}
@@ -261,6 +262,7 @@ func (c *compiler) compileThresholds() {
 		}
 	}
 
+	// An entry that never decides is hidden by those before it.
 	for i, t := range list {
 		if !won[i] {
 			c.addFault(ByScore, i, t.Mode, "when", fmt.Errorf(

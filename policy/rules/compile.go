@@ -48,6 +48,7 @@ func Compile(c Content, claims ...string) (*Set, error) {
 		return nil, b.faults
 	}
 
+	// The programs are listed for questions about all of them: of history, and of identity.
 	for i := range s.policies {
 		for _, key := range []string{"when", "deny", "require_approval_if"} {
 			s.programs.Add("policies", i, key, s.policies[i].globs, s.policies[i].conditionFor(key))

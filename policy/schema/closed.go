@@ -200,6 +200,7 @@ func (c *closer) closedCopy(n *node) *node {
 		closed.Ref = c.copyInner(n)
 		return closed
 	}
+	// Nothing applies in place, so additionalProperties can refuse what n does not name.
 	c.copyParts(closed, n)
 	if n.Bool == nil || *n.Bool {
 		closed.Bool = nil
@@ -242,6 +243,7 @@ func (c *closer) copyParts(to, n *node) {
 		}
 	}
 
+	// From here on the parts apply to members and items, and refuse unnamed keys.
 	to.Properties = copyNamed(c.copyOuter, n.Properties)
 	to.PatternProperties = copyNamed(c.copyOuter, n.PatternProperties)
 	to.AdditionalProperties = c.copyOuterAny(n.AdditionalProperties)

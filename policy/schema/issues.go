@@ -101,6 +101,7 @@ func (f *findings) add(e *jsonschema.ValidationError) {
 		found.at = nil // the validator has written over the place
 	}
 
+	// A finding behind the last one that is kept is dropped before its message is made.
 	byPlace := func(a, b finding) int {
 		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
 	}

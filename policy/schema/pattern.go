@@ -36,6 +36,7 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 		return nil, &patternError{"is not an RE2 expression: " + err.Error()}
 	}
 
+	// The size is bounded before the expression is compiled: repetitions multiply.
 	steps := stepsOf(tree, p.lim.PatternSteps)
 	if steps > p.lim.PatternSteps {
 		return nil, &patternError{fmt.Sprintf("needs more than %d steps a byte", p.lim.PatternSteps)}

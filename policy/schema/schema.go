@@ -57,6 +57,7 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 		return nil, err
 	}
 
+	// The compiler reads the schema within the bounds of the guard.
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
 	root, err := compileDocument(documentURL, doc, engine.compile)
 	if err != nil {
@@ -90,6 +91,7 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 		lim:     lim,
 	}
 
+	// The copy is a graph of its own, with other in-place parts and costs.
 	closedGraph, err := newGraph(s.closed, lim)
 	if err != nil {
 		return nil, err
@@ -155,6 +157,7 @@ func (s *Schema) Judge(doc []byte) (err error) {
 		}
 	}()
 
+	// Larger documents may cost more, in proportion to their bytes.
 	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
 	v, err := decodeValue(doc, s.lim.DocDepth, s.lim)
 	if err != nil {

@@ -112,6 +112,7 @@ func (p *pattern) matches(text string, left *budget) bool {
 	}
 
 	for excused := 0; ; excused++ {
+		// The search is charged before it runs, at the most that it can cost.
 		if *left -= budget(p.steps) * budget(len(text)); left.isSpent() {
 			return false
 		}
