@@ -141,6 +141,7 @@ func (c *chart) countPaths(from, to int) string {
 	for i := range ways {
 		ways[i] = new(big.Int)
 	}
+	// Big numbers, because ways multiply at every branch.
 	ways[from].SetInt64(1)
 	for _, place := range order {
 		for _, row := range c.out[place] {

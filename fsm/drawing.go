@@ -169,6 +169,7 @@ func (d *drawing) newWire(row int, from, to box) wire {
 	}
 
 	w.Class = d.way.classOf(d.way.isTaken(row), d.classes[r.To])
+	// The next state on the spine is reached by a straight arrow.
 	if to.X == from.X && to.Y == from.Y+cardPitch {
 		x := from.X + 36
 		w.Line = fmt.Sprintf("M%d %dV%d", x, from.Y+from.H, to.Y-8)
@@ -177,6 +178,7 @@ func (d *drawing) newWire(row int, from, to box) wire {
 		return w
 	}
 
+	// Every other exit is a chip beside its state, in the column of its target.
 	chip := box{jumps, from.Y + (cardHeight-chipHeight)/2, jumpWidth - margin/2, chipHeight}
 	if to.X > jumps {
 		chip.X, chip.W = to.X, chipWidth

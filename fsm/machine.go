@@ -78,6 +78,7 @@ func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
 		return at, newTransitionError(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
 	}
 
+	// The guard leaves its reason in the firing: stateless reports only that no row was taken.
 	f := &firing[S]{Context: context.Background(), subject: subject, state: at}
 	err := m.inner.FireCtx(f, on)
 	if f.reason != nil {

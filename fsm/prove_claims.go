@@ -96,6 +96,7 @@ func (c *chart) checkCut(from, to, via State) (faults []string, witness string) 
 	if !c.floodFrom(start, nowhere).reaches(end) {
 		return []string{fmt.Sprintf("%s cannot be reached from %s", to, from)}, ""
 	}
+	// A path that avoids via would be found without it.
 	without := c.floodFrom(start, middle)
 	if without.reaches(end) {
 		return []string{"without it: " + without.pathTo(end)}, ""

@@ -46,14 +46,14 @@ func Mutants[S any](t fsm.Table[S]) []Mutant[S] {
 		if p.Terminal {
 			continue
 		}
-		for _, on := range triggers {
-			has := func(r fsm.Row[S]) bool { return r.From == p.State && r.On == on }
-			if on != t.Claims.EffectOn && slices.ContainsFunc(t.Rows, has) {
+		for _, trigger := range triggers {
+			leaves := func(r fsm.Row[S]) bool { return r.From == p.State && r.On == trigger }
+			if trigger != t.Claims.EffectOn && slices.ContainsFunc(t.Rows, leaves) {
 				continue
 			}
 			free := fsm.Guard[S]{Name: "free", Why: "A mutant lets everything pass.", Allow: func(S) error { return nil }}
-			row := fsm.Row[S]{From: p.State, On: on, Guard: free, To: t.Claims.Effect, Why: "A mutant's way into the effect."}
-			add(append(slices.Clone(t.Rows), row), "add %s -%s-> %s", p.State, on, t.Claims.Effect)
+			row := fsm.Row[S]{From: p.State, On: trigger, Guard: free, To: t.Claims.Effect, Why: "A mutant's way into the effect."}
+			add(append(slices.Clone(t.Rows), row), "add %s -%s-> %s", p.State, trigger, t.Claims.Effect)
 		}
 	}
 	return all

@@ -31,9 +31,9 @@ func Report(s *fsm.Spec) []byte {
 				entries = append(entries, fmt.Sprintf("%s by %s", r.From, r.On))
 			}
 		}
-		for _, on := range triggers {
-			if !slices.ContainsFunc(s.Rows, func(r fsm.SpecRow) bool { return r.From == p.State && r.On == on }) {
-				missing = append(missing, string(on))
+		for _, trigger := range triggers {
+			if !slices.ContainsFunc(s.Rows, func(r fsm.SpecRow) bool { return r.From == p.State && r.On == trigger }) {
+				missing = append(missing, string(trigger))
 			}
 		}
 		if len(entries) > 0 {
