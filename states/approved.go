@@ -43,6 +43,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 		return Judgement{Block, stopped}
 	}
 
+	// The permit names the active bundle, under which the run continues.
 	permit := mintPermit(r, b, tool, policy.Verdict{
 		Gate: policy.GateApproval, Outcome: policy.Allow,
 		Reason: fmt.Sprintf("Approved by %s; %s", strings.Join(r.facts.Approved.By, ", "), by),
@@ -73,6 +74,7 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}
+	// As it is now: a condition on the time may deny the call by now.
 	if v = b.Decide(questionFor(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
 		return tool, now, v
 	}

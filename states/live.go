@@ -102,6 +102,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 	}
 
+	// A missing port, or one that gave no event.
 	if ev == nil {
 		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent,
 			Reason: "This process cannot perform the effect."}

@@ -101,6 +101,7 @@ var null = jsontext.Value("null")
 // runStep is the loop's body: want, do, judge, fire, append.
 func (m *Machine) runStep(ctx context.Context, r *Run, stage Stage, handler EffectHandler, rec Recorder) error {
 	command := stage.Want(r)
+	// The permit is consumed before the handler sees the call.
 	if call, ok := command.(*CallTool); ok {
 		if err := r.consumePermit(call); err != nil {
 			return err
@@ -123,6 +124,7 @@ func (m *Machine) runStep(ctx context.Context, r *Run, stage Stage, handler Effe
 		return err
 	}
 
+	// The step is recorded before the run moves: see Recorder.
 	step := Step{From: r.state, To: next, On: judgement.On}
 	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
 		step.encode(command, event, judgement.Fact)

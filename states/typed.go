@@ -41,6 +41,7 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 			v := policy.Refused(e.Refusal)
 			return answerResult(r, "No summary ("+string(v.Code)+"): "+v.Reason)
 		}
+		// A refused summary is dropped, and the note says why.
 		items, v := r.bundle.Lock(r.facts.Typed.structured, e.Content)
 		if v.Allows() {
 			return Judgement{Summarize, &SummarizedFact{Items: items, Structured: r.facts.Typed.Structured, Verdict: v}}

@@ -37,6 +37,7 @@ func (e *Decided) check() error {
 	if err := e.Trace.Check(); err != nil {
 		return err
 	}
+	// From the last vote back to the first, none may be after the next one.
 	next := e.At
 	for i := len(e.Votes) - 1; i >= 0; i-- {
 		switch v := &e.Votes[i]; {

@@ -32,7 +32,7 @@ func policyChange(change func(*rules.Policy)) func(*policy.Content) {
 
 // Changes are changes of the configuration of [HeldScenario]: those after which its judgement is the same, and those after which it is not.
 func Changes() []Change {
-	same := func(name string, apply func(*policy.Content)) Change {
+	sameCase := func(name string, apply func(*policy.Content)) Change {
 		return Change{Name: name, Apply: apply, State: states.Answered, Calls: 1}
 	}
 	other := func(name string, code policy.Code, apply func(*policy.Content)) Change {
@@ -43,21 +43,21 @@ func Changes() []Change {
 	pin := func(d canonical.Digest) func(*policy.Content) {
 		return func(c *policy.Content) { c.Pins = []policy.Pin{{Server: Server, Tool: Tool, Definition: d}} }
 	}
-	smaller, untyped := same("less-result-bytes", func(c *policy.Content) { c.Limits.ResultBytes = 64 }),
-		same("output-type", func(c *policy.Content) { c.Outputs[0].Schema = raw(`{"type":"object","properties":{"other":{}}}`) })
+	smaller, untyped := sameCase("less-result-bytes", func(c *policy.Content) { c.Limits.ResultBytes = 64 }),
+		sameCase("output-type", func(c *policy.Content) { c.Outputs[0].Schema = raw(`{"type":"object","properties":{"other":{}}}`) })
 	smaller.State, smaller.Code, untyped.Note = states.Failed, policy.CodeResultTooLarge, "not of the tool's output type"
 	return []Change{
-		same("what-is-the-runs-own", func(c *policy.Content) {
+		sameCase("what-is-the-runs-own", func(c *policy.Content) {
 			c.Summary, c.Planner.Mode = policy.SummaryNever, policy.PlannerAuto
 		}),
-		same("limits-and-timeouts", func(c *policy.Content) { c.Limits.RunTimeout, c.Servers[0].Timeout = 1000, 2000 }),
-		same("a-reworded-reason", policyChange(func(p *rules.Policy) { p.Reason = "Owners look." })),
-		same("another-server", func(c *policy.Content) {
+		sameCase("limits-and-timeouts", func(c *policy.Content) { c.Limits.RunTimeout, c.Servers[0].Timeout = 1000, 2000 }),
+		sameCase("a-reworded-reason", policyChange(func(p *rules.Policy) { p.Reason = "Owners look." })),
+		sameCase("another-server", func(c *policy.Content) {
 			c.Servers = append(c.Servers, policy.Server{Name: "other", Type: "http", Timeout: 1})
 		}),
-		same("another-approver", func(c *policy.Content) { c.Roles[0].Actors = append(slices.Clone(c.Roles[0].Actors), "emil") }),
-		same("allow", func(c *policy.Content) { c.Policy = Policies(allowReads) }),
-		same("no-policies", func(c *policy.Content) { c.Policy = nil }),
+		sameCase("another-approver", func(c *policy.Content) { c.Roles[0].Actors = append(slices.Clone(c.Roles[0].Actors), "emil") }),
+		sameCase("allow", func(c *policy.Content) { c.Policy = Policies(allowReads) }),
+		sameCase("no-policies", func(c *policy.Content) { c.Policy = nil }),
 		smaller, untyped,
 		other("policy", changed, policyChange(func(p *rules.Policy) { p.ID = "other" })),
 		other("condition", changed, policyChange(func(p *rules.Policy) { p.Effect, p.RequireApprovalIf = rules.Allow, "true" })),
@@ -86,7 +86,7 @@ func Changes() []Change {
 		other("deny-by-now", policy.CodePolicyDenied, policyChange(func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:15:00Z')" })),
 		other("condition-of-unread-history", policy.CodePolicyFailed, func(c *policy.Content) { c.Policy = Policies(AtMost) }),
 		other("allowlist", policy.CodeToolNotAllowed, func(c *policy.Content) { c.Allowlist = nil }),
-		same("grant", func(c *policy.Content) { c.Grants = Granted(func(*policy.Granted) {}) }),
+		sameCase("grant", func(c *policy.Content) { c.Grants = Granted(func(*policy.Granted) {}) }),
 		other("grant-of-no-tool", policy.CodeToolNotGranted, func(c *policy.Content) { c.Grants = []policy.Grant{{Name: "other"}} }),
 		other("grant-that-counts", changed, func(c *policy.Content) { c.Grants = Granted(func(g *policy.Granted) { g.Calls = new(2) }) }),
 		other("input-rule", policy.CodeInputDenied, func(c *policy.Content) {
@@ -114,10 +114,10 @@ func HeldScenario() Scenario {
 
 // Content returns the scenario's content with the change.
 func (c *Change) Content(s *Scenario) policy.Content {
-	to := s.Content
-	to.Servers, to.Outputs, to.Roles = slices.Clone(to.Servers), slices.Clone(to.Outputs), slices.Clone(to.Roles)
-	c.Apply(&to)
-	return to
+	target := s.Content
+	target.Servers, target.Outputs, target.Roles = slices.Clone(target.Servers), slices.Clone(target.Outputs), slices.Clone(target.Roles)
+	c.Apply(&target)
+	return target
 }
 
 // activeBundles are approved runs that find another configuration, or none.
@@ -128,24 +128,24 @@ func activeBundles() (all []Scenario) {
 		s.World.Active = MustBundle(c.Content(&s), nil)
 		all = append(all, s)
 	}
-	says := func(name string, change func(*states.ActiveBundle)) {
+	falseBundle := func(name string, change func(*states.ActiveBundle)) {
 		s := HeldScenario()
 		s.Name, s.State, s.Code, s.Calls = "active-"+name, states.Blocked, policy.CodeBundleChanged, 0
 		s.World.Active = MustBundle(Content(), nil)
 		s.Handler = func(d states.EffectHandler) states.EffectHandler { return liar{d, change} }
 		all = append(all, s)
 	}
-	says("that-is-no-bundle", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{}`) })
-	says("with-an-unknown-member", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{"x":1}`) })
-	says("of-another-digest", func(a *states.ActiveBundle) { a.Digest = canonical.Sum("bundle", nil) })
-	says("with-grants-of-its-own", func(a *states.ActiveBundle) {
+	falseBundle("that-is-no-bundle", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{}`) })
+	falseBundle("with-an-unknown-member", func(a *states.ActiveBundle) { a.Content = jsontext.Value(`{"x":1}`) })
+	falseBundle("of-another-digest", func(a *states.ActiveBundle) { a.Digest = canonical.Sum("bundle", nil) })
+	falseBundle("with-grants-of-its-own", func(a *states.ActiveBundle) {
 		c := HeldScenario().Content
 		c.Grants = []policy.Grant{}
 		c.Planner.Mode = policy.PlannerAuto
 		a.Content = canonical.MustMarshal(&c)
 		a.Digest = canonical.Sum("bundle", a.Content)
 	})
-	own := func(schema string) policy.Content {
+	withSchema := func(schema string) policy.Content {
 		c := HeldScenario().Content
 		c.Pins = []policy.Pin{{Definition: Definition(), Server: Server, Tool: Tool}}
 		c.Schemas = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}
@@ -153,7 +153,7 @@ func activeBundles() (all []Scenario) {
 	}
 	schema := HeldScenario()
 	schema.Name, schema.State, schema.Code, schema.Calls = "active-another-own-schema", states.Blocked, policy.CodeBundleChanged, 0
-	schema.Content, schema.World.Active = own(InputSchema), MustBundle(own(`{"type":"object","properties":{"policy_id":{}}}`), nil)
+	schema.Content, schema.World.Active = withSchema(InputSchema), MustBundle(withSchema(`{"type":"object","properties":{"policy_id":{}}}`), nil)
 	early := HeldScenario()
 	early.Name, early.State, early.Code, early.Calls = "active-before-the-approval", states.Failed, policy.CodeEffectFailed, 0
 	early.World.Decided = nil
@@ -177,9 +177,9 @@ type liar struct {
 func (l liar) Do(ctx context.Context, c states.Command) (states.Event, error) {
 	ev, err := l.EffectHandler.Do(ctx, c)
 	if listed, ok := ev.(*states.ToolsListed); ok && listed.Bundle != nil {
-		to := *listed.Bundle
-		l.change(&to)
-		ev = states.Shared(&states.ToolsListed{Bundle: &to, Servers: listed.Servers})
+		bundle := *listed.Bundle
+		l.change(&bundle)
+		ev = states.Shared(&states.ToolsListed{Bundle: &bundle, Servers: listed.Servers})
 	}
 	return ev, err
 }

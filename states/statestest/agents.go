@@ -13,12 +13,12 @@ const Round = `{"inputResponses":{"name":{"action":"accept","content":{"name":"A
 
 // CachedListing is the event of a cached listing of one tool, 12 seconds old.
 func CachedListing(listing policy.Listing, tool string) *states.ToolsListed {
-	whole := states.Shared(&states.ToolsListed{Servers: []policy.Listing{listing}})
+	wholeListing := states.Shared(&states.ToolsListed{Servers: []policy.Listing{listing}})
 	sent, err := listing.Sent()
 	if err != nil {
-		return states.KeptOf(whole, listing, 12)
+		return states.KeptOf(wholeListing, listing, 12)
 	}
-	return states.KeptOf(whole, listing.Pick(sent, tool), 12)
+	return states.KeptOf(wholeListing, listing.Pick(sent, tool), 12)
 }
 
 func agent(plan, round string) states.Request {
@@ -40,25 +40,25 @@ func ruleOn(kind string) []policy.InputRule {
 
 // agents are runs of the gateway.
 func agents() []Scenario {
-	kept := func(s *Scenario, tool string) {
+	setCached := func(s *Scenario, tool string) {
 		s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], tool)}
 	}
 	return []Scenario{
 		variant("agent-by-a-kept-listing", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
-			kept(s, Tool)
+			setCached(s, Tool)
 		}),
 		variant("agent-is-never-summarized", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Summary = agent(FullPlan, ""), policy.SummaryAlways
-			kept(s, Tool)
+			setCached(s, Tool)
 		}),
 		variant("agent-tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
 			s.Request = agent(deletePlan, "")
-			kept(s, Delete)
+			setCached(s, Delete)
 		}),
 		variant("agent-tool-that-the-kept-listing-lacks", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
-			kept(s, "no_such_tool")
+			setCached(s, "no_such_tool")
 		}),
 		variant("agent-kept-listing-names-it-twice", states.Blocked, policy.CodeToolAmbiguous, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
@@ -70,14 +70,14 @@ func agents() []Scenario {
 		}),
 		variant("agent-with-a-round", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, Round)
-			kept(s, Tool)
+			setCached(s, Tool)
 		}),
 		variant("agent-round-is-screened", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request = agent(GoodPlan, `{"inputResponses":{"a":{"content":{"name":"ransom\u0077are"}}}}`)
 		}),
 		variant("agent-round-cannot-be-held", states.Blocked, policy.CodeRoundUnapprovable, 0, func(s *Scenario) {
 			s.Request, s.Decider = agent(GoodPlan, Round), HoldAll{Until: "2026-11-22T09:00:00Z"}
-			kept(s, Tool)
+			setCached(s, Tool)
 		}),
 		variant("agent-held-and-approved", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
@@ -87,7 +87,7 @@ func agents() []Scenario {
 		variant("agent-traced", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
 			s.Request.Trace = Traced("1")
-			kept(s, Tool)
+			setCached(s, Tool)
 		}),
 		variant("agent-traced-and-approved", states.Answered, "", 1, tracedAndApproved(Traced("2"))),
 		variant("agent-traced-and-approved-without-a-trace", states.Answered, "", 1, tracedAndApproved(nil)),
@@ -114,11 +114,11 @@ func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
 
 // sizesAndInputRules are calls as their own plan, large ones or ones with words of an input rule.
 func sizesAndInputRules() []Scenario {
-	kept := func(s *Scenario) { s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool)} }
+	setCached := func(s *Scenario) { s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool)} }
 	return []Scenario{
 		variant("agent-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(harmfulPlan, "")
-			kept(s)
+			setCached(s)
 		}),
 		variant("agent-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request, s.Content.Input.Rules = agent(harmfulPlan, ""), ruleOn(policy.KindAgent)
@@ -130,14 +130,14 @@ func sizesAndInputRules() []Scenario {
 		variant("agent-round-and-input-rule-on-calls", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, `{"requestState":"ransomware"}`)
 			s.Content.Input.Rules = ruleOn(policy.KindCall)
-			kept(s)
+			setCached(s)
 		}),
 		variant("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
 			s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""), ruleOn(policy.KindAgent), len(GoodPlan)-1
 		}),
 		variant("agent-larger-than-questions-and-plans", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Input.MaxBytes, s.Content.Limits.PlanBytes = agent(GoodPlan, ""), 1, 1
-			kept(s)
+			setCached(s)
 		}),
 		variant("agent-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)-1
@@ -151,7 +151,7 @@ func sizesAndInputRules() []Scenario {
 		}),
 		variant("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)
-			kept(s)
+			setCached(s)
 		}),
 		variant("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request, s.Content.Input.Rules = call(harmfulPlan), ruleOn(policy.KindCall)

@@ -41,14 +41,14 @@ func narrowed() []Scenario {
 			s.Content.Grants, s.Request.Task = Granted(change), task
 		})
 	}
-	made := func(n int) *policy.Task {
+	madeCalls := func(n int) *policy.Task {
 		return &policy.Task{ID: "nightly", Calls: []policy.TaskCalls{{Calls: n, Server: Server, Tool: Tool}}}
 	}
 	counted := func(g *policy.Granted) { g.Calls = new(2) }
 	id := func(schema string) func(*policy.Granted) {
 		return func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/policy_id", schema)} }
 	}
-	own := func(name string, state fsm.State, code policy.Code, calls int, schema string, pins ...policy.Pin) Scenario {
+	ownSchemaCase := func(name string, state fsm.State, code policy.Code, calls int, schema string, pins ...policy.Pin) Scenario {
 		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Schemas, s.Content.Pins = []policy.ToolSchema{{Server: Server, Tool: Tool, Schema: jsontext.Value(schema)}}, pins
 		})
@@ -56,10 +56,10 @@ func narrowed() []Scenario {
 	pin := policy.Pin{Definition: Definition(), Server: Server, Tool: Tool}
 	const ids = `{"type":"object","properties":{"policy_id":{"enum":["policy-002"]}}}`
 	return []Scenario{
-		own("own-schema", states.Answered, "", 1, ids, pin),
-		own("own-schema-refuses", states.Blocked, policy.CodeArgumentsInvalid, 0, `{"type":"object","properties":{"policy_id":{"enum":["policy-001"]}}}`, pin),
-		own("own-schema-without-a-pin", states.Blocked, policy.CodeSchemaUnpinned, 0, ids),
-		own("own-schema-of-another-definition", states.Blocked, policy.CodeToolDefinitionChanged, 0, ids,
+		ownSchemaCase("own-schema", states.Answered, "", 1, ids, pin),
+		ownSchemaCase("own-schema-refuses", states.Blocked, policy.CodeArgumentsInvalid, 0, `{"type":"object","properties":{"policy_id":{"enum":["policy-001"]}}}`, pin),
+		ownSchemaCase("own-schema-without-a-pin", states.Blocked, policy.CodeSchemaUnpinned, 0, ids),
+		ownSchemaCase("own-schema-of-another-definition", states.Blocked, policy.CodeToolDefinitionChanged, 0, ids,
 			policy.Pin{Definition: canonical.Sum("tool definition", []byte("{}")), Server: Server, Tool: Tool}),
 		pinned("pinned-and-the-same", states.Answered, "", 1, Definition()),
 		pinned("pinned-and-changed", states.Blocked, policy.CodeToolDefinitionChanged, 0, canonical.Sum("tool definition", []byte("{}"))),
@@ -70,10 +70,10 @@ func narrowed() []Scenario {
 			func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/lang", `{"enum":["en"]}`)} }, nil),
 		granted("tool-not-granted", states.Blocked, policy.CodeToolNotGranted, 0,
 			func(g *policy.Granted) { g.Tool = Delete }, nil),
-		granted("below-the-count", states.Answered, "", 1, counted, made(1)),
-		granted("at-the-count", states.Blocked, policy.CodeGrantExhausted, 0, counted, made(2)),
+		granted("below-the-count", states.Answered, "", 1, counted, madeCalls(1)),
+		granted("at-the-count", states.Blocked, policy.CodeGrantExhausted, 0, counted, madeCalls(2)),
 		granted("counted-without-a-task", states.Blocked, policy.CodeGrantTaskMissing, 0, counted, nil),
-		variant("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = made(7) }),
+		variant("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = madeCalls(7) }),
 	}
 }
 

@@ -120,7 +120,7 @@ func roles() []Scenario {
 
 // heldByPolicy are runs that a policy of the bundle holds for an hour.
 func heldByPolicy() []Scenario {
-	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, p rules.Policy) Scenario {
+	heldCase := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, p rules.Policy) Scenario {
 		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"local:bob", "dora"}}}
 			s.Content.Risk, s.Content.Policy, s.World.Decided = Ladder(readSecond), Policies(p, denyAll), d
@@ -131,28 +131,28 @@ func heldByPolicy() []Scenario {
 	}
 	const inTime = "2026-11-21T09:30:00Z"
 	two := withChange(holdReads, func(p *rules.Policy) { p.Quorum = 2 })
-	both := Votes(Vote("approve", "local:bob", inTime), Vote("approve", "dora", inTime))
+	twoVotes := Votes(Vote("approve", "local:bob", inTime), Vote("approve", "dora", inTime))
 	asks := withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 50" })
 	return []Scenario{
-		held("policy-holds", states.Pending, policy.CodeApprovalRequired, 0, nil, holdReads),
-		held("policy-asks-by-condition", states.Pending, policy.CodeApprovalRequired, 0, nil, asks),
-		held("policy-holds-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), holdReads),
-		held("policy-asks-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), asks),
-		held("policy-holds-and-a-person-denies", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", inTime), holdReads),
-		held("policy-holds-to-the-last-second", states.Answered, "", 1, decide("approve", "2026-11-21T09:59:59Z"), holdReads),
-		held("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00Z"), holdReads),
-		held("one-of-two-is-too-few", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", inTime), two),
-		held("one-person-twice-is-one-vote", states.Blocked, policy.CodeApprovalMismatch, 0,
+		heldCase("policy-holds", states.Pending, policy.CodeApprovalRequired, 0, nil, holdReads),
+		heldCase("policy-asks-by-condition", states.Pending, policy.CodeApprovalRequired, 0, nil, asks),
+		heldCase("policy-holds-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), holdReads),
+		heldCase("policy-asks-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), asks),
+		heldCase("policy-holds-and-a-person-denies", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", inTime), holdReads),
+		heldCase("policy-holds-to-the-last-second", states.Answered, "", 1, decide("approve", "2026-11-21T09:59:59Z"), holdReads),
+		heldCase("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00Z"), holdReads),
+		heldCase("one-of-two-is-too-few", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", inTime), two),
+		heldCase("one-person-twice-is-one-vote", states.Blocked, policy.CodeApprovalMismatch, 0,
 			Votes(Vote("approve", "local:bob", inTime), Vote("approve", "local:bob", inTime)), two),
-		held("two-people-agree", states.Answered, "", 1, both, two),
-		held("two-agree-and-a-third-denies", states.Blocked, policy.CodeApprovalDenied, 0,
-			Votes(append(slices.Clone(both.Votes), Vote("deny", "local:bob", inTime))...), two),
-		held("without-the-role", states.Blocked, policy.CodeApprovalMismatch, 0, Votes(Vote("approve", "eve", inTime)), holdReads),
-		held("nobody-decided-in-time", states.Blocked, policy.CodeApprovalExpired, 0,
+		heldCase("two-people-agree", states.Answered, "", 1, twoVotes, two),
+		heldCase("two-agree-and-a-third-denies", states.Blocked, policy.CodeApprovalDenied, 0,
+			Votes(append(slices.Clone(twoVotes.Votes), Vote("deny", "local:bob", inTime))...), two),
+		heldCase("without-the-role", states.Blocked, policy.CodeApprovalMismatch, 0, Votes(Vote("approve", "eve", inTime)), holdReads),
+		heldCase("nobody-decided-in-time", states.Blocked, policy.CodeApprovalExpired, 0,
 			&states.Decided{At: "2026-11-21T10:00:00Z"}, holdReads),
-		held("nobody-decided-yet", states.Blocked, policy.CodeApprovalMismatch, 0,
+		heldCase("nobody-decided-yet", states.Blocked, policy.CodeApprovalMismatch, 0,
 			&states.Decided{At: inTime}, holdReads),
-		held("policy-held-and-then-denies", states.Blocked, policy.CodePolicyDenied, 0, decide("approve", inTime),
+		heldCase("policy-held-and-then-denies", states.Blocked, policy.CodePolicyDenied, 0, decide("approve", inTime),
 			withChange(holdReads, func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:30:00Z')" })),
 	}
 }

@@ -89,8 +89,8 @@ func Find(tb testing.TB, name string) Scenario {
 	tb.Helper()
 	for _, group := range groups {
 		scenarios := group()
-		if at := slices.IndexFunc(scenarios, func(s Scenario) bool { return s.Name == name }); at >= 0 {
-			return scenarios[at]
+		if index := slices.IndexFunc(scenarios, func(s Scenario) bool { return s.Name == name }); index >= 0 {
+			return scenarios[index]
 		}
 	}
 	tb.Fatalf("there is no scenario %q", name)
@@ -201,42 +201,42 @@ func results() []Scenario {
 func approvals() []Scenario {
 	const later = "2026-11-21T10:00:00Z"
 	decide := func(outcome, by, at string) states.Event { return Votes(Vote(outcome, by, at)) }
-	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
+	heldCase := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
 		return variant(name, state, code, calls, func(s *Scenario) {
 			s.Decider, s.World.Decided = HoldAll{Until: later}, d
 			change(s)
 		})
 	}
-	same := func(*Scenario) {}
+	unchanged := func(*Scenario) {}
 	approve := decide("approve", "local:bob", "2026-11-21T09:30:00Z")
 	return []Scenario{
-		held("parked", states.Pending, policy.CodeApprovalRequired, 0, nil, same),
-		held("approved", states.Answered, "", 1, approve, same),
-		held("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), same),
-		held("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), same),
-		held("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), same),
-		held("own-request-by-another-spelling", states.Blocked, policy.CodeApprovalMismatch, 0,
-			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00Z"), same),
-		held("expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "local:bob", later), same),
-		held("another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
+		heldCase("parked", states.Pending, policy.CodeApprovalRequired, 0, nil, unchanged),
+		heldCase("approved", states.Answered, "", 1, approve, unchanged),
+		heldCase("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), unchanged),
+		heldCase("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), unchanged),
+		heldCase("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), unchanged),
+		heldCase("own-request-by-another-spelling", states.Blocked, policy.CodeApprovalMismatch, 0,
+			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00Z"), unchanged),
+		heldCase("expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "local:bob", later), unchanged),
+		heldCase("another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
 			At: "2026-11-21T09:30:00Z", Binding: "sha256:00", Votes: []policy.Vote{Vote("approve", "local:bob", "2026-11-21T09:30:00Z")},
-		}, same),
-		held("a-vote-about-another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
+		}, unchanged),
+		heldCase("a-vote-about-another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
 			At:    "2026-11-21T09:30:00Z",
 			Votes: []policy.Vote{{At: "2026-11-21T09:30:00Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve"}},
-		}, same),
-		held("no-expiry-has-passed", states.Blocked, policy.CodeApprovalExpired, 0, approve, func(s *Scenario) { s.Decider = HoldAll{} }),
-		held("decision-broke", states.Failed, policy.CodeEffectFailed, 0, &states.EffectFailed{Code: policy.CodeEffectFailed}, same),
-		held("definition-changed-meanwhile", states.Blocked, policy.CodeToolDefinitionChanged, 0, approve, func(s *Scenario) {
+		}, unchanged),
+		heldCase("no-expiry-has-passed", states.Blocked, policy.CodeApprovalExpired, 0, approve, func(s *Scenario) { s.Decider = HoldAll{} }),
+		heldCase("decision-broke", states.Failed, policy.CodeEffectFailed, 0, &states.EffectFailed{Code: policy.CodeEffectFailed}, unchanged),
+		heldCase("definition-changed-meanwhile", states.Blocked, policy.CodeToolDefinitionChanged, 0, approve, func(s *Scenario) {
 			s.World.Listed[1] = listed(strings.Replace(Page, "Fetch one policy by id.", "Fetch one policy.", 1))
 		}),
-		held("tool-gone-meanwhile", states.Blocked, policy.CodeToolUnknown, 0, approve, func(s *Scenario) {
+		heldCase("tool-gone-meanwhile", states.Blocked, policy.CodeToolUnknown, 0, approve, func(s *Scenario) {
 			s.World.Listed[1] = listed(`{"tools":[]}`)
 		}),
-		held("policy-denies-meanwhile", states.Blocked, policy.CodePolicyDenied, 0, approve, func(s *Scenario) {
+		heldCase("policy-denies-meanwhile", states.Blocked, policy.CodePolicyDenied, 0, approve, func(s *Scenario) {
 			s.Decider = HoldAll{Until: later, DenyFrom: "2026-11-21T09:15:00Z"}
 		}),
-		held("world-gone-meanwhile", states.Failed, policy.CodeEffectFailed, 0, approve, func(s *Scenario) {
+		heldCase("world-gone-meanwhile", states.Failed, policy.CodeEffectFailed, 0, approve, func(s *Scenario) {
 			s.World.Listed = s.World.Listed[:1]
 		}),
 	}
@@ -244,7 +244,7 @@ func approvals() []Scenario {
 
 // interruptions stop the good run, and the approved one, at each of their steps.
 func interruptions() []Scenario {
-	before := []fsm.State{
+	earlier := []fsm.State{
 		states.Received, states.Screened, states.Discovered, states.Planned, states.Validated, states.Authorized,
 		states.Assessed, states.Permitted,
 	}
@@ -257,12 +257,12 @@ func interruptions() []Scenario {
 			change(s)
 		}))
 	}
-	same := func(*Scenario) {}
-	for i, at := range before {
-		add(fmt.Sprintf("cancelled-when-%s", at), i, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, same)
-		add(fmt.Sprintf("interrupted-when-%s", at), i, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, same)
+	unchanged := func(*Scenario) {}
+	for i, at := range earlier {
+		add(fmt.Sprintf("cancelled-when-%s", at), i, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, unchanged)
+		add(fmt.Sprintf("interrupted-when-%s", at), i, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, unchanged)
 	}
-	add("process-gone-when-dispatched", 8, policy.CodeInterrupted, states.Failed, policy.CodeIndeterminate, same)
+	add("process-gone-when-dispatched", 8, policy.CodeInterrupted, states.Failed, policy.CodeIndeterminate, unchanged)
 	approved := func(s *Scenario) {
 		s.Decider = HoldAll{Until: "2026-11-21T10:00:00Z"}
 		s.World.Decided = Votes(Vote("approve", "local:bob", "2026-11-21T09:30:00Z"))
