@@ -39,6 +39,6 @@ func TestHeadersInClearTextOnlyToThisMachine(t *testing.T) {
 	conn.Close()
 	var f *fault
 	if err := r.checkLocal(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); !errors.As(err, &f) || f.code != CodeOrigin {
-		t.Errorf("local(192.0.2.1) = %v, want %s", err, CodeOrigin)
+		t.Errorf("checkLocal(192.0.2.1) = %v, want %s", err, CodeOrigin)
 	}
 }

@@ -125,21 +125,13 @@ func (d *duplex) receiveAnswer(h incoming) *fault {
 	delete(d.pending, h.id)
 	d.mu.Unlock()
 	if q == nil {
-		return d.countUnasked()
+		return d.l.countUnasked()
 	}
 	if q.permit != nil && !q.permit.touched.Load() {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
 	}
 	q.memory.adopt(d.memory)
 	d.passToQuery(q, h)
-	return nil
-}
-
-// countUnasked counts an unsolicited message.
-func (d *duplex) countUnasked() *fault {
-	if d.l.countUnasked(d.l.u.limits.Unasked) != nil {
-		return d.l.fault()
-	}
 	return nil
 }
 

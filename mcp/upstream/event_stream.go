@@ -80,7 +80,7 @@ func (h *httpConn) awaitAnswer(ctx context.Context, events *eventReader, q *quer
 		a, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
-			return h.tooLarge(), false
+			return outcome{large: true, fault: h.l.tooLarge()}, false
 		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
 			return failedWith(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"}), true
 		case err != nil:
@@ -142,8 +142,8 @@ func (h *httpConn) nextMessage(events *eventReader) (incoming, *fault, error) {
 			a, f := h.l.readMessage(data)
 			return a, f, nil
 		}
-		if h.l.countUnasked(h.l.u.limits.Unasked) != nil { // empty events count too
-			return incoming{}, h.l.fault(), nil
+		if f := h.l.countUnasked(); f != nil { // empty events count too
+			return incoming{}, f, nil
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (h *httpConn) readStandaloneStream() (mayReopen bool) {
 		a, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
-			h.l.endWith(h.streamFault(err))
+			h.l.endWith(h.l.tooLarge())
 			return false
 		case err != nil:
 			return true

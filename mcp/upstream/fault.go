@@ -103,13 +103,20 @@ func (l *Link) fault() *fault {
 	return l.firstFault
 }
 
-// countUnasked counts an unsolicited message. A server that sends more than limit of them loses its
+// countUnasked counts an unsolicited message. A server that sends too many of them loses its
 // session.
-func (l *Link) countUnasked(limit int) error {
+func (l *Link) countUnasked() *fault {
+	limit := l.u.limits.Unasked
 	if l.allowance.countMessage(time.Now(), limit) {
 		return nil
 	}
 	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
+}
+
+// tooLarge returns the fault for a message of the server that exceeds the size limit. It does not
+// end the link.
+func (l *Link) tooLarge() *fault {
+	return &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", l.maxFrame)}
 }
 
 // presentableText makes text that contains a server's words safe to print and to keep. It masks

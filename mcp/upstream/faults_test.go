@@ -30,13 +30,8 @@ func init() {
 		"dies-in-its-answer": fault(cutOff + `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ha`),
 		"100-MiB":            fault(flood + "ID"),
 		"not-json":           fault(`{hello`),
-		"not-utf-8":          fault("{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"broken\":\"\xff\"}}"),
-		"version-1.0":        fault(`{"jsonrpc":"1.0","id":ID,"result":{}}`),
-		"result-twice":       fault(`{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}`),
-		"result-and-error":   fault(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`),
 		"batch":              fault(`[{"jsonrpc":"2.0","id":ID,"result":{}}]`),
 		"text-behind":        fault(`{"jsonrpc":"2.0","id":ID,"result":{}} {}`),
-		"id-as-text":         fault(`{"jsonrpc":"2.0","id":"ID","result":{}}`),
 		"echoes-the-secret": fault(`{"jsonrpc":"2.0","id":ID,"error":{"code":7,"message":` +
 			`"no entry for s3cret\"tok\\en or Bearer s3cret\"tok\\en"}}`),
 		"elicits": fault(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":`+selfReference+`}`,

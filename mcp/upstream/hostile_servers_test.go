@@ -56,18 +56,8 @@ func listLies() []lie {
 		{"error", lists(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"\u001b[31mred"}}`), Limits{},
 			CodeProtocol, `error -1 "\x1b[31mred"`},
 		{"id-another", lists(`{"jsonrpc":"2.0","id":77,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "77 in place"},
-		{"id-fraction", lists(`{"jsonrpc":"2.0","id":ID.0,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
-		{"id-string", lists(`{"jsonrpc":"2.0","id":"ID","result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
 		{"id-null", lists(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`), Limits{},
 			CodeProtocol, "what?"},
-		{"result-twice", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]},"result":{"tools":[]}}`), Limits{},
-			CodeProtocol, "twice"},
-		{"result-and-error", lists(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`), Limits{},
-			CodeProtocol, "neither"},
-		{"text-behind", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}} {}`), Limits{}, CodeProtocol, "behind"},
-		{"batch", lists(`[{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}]`), Limits{}, CodeProtocol, "not a JSON object"},
-		{"not-json", lists(`<html>`), Limits{}, CodeProtocol, "not a JSON-RPC message"},
-		{"version-1.0", lists(`{"jsonrpc":"1.0","id":ID,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "2.0"},
 		{"initialize-twice-version", on("initialize", says(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","protocolVersion":"2024-11-05"}}`)), Limits{},
 			CodeProtocol, "initialize"},
@@ -167,18 +157,13 @@ func TestHTTPRefusals(t *testing.T) {
 		reason     string
 	}{
 		{"redirect-to-another-origin", TypeHTTP, status(307, "Location", other.URL), CodeRedirect, "307"},
-		{"redirect-to-itself", TypeHTTP, status(308, "Location", "/elsewhere"), CodeRedirect, "308"},
 		{"redirect-of-sse", TypeSSE, status(302, "Location", other.URL), CodeRedirect, "302"},
-		{"unauthorized", TypeHTTP, status(401), CodeUnreachable, "401 Unauthorized"},
-		{"unavailable", TypeHTTP, status(503), CodeUnreachable, "503 Service Unavailable"},
 		{"sse-not-found", TypeSSE, status(404), CodeUnreachable, "404 Not Found"},
 		{"wrong-type", TypeHTTP, status(200, "Content-Type", "text/html"), CodeUnreachable, "text/html"},
 		{"sse-endpoint-elsewhere", TypeSSE, endpoint(other.URL + "/mcp"), CodeOrigin, "outside the configured origin"},
-		{"sse-endpoint-other-scheme", TypeSSE, endpoint("https://127.0.0.1/mcp"), CodeOrigin, "outside"},
 		{"sse-endpoint-that-never-comes", TypeSSE, endpoint(""), CodeTimeout, "connect_timeout"},
 		{"sse-endpoint-no-url", TypeSSE, endpoint("http://[::1"), CodeProtocol, "not a URL"},
 		{"sse-ends-at-once", TypeSSE, status(200, "Content-Type", "text/event-stream"), CodeUnreachable, "lost"},
-		{"sse-a-page", TypeSSE, status(200, "Content-Type", "text/html"), CodeUnreachable, "text/html"},
 		{"sse-endpoint-with-user", TypeSSE, endpoint("//user:pw@HOST/mcp"), CodeOrigin, "outside"},
 	}
 	for _, tt := range tests {

@@ -137,9 +137,14 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		if !h.l.up.tokens.noteStatus(token, resp.StatusCode) || p != nil || !first {
 			return resp, nil
 		}
-		io.CopyN(io.Discard, resp.Body, maxHTTPError)
-		resp.Body.Close()
+		discardBody(resp)
 	}
+}
+
+// discardBody reads a body to its end, up to a limit, so that the connection can be used again.
+func discardBody(resp *http.Response) {
+	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+	resp.Body.Close()
 }
 
 // roundTrip posts a request and reads the response.
@@ -221,7 +226,7 @@ func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q
 	doc, err := h.readBody(resp, q.answerHolder(ctx))
 	switch {
 	case isTooLong(err):
-		return h.tooLarge()
+		return outcome{large: true, fault: h.l.tooLarge()}
 	case err != nil:
 		return failedWith(h.transportFault(caller, err))
 	}
@@ -267,11 +272,6 @@ func (h *httpConn) checkAnswer(a incoming, q *query) *fault {
 	return nil
 }
 
-func (h *httpConn) tooLarge() outcome {
-	return outcome{large: true, fault: &fault{code: codeFrame,
-		reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.maxFrame)}}
-}
-
 // sendMessage sends a message that has no answer: the server only accepts it.
 func (h *httpConn) sendMessage(ctx context.Context, frame []byte) *fault {
 	span := h.newRequestContext(ctx)
@@ -287,14 +287,13 @@ func (h *httpConn) sendMessage(ctx context.Context, frame []byte) *fault {
 	if f != nil {
 		return f
 	}
-	return h.readAcceptance(resp)
+	return h.checkAccepted(resp)
 }
 
-// readAcceptance reads the response to a message that has no answer to its end, so that the
+// checkAccepted reads the response to a message that has no answer to its end, so that the
 // connection can be used again. It returns a fault if the server did not accept the message.
-func (h *httpConn) readAcceptance(resp *http.Response) *fault {
-	defer resp.Body.Close()
-	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+func (h *httpConn) checkAccepted(resp *http.Response) *fault {
+	discardBody(resp)
 	switch {
 	case isRedirect(resp.StatusCode):
 		return h.l.redirectFault(resp)
@@ -335,11 +334,9 @@ func (h *httpConn) close(polite bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	resp, f := h.exchange(ctx, ctx, http.MethodDelete, h.target.origin, h.requestHeader(nil), nil, nil)
-	if f != nil {
-		return
+	if f == nil {
+		discardBody(resp)
 	}
-	io.CopyN(io.Discard, resp.Body, maxHTTPError)
-	resp.Body.Close()
 }
 
 func isTooLong(err error) bool { return errors.Is(err, bufio.ErrTooLong) }

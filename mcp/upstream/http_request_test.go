@@ -214,9 +214,9 @@ func TestAnEndpointIsAtTheHostThatIsConfigured(t *testing.T) {
 			target, f := r.parseEndpoint([]byte(tt.endpoint), nil)
 			switch {
 			case f != nil && (f.code != CodeOrigin || tt.name == "path" || tt.name == "same"):
-				t.Errorf("endpoint() = %v", f)
+				t.Errorf("parseEndpoint() = %v", f)
 			case f == nil && target.String() != "http://kit.example/m":
-				t.Errorf("endpoint() = %s", target)
+				t.Errorf("parseEndpoint() = %s", target)
 			}
 		})
 	}

@@ -49,8 +49,8 @@ func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 // filterMessage reads a request or notification of the server that arrived with q, or with no
 // request. pass reports whether the query or the peer gets it. A fault has ended the link.
 func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
-	if l.countUnasked(l.u.limits.Unasked) != nil {
-		return m, false, l.fault()
+	if f := l.countUnasked(); f != nil {
+		return m, false, f
 	}
 
 	switch {

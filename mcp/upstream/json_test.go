@@ -35,6 +35,12 @@ func TestReadIncoming(t *testing.T) {
 		{"error-without-message", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, false},
 		{"error-code-fraction", `{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}`, false},
 		{"error-code-twice", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":"m"}}`, false},
+		{"id-fraction", `{"jsonrpc":"2.0","id":1.0,"result":{}}`, false},
+		{"id-as-text", `{"jsonrpc":"2.0","id":"1","result":{}}`, false},
+		{"result-twice", `{"jsonrpc":"2.0","id":1,"result":{},"result":{}}`, false},
+		{"result-and-error", `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}`, false},
+		{"version-1.0", `{"jsonrpc":"1.0","id":1,"result":{}}`, false},
+		{"not-utf-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"broken\":\"\xff\"}}", false},
 		{"empty", ``, false},
 	}
 	for _, tt := range tests {

@@ -90,7 +90,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 		}
 		_, pass, f := l.filterMessage(h, nil)
 		if pass != (f == nil) {
-			t.Errorf("accept() number %d = %t, %v", i, pass, f)
+			t.Errorf("filterMessage() number %d = %t, %v", i, pass, f)
 		}
 		return f
 	}
@@ -100,7 +100,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 		}
 	}
 	if !l.requests.removeWaiting(jsontext.Value("7")) || l.requests.removeWaiting(jsontext.Value("7")) || l.requests.removeWaiting(jsontext.Value(`"8"`)) {
-		t.Error("take() is not once for each id, as it was spelled")
+		t.Error("removeWaiting() is not once for each id, as it was spelled")
 	}
 	if f := ask(maxOwed); f != nil {
 		t.Errorf("a request after an answer: %v, want room", f)
@@ -211,10 +211,10 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 		q.permit.touched.Store(touched)
 		d.pending[3] = q
 		if f := d.receiveMessage([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {
-			t.Errorf("receive(touched = %t) = %v, want it taken only if the call was sent", touched, f)
+			t.Errorf("receiveMessage(touched = %t) = %v, want it taken only if the call was sent", touched, f)
 		}
 		if f := d.receiveMessage([]byte(result("4", oneResult))); touched && f != nil {
-			t.Errorf("receive(an answer to none) = %v, want it dropped", f)
+			t.Errorf("receiveMessage(an answer to none) = %v, want it dropped", f)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestCapabilitiesOfServersAreBounded(t *testing.T) {
 		caps := `{"x":"` + strings.Repeat("y", size-len(`{"x":""}`)) + `"}`
 		_, err := readServerHello([]byte(`{"protocolVersion":"2025-11-25","capabilities":` + caps + `}`))
 		if (err == nil) != ok {
-			t.Errorf("readWelcome(%d bytes of capabilities) = %v, want ok = %t", size, err, ok)
+			t.Errorf("readServerHello(%d bytes of capabilities) = %v, want ok = %t", size, err, ok)
 		}
 	}
 	for _, welcome := range []string{
@@ -232,7 +232,7 @@ func TestCapabilitiesOfServersAreBounded(t *testing.T) {
 		`{"supportedVersions":{}}`, `{"supportedVersions":[1]}`, `{"protocolVersion":"a","protocolVersion":"b"}`,
 	} {
 		if _, err := readServerHello([]byte(welcome)); err == nil {
-			t.Errorf("readWelcome(%s) = nil error, want it refused", welcome)
+			t.Errorf("readServerHello(%s) = nil error, want it refused", welcome)
 		}
 	}
 }

@@ -74,17 +74,12 @@ func TestErasOfServersByStatus(t *testing.T) {
 		want        string // a revision, or a code
 	}{
 		{"discover-400", newer, map[string]int{methodDiscover: 400}, older},
-		{"discover-404", newer, map[string]int{methodDiscover: 404}, older},
-		{"discover-405", newer, map[string]int{methodDiscover: 405}, older},
-		{"discover-429", newer, map[string]int{methodDiscover: 429}, older},
 		{"discover-401", newer, map[string]int{methodDiscover: 401}, older},
 		{"discover-500", newer, map[string]int{methodDiscover: 500}, CodeUnreachable},
 		{"discover-307", newer, map[string]int{methodDiscover: 307}, CodeRedirect},
 		{"initialize-400", older, map[string]int{methodInitialize: 400}, newer},
-		{"initialize-404", older, map[string]int{methodInitialize: 404}, newer},
 		{"initialize-503", older, map[string]int{methodInitialize: 503}, CodeUnreachable},
 		{"both-401", newer, map[string]int{methodDiscover: 401, methodInitialize: 401}, CodeUnreachable},
-		{"both-404", older, map[string]int{methodDiscover: 404, methodInitialize: 404}, CodeUnreachable},
 		{"initialized-500", older, map[string]int{noteInitialized: 500}, CodeUnreachable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -224,19 +224,6 @@ func TestNewsBehindAnAnswer(t *testing.T) {
 	eventually(t, "the change was received", func() bool { return l.Changed(k.Number) })
 }
 
-// TestNewsOfALinkWithoutAPeer: without a peer, requests on the stream are refused.
-func TestNewsOfALinkWithoutAPeer(t *testing.T) {
-	n := serveNews(t, announces)
-	heldBy(t, linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older}))
-	n.lines <- event(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":` + selfReference + `}`)
-	select {
-	case w := <-n.answered:
-		w.check(untilRefused)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the request was not answered")
-	}
-}
-
 func TestWhoOpensTheStream(t *testing.T) {
 	for caps, want := range map[string]bool{ // in any order
 		`{"tools":{"listChanged":true}}`: true, `{"tools":{}}`: false, `{"prompts":{"listChanged":true},"logging":{}}`: false,

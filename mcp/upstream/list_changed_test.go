@@ -73,7 +73,6 @@ func init() {
 		"changes-during-one-listing":   func() script { return talkative(at("tools/list", 1, changed...), quiet) },
 		"changes-during-two-listings":  func() script { return talkative(at("tools/list", 2, changed...), quiet) },
 		"changes-during-every-listing": func() script { return talkative(at("tools/list", always, changed...), quiet) },
-		"changes-after-every-listing":  func() script { return talkative(quiet, at("tools/list", always, changed...)) },
 		"changes-during-the-call":      func() script { return talkative(at("tools/call", 1, changed...), quiet) },
 		"says-other-things": func() script {
 			return talkative(at("tools/list", always, note("notifications/prompts/list_changed"),
@@ -112,21 +111,21 @@ func TestAllowance(t *testing.T) {
 	const limit = 3
 	for i := range limit {
 		if !a.countMessage(now, limit) {
-			t.Fatalf("take() number %d = false, want true", i+1)
+			t.Fatalf("countMessage() number %d = false, want true", i+1)
 		}
 	}
 	if a.countMessage(now.Add(unaskedWindow-1), limit) {
-		t.Error("take() one past the limit, at the end of the window = true, want false")
+		t.Error("countMessage() one past the limit, at the end of the window = true, want false")
 	}
 	for i := range limit {
 		if !a.countMessage(now.Add(unaskedWindow), limit) {
-			t.Errorf("take() number %d of the next window = false, want true", i+1)
+			t.Errorf("countMessage() number %d of the next window = false, want true", i+1)
 		}
 	}
 	if a.countMessage(now.Add(unaskedWindow), limit) {
-		t.Error("take() one past the limit of the next window = true, want false")
+		t.Error("countMessage() one past the limit of the next window = true, want false")
 	}
 	if new(allowance).countMessage(now, 0) {
-		t.Error("take() of no allowance = true, want false")
+		t.Error("countMessage() of no allowance = true, want false")
 	}
 }

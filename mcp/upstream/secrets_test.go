@@ -48,7 +48,7 @@ func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 			across(maxReason, func(padding string) {
 				got := presentableText("it said "+padding+tt.spelled, tokens())
 				if part(got) != "" || len(got) > maxReason+len("…") {
-					t.Fatalf("presentable(%d A and the token) = %.500q: it shows %q", len(padding), got, part(got))
+					t.Fatalf("presentableText(%d A and the token) = %.500q: it shows %q", len(padding), got, part(got))
 				}
 			})
 		})
@@ -65,16 +65,11 @@ func TestHTTPEchoesNoSecret(t *testing.T) {
 	for _, tt := range []struct{ name, kind, answer string }{
 		{"no-http", TypeHTTP, hushed + "\r\n\r\n"},
 		{"status-line", TypeHTTP, "HTTP/1.1 " + hushed + " x\r\n\r\n"},
-		{"version", TypeHTTP, hushed + " 200 x\r\n\r\n"},
-		{"header-line", TypeHTTP, ok + hushed + " x\r\n\r\n"},
 		{"transfer-encoding", TypeHTTP, ok + "Transfer-Encoding: " + hushed + "\r\n\r\n"},
-		{"content-length", TypeHTTP, ok + "Content-Length: " + hushed + "\r\n\r\n"},
 		{"content-type", TypeHTTP, ok + "Content-Type: " + hushed + "\r\nContent-Length: 2\r\n\r\n{}"},
 		{"body", TypeHTTP, ok + json + "\r\n" + hushed},
 		{"member", TypeHTTP, ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0",%[1]q:1,%[1]q:2}`, hushed)},
 		{"id", TypeHTTP, ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, hushed)},
-		{"sse-no-http", TypeSSE, hushed + "\r\n\r\n"},
-		{"sse-content-type", TypeSSE, ok + "Content-Type: " + hushed + "\r\nContent-Length: 2\r\n\r\n{}"},
 		{"sse-endpoint", TypeSSE, sse("http://" + hushed + "/mcp")},
 		{"sse-endpoint-in-lower-case", TypeSSE, sse("http://" + plain)},
 		{"content-type-in-lower-case", TypeHTTP, ok + "Content-Type: text/" + plain + "\r\nContent-Length: 2\r\n\r\n{}"},
@@ -102,10 +97,8 @@ func TestDecodersCutNoSecret(t *testing.T) {
 	for _, tt := range []struct{ name, answer string }{
 		{"revision", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"%[1]s%[2]s","capabilities":{}}}`},
 		{"place-of-a-mistake", `{"jsonrpc":"2.0","id":1,"result":{"%[1]s%[2]s":{"deeper":tru}}}`},
-		{"place-in-the-handshake", `{"jsonrpc":"2.0","id":1,"result":{"%[1]s%[2]s":{"a":1,"a":2}}}`},
 		{"id", `{"jsonrpc":"2.0","id":"%[1]s%[2]s","result":{}}`},
 		{"id-of-an-error", `{"jsonrpc":"2.0","id":"1","error":{"code":1,"message":"%[1]s%[2]s"}}`},
-		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"%[1]s%[2]s"}}`},
 		{"member-twice", `{"jsonrpc":"2.0","%[1]s%[2]s":1,"%[1]s%[2]s":2}`},
 		{"method", `{"jsonrpc":"2.0","method":"%[1]s\ud800%[2]s"}`},
 	} {

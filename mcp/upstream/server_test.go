@@ -26,7 +26,7 @@ func TestPresentable(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := presentableText(tt.in, secrets); got != tt.want {
-				t.Errorf("presentable(%q) = %q, want %q", tt.in, got, tt.want)
+				t.Errorf("presentableText(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -34,9 +34,9 @@ func TestPresentable(t *testing.T) {
 
 func TestLabelKeepsCharactersWhole(t *testing.T) {
 	if got := cutLabel(strings.Repeat("x", maxLabel-1)+"é", nil); got != strings.Repeat("x", maxLabel-1) {
-		t.Errorf("label() = %q, want it cut before the character that does not fit", got)
+		t.Errorf("cutLabel() = %q, want it cut before the character that does not fit", got)
 	}
 	if got := cutLabel(strings.Repeat("x", maxLabel), nil); len(got) != maxLabel {
-		t.Errorf("label() of %d bytes has %d, want all", maxLabel, len(got))
+		t.Errorf("cutLabel() of %d bytes has %d, want all", maxLabel, len(got))
 	}
 }

@@ -68,7 +68,7 @@ func (c *sseConn) readEvents(body io.Reader) {
 	for {
 		name, data, err := events.nextEvent()
 		if err != nil {
-			c.l.endWith(c.http.streamFault(err))
+			c.l.endWith(c.streamFault(err))
 			return
 		}
 
@@ -82,7 +82,7 @@ func (c *sseConn) readEvents(body io.Reader) {
 				close(c.ready)
 			}
 		case empty, name != "" && name != "message":
-			f = c.countUnasked()
+			f = c.l.countUnasked()
 		default:
 			f = c.receiveMessage(data)
 		}
@@ -104,7 +104,7 @@ func (c *sseConn) postFrame(ctx context.Context, frame []byte, p *permit) *fault
 	if f != nil {
 		return f
 	}
-	return c.http.readAcceptance(resp)
+	return c.http.checkAccepted(resp)
 }
 
 func (c *sseConn) close(bool) { c.cancel() }
@@ -117,12 +117,12 @@ func (l *Link) redirectFault(resp *http.Response) *fault {
 }
 
 // streamFault returns the fault for a stream that ended with err.
-func (h *httpConn) streamFault(err error) *fault {
-	if f := h.l.fault(); f != nil {
+func (c *sseConn) streamFault(err error) *fault {
+	if f := c.l.fault(); f != nil {
 		return f
 	}
 	if isTooLong(err) {
-		return &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.maxFrame)}
+		return c.l.tooLarge()
 	}
 	return &fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true}
 }

@@ -59,7 +59,7 @@ func (c *stdioConn) readLines() {
 
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
-			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.maxFrame)
+			c.l.endWith(c.l.tooLarge())
 			return
 		case err != nil:
 			if c.l.ctx.Err() == nil { // otherwise the link has closed the pipe
@@ -67,7 +67,7 @@ func (c *stdioConn) readLines() {
 			}
 			return
 		case len(begin) == 0:
-			if c.countUnasked() != nil {
+			if c.l.countUnasked() != nil {
 				return
 			}
 			continue
