@@ -95,7 +95,8 @@ func checkURL(s string) fault {
 	}
 	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fault{"has a port that is not 1 to 65535", "correct the port, or leave out it and the colon before it"}
+			return fault{"has a port that is not 1 to 65535",
+				"correct the port, or leave out it and the colon before it"}
 		}
 	}
 	return fault{}
@@ -106,7 +107,7 @@ func checkSecureURL(s string) fault {
 	if f := checkURL(s); f != (fault{}) {
 		return f
 	}
-	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && !loopback(u) {
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && !isLoopback(u) {
 		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
@@ -120,8 +121,8 @@ func checkBaseURL(s string) fault {
 	return checkURL(s)
 }
 
-// loopback reports whether a URL stays on this machine.
-func loopback(u *url.URL) bool {
+// isLoopback reports whether a URL stays on this machine.
+func isLoopback(u *url.URL) bool {
 	if strings.EqualFold(u.Hostname(), "localhost") {
 		return true
 	}
@@ -129,7 +130,7 @@ func loopback(u *url.URL) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// checkAddress checks the form of an address; [crossServe] checks who can reach it.
+// checkAddress checks the form of an address; [configFile.checkAddresses] checks who can reach it.
 func checkAddress(s string) fault {
 	if _, _, ok := splitAddress(s); !ok {
 		return fault{"is not HOST:PORT with a port from 0 to 65535", "write one like 127.0.0.1:9000"}
@@ -156,20 +157,21 @@ func normalOrigin(s string) string {
 // splitAddress reads HOST:PORT. For the name localhost, which may be any loopback address, it
 // returns 127.0.0.1 and local is true. For other names it returns an address outside the loopback.
 // ok is false if s is not a host and a port.
-func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
+func splitAddress(s string) (address netip.AddrPort, local, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 1 || len(s) > i+2 && s[i+1] == '0' { // a port that begins with 0
-		return at, false, false
+		return address, false, false
 	}
-	if at, err := netip.ParseAddrPort(s); err == nil {
-		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), false, true
+	if numeric, err := netip.ParseAddrPort(s); err == nil {
+		return netip.AddrPortFrom(numeric.Addr().Unmap(), numeric.Port()), false, true
 	}
-	host, address := s[:i], netip.IPv4Unspecified() // a name's address is unknown here, and may change
+
+	host, ip := s[:i], netip.IPv4Unspecified() // a name's address is unknown here, and may change
 	if local = strings.EqualFold(host, "localhost"); local {
-		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	port, err := strconv.ParseUint(s[i+1:], 10, 16)
-	return netip.AddrPortFrom(address, uint16(port)), local, err == nil && !strings.ContainsAny(host, "[]:/")
+	return netip.AddrPortFrom(ip, uint16(port)), local, err == nil && !strings.ContainsAny(host, "[]:/")
 }
 
 // checkDecideURL checks the URL where approvers decide. It may have a fragment, and [RunID] after
@@ -192,14 +194,14 @@ const remedyPattern = "see https://github.com/google/re2/wiki/Syntax; in double 
 // remedyReference is the remedy for a reference in a wrong place.
 const remedyReference = "put the secret into headers, env or api_key"
 
-func subject(p path) string {
+func subjectOf(p path) string {
 	if len(p) == 0 {
 		return "the file"
 	}
 	return p.String()
 }
 
-func between(low, high int64) string {
+func rangeText(low, high int64) string {
 	if low == high {
 		return strconv.FormatInt(low, 10)
 	}
@@ -220,8 +222,8 @@ func hasControl(s string, lines bool) bool {
 	return false
 }
 
-// clip cuts a text from a file to the length that fits into a message.
-func clip(s string) string {
+// clipText cuts a text from a file to the length that fits into a message.
+func clipText(s string) string {
 	const most = 64
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
@@ -230,7 +232,7 @@ func clip(s string) string {
 }
 
 // quote quotes and clips a text from a file for printing.
-func quote(s string) string { return strconv.Quote(clip(s)) }
+func quote(s string) string { return strconv.Quote(clipText(s)) }
 
 // oneOf lists choices in a sentence.
 func oneOf(choices []string) string {

@@ -35,16 +35,16 @@ func (c *client) findServers() {
 		switch {
 		case m == nil:
 		case found:
-			c.faultAt(m.at, key, "keep one of them", "the file has both mcpServers and servers")
+			c.addFaultAt(m.at, key, "keep one of them", "the file has both mcpServers and servers")
 		case m.value.kind != isMap:
-			c.faultAt(m.value.at, key, `write {"NAME": {"command": "PROGRAM"}}`, "%s must be an object of names and values", key)
+			c.addFaultAt(m.value.at, key, `write {"NAME": {"command": "PROGRAM"}}`, "%s must be an object of names and values", key)
 			found = true
 		default:
 			found, c.key, c.servers = true, key, m.value.members
 		}
 	}
 	if !found {
-		c.faultAt(c.root.at, "mcpServers", `the file is JSON, {"mcpServers": {"name": {"command": …}}}`, "the file has no mcpServers")
+		c.addFaultAt(c.root.at, "mcpServers", `the file is JSON, {"mcpServers": {"name": {"command": …}}}`, "the file has no mcpServers")
 	}
 }
 
@@ -62,52 +62,52 @@ var unsupported = []string{
 // clientTypes maps the clients' names of server types to pgfsm's.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// convert converts a client's entry to one of a configuration and checks it. It notes faults, and
-// then returns nil.
-func (c *client) convert(m *member) *node {
-	at := path{c.key, m.key}
-	names := configSchema().part(configSchema().get("properties").get("servers").get("propertyNames"))
-	if f := names.fault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
-		c.faultAt(m.at, at.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
+// convertEntry converts a client's entry to one of a configuration and checks it. It notes faults,
+// and then returns nil.
+func (c *client) convertEntry(m *member) *node {
+	entry := path{c.key, m.key}
+	names := configSchema().subschema(configSchema().get("properties").get("servers").get("propertyNames"))
+	if f := names.textFault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
+		c.addFaultAt(m.at, entry.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
 	}
 
 	out := &node{kind: m.value.kind, at: m.value.at, text: m.value.text}
 	for _, k := range m.value.members {
-		switch key := at.child(k.key); {
+		switch key := entry.child(k.key); {
 		case slices.Contains(unsupported, k.key):
-			c.faultAt(k.at, key.String(), writeYourself,
+			c.addFaultAt(k.at, key.String(), writeYourself,
 				"%s is not supported, and leaving it out would run something else", key)
 		case k.key == "type":
 			v := *k.value
-			if ours := clientTypes[v.text]; ours != "" {
-				v.text = ours
+			if clientType := clientTypes[v.text]; clientType != "" {
+				v.text = clientType
 			}
 			out.members = append(out.members, member{k.key, k.at, &v})
 		case k.key == "command", k.key == "args", k.key == "url":
-			k.value.leaves(func(leaf *node) {
+			k.value.forEachLeaf(func(leaf *node) {
 				if leaf.kind == isText && strings.Contains(leaf.text, "${") {
-					c.faultAt(leaf.at, key.String(), writeYourself,
+					c.addFaultAt(leaf.at, key.String(), writeYourself,
 						"%s has a ${…}; only values of env and headers may", key)
 				}
 			})
 			out.members = append(out.members, k)
 		case k.key == "env", k.key == "headers":
-			out.members = append(out.members, member{k.key, k.at, c.references(k.value, key)})
+			out.members = append(out.members, member{k.key, k.at, c.convertReferences(k.value, key)})
 		} // pgfsm does not use other keys
 	}
 
 	if len(c.faults) > 0 {
 		return nil
 	}
-	written := out.copied(out.at)
-	if c.judge(out, serverSchema(), at); len(c.faults) > 0 {
+	written := out.copyAt(out.at)
+	if c.judgeNode(out, serverSchema(), entry); len(c.faults) > 0 {
 		return nil
 	}
 
 	var s serverSettings
 	decode(out, &s)
 	m.value = out
-	if checkServer(c.file, at, &s); len(c.faults) > 0 {
+	if checkServer(c.file, entry, &s); len(c.faults) > 0 {
 		return nil
 	}
 
@@ -116,8 +116,8 @@ func (c *client) convert(m *member) *node {
 
 const writeYourself = "write this server into pgfsm.yaml yourself"
 
-// references converts a client's references, ${NAME} and ${env:NAME}.
-func (c *client) references(n *node, p path) *node {
+// convertReferences converts a client's references, ${NAME} and ${env:NAME}.
+func (c *client) convertReferences(n *node, p path) *node {
 	out := *n
 	out.members = slices.Clone(n.members)
 	for i, m := range out.members {
@@ -127,8 +127,8 @@ func (c *client) references(n *node, p path) *node {
 		v := *m.value
 		var f fault
 		if v.text, f = ourReferences(v.text); f != (fault{}) {
-			at := p.child(m.key)
-			c.faultAt(v.at, at.String(), f.remedy, "%s %s", at, f.problem)
+			key := p.child(m.key)
+			c.addFaultAt(v.at, key.String(), f.remedy, "%s %s", key, f.problem)
 		}
 		out.members[i].value = &v
 	}

@@ -141,7 +141,7 @@ func TestClientServersAtTheBound(t *testing.T) {
 	if past := servers[policy.MaxServers]; past.Refused == "" {
 		t.Errorf("server %d is not refused", policy.MaxServers+1)
 	}
-	if _, err := parse("c.yaml", Imported("m.json", servers)); err != nil {
+	if _, err := parseConfig("c.yaml", Imported("m.json", servers)); err != nil {
 		t.Errorf("Parse(Imported) = %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// check compares the parts of a configuration with each other.
-func (c *configFile) check() {
+// checkParts compares the parts of a configuration with each other.
+func (c *configFile) checkParts() {
 	c.checkNames()
 	for i := range c.Servers {
 		checkServer(c.file, path{"servers", c.Servers[i].Name}, c.Servers[i].Value)
@@ -28,10 +28,10 @@ func (c *configFile) check() {
 		c.checkRoute(path{"planner", "routes"}.item(i), c.Planner.Routes[i].Pattern)
 	}
 
-	c.checkReadable(path{"planner", "llm"}, "base_url", c.textAt(path{"planner", "llm", "base_url"}), "api_key")
-	if to := c.Telemetry.OTLP; to != nil {
-		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, to.Headers)
-		c.checkReadable(path{"telemetry", "otlp"}, "endpoint", to.Endpoint, "headers")
+	c.checkEncrypted(path{"planner", "llm"}, "base_url", c.textAt(path{"planner", "llm", "base_url"}), "api_key")
+	if collector := c.Telemetry.OTLP; collector != nil {
+		checkHeaders(c.file, path{"telemetry", "otlp", "headers"}, collector.Headers)
+		c.checkEncrypted(path{"telemetry", "otlp"}, "endpoint", collector.Endpoint, "headers")
 	}
 
 	c.checkUnique(path{"approvals", "hooks"}, "hook", "url")
@@ -41,7 +41,7 @@ func (c *configFile) check() {
 		c.checkIssuer(path{"identity", "issuers"}.item(i), &c.Identity.Issuers[i])
 	}
 
-	c.checkServe(path{"serve"})
+	c.checkAddresses(path{"serve"})
 }
 
 // textAt returns the text at a path; empty if there is none.
@@ -54,35 +54,35 @@ func (f *file) textAt(p path) string {
 
 // checkUnique refuses two items of a list with the same value of a key.
 func (f *file) checkUnique(p path, what, key string) {
-	seen := make(map[string]place)
+	places := make(map[string]place)
 	list := f.get(p)
 	if list == nil {
 		return
 	}
 	for i, item := range list.members {
 		id := item.value.get(key)
-		if first, twice := seen[id.text]; twice {
-			f.faultAt(id.at, p.item(i).String(), "keep one of them", "%s %s appears twice; first at %d:%d", what,
+		if first, twice := places[id.text]; twice {
+			f.addFaultAt(id.at, p.item(i).String(), "keep one of them", "%s %s appears twice; first at %d:%d", what,
 				quote(id.text), first.line, first.col)
 		} else {
-			seen[id.text] = id.at
+			places[id.text] = id.at
 		}
 	}
 }
 
-// checkReadable refuses secrets of a key that would cross the network unencrypted.
-func (f *file) checkReadable(p path, urlKey, url, key string) {
-	if v := f.get(p.child(key)); v != nil && (v.kind != isMap || len(v.members) > 0) && readable(url) {
-		f.faultKey(p.child(key), "use https", "%s could be read on the way: %s is plain http", p.child(key), urlKey)
+// checkEncrypted refuses secrets of a key that would cross the network unencrypted.
+func (f *file) checkEncrypted(p path, urlKey, url, key string) {
+	if v := f.get(p.child(key)); v != nil && (v.kind != isMap || len(v.members) > 0) && isUnencrypted(url) {
+		f.addKeyFault(p.child(key), "use https", "%s could be read on the way: %s is plain http", p.child(key), urlKey)
 	}
 }
 
 // checkHeaders refuses one header in two spellings: names differ by case only (RFC 9110, section
 // 5.1).
 func checkHeaders(f *file, p path, headers []Pair) {
-	seen := make(map[string]place)
+	places := make(map[string]place)
 	for _, h := range headers {
-		f.checkUnseen(seen, strings.ToLower(h.Name), f.find(p.child(h.Name)).at)
+		f.checkUnseen(places, strings.ToLower(h.Name), f.findNearest(p.child(h.Name)).at)
 	}
 }
 
@@ -96,24 +96,25 @@ func checkServer(f *file, p path, s *serverSettings) {
 		s.Type = TypeHTTP
 	}
 
-	if s.Timeout > s.TimeoutTotal && f.writes(p.child("timeout")) {
-		f.fault(p.child("timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
+	if s.Timeout > s.TimeoutTotal && f.isWritten(p.child("timeout")) {
+		f.addFault(p.child("timeout"), "raise timeout_total as well",
+			"%s is %s, longer than timeout_total, which is %s",
 			p.child("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
 	}
 
 	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 &&
 		s.Sessions != SessionsSession {
-		f.fault(p.child("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
+		f.addFault(p.child("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
 			"%s has %s, but clients share the sessions with the server", p.child("expose"), s.Expose[i])
 	}
 
 	checkHeaders(f, p.child("headers"), s.Headers)
-	f.checkReadable(p, "url", s.URL, "headers")
+	f.checkEncrypted(p, "url", s.URL, "headers")
 	if s.Auth.ClientCredentials != nil {
-		f.checkReadable(p, "url", s.URL, "auth")
+		f.checkEncrypted(p, "url", s.URL, "auth")
 		for _, h := range s.Headers {
 			if strings.EqualFold(h.Name, "Authorization") {
-				f.faultKey(p.child("headers", h.Name), "remove one of them",
+				f.addKeyFault(p.child("headers", h.Name), "remove one of them",
 					"%s has a header Authorization and auth, which sets that header", p)
 			}
 		}
@@ -126,7 +127,8 @@ func (c *configFile) checkDeny(p path, rule *screen.Rule) {
 		if inner := errors.Unwrap(err); inner != nil { // omits the index in the list, which has one item
 			err = inner
 		}
-		c.fault(p.child("pattern"), "write a pattern for the requests to block", "%s is refused: %s", p.child("pattern"), err)
+		c.addFault(p.child("pattern"), "write a pattern for the requests to block", "%s is refused: %s",
+			p.child("pattern"), err)
 	}
 }
 
@@ -138,7 +140,8 @@ func (c *configFile) checkRoute(p path, pattern string) {
 	check = func(n *node) {
 		for _, m := range n.members {
 			if strings.Contains(m.key, "${") {
-				c.faultAt(m.at, args.String(), "write the key without ${…}", "a group can be in a value of args, not in a key")
+				c.addFaultAt(m.at, args.String(), "write the key without ${…}",
+					"a group can be in a value of args, not in a key")
 			}
 			check(m.value)
 		}
@@ -146,7 +149,7 @@ func (c *configFile) checkRoute(p path, pattern string) {
 			return
 		}
 		if f := checkGroups(n.text, re); f != (fault{}) {
-			c.faultAt(n.at, args.String(), f.remedy, "%s %s", args, f.problem)
+			c.addFaultAt(n.at, args.String(), f.remedy, "%s %s", args, f.problem)
 		}
 	}
 	check(c.get(args))
@@ -155,11 +158,11 @@ func (c *configFile) checkRoute(p path, pattern string) {
 // checkGroups checks the ${…} in one text of a route's args.
 func checkGroups(s string, re *regexp.Regexp) fault {
 	for {
-		before, rest, found := strings.Cut(s, "${")
+		prefix, rest, found := strings.Cut(s, "${")
 		if !found {
 			return fault{}
 		}
-		if strings.HasSuffix(before, "$") {
+		if strings.HasSuffix(prefix, "$") {
 			s = rest
 			continue
 		}
@@ -188,20 +191,20 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 // checkNames refuses names of things that the configuration does not have.
 func (c *configFile) checkNames() {
 	names := c.Servers.names()
-	known := func(at place, name string, p path) {
+	checkKnown := func(at place, name string, p path) {
 		if !slices.Contains(names, name) {
-			c.faultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")),
+			c.addFaultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")),
 				"no server %s is configured", quote(name))
 		}
 	}
 	for i, route := range c.Planner.Routes {
 		p := path{"planner", "routes"}.item(i).child("server")
-		known(c.find(p).value.at, route.Server, p)
+		checkKnown(c.findNearest(p).value.at, route.Server, p)
 	}
 	for _, p := range []path{{"outputs"}, {"limits", "rate", "servers"}, {"limits", "rate", "tools"}} {
 		if servers := c.get(p); servers != nil {
 			for _, m := range servers.members {
-				known(m.at, m.key, p.child(m.key))
+				checkKnown(m.at, m.key, p.child(m.key))
 			}
 		}
 	}

@@ -23,17 +23,17 @@ type file struct {
 // fault describes a fault of a text, and its remedy. The zero value is no fault.
 type fault struct{ problem, remedy string }
 
-// find returns the member at a path or, where the file has none, the nearest one above it.
-func (f *file) find(p path) member {
-	at := member{value: f.root}
+// findNearest returns the member at a path or, where the file has none, the nearest one above it.
+func (f *file) findNearest(p path) member {
+	nearest := member{value: f.root}
 	for _, name := range p {
-		next := at.value.child(name)
+		next := nearest.value.child(name)
 		if next == nil {
 			break
 		}
-		at = *next
+		nearest = *next
 	}
-	return at
+	return nearest
 }
 
 // get returns the value at a path, or nil.
@@ -49,15 +49,15 @@ func (f *file) get(p path) *node {
 	return n
 }
 
-// writes reports whether the file itself has a value at a path. A default is at the place of its
+// isWritten reports whether the file itself has a value at a path. A default is at the place of its
 // object.
-func (f *file) writes(p path) bool {
+func (f *file) isWritten(p path) bool {
 	v, above := f.get(p), f.get(p[:len(p)-1])
 	return v != nil && v.at != above.at
 }
 
-// faultAt notes a fault at a place.
-func (f *file) faultAt(at place, key, remedy, problem string, args ...any) {
+// addFaultAt notes a fault at a place.
+func (f *file) addFaultAt(at place, key, remedy, problem string, args ...any) {
 	f.faults = append(f.faults, &Error{
 		File:    f.name,
 		Line:    at.line,
@@ -68,23 +68,23 @@ func (f *file) faultAt(at place, key, remedy, problem string, args ...any) {
 	})
 }
 
-// fault notes a fault of the value at a path. If problem has no verb for the path, the message is
-// the path and then the problem.
-func (f *file) fault(p path, remedy, problem string, args ...any) {
-	f.faultAt(f.find(p).value.at, p.String(), remedy, problem, args...)
+// addFault notes a fault of the value at a path. If problem has no verb for the path, the message
+// is the path and then the problem.
+func (f *file) addFault(p path, remedy, problem string, args ...any) {
+	f.addFaultAt(f.findNearest(p).value.at, p.String(), remedy, problem, args...)
 }
 
-// faultKey notes a fault of the key at a path.
-func (f *file) faultKey(p path, remedy, problem string, args ...any) {
-	f.faultAt(f.find(p).at, p.String(), remedy, problem, args...)
+// addKeyFault notes a fault of the key at a path.
+func (f *file) addKeyFault(p path, remedy, problem string, args ...any) {
+	f.addFaultAt(f.findNearest(p).at, p.String(), remedy, problem, args...)
 }
 
 // checkUnseen reports whether a key is new. It notes a fault if the key was seen before.
 func (f *file) checkUnseen(seen map[string]place, key string, at place) bool {
-	before, twice := seen[key]
+	first, twice := seen[key]
 	if twice {
-		f.faultAt(at, key, "keep one of them", "the key %s appears twice; first at %d:%d", quote(key), before.line,
-			before.col)
+		f.addFaultAt(at, key, "keep one of them", "the key %s appears twice; first at %d:%d", quote(key), first.line,
+			first.col)
 	} else {
 		seen[key] = at
 	}
@@ -100,14 +100,14 @@ func (f *file) err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	for _, e := range f.faults[:min(len(f.faults), MaxShownErrors)] {
-		e.Source = f.show(e.Line)
+		e.Source = f.sourceLine(e.Line)
 	}
 	return f.faults
 }
 
-// show returns a line with one visible column for every character; empty for a line that is long or
-// may contain a secret.
-func (f *file) show(line int) string {
+// sourceLine returns a line with one visible column for every character; empty for a line that is
+// long or may contain a secret.
+func (f *file) sourceLine(line int) string {
 	if f.secret || line < 1 || line > len(f.lines) || utf8.RuneCountInString(f.lines[line-1]) > maxShownColumns {
 		return ""
 	}
@@ -123,10 +123,10 @@ func (f *file) show(line int) string {
 	return strings.TrimRight(strings.Map(visible, f.lines[line-1]), " ")
 }
 
-// locate converts a place in a text to the place in the file: a line and a column, both from 1. A
-// text with escapes other than \", \\ and two single quotation marks has only its start. A place
-// behind the text is the place after its last character.
-func (f *file) locate(n *node, line, column int) place {
+// locateCharacter converts a place in a text to the place in the file: a line and a column, both
+// from 1. A text with escapes other than \", \\ and two single quotation marks has only its start.
+// A place behind the text is the place after its last character.
+func (f *file) locateCharacter(n *node, line, column int) place {
 	if n.kind != isText || line < 1 {
 		return n.at
 	}
@@ -141,7 +141,7 @@ func (f *file) locate(n *node, line, column int) place {
 		i += slices.Index(source[i:], '\n')
 	}
 
-	at := place{1, 1}
+	position := place{1, 1}
 	for _, want := range strings.TrimRight(n.text, " \n") {
 		// YAML folds and indents lines: white space in the file and in the text differs.
 		if !unicode.IsSpace(want) {
@@ -149,11 +149,11 @@ func (f *file) locate(n *node, line, column int) place {
 				i++
 			}
 		}
-		if at == (place{line, column}) || at.line > line {
+		if position == (place{line, column}) || position.line > line {
 			break
 		}
-		if at.col++; want == '\n' {
-			at = place{at.line + 1, 1}
+		if position.col++; want == '\n' {
+			position = place{position.line + 1, 1}
 		}
 		if unicode.IsSpace(want) {
 			continue
@@ -167,6 +167,6 @@ func (f *file) locate(n *node, line, column int) place {
 		i++
 	}
 
-	above := strings.Split(string(source[:i]), "\n")
-	return place{n.at.line + len(above) - 1, len([]rune(above[len(above)-1])) + 1}
+	lines := strings.Split(string(source[:i]), "\n")
+	return place{n.at.line + len(lines) - 1, len([]rune(lines[len(lines)-1])) + 1}
 }

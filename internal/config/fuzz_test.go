@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, err := parse("c.yaml", text); err != nil {
+		if _, err := parseConfig("c.yaml", text); err != nil {
 			checkFaults(t, text, err)
 		}
 		first, clean := openFile("c.yaml", text, MaxFileBytes)

@@ -21,9 +21,9 @@ func pointerTo(name string) string {
 	return string(jsontext.Pointer("").AppendToken(name))
 }
 
-// constraint returns a member of a constraint as JSON Schema, and notes a fault if the gate would
-// refuse it.
-func (f *file) constraint(m member, p path) jsontext.Value {
+// readConstraint returns a member of a constraint as JSON Schema, and notes a fault if the gate
+// would refuse it.
+func (f *file) readConstraint(m member, p path) jsontext.Value {
 	doc := m.value
 	switch m.key {
 	case "eq":
@@ -33,11 +33,11 @@ func (f *file) constraint(m member, p path) jsontext.Value {
 	}
 	text := canonicalJSON(doc.json())
 	if _, err := schema.CompileOpen(text, schema.DefaultLimits()); err != nil {
-		at := m.value.at
+		faulty := m.value.at
 		if m.key == "schema" {
-			at = m.value.pointed(err)
+			faulty = m.value.refusedPlace(err)
 		}
-		f.faultAt(at, p.String(), schemaRemedy(err), "%s is refused: %s", p, err)
+		f.addFaultAt(faulty, p.String(), schemaRemedy(err), "%s is refused: %s", p, err)
 	}
 	return text
 }
@@ -52,7 +52,7 @@ func ReadGrant(name string, text []byte) (policy.Grant, error) {
 
 func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 	g := policy.Grant{Name: filepath.Base(name)}
-	f, err := read(name, text, grantSchema(), MaxFileBytes, "write version: 1 and the tools that may be called")
+	f, err := readJudged(name, text, grantSchema(), MaxFileBytes, "write version: 1 and the tools that may be called")
 	if err != nil {
 		return g, nil, err
 	}
@@ -64,46 +64,47 @@ func readGrant(name string, text []byte) (policy.Grant, *file, error) {
 
 	for _, server := range from.Tools {
 		for _, tool := range server.Value {
-			to, at := policy.Granted{Server: server.Name, Tool: tool.Name, Calls: tool.Value.Calls},
-				path{"tools", server.Name, tool.Name, "args"}
-			if args := f.get(at); args != nil {
+			granted := policy.Granted{Server: server.Name, Tool: tool.Name, Calls: tool.Value.Calls}
+			argsPath := path{"tools", server.Name, tool.Name, "args"}
+			if args := f.get(argsPath); args != nil {
 				for _, arg := range args.members {
 					for _, m := range arg.value.members {
-						schema := f.constraint(m, at.child(arg.key, m.key))
-						to.Args = append(to.Args, policy.Constraint{At: pointerTo(arg.key), Schema: schema})
+						schema := f.readConstraint(m, argsPath.child(arg.key, m.key))
+						granted.Args = append(granted.Args, policy.Constraint{At: pointerTo(arg.key), Schema: schema})
 					}
 				}
 			}
-			g.Tools = append(g.Tools, to)
+			g.Tools = append(g.Tools, granted)
 		}
 	}
 
 	if len(g.Tools) > policy.MaxGrantTools {
-		f.fault(path{"tools"}, "", "tools names %d tools; at most %d are accepted", len(g.Tools), policy.MaxGrantTools)
+		f.addFault(path{"tools"}, "", "tools names %d tools; at most %d are accepted", len(g.Tools),
+			policy.MaxGrantTools)
 	}
 
 	return g, f, f.err()
 }
 
-// grants reads the grant files that the configuration names, and the files for one run.
-func (l *loader) grants(files []string) {
+// addGrants reads the grant files that the configuration names, and the files for one run.
+func (l *loader) addGrants(files []string) {
 	for i, name := range l.Grants {
-		name = l.resolve(name)
+		name = l.resolvePath(name)
 		if text, ok := l.readNamed(path{"grants"}.item(i), name, ""); ok {
-			l.grant(name, text)
+			l.addGrant(name, text)
 		}
 	}
 	for _, name := range files {
 		text, err := l.open(name)
 		if err != nil {
-			l.others = append(l.others, &Error{File: name, Key: "--grant", Problem: "cannot be read: " + reason(err)})
+			l.others = append(l.others, &Error{File: name, Key: "--grant", Problem: "cannot be read: " + reasonOf(err)})
 			continue
 		}
-		l.grant(name, text)
+		l.addGrant(name, text)
 	}
 }
 
-func (l *loader) grant(name string, text []byte) {
+func (l *loader) addGrant(name string, text []byte) {
 	g, f, err := readGrant(name, text)
 	if l.addFaults(err) {
 		return

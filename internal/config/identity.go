@@ -54,26 +54,26 @@ type identitySettings struct {
 func (c *configFile) checkIssuer(p path, issuer *Issuer) {
 	for i, audience := range issuer.Audiences.Admin {
 		if slices.Contains(issuer.Audiences.MCP, audience) {
-			c.fault(p.child("audiences", "admin").item(i), "use another audience for the admin address",
+			c.addFault(p.child("audiences", "admin").item(i), "use another audience for the admin address",
 				"%s is an audience of both addresses, so that an agent could use a person's token", quote(audience))
 		}
 	}
 	for i, audience := range issuer.Audiences.MCP {
 		if audience == normalOrigin(c.Serve.AdminURL) {
-			c.fault(p.child("audiences", "mcp").item(i), "use another audience for the gateway",
+			c.addFault(p.child("audiences", "mcp").item(i), "use another audience for the gateway",
 				"%s is the audience of the admin address, so that an agent could use a person's token", quote(audience))
 		}
 	}
 	for _, login := range []Pair{{"cli", issuer.Login.CLI}, {"console", issuer.Login.Console}} {
 		if client := login.Value; client != "" && !slices.Contains(issuer.People, client) {
-			c.fault(p.child("login", login.Name), "add "+client+" to people",
+			c.addFault(p.child("login", login.Name), "add "+client+" to people",
 				"%s is not one of people, so that its tokens would be those of an agent", quote(client))
 		}
 	}
 }
 
-// identity copies the settings of identity providers.
-func (l *loader) identity() {
+// copyIdentity copies the settings of identity providers.
+func (l *loader) copyIdentity() {
 	l.out.Identity = l.Identity.Identity
 	rules := &policy.IdentityRules{Same: l.Identity.Same}
 	for _, issuer := range l.Identity.Issuers {

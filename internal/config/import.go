@@ -32,23 +32,24 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	}
 
 	var out []ClientServer
-	taken := 0
+	usable := 0
 
 	for i := range c.servers {
 		m := &c.servers[i]
 		s := ClientServer{Name: m.key}
-		disabled := m.value.str("disabled") == "true"
+		disabled := m.value.textOf("disabled") == "true"
 		c.faults = nil
-		switch entry := c.convert(m); {
+		switch entry := c.convertEntry(m); {
 		case entry == nil:
-			s.Refused = c.problems()
+			s.Refused = c.joinProblems()
 		case disabled:
 			s.Refused = "it is disabled in this file"
-		case taken == policy.MaxServers:
+		case usable == policy.MaxServers:
 			s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
 		default:
-			taken++
-			s.entry, s.Runs, s.Warning = entry, visible.JSON([]byte(withoutValues(entry).example())), warning(entry)
+			usable++
+			s.entry, s.Runs, s.Warning = entry, visible.JSON([]byte(withoutValues(entry).exampleText())),
+				codeWarning(entry)
 		}
 		out = append(out, s)
 	}
@@ -56,21 +57,21 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	return out, nil
 }
 
-// problems writes the faults in one line.
-func (f *file) problems() string {
-	var all []string
+// joinProblems writes the faults in one line.
+func (f *file) joinProblems() string {
+	var problems []string
 	for _, e := range f.faults {
-		all = append(all, e.Problem)
+		problems = append(problems, e.Problem)
 	}
-	return visible.Text(strings.Join(all, "; "))
+	return visible.Text(strings.Join(problems, "; "))
 }
 
 // withoutValues returns an entry without literal text in variables, headers and the query of its
 // URL, which may be secret.
 func withoutValues(entry *node) *node {
-	shown := entry.copied(entry.at)
+	copied := entry.copyAt(entry.at)
 	for _, key := range []string{"env", "headers"} {
-		for _, m := range shown.membersOf(key) {
+		for _, m := range copied.membersOf(key) {
 			pieces, _ := splitReferences(m.value.text)
 			m.value.text = ""
 			for _, piece := range pieces {
@@ -82,12 +83,12 @@ func withoutValues(entry *node) *node {
 			}
 		}
 	}
-	if url := shown.get("url"); url != nil {
-		if before, _, found := strings.Cut(url.text, "?"); found {
-			url.text = before + "?" + hiddenText
+	if url := copied.get("url"); url != nil {
+		if base, _, found := strings.Cut(url.text, "?"); found {
+			url.text = base + "?" + hiddenText
 		}
 	}
-	return shown
+	return copied
 }
 
 // Imported writes a configuration with the usable servers of a client's file. from is the file's
@@ -111,7 +112,7 @@ version: 1
 		if s.Warning != "" {
 			fmt.Fprintf(&b, "  # It %s.\n", s.Warning)
 		}
-		entry := s.entry.copied(s.entry.at)
+		entry := s.entry.copyAt(s.entry.at)
 		if command := entry.get("command"); command != nil && strings.Contains(command.text, "/") &&
 			!filepath.IsAbs(command.text) {
 			if command.text = filepath.ToSlash(filepath.Join(filepath.Dir(from),
@@ -119,7 +120,7 @@ version: 1
 				command.text = "./" + command.text
 			}
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", appendQuote(nil, s.Name), entry.spaced())
+		fmt.Fprintf(&b, "  %s: %s\n", appendQuote(nil, s.Name), entry.spacedJSON())
 	}
 
 	b.WriteString(`
@@ -158,9 +159,9 @@ func canRunCode(name string) bool {
 		slices.ContainsFunc(codePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// warning returns a printable text that names the variables of an entry that can run other code; ""
-// if there are none.
-func warning(entry *node) string {
+// codeWarning returns a printable text that names the variables of an entry that can run other
+// code; "" if there are none.
+func codeWarning(entry *node) string {
 	var names []string
 	for _, pair := range entry.membersOf("env") {
 		if canRunCode(pair.key) {

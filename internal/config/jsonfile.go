@@ -17,14 +17,14 @@ import (
 func (f *file) readJSON(text []byte) *node {
 	r := &jsonReader{text: text, at: place{1, 1}, dec: jsontext.NewDecoder(bytes.NewReader(text))}
 	if _, depth := canonical.Outline(text); depth > MaxDepth {
-		f.faultAt(r.at, "", "", "the file nests deeper than %d levels", MaxDepth)
+		f.addFaultAt(r.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return nil
 	}
 	if offset, problem := findJSONFault(text); problem != (fault{}) {
-		f.faultAt(r.placeAt(offset), "", problem.remedy, "not JSON: %s", problem.problem)
+		f.addFaultAt(r.placeAt(offset), "", problem.remedy, "not JSON: %s", problem.problem)
 		return nil
 	}
-	return r.value()
+	return r.readValue()
 }
 
 // findJSONFault returns the first fault of a text and its offset; the zero fault if the text is
@@ -33,11 +33,11 @@ func findJSONFault(text []byte) (offset int, f fault) {
 	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	err := dec.SkipValue()
 	if err == nil {
-		rest := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n")
+		trailing := bytes.TrimLeft(text[dec.InputOffset():], " \t\r\n")
 		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
 			return 0, fault{}
 		}
-		return len(text) - len(rest), fault{"there is text after the value", "remove it"}
+		return len(text) - len(trailing), fault{"there is text after the value", "remove it"}
 	}
 
 	var syntactic *jsontext.SyntacticError
@@ -45,7 +45,8 @@ func findJSONFault(text []byte) (offset int, f fault) {
 		return len(text), fault{"the value ends too early", "write a value, or {} for an empty object"}
 	}
 
-	f = fault{syntactic.Err.Error(), "JSON has no comments, no comma after the last entry, and quotes around keys and texts"}
+	f = fault{syntactic.Err.Error(),
+		"JSON has no comments, no comma after the last entry, and quotes around keys and texts"}
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		f.remedy = "keep one of them"
@@ -79,21 +80,21 @@ func (r *jsonReader) placeAt(offset int) place {
 	return r.at
 }
 
-// token reads a token and its place.
-func (r *jsonReader) token() (jsontext.Token, place) {
-	rest := bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n,:")
+// readToken reads a token and its place.
+func (r *jsonReader) readToken() (jsontext.Token, place) {
+	remaining := bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n,:")
 	t, err := r.dec.ReadToken()
 	if err != nil {
 		panic("config: a text that was checked is not JSON: " + err.Error())
 	}
-	return t, r.placeAt(len(r.text) - len(rest))
+	return t, r.placeAt(len(r.text) - len(remaining))
 }
 
 var jsonKinds = map[jsontext.Kind]kind{'n': isNull, 't': isBool, 'f': isBool, '0': isNumber, '"': isText, '[': isList,
 	'{': isMap}
 
-func (r *jsonReader) value() *node {
-	t, at := r.token()
+func (r *jsonReader) readValue() *node {
+	t, at := r.readToken()
 	n := &node{kind: jsonKinds[t.Kind()], at: at}
 	if n.kind != isList && n.kind != isMap {
 		if n.kind != isNull {
@@ -105,15 +106,15 @@ func (r *jsonReader) value() *node {
 	for end := r.dec.PeekKind(); end != ']' && end != '}'; end = r.dec.PeekKind() {
 		var m member
 		if n.kind == isMap {
-			name, at := r.token()
+			name, at := r.readToken()
 			m.key, m.at = name.String(), at
 		}
-		if m.value = r.value(); n.kind == isList {
+		if m.value = r.readValue(); n.kind == isList {
 			m.at = m.value.at
 		}
 		n.members = append(n.members, m)
 	}
 
-	r.token()
+	r.readToken()
 	return n
 }

@@ -54,15 +54,15 @@ func checkLedger(s string) fault {
 	if strings.HasPrefix(s, sqliteScheme) && !isLiteral(s) {
 		return fault{"holds a reference, which a path may not", remedyReference}
 	}
-	if err := CheckLedger(expand(pieces, func(piece) string { return "reference" })); err != nil {
+	if err := CheckLedger(expandReferences(pieces, func(piece) string { return "reference" })); err != nil {
 		return fault{err.Error(), `write "sqlite:pgfsm.db", or "postgres://USER:${env:NAME}@HOST/DATABASE?sslmode=verify-full"`}
 	}
 	return fault{}
 }
 
-// expand replaces the references in a URL with their values. It escapes the values, unless one
-// reference is the whole URL.
-func expand(pieces []piece, value func(piece) string) string {
+// expandReferences replaces the references in a URL with their values. It escapes the values,
+// unless one reference is the whole URL.
+func expandReferences(pieces []piece, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range pieces {
 		text := p.text
@@ -84,9 +84,9 @@ func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (s
 	}
 	r, p := newResolver(l.file, getenv, readFile), path{"ledger"}
 	pieces, _ := splitReferences(r.textAt(p))
-	text := expand(pieces, func(one piece) string { return r.lookup(one, p) })
+	text := expandReferences(pieces, func(one piece) string { return r.resolveReference(one, p) })
 	if _, _, err := pgurl.Parse(text); err != nil && len(r.faults) == 0 {
-		r.fault(p, "", "ledger %s, when its references are read", err)
+		r.addFault(p, "", "ledger %s, when its references are read", err)
 	}
 	return text, r.err()
 }

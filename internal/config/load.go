@@ -81,28 +81,28 @@ type Upstream struct {
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
 	if err != nil {
-		fault := &Error{File: name, Problem: "cannot be read: " + reason(err)}
+		fault := &Error{File: name, Problem: "cannot be read: " + reasonOf(err)}
 		if errors.Is(err, fs.ErrNotExist) {
 			fault.Remedy = initRemedy
 		}
 		return nil, Errors{fault}
 	}
-	c, err := parse(name, text)
+	c, err := parseConfig(name, text)
 	if err != nil {
 		return nil, err
 	}
 
 	l := &loader{configFile: c, open: open, out: &Loaded{file: c.file}}
-	l.settle(over)
+	l.copySettings(over)
 
 	for _, s := range l.Servers {
-		l.server(s.Name, s.Value)
+		l.copyServer(s.Name, s.Value)
 	}
 
-	l.allowlists(over.Allowlist, over.Closed)
+	l.readAllowlists(over.Allowlist, over.Closed)
 	l.checkLimitedTools(over.Allowlist)
-	l.grants(over.Grants)
-	l.schemas()
+	l.addGrants(over.Grants)
+	l.readSchemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
 	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
 	if err := c.err(); err != nil {
@@ -113,7 +113,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 		return nil, l.others
 	}
 
-	l.unlikely(over.Allowlist)
+	l.warnUnlikely(over.Allowlist)
 	return l.out, nil
 }
 
@@ -124,8 +124,8 @@ type loader struct {
 	others Errors // faults of the files that the configuration names
 }
 
-// faultOutside notes a fault in a flag or an environment variable.
-func (l *loader) faultOutside(where, remedy, problem string, args ...any) {
+// addOutsideFault notes a fault in a flag or an environment variable.
+func (l *loader) addOutsideFault(where, remedy, problem string, args ...any) {
 	l.others = append(l.others, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
 
@@ -137,42 +137,42 @@ func (l *loader) addFaults(err error) bool {
 	return err != nil
 }
 
-// warn adds a warning about the value at a place.
-func (l *loader) warn(f *file, at place, format string, args ...any) {
+// addWarning adds a warning about the value at a place.
+func (l *loader) addWarning(f *file, at place, format string, args ...any) {
 	l.out.Warnings = append(l.out.Warnings,
 		fmt.Sprintf("%s:%d:%d: ", f.name, at.line, at.col)+fmt.Sprintf(format, args...))
 }
 
-// unlikely warns about settings that are probably mistakes.
-func (l *loader) unlikely(allowlist string) {
+// warnUnlikely warns about settings that are probably mistakes.
+func (l *loader) warnUnlikely(allowlist string) {
 	names := func(a policy.Allowance) bool { return len(a.Tools) > 0 }
 	if l.out.Closed == nil && !slices.ContainsFunc(l.out.Content.Allowlist, names) {
-		f, at := l.file, l.find(path{"allowlist"}).value.at
+		f, at := l.file, l.findNearest(path{"allowlist"}).value.at
 		if allowlist != "" { // it overrides the file that the configuration names
 			f, at = &file{name: allowlist}, place{1, 1}
 		}
-		l.warn(f, at, "the allowlist names no tool, so every call is refused: pgfsm allow SERVER TOOL adds one")
+		l.addWarning(f, at, "the allowlist names no tool, so every call is refused: pgfsm allow SERVER TOOL adds one")
 	}
 	for _, s := range l.out.Content.Schemas {
 		if l.out.Closed == nil && policy.PinOf(l.out.Content.Pins, s.Server, s.Tool) == "" {
-			l.warnAt(path{"servers", s.Server, "schemas", s.Tool},
+			l.addWarningAt(path{"servers", s.Server, "schemas", s.Tool},
 				"this schema is for %s, which is not pinned, so every call is refused: "+
 					"pgfsm allow allows and pins a tool, pgfsm pins approve pins one that is allowed", quote(s.Tool))
 		}
 	}
 }
 
-// warnAt adds a warning about a value of the configuration.
-func (l *loader) warnAt(p path, format string, args ...any) {
-	l.warn(l.file, l.find(p).value.at, format, args...)
+// addWarningAt adds a warning about a value of the configuration.
+func (l *loader) addWarningAt(p path, format string, args ...any) {
+	l.addWarning(l.file, l.findNearest(p).value.at, format, args...)
 }
 
-// settle copies the configuration's own settings.
-func (l *loader) settle(over Overrides) {
+// copySettings copies the configuration's own settings.
+func (l *loader) copySettings(over Overrides) {
 	c := &l.out.Content
 	c.Format, c.Env, c.Summary = policy.ContentFormat, l.Env, l.Summary.Mode
-	l.planner(over)
-	l.input()
+	l.copyPlanner(over)
+	l.copyInput()
 	if over.Summary != "" {
 		c.Summary = over.Summary
 	}
@@ -189,7 +189,7 @@ func (l *loader) settle(over Overrides) {
 		c.Roles = append(c.Roles, policy.Role{Role: r.Name, Actors: r.Value})
 	}
 
-	if l.out.TracesDir = l.resolve(l.Traces.Dir); over.TracesDir != "" {
+	if l.out.TracesDir = l.resolvePath(l.Traces.Dir); over.TracesDir != "" {
 		l.out.TracesDir = over.TracesDir
 	}
 
@@ -200,39 +200,40 @@ func (l *loader) settle(over Overrides) {
 	if c := l.Checkpoints; c != nil {
 		l.out.Checkpoints = *c
 		for i, key := range c.Keys {
-			l.out.Checkpoints.Keys[i] = l.resolve(key)
+			l.out.Checkpoints.Keys[i] = l.resolvePath(key)
 		}
 		if c.Dir != "" {
-			l.out.Checkpoints.Dir = l.resolve(c.Dir)
+			l.out.Checkpoints.Dir = l.resolvePath(c.Dir)
 		}
 	}
 
 	l.out.Hooks, l.out.OTLP, l.out.Literals = l.Approvals.Hooks, l.Telemetry.OTLP, l.literals
-	l.serve()
-	l.identity()
+	l.copyServe()
+	l.copyIdentity()
 }
 
-// input adds the default input rules. An operator's rule with the id of a default rule widens that
-// rule, so a rule's name never removes a default rule.
-func (l *loader) input() {
-	in := &l.out.Content.Input
-	in.MaxBytes = l.Input.MaxBytes
+// copyInput adds the default input rules. An operator's rule with the id of a default rule widens
+// that rule, so a rule's name never removes a default rule.
+func (l *loader) copyInput() {
+	input := &l.out.Content.Input
+	input.MaxBytes = l.Input.MaxBytes
 	if l.Input.Defaults {
-		in.Rules = policy.DefaultRules()
+		input.Rules = policy.DefaultRules()
 	}
-	defaults := len(in.Rules)
+	defaults := len(input.Rules)
 	for i, rule := range l.Input.Deny {
 		rule.On = kindsOf(rule.On)
-		at := slices.IndexFunc(in.Rules[:defaults], func(r policy.InputRule) bool { return r.ID == rule.ID })
-		if at < 0 {
-			in.Rules = append(in.Rules, rule)
+		builtin := slices.IndexFunc(input.Rules[:defaults], func(r policy.InputRule) bool { return r.ID == rule.ID })
+		if builtin < 0 {
+			input.Rules = append(input.Rules, rule)
 			continue
 		}
-		wide := &in.Rules[at]
+		wide := &input.Rules[builtin]
 		wide.Pattern = "(?:" + wide.Pattern + ")|(?:" + rule.Pattern + ")"
 		wide.On = kindsOf(append(rule.On, wide.On...))
-		if _, err := screen.Compile([]screen.Rule{wide.Rule}, in.MaxBytes); err != nil {
-			l.faultAt(l.find(path{"input", "deny"}.item(i).child("id")).value.at, "input.deny", "choose another id",
+		if _, err := screen.Compile([]screen.Rule{wide.Rule}, input.MaxBytes); err != nil {
+			l.addFaultAt(l.findNearest(path{"input", "deny"}.item(i).child("id")).value.at, "input.deny",
+				"choose another id",
 				"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
 		}
 	}
@@ -240,20 +241,20 @@ func (l *loader) input() {
 
 // kindsOf returns kinds of request in the order of a bundle, each once.
 func kindsOf(on []string) []string {
-	all := []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
-	return slices.DeleteFunc(all, func(kind string) bool { return !slices.Contains(on, kind) })
+	kinds := []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
+	return slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(on, kind) })
 }
 
-// resolve returns the path that a path in the file means.
-func (f *file) resolve(path string) string {
+// resolvePath returns the path that a path in the file means.
+func (f *file) resolvePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(filepath.Dir(f.name), path)
 }
 
-// reason returns the text of an error without the path, which the message already has.
-func reason(err error) string {
+// reasonOf returns the text of an error without the path, which the message already has.
+func reasonOf(err error) string {
 	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
 		return inner.Err.Error()
 	}
@@ -265,8 +266,9 @@ func reason(err error) string {
 func (l *loader) readNamed(at path, name, remedy string) (text []byte, ok bool) {
 	text, err := l.open(name)
 	if err != nil {
-		l.fault(at, cmp.Or(remedy, "correct the path, which is relative to the folder of "+filepath.Base(l.name)+", or create the file"),
-			"%s cannot be read: %s", name, reason(err))
+		l.addFault(at, cmp.Or(remedy, "correct the path, which is relative to the folder of "+filepath.Base(l.name)+
+			", or create the file"),
+			"%s cannot be read: %s", name, reasonOf(err))
 	}
 	return text, err == nil
 }
@@ -278,22 +280,22 @@ type GroupList struct{ Group, Path string }
 
 // Allowlists returns the paths of all allowlist files; the first is the default one.
 func (l *Loaded) Allowlists() []string {
-	all := []string{l.AllowlistPath}
+	paths := []string{l.AllowlistPath}
 	for _, g := range l.GroupLists {
-		all = append(all, g.Path)
+		paths = append(paths, g.Path)
 	}
-	return all
+	return paths
 }
 
-// allowlists reads the default allowlist file, and those for groups. If override is not empty, it
-// is the path of the only allowlist.
-func (l *loader) allowlists(override string, closed bool) {
-	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolve(l.Allowlist.Default)}}
-	if l.find(ats[0]).value.kind == isMap {
+// readAllowlists reads the default allowlist file, and those for groups. If override is not empty,
+// it is the path of the only allowlist.
+func (l *loader) readAllowlists(override string, closed bool) {
+	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolvePath(l.Allowlist.Default)}}
+	if l.findNearest(ats[0]).value.kind == isMap {
 		ats[0] = ats[0].child("default")
 		for _, g := range l.Allowlist.Groups {
 			ats, lists = append(ats, path{"allowlist", "groups", g.Name}),
-				append(lists, GroupList{g.Name, l.resolve(g.Value)})
+				append(lists, GroupList{g.Name, l.resolvePath(g.Value)})
 		}
 	}
 
@@ -315,14 +317,14 @@ func (l *loader) allowlists(override string, closed bool) {
 	}
 
 	for i, list := range lists {
-		l.allowlist(ats[i], list)
+		l.addAllowlist(ats[i], list)
 	}
 
 	l.out.AllowlistPath, l.out.GroupLists = lists[0].Path, slices.Clip(lists[1:])
 }
 
-// allowlist adds the tools and the pins of one file. A tool has one pin for all groups.
-func (l *loader) allowlist(at path, list GroupList) {
+// addAllowlist adds the tools and the pins of one file. A tool has one pin for all groups.
+func (l *loader) addAllowlist(at path, list GroupList) {
 	text, ok := l.readNamed(at, list.Path, allowlistRemedy)
 	if !ok {
 		return
@@ -333,7 +335,7 @@ func (l *loader) allowlist(at path, list GroupList) {
 	}
 
 	c := &l.out.Content
-	tools, pins := split(servers)
+	tools, pins := splitPins(servers)
 
 	for i := range tools {
 		tools[i].Group = list.Group
@@ -346,7 +348,7 @@ func (l *loader) allowlist(at path, list GroupList) {
 			c.Pins = append(c.Pins, p)
 		case p.Definition:
 		default:
-			l.fault(at, "pin it to the same definition, or in one file only",
+			l.addFault(at, "pin it to the same definition, or in one file only",
 				"%s pins %s %s to another definition than a file before it", list.Path, quote(p.Server), quote(p.Tool))
 		}
 	}
@@ -367,12 +369,12 @@ func (l *loader) unknownServer(f *file, m member) {
 	if hint != "" {
 		hint = "; " + hint
 	}
-	l.warn(f, m.at, "no server %s is configured%s", quote(m.key), hint)
+	l.addWarning(f, m.at, "no server %s is configured%s", quote(m.key), hint)
 }
 
-// schemas reads the operator's schemas of tools: the schemas for arguments, and the types of
+// readSchemas reads the operator's schemas of tools: the schemas for arguments, and the types of
 // structured content.
-func (l *loader) schemas() {
+func (l *loader) readSchemas() {
 	c := &l.out.Content
 	for _, server := range l.Servers {
 		for _, tool := range server.Value.Schemas {
@@ -393,7 +395,7 @@ func (l *loader) schemas() {
 // toolSchema reads and compiles the schema file that the configuration names for a tool. It returns
 // nil if the schema cannot be used. MCP accepts only objects as arguments.
 func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
-	name = l.resolve(name)
+	name = l.resolvePath(name)
 	text, ok := l.readNamed(at, name, "")
 	if !ok {
 		return nil
@@ -404,9 +406,9 @@ func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value
 	}
 	if len(f.faults) == 0 {
 		if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
-			f.faultAt(f.root.pointed(err), "", schemaRemedy(err), "%s", err)
-		} else if arguments && f.root.str("type") != "object" {
-			f.faultAt(f.root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
+			f.addFaultAt(f.root.refusedPlace(err), "", schemaRemedy(err), "%s", err)
+		} else if arguments && f.root.textOf("type") != "object" {
+			f.addFaultAt(f.root.at, "type", `write "type": "object"`, "the schema of a tool's arguments must have the type object")
 		}
 	}
 	if l.addFaults(f.err()) {
@@ -439,8 +441,8 @@ func canonicalJSON(text []byte) jsontext.Value {
 	return doc
 }
 
-// pointed returns the place in a schema that its refusal points to, or the schema's start.
-func (n *node) pointed(err error) place {
+// refusedPlace returns the place in a schema that its refusal points to, or the schema's start.
+func (n *node) refusedPlace(err error) place {
 	refused := (*schema.RefusedError)(nil)
 	if !errors.As(err, &refused) {
 		return n.at
@@ -455,4 +457,4 @@ func (n *node) pointed(err error) place {
 	return n.at
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -96,7 +96,7 @@ func TestConfigurationThatIsNotThere(t *testing.T) {
 }
 
 func TestErrorsAreValues(t *testing.T) {
-	_, err := parse("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
+	_, err := parseConfig("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
 	var all Errors
 	if !errors.As(err, &all) || len(all) != 2 {
 		t.Fatalf("parse = %v, want two errors", err)
@@ -129,14 +129,14 @@ func TestTextThatNoFileMayHold(t *testing.T) {
 		}(), "nests deeper"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := parse("c.yaml", []byte(c.text))
+			_, err := parseConfig("c.yaml", []byte(c.text))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("parse = %.200v, want %q in it", err, c.want)
 			}
 		})
 	}
 	dos := strings.ReplaceAll(minimal, "\n", "\r\n") + "limit: 1"
-	if _, err := parse("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
+	if _, err := parseConfig("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
 		t.Errorf("Parse with CRLF = %v, want a fault at 5:1", err)
 	}
 }

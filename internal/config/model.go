@@ -27,15 +27,15 @@ const remedyNoKey = "leave it out if the endpoint needs none"
 // environment stands for the file's name in faults of environment variables.
 const environment = "the environment"
 
-// readable reports whether data for a URL crosses the network unencrypted.
-func readable(text string) bool {
+// isUnencrypted reports whether data for a URL crosses the network unencrypted.
+func isUnencrypted(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Scheme == "http" && !loopback(u)
+	return err == nil && u.Scheme == "http" && !isLoopback(u)
 }
 
-// planner copies the planner's settings and, if needed, the model: the file's, or else the
+// copyPlanner copies the planner's settings and, if needed, the model: the file's, or else the
 // environment's. It never uses the key of one with the endpoint of the other.
-func (l *loader) planner(over Overrides) {
+func (l *loader) copyPlanner(over Overrides) {
 	c := &l.out.Content.Planner
 	for _, r := range l.Planner.Routes {
 		r.Args = canonicalJSON(r.Args)
@@ -49,7 +49,7 @@ func (l *loader) planner(over Overrides) {
 
 	modes := []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
 	if !slices.Contains(modes, c.Mode) {
-		l.faultOutside("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode),
+		l.addOutsideFault("--planner", Nearest(c.Mode, modes), "%s is not a planner mode; it must be %s", quote(c.Mode),
 			oneOf(modes))
 		return
 	}
@@ -66,7 +66,7 @@ func (l *loader) planner(over Overrides) {
 			Timeout:   model.Timeout,
 			MaxTokens: model.MaxTokens,
 		}
-		if l.writes(key) {
+		if l.isWritten(key) {
 			l.out.key = key
 		}
 	case over.LLM != nil && (over.LLM.BaseURL != "" || over.LLM.Model != ""):
@@ -74,17 +74,17 @@ func (l *loader) planner(over Overrides) {
 	case c.Mode == policy.PlannerLLM:
 		const remedy = "write planner.llm with base_url and model, or set " + varBaseURL + " and " + varModel
 		if over.Planner != "" {
-			l.faultOutside("--planner", remedy, "%s needs a model, and none is named", quote(c.Mode))
+			l.addOutsideFault("--planner", remedy, "%s needs a model, and none is named", quote(c.Mode))
 			return
 		}
-		l.fault(path{"planner", "mode"}, remedy, "planner.mode llm needs a model, and none is named")
+		l.addFault(path{"planner", "mode"}, remedy, "planner.mode llm needs a model, and none is named")
 	}
 }
 
 // environmentModel checks and copies a model that the environment names.
 func (l *loader) environmentModel(m *LLM) {
 	f := &file{name: environment}
-	llm := configSchema().part(configSchema().get("properties").get("planner").get("properties").get("llm"))
+	llm := configSchema().subschema(configSchema().get("properties").get("planner").get("properties").get("llm"))
 
 	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"},
 		{varModel, m.Model, varBaseURL, "model"}} {
@@ -92,20 +92,20 @@ func (l *loader) environmentModel(m *LLM) {
 		url, err := url.Parse(v.value)
 		refused := v.key == "base_url" && (err != nil || url.Scheme != "http" && url.Scheme != "https")
 		if v.value == "" {
-			f.faultAt(place{}, v.name, "set it, or unset "+v.other, "%s is set and %s is not", v.other, v.name)
-		} else if problem := s.fault(v.value, refused); problem != (fault{}) {
-			f.faultAt(place{}, v.name, problem.remedy, "%s %s", v.name, problem.problem)
+			f.addFaultAt(place{}, v.name, "set it, or unset "+v.other, "%s is set and %s is not", v.other, v.name)
+		} else if problem := s.textFault(v.value, refused); problem != (fault{}) {
+			f.addFaultAt(place{}, v.name, problem.remedy, "%s %s", v.name, problem.problem)
 		}
 	}
 
 	if m.APIKey != "" {
-		if problem := unfit(m.APIKey); problem != (fault{}) {
-			f.faultAt(place{}, varAPIKey, remedyNoKey, "%s %s", varAPIKey, problem.problem)
+		if problem := secretFault(m.APIKey); problem != (fault{}) {
+			f.addFaultAt(place{}, varAPIKey, remedyNoKey, "%s %s", varAPIKey, problem.problem)
 		} else if hasControl(m.APIKey, false) {
-			f.faultAt(place{}, varAPIKey, "", "%s holds a line end or another control character", varAPIKey)
+			f.addFaultAt(place{}, varAPIKey, "", "%s holds a line end or another control character", varAPIKey)
 		}
-		if readable(m.BaseURL) {
-			f.faultAt(place{}, varAPIKey, "use https", "%s could be read on the way: %s is plain http", varAPIKey,
+		if isUnencrypted(m.BaseURL) {
+			f.addFaultAt(place{}, varAPIKey, "use https", "%s could be read on the way: %s is plain http", varAPIKey,
 				varBaseURL)
 		}
 	}

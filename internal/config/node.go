@@ -68,29 +68,29 @@ func (n *node) membersOf(key string) []member {
 	return nil
 }
 
-// str returns the text of a key's value; empty if there is none.
-func (n *node) str(key string) string {
+// textOf returns the text of a key's value; empty if there is none.
+func (n *node) textOf(key string) string {
 	if v := n.get(key); v != nil {
 		return v.text
 	}
 	return ""
 }
 
-// leaves calls f with every scalar below n, and with n itself if it is one.
-func (n *node) leaves(f func(*node)) {
+// forEachLeaf calls f with every scalar below n, and with n itself if it is one.
+func (n *node) forEachLeaf(f func(*node)) {
 	for _, m := range n.members {
-		m.value.leaves(f)
+		m.value.forEachLeaf(f)
 	}
 	if n.kind != isList && n.kind != isMap {
 		f(n)
 	}
 }
 
-// copied returns a copy of n with all values at one place.
-func (n *node) copied(at place) *node {
+// copyAt returns a copy of n with all values at one place.
+func (n *node) copyAt(at place) *node {
 	out := &node{kind: n.kind, at: at, text: n.text}
 	for _, m := range n.members {
-		out.members = append(out.members, member{m.key, at, m.value.copied(at)})
+		out.members = append(out.members, member{m.key, at, m.value.copyAt(at)})
 	}
 	return out
 }
@@ -139,11 +139,11 @@ func appendQuote(b []byte, s string) []byte {
 // plainText matches a JSON string that YAML reads as the same text without quotation marks.
 var plainText = regexp.MustCompile(`"([A-Za-z.][A-Za-z0-9./_-]*)"`)
 
-// example writes an example as a person would write it into a file.
-func (n *node) example() string { return plainText.ReplaceAllString(n.spaced(), "$1") }
+// exampleText writes an example as a person would write it into a file.
+func (n *node) exampleText() string { return plainText.ReplaceAllString(n.spacedJSON(), "$1") }
 
-// spaced writes n as JSON in one line, with spaces.
-func (n *node) spaced() string {
+// spacedJSON writes n as JSON in one line, with spaces.
+func (n *node) spacedJSON() string {
 	doc := n.json()
 	if err := doc.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)); err != nil {
 		panic("config: a value does not format: " + err.Error())
@@ -164,7 +164,7 @@ func (p path) String() string {
 		if i > 0 && name[:min(1, len(name))] != "[" {
 			b.WriteByte('.')
 		}
-		b.WriteString(clip(name))
+		b.WriteString(clipText(name))
 	}
 	return b.String()
 }

@@ -36,8 +36,8 @@ func (a allowedTools) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return json.MarshalEncode(enc, Table[pinned](a))
 }
 
-// split returns the tools and their pins.
-func split(a allowlist) (tools []policy.Allowance, pins []policy.Pin) {
+// splitPins returns the tools and their pins.
+func splitPins(a allowlist) (tools []policy.Allowance, pins []policy.Pin) {
 	for _, server := range a {
 		allowance := policy.Allowance{Server: server.Name}
 		for _, tool := range server.Value {
@@ -53,7 +53,7 @@ func split(a allowlist) (tools []policy.Allowance, pins []policy.Pin) {
 
 // readPins reads and checks the text of an allowlist file.
 func readPins(name string, text []byte) (*file, allowlist, error) {
-	f, err := read(name, text, allowlistSchema(), MaxFileBytes, "")
+	f, err := readJudged(name, text, allowlistSchema(), MaxFileBytes, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func readPins(name string, text []byte) (*file, allowlist, error) {
 // file's name in messages. The error is of type [Errors].
 func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error) {
 	_, servers, err := readPins(name, text)
-	tools, pins := split(servers)
+	tools, pins := splitPins(servers)
 	return tools, pins, err
 }
 

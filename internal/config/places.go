@@ -42,29 +42,30 @@ func (l *Loaded) LintError(f lint.Finding) *Error {
 func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
 	e := &Error{Problem: problem, Remedy: remedy}
 	if p != nil {
-		at, where := p.find(list, i, key)
+		position, where := p.findKey(list, i, key)
 		if value := p.file.get(where); value != nil && line > 0 {
-			at = p.file.locate(value, line, column)
+			position = p.file.locateCharacter(value, line, column)
 		}
-		e.File, e.Line, e.Col, e.Key, e.Source = p.file.name, at.line, at.col, where.String(), p.file.show(at.line)
+		e.File, e.Line, e.Col, e.Key, e.Source = p.file.name, position.line, position.col, where.String(),
+			p.file.sourceLine(position.line)
 	}
 	return e
 }
 
-// note notes the faults that the entries' package found. It also notes the expressions about
+// noteFaults notes the faults that the entries' package found. It also notes the expressions about
 // earlier calls, which are errors in configurations without a ledger.
-func (p *Places) note(err error, asking []condition.Placed) {
-	var all condition.Faults
-	if err != nil && !errors.As(err, &all) {
-		p.file.faultAt(place{1, 1}, "", "", "%s", err)
+func (p *Places) noteFaults(err error, asking []condition.Placed) {
+	var faults condition.Faults
+	if err != nil && !errors.As(err, &faults) {
+		p.file.addFaultAt(place{1, 1}, "", "", "%s", err)
 	}
-	for _, one := range all {
+	for _, one := range faults {
 		line, column := 0, 0
 		if one.Cause != nil {
 			line, column = one.Cause.Line, one.Cause.Column
 		}
 		e := p.Fault(one.List, one.Index, one.Key, line, column, one.Problem, one.Remedy)
-		p.file.faultAt(place{e.Line, e.Col}, e.Key, one.Remedy, "%s: %s", e.Key, one.Problem)
+		p.file.addFaultAt(place{e.Line, e.Col}, e.Key, one.Remedy, "%s: %s", e.Key, one.Problem)
 	}
 	for _, one := range asking {
 		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0,
@@ -73,23 +74,23 @@ func (p *Places) note(err error, asking []condition.Placed) {
 	}
 }
 
-// find returns the path and the place of an entry's key. The key has its name in the packages rules
-// and risk.
-func (p *Places) find(list string, i int, key string) (place, path) {
-	at := path{list}
-	entries := p.file.get(at)
+// findKey returns the path and the place of an entry's key. The key has its name in the packages
+// rules and risk.
+func (p *Places) findKey(list string, i int, key string) (place, path) {
+	entry := path{list}
+	entries := p.file.get(entry)
 	if entries == nil || i < 0 || i >= len(entries.members) {
-		return p.file.find(at).value.at, at
+		return p.file.findNearest(entry).value.at, entry
 	}
 	if entries.kind == isMap { // an entry is a name and a value
-		at = at.child(entries.members[i].key)
+		entry = entry.child(entries.members[i].key)
 		if key == "expr" || key == "when" || key == "baseline" {
-			return p.file.find(at).value.at, at
+			return p.file.findNearest(entry).value.at, entry
 		}
-		return p.file.find(at).at, at
+		return p.file.findNearest(entry).at, entry
 	}
 
-	at = at.item(i)
+	entry = entry.item(i)
 	if rest, ok := strings.CutPrefix(key, "match."); ok && list == "rules" {
 		key = "when." + rest
 	}
@@ -98,19 +99,19 @@ func (p *Places) find(list string, i int, key string) (place, path) {
 	switch j, err := strconv.Atoi(index); {
 	case key == "":
 	case list == "rules" && key == "args":
-		at = at.child("when", "args")
+		entry = entry.child("when", "args")
 	case ok && err == nil:
-		return p.predicate(at.child("when", "args"), j, part)
+		return p.findPredicate(entry.child("when", "args"), j, part)
 	default:
-		at = at.child(strings.Split(key, ".")...)
+		entry = entry.child(strings.Split(key, ".")...)
 	}
 
-	return p.file.find(at).value.at, at
+	return p.file.findNearest(entry).value.at, entry
 }
 
-// predicate returns the place of predicate j of a rule: its path, or its value.
-func (p *Places) predicate(args path, j int, part string) (place, path) {
-	for _, arg := range p.file.find(args).value.members {
+// findPredicate returns the place of predicate j of a rule: its path, or its value.
+func (p *Places) findPredicate(args path, j int, part string) (place, path) {
+	for _, arg := range p.file.findNearest(args).value.members {
 		if j -= len(arg.value.members); j >= 0 {
 			continue
 		}
@@ -120,5 +121,5 @@ func (p *Places) predicate(args path, j int, part string) (place, path) {
 		op := arg.value.members[j+len(arg.value.members)]
 		return op.value.at, args.child(arg.key, op.key)
 	}
-	return p.file.find(args[:2]).value.at, args
+	return p.file.findNearest(args[:2]).value.at, args
 }

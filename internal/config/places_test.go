@@ -121,9 +121,9 @@ func TestPlacesInTexts(t *testing.T) {
 			if root == nil || len(f.faults) > 0 {
 				t.Fatal(f.err())
 			}
-			at := f.locate(root.members[0].value, c.line, c.col)
+			at := f.locateCharacter(root.members[0].value, c.line, c.col)
 			if root.members[0].value.kind == isMap {
-				at = f.locate(root.members[0].value.members[0].value, c.line, c.col)
+				at = f.locateCharacter(root.members[0].value.members[0].value, c.line, c.col)
 			}
 			if got := string([]rune(f.lines[at.line-1])[at.col-1:]); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("locate(%q, %d:%d) is %d:%d, at %q, want %q", c.yaml, c.line, c.col, at.line, at.col, got, c.want)

@@ -10,7 +10,7 @@ import (
 // content has defaults for missing keys. The error is of type [Errors], and includes the faults of
 // [rules.Compile]. Conditions may read the given claims.
 func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Places, error) {
-	f, err := read(name, text, policySchema(), MaxPolicyFileBytes, "write version: 1 and policies: []")
+	f, err := readJudged(name, text, policySchema(), MaxPolicyFileBytes, "write version: 1 and policies: []")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,21 +26,21 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 	c := rules.Content{Policies: make([]rules.Policy, len(from.Policies))}
 
 	for i, one := range from.Policies {
-		p, at := &c.Policies[i], path{"policies"}.item(i)
+		p, entry := &c.Policies[i], path{"policies"}.item(i)
 		*p = one.Policy
 		p.Expires, p.Fresh = one.Expires, one.Fresh
 		holds := p.Effect == rules.Pending || p.Effect == rules.Allow && p.RequireApprovalIf != ""
-		if !holds && !f.writes(at.child("quorum")) {
+		if !holds && !f.isWritten(entry.child("quorum")) {
 			p.Quorum = 0
 		}
-		if !holds && !f.writes(at.child("expires")) {
+		if !holds && !f.isWritten(entry.child("expires")) {
 			p.Expires = 0
 		}
 	}
 
 	set, err := rules.Compile(c, claims...)
 	places := &Places{file: f}
-	places.note(err, set.Programs().Asking())
+	places.noteFaults(err, set.Programs().Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}
@@ -52,12 +52,12 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 // conditions about earlier calls.
 func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C,
 	*Places) {
-	at := path{key}
-	if !l.writes(at) {
+	keyPath := path{key}
+	if !l.isWritten(keyPath) {
 		return nil, nil
 	}
-	name := l.resolve(l.textAt(at))
-	text, ok := l.readNamed(at, name, "")
+	name := l.resolvePath(l.textAt(keyPath))
+	text, ok := l.readNamed(keyPath, name, "")
 	if !ok {
 		return nil, nil
 	}

@@ -54,7 +54,7 @@ type GivenRisk struct {
 // ReadPolicyTests reads a file of tests and checks its names, modes and scores against a
 // configuration, if it is not nil. The error is of type [Errors].
 func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
-	f, err := read(name, content, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
+	f, err := readJudged(name, content, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +67,20 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 	f.checkUnique(path{"tests"}, "test", "name")
 
 	for i := range from.Tests {
-		t, at := &from.Tests[i], path{"tests"}.item(i)
-		t.Line, t.Args = f.get(at).at.line, canonicalJSON(t.Args)
+		t, entry := &from.Tests[i], path{"tests"}.item(i)
+		t.Line, t.Args = f.get(entry).at.line, canonicalJSON(t.Args)
 		if t.As != nil {
 			if t.Actor != "" {
-				f.fault(at.child("input", "as"), "write one of them", "%s has both actor and as", at.child("input"))
+				f.addFault(entry.child("input", "as"), "write one of them", "%s has both actor and as",
+					entry.child("input"))
 			}
-			t.Actor, t.Identity = t.As.identity()
+			t.Actor, t.Identity = t.As.toIdentity()
 		}
 
 		for _, h := range t.Answers {
 			answer, err := condition.ParseAnswer(h.Name, string(h.Value))
 			if err != nil {
-				f.fault(at.child("input", "history", h.Name), "write a number, 0 or more for a count",
+				f.addFault(entry.child("input", "history", h.Name), "write a number, 0 or more for a count",
 					"%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
 			}
 			t.History = append(t.History, answer)
@@ -90,9 +91,9 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 		}
 
 		if of != nil {
-			h := testCheck{f, at, of}
-			h.names(t)
-			h.risk(t)
+			h := testCheck{f, entry, of}
+			h.checkNames(t)
+			h.checkRisk(t)
 		}
 	}
 
@@ -110,39 +111,39 @@ type testCheck struct {
 	of   *policy.Content
 }
 
-func (h *testCheck) fault(key, remedy, problem string, args ...any) {
+func (h *testCheck) addFault(key, remedy, problem string, args ...any) {
 	p := h.at.child(strings.Split(key, ".")...)
-	h.file.fault(p, remedy, "%s: %s", p, fmt.Sprintf(problem, args...))
+	h.file.addFault(p, remedy, "%s: %s", p, fmt.Sprintf(problem, args...))
 }
 
-// names refuses a server, tool, claim or policy that the configuration does not have.
-func (h *testCheck) names(t *PolicyTest) {
+// checkNames refuses a server, tool, claim or policy that the configuration does not have.
+func (h *testCheck) checkNames(t *PolicyTest) {
 	const remedy = "correct it, or name the tool under tools: to test a call that the configuration does not have yet"
 	listed := func(a policy.Allowance) bool { return a.Server == t.Server && slices.Contains(a.Tools, t.Tool) }
 	switch {
 	case t.Declared:
 	case !slices.ContainsFunc(h.of.Servers, func(s policy.Server) bool { return s.Name == t.Server }):
-		h.fault("input.server", remedy, "no server %q is configured", t.Server)
+		h.addFault("input.server", remedy, "no server %q is configured", t.Server)
 	case !slices.ContainsFunc(h.of.Allowlist, listed):
-		h.fault("input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
+		h.addFault("input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
 	}
 	if t.Identity != nil {
 		for _, c := range t.Identity.Claims {
 			if h.of.Identity == nil || !slices.Contains(h.of.Identity.Claims, c.Name) {
-				h.fault("input.as.claims", "correct it, or add it to claims of an issuer",
+				h.addFault("input.as.claims", "correct it, or add it to claims of an issuer",
 					"no claim %q is configured", c.Name)
 			}
 		}
 	}
 	named := func(p rules.Policy) bool { return p.ID == t.Policy }
 	if t.Policy != "" && (h.of.Policy == nil || !slices.ContainsFunc(h.of.Policy.Policies, named)) {
-		h.fault("expect_policy", "", "there is no policy %q", t.Policy)
+		h.addFault("expect_policy", "", "there is no policy %q", t.Policy)
 	}
 }
 
-// risk refuses a given mode that the configuration does not have, and a score below the mode's
+// checkRisk refuses a given mode that the configuration does not have, and a score below the mode's
 // baseline, because no call can have it. A missing score becomes the baseline.
-func (h *testCheck) risk(t *PolicyTest) {
+func (h *testCheck) checkRisk(t *PolicyTest) {
 	if t.Risk == nil {
 		return
 	}
@@ -156,11 +157,11 @@ func (h *testCheck) risk(t *PolicyTest) {
 	}
 	switch i := slices.Index(names, t.Risk.Mode); {
 	case i < 0:
-		h.fault("risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
-	case !h.file.writes(h.at.child("risk", "score")):
+		h.addFault("risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
+	case !h.file.isWritten(h.at.child("risk", "score")):
 		t.Risk.Score = modes[i].Baseline
 	case t.Risk.Score < modes[i].Baseline:
-		h.fault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d",
+		h.addFault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d",
 			t.Risk.Mode, t.Risk.Score, modes[i].Baseline)
 	}
 }
@@ -174,8 +175,8 @@ type actorSettings struct {
 	Claims Table[string]
 }
 
-// identity returns the actor and the claims of its identity provider.
-func (a *actorSettings) identity() (string, *policy.Identity) {
+// toIdentity returns the actor and the claims of its identity provider.
+func (a *actorSettings) toIdentity() (string, *policy.Identity) {
 	id := &policy.Identity{
 		Client:     a.Client,
 		Kind:       a.Kind,
@@ -195,12 +196,12 @@ func (a *actorSettings) identity() (string, *policy.Identity) {
 // ReadActor reads a JSON file with an actor of an identity provider. Missing groups and claims are
 // unknown. The error is of type [Errors].
 func ReadActor(name string, text []byte) (actor string, id *policy.Identity, err error) {
-	f, err := read(name, text, actorSchema(), MaxPolicyFileBytes, "")
+	f, err := readJudged(name, text, actorSchema(), MaxPolicyFileBytes, "")
 	if err != nil {
 		return "", nil, err
 	}
 	var a actorSettings
 	decode(f.root, &a)
-	actor, id = a.identity()
+	actor, id = a.toIdentity()
 	return actor, id, nil
 }

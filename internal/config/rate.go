@@ -59,7 +59,7 @@ func (l *loader) checkLimitedTool(server, tool string) {
 		}
 	}
 	if !slices.Contains(names, tool) {
-		l.faultKey(path{"limits", "rate", "tools", server, tool},
+		l.addKeyFault(path{"limits", "rate", "tools", server, tool},
 			nearestOr(tool, names, "allow the tool, or remove the limit"),
 			"no allowlist file allows the tool %s of %s", quote(tool), quote(server))
 	}

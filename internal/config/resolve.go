@@ -40,15 +40,15 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 	out := &Resolved{Servers: slices.Clone(l.Servers), LLMKey: r.modelKey(l)}
 	for i := range out.Servers {
 		s := &out.Servers[i]
-		at := path{"servers", s.Name}
-		s.Headers = r.pairs(s.Headers, at.child("headers"))
-		s.Env = r.pairs(s.Env, at.child("env"))
-		s.Auth = r.auth(s.Auth, at.child("auth", "client_credentials"))
+		server := path{"servers", s.Name}
+		s.Headers = r.resolvePairs(s.Headers, server.child("headers"))
+		s.Env = r.resolvePairs(s.Env, server.child("env"))
+		s.Auth = r.resolveAuth(s.Auth, server.child("auth", "client_credentials"))
 	}
 	if l.OTLP != nil {
-		to := *l.OTLP
-		to.Headers = r.pairs(to.Headers, path{"telemetry", "otlp", "headers"})
-		out.OTLP = &to
+		collector := *l.OTLP
+		collector.Headers = r.resolvePairs(collector.Headers, path{"telemetry", "otlp", "headers"})
+		out.OTLP = &collector
 	}
 	if err := r.err(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open)
 	r := newResolver(l.file, getenv, readFile)
 	out := slices.Clone(l.Hooks)
 	for i := range out {
-		out[i].Secret = r.value(path{"approvals", "hooks"}.item(i).child("secret"))
+		out[i].Secret = r.resolveText(path{"approvals", "hooks"}.item(i).child("secret"))
 	}
 	return out, r.err()
 }
@@ -76,7 +76,8 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 	out := slices.Clone(l.Identity.Issuers)
 	for i := range out {
 		if out[i].Login.ConsoleSecret != "" {
-			out[i].Login.ConsoleSecret = r.value(path{"identity", "issuers"}.item(i).child("login", "console_secret"))
+			out[i].Login.ConsoleSecret = r.resolveText(path{"identity", "issuers"}.item(i).child("login",
+				"console_secret"))
 		}
 	}
 	return out, r.err()
@@ -97,55 +98,55 @@ func newResolver(f *file, getenv func(string) (string, bool), readFile Open) *re
 // modelKey returns the model's key; empty if there is no model or no key.
 func (r *resolver) modelKey(l *Loaded) string {
 	if l.key == nil {
-		r.mask(l.ambient)
+		r.addSecret(l.ambient)
 		return l.ambient
 	}
-	value, ok := r.secret(l.key, remedyNoKey)
+	value, ok := r.resolveSecret(l.key, remedyNoKey)
 	if ok && hasControl(value, false) {
-		r.fault(l.key, "", "%s holds a line end or another control character when its references are read", l.key)
+		r.addFault(l.key, "", "%s holds a line end or another control character when its references are read", l.key)
 	}
 	return value
 }
 
-func (r *resolver) pairs(from Table[string], p path) Table[string] {
+func (r *resolver) resolvePairs(from Table[string], p path) Table[string] {
 	out := slices.Clone(from)
 	for i := range out {
-		at := p.child(out[i].Name)
-		value := r.value(at)
+		key := p.child(out[i].Name)
+		value := r.resolveText(key)
 		if p[len(p)-1] == "headers" && hasControl(value, false) || strings.ContainsRune(value, 0) {
-			r.fault(at, "", "%s holds a line end or another control character when its references are read", at)
+			r.addFault(key, "", "%s holds a line end or another control character when its references are read", key)
 		}
 		out[i].Value = value
 	}
 	return out
 }
 
-// auth resolves the secret or the private key in a server's credentials, if it has any.
-func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
+// resolveAuth resolves the secret or the private key in a server's credentials, if it has any.
+func (r *resolver) resolveAuth(c *ClientCredentials, p path) *ClientCredentials {
 	if c == nil {
 		return nil
 	}
 	out := *c
 	if out.ClientSecret != "" {
-		out.ClientSecret, _ = r.secret(p.child("client_secret"), "")
+		out.ClientSecret, _ = r.resolveSecret(p.child("client_secret"), "")
 		return &out
 	}
 
-	at := p.child("private_key")
-	text, ok := r.secret(at, "")
+	key := p.child("private_key")
+	text, ok := r.resolveSecret(key, "")
 	if !ok {
 		return &out
 	}
 
 	signer, f := parsePrivateKey(text)
 	if f != (fault{}) {
-		r.fault(at, f.remedy, "%s %s", at, f.problem)
+		r.addFault(key, f.remedy, "%s %s", key, f.problem)
 		return &out
 	}
 
 	algorithms := algorithmsOf(signer)
 	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
-		r.fault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg,
+		r.addFault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg,
 			oneOf(algorithms))
 	}
 
@@ -153,69 +154,69 @@ func (r *resolver) auth(c *ClientCredentials, p path) *ClientCredentials {
 	return &out
 }
 
-// secret resolves a text, or notes a fault if the value cannot be a secret.
-func (r *resolver) secret(p path, remedy string) (string, bool) {
-	before := len(r.faults)
-	value := r.value(p)
-	if f := unfit(value); f != (fault{}) && len(r.faults) == before {
-		r.fault(p, remedy, "%s %s", p, f.problem)
+// resolveSecret resolves a text, or notes a fault if the value cannot be a secret.
+func (r *resolver) resolveSecret(p path, remedy string) (string, bool) {
+	faults := len(r.faults)
+	value := r.resolveText(p)
+	if f := secretFault(value); f != (fault{}) && len(r.faults) == faults {
+		r.addFault(p, remedy, "%s %s", p, f.problem)
 	}
-	return value, len(r.faults) == before
+	return value, len(r.faults) == faults
 }
 
-// value resolves the references of a text. It adds the result and the value of each reference to
-// the secrets.
-func (r *resolver) value(p path) string {
+// resolveText resolves the references of a text. It adds the result and the value of each reference
+// to the secrets.
+func (r *resolver) resolveText(p path) string {
 	pieces, _ := splitReferences(r.textAt(p))
 	var b strings.Builder
 	for _, one := range pieces {
 		value := one.text
 		if one.from != "" {
-			value = r.lookup(one, p)
-			r.mask(value)
+			value = r.resolveReference(one, p)
+			r.addSecret(value)
 		}
 		b.WriteString(value)
 	}
-	r.mask(b.String())
+	r.addSecret(b.String())
 	return b.String()
 }
 
-func (r *resolver) mask(value string) {
+func (r *resolver) addSecret(value string) {
 	if len(value) >= MinMaskedBytes {
 		r.secrets[value] = true
 	}
 }
 
-// lookup returns the value of a reference, or notes a fault.
-func (r *resolver) lookup(from piece, p path) string {
+// resolveReference returns the value of a reference, or notes a fault.
+func (r *resolver) resolveReference(from piece, p path) string {
 	what, value := "the variable "+from.text, ""
 	if from.from == fromEnv {
 		set := false
 		if value, set = r.getenv(from.text); !set {
-			r.fault(p, "export "+from.text+", or remove the reference", "%s needs %s, which is not set", p, what)
+			r.addFault(p, "export "+from.text+", or remove the reference", "%s needs %s, which is not set", p, what)
 			return ""
 		}
 	} else {
-		name := r.resolve(from.text)
+		name := r.resolvePath(from.text)
 		what = "the file " + name
 		b, err := r.readFile(name)
 		if err != nil {
-			r.fault(p, "", "%s needs %s, which cannot be read: %s", p, what, reason(err))
+			r.addFault(p, "", "%s needs %s, which cannot be read: %s", p, what, reasonOf(err))
 			return ""
 		}
 		value = string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
 	}
 
-	if f := unfit(value); f != (fault{}) {
-		r.fault(p, f.remedy, "%s needs %s, which %s", p, what, f.problem)
+	if f := secretFault(value); f != (fault{}) {
+		r.addFault(p, f.remedy, "%s needs %s, which %s", p, what, f.problem)
 		return ""
 	}
 
 	return value
 }
 
-// unfit returns the fault of a value that cannot be a secret.
-func unfit(value string) fault {
+// secretFault returns the fault of a value that cannot be a secret.
+func secretFault(value string) fault {
 	switch n := len(value); {
 	case n == 0:
 		return fault{"is empty", ""}

@@ -28,25 +28,25 @@ type riskFile struct {
 // content has defaults for missing keys. The error is of type [Errors], and includes the faults of
 // [risk.Compile]. Expressions may read the given claims.
 func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Places, error) {
-	f, err := read(name, text, riskSchema(), MaxPolicyFileBytes, "write version: 1 and rules: []")
+	f, err := readJudged(name, text, riskSchema(), MaxPolicyFileBytes, "write version: 1 and rules: []")
 	if err != nil {
 		return nil, nil, err
 	}
 	var from riskFile
 	decode(f.root, &from)
-	c := from.content()
+	c := from.riskContent()
 
 	model, err := risk.Compile(c, claims...)
 	places := &Places{file: f}
-	places.note(err, model.Programs().Asking())
+	places.noteFaults(err, model.Programs().Asking())
 	if err := f.err(); err != nil {
 		return nil, nil, err
 	}
 	return &c, places, nil
 }
 
-// content returns the risk rules. Entry i of each list is entry i of the file's list.
-func (from *riskFile) content() (c risk.Content) {
+// riskContent returns the risk rules. Entry i of each list is entry i of the file's list.
+func (from *riskFile) riskContent() (c risk.Content) {
 	for _, m := range from.Modes {
 		c.Modes = append(c.Modes, risk.Mode{Name: m.Name, Baseline: m.Value})
 	}

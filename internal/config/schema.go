@@ -62,25 +62,25 @@ func loadSchema(name, definition string) func() *fileSchema {
 		f := &file{name: name}
 		s := &fileSchema{root: f.readJSON(Schema(name))}
 		s.node = s.root
-		from := s.root
+		source := s.root
 		if definition != "" {
 			s.node = s.root.get("definitions").get(definition)
 			ref := &node{kind: isText, text: "#/definitions/" + definition}
-			from = &node{kind: isMap, members: []member{{key: "$ref", value: ref}, *s.root.member("definitions")}}
+			source = &node{kind: isMap, members: []member{{key: "$ref", value: ref}, *s.root.member("definitions")}}
 		}
 		loader := gojsonschema.NewSchemaLoader()
 		loader.Draft, loader.AutoDetect = gojsonschema.Draft7, false
 		var err error
-		if s.validator, err = loader.Compile(gojsonschema.NewBytesLoader(from.json())); err != nil {
+		if s.validator, err = loader.Compile(gojsonschema.NewBytesLoader(source.json())); err != nil {
 			panic("config: the schema " + name + " cannot be used: " + err.Error())
 		}
 		return s
 	})
 }
 
-// part returns a part of the schema.
-func (s *fileSchema) part(n *node) *fileSchema {
-	if ref, ok := strings.CutPrefix(n.str("$ref"), "#/definitions/"); ok {
+// subschema returns a part of the schema.
+func (s *fileSchema) subschema(n *node) *fileSchema {
+	if ref, ok := strings.CutPrefix(n.textOf("$ref"), "#/definitions/"); ok {
 		n = s.root.get("definitions").get(ref)
 	}
 	return &fileSchema{node: n, root: s.root}
@@ -97,56 +97,56 @@ func (s *fileSchema) memberSchema(parent kind, key string) (sub *fileSchema, ope
 	}
 	switch {
 	case n == nil:
-		return s.part(&node{}), true
+		return s.subschema(&node{}), true
 	case n.kind == isBool:
 		return nil, false
 	}
-	return s.part(n), false
+	return s.subschema(n), false
 }
 
-// number returns the value of a keyword; 0 if the schema does not have it.
-func (s *fileSchema) number(keyword string) int64 {
-	n, err := strconv.ParseInt(s.str(keyword), 10, 64)
+// intOf returns the value of a keyword; 0 if the schema does not have it.
+func (s *fileSchema) intOf(keyword string) int64 {
+	n, err := strconv.ParseInt(s.textOf(keyword), 10, 64)
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-func (s *fileSchema) texts(keyword string) (out []string) {
+func (s *fileSchema) textsOf(keyword string) (out []string) {
 	for _, m := range s.membersOf(keyword) {
 		out = append(out, m.value.text)
 	}
 	return out
 }
 
-// types returns the types that a value may have.
-func (s *fileSchema) types() []string {
-	if one := s.str("type"); one != "" {
+// typeNames returns the types that a value may have.
+func (s *fileSchema) typeNames() []string {
+	if one := s.textOf("type"); one != "" {
 		return []string{one}
 	}
-	return s.texts("type")
+	return s.textsOf("type")
 }
 
-// judge checks a value against a schema, notes the faults, fills in the defaults, and converts
+// judgeNode checks a value against a schema, notes the faults, fills in the defaults, and converts
 // durations to milliseconds.
-func (f *file) judge(n *node, s *fileSchema, at path) {
+func (f *file) judgeNode(n *node, s *fileSchema, at path) {
 	if n == nil {
 		return
 	}
 	j := &judge{file: f, reported: make(map[string]bool)}
 	result, err := s.validator.Validate(gojsonschema.NewBytesLoader(n.json()))
 	if err != nil {
-		f.faultAt(n.at, at.String(), "", "%s cannot be judged: %s", subject(at), err)
+		f.addFaultAt(n.at, at.String(), "", "%s cannot be judged: %s", subjectOf(at), err)
 		return
 	}
 	for _, e := range result.Errors() {
-		j.report(e, n, s, at)
+		j.reportError(e, n, s, at)
 	}
 	if !result.Valid() && len(j.reported) == 0 {
-		j.note(n.at, at, "", "%s does not conform to its schema", subject(at))
+		j.addFault(n.at, at, "", "%s does not conform to its schema", subjectOf(at))
 	}
-	j.complete(n, s, at, false)
+	j.completeNode(n, s, at, false)
 }
 
 type judge struct {
@@ -158,8 +158,8 @@ type judge struct {
 // before it is found.
 const delimiter = "\x00"
 
-// report notes an error of the validator.
-func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p path) {
+// reportError notes an error of the validator.
+func (j *judge) reportError(e gojsonschema.ResultError, n *node, s *fileSchema, p path) {
 	m, above, parent := member{value: n, at: n.at}, s, n
 	for _, name := range strings.Split(e.Context().String(delimiter), delimiter)[1:] {
 		next := m.value.child(name)
@@ -179,7 +179,7 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 
 	switch e.Type() {
 	case "required":
-		j.note(n.at, p.child(key), s.exampleOf(key), "%s has no %s", subject(p), key)
+		j.addFault(n.at, p.child(key), s.keyRemedy(key), "%s has no %s", subjectOf(p), key)
 	case "number_any_of":
 		var names []string
 		for _, one := range s.membersOf("anyOf") {
@@ -187,37 +187,38 @@ func (j *judge) report(e gojsonschema.ResultError, n *node, s *fileSchema, p pat
 			names = append(names, name)
 			j.reported[p.child(name).String()] = true
 		}
-		j.note(n.at, p, "write one of them", "%s has none of %s", subject(p), strings.Join(names, ", "))
+		j.addFault(n.at, p, "write one of them", "%s has none of %s", subjectOf(p), strings.Join(names, ", "))
 	case "false":
-		j.note(m.at, p, "remove one of them", "%s does not go with %s", p, above.dependent(parent, m.key, true))
+		j.addFault(m.at, p, "remove one of them", "%s does not go with %s", p, above.dependentKey(parent, m.key, true))
 	case "missing_dependency":
 		needed := e.Details()["dependency"].(string)
-		from := s.dependent(n, needed, false)
-		j.note(n.member(from).at, p.child(from), s.exampleOf(needed), "%s does not go without %s", p.child(from), needed)
+		dependent := s.dependentKey(n, needed, false)
+		j.addFault(n.member(dependent).at, p.child(dependent), s.keyRemedy(needed), "%s does not go without %s",
+			p.child(dependent), needed)
 	case "additional_property_not_allowed":
-		known := s.keys()
-		j.note(n.member(key).at, p.child(key), nearestOr(key, known, "known here: "+strings.Join(known, ", ")),
-			"unknown key %s in %s", quote(key), subject(p))
+		keys := s.knownKeys()
+		j.addFault(n.member(key).at, p.child(key), nearestOr(key, keys, "known here: "+strings.Join(keys, ", ")),
+			"unknown key %s in %s", quote(key), subjectOf(p))
 	case "invalid_property_name":
-		problem := s.part(s.get("propertyNames")).fault(key, true)
-		j.note(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.str("title"), quote(key),
+		problem := s.subschema(s.get("propertyNames")).textFault(key, true)
+		j.addFault(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.textOf("title"), quote(key),
 			problem.problem)
 	default:
 		problem := s.valueFault(e, n)
 		if problem == (fault{}) {
 			return // the fault is in a part that has its own error
 		}
-		at := n.at
+		position := n.at
 		if i, ok := e.Details()["j"].(int); ok { // the second of two equal items
-			at = n.members[i].at
+			position = n.members[i].at
 		}
-		j.note(at, p, problem.remedy, "%s %s", subject(p), problem.problem)
+		j.addFault(position, p, problem.remedy, "%s %s", subjectOf(p), problem.problem)
 	}
 }
 
-// dependent returns the key of an object that depends on another key or, if absent is true, on its
-// absence.
-func (s *fileSchema) dependent(n *node, on string, absent bool) string {
+// dependentKey returns the key of an object that depends on another key or, if absent is true, on
+// its absence.
+func (s *fileSchema) dependentKey(n *node, on string, absent bool) string {
 	for _, d := range s.membersOf("dependencies") {
 		about := absent && d.value.get("properties").member(on) != nil
 		for _, m := range d.value.members {
@@ -230,32 +231,32 @@ func (s *fileSchema) dependent(n *node, on string, absent bool) string {
 	return ""
 }
 
-// exampleOf says how to write a key; it is empty if the schema has no example.
-func (s *fileSchema) exampleOf(key string) string {
+// keyRemedy says how to write a key; it is empty if the schema has no example.
+func (s *fileSchema) keyRemedy(key string) string {
 	examples := s.get("properties").get(key).membersOf("examples")
 	if len(examples) == 0 {
 		return ""
 	}
-	return "write " + key + ": " + examples[0].value.example()
+	return "write " + key + ": " + examples[0].value.exampleText()
 }
 
-// example says how to write a value: by an example, as JSON, or by the keys of an object. It is
-// empty if the schema has neither.
-func (s *fileSchema) example() string {
+// exampleRemedy says how to write a value: by an example, as JSON, or by the keys of an object. It
+// is empty if the schema has neither.
+func (s *fileSchema) exampleRemedy() string {
 	if examples := s.membersOf("examples"); len(examples) > 0 {
-		return "write one like " + examples[0].value.spaced()
+		return "write one like " + examples[0].value.spacedJSON()
 	}
-	if keys := s.keys(); len(keys) > 0 {
+	if keys := s.knownKeys(); len(keys) > 0 {
 		return "write one of " + strings.Join(keys, ", ")
 	}
 	return ""
 }
 
-// note notes a fault, unless the path already has one.
-func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
+// addFault notes a fault, unless the path already has one.
+func (j *judge) addFault(at place, p path, remedy, problem string, args ...any) {
 	if where := p.String(); !j.reported[where] {
 		j.reported[where] = true
-		j.file.faultAt(at, where, remedy, problem, args...)
+		j.file.addFaultAt(at, where, remedy, problem, args...)
 	}
 }
 
@@ -263,22 +264,22 @@ func (j *judge) note(at place, p path, remedy, problem string, args ...any) {
 func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 	switch e.Type() {
 	case "invalid_type":
-		return s.mistyped(n)
+		return s.typeFault(n)
 	case "number_gte", "number_lte":
-		return fault{"is " + n.text + "; it must be " + between(s.number("minimum"), s.number("maximum")), ""}
+		return fault{"is " + n.text + "; it must be " + rangeText(s.intOf("minimum"), s.intOf("maximum")), ""}
 	case "array_min_items", "array_max_items", "array_min_properties", "array_max_properties":
-		most := max(s.number("maxItems"), s.number("maxProperties"))
-		least := max(s.number("minItems"), s.number("minProperties"))
+		most := max(s.intOf("maxItems"), s.intOf("maxProperties"))
+		least := max(s.intOf("minItems"), s.intOf("minProperties"))
 		if int64(len(n.members)) < least {
-			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + number(least),
-				s.example()}
+			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + decimal(least),
+				s.exampleRemedy()}
 		}
-		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + number(most) + " are accepted", ""}
+		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + decimal(most) + " are accepted", ""}
 	case "unique":
 		return fault{"has " + quote(n.members[e.Details()["j"].(int)].value.text) + " twice", "keep one of them"}
 	case "string_gte", "string_lte", "enum", "pattern", "number_not":
 		if n.kind == isText {
-			return s.fault(n.text, true)
+			return s.textFault(n.text, true)
 		}
 	}
 	return fault{}
@@ -290,8 +291,8 @@ var words = map[string]string{
 	"string": "text", "array": "a list", "object": "an object",
 }
 
-func (s *fileSchema) mistyped(n *node) fault {
-	types, title := s.types(), s.str("title")
+func (s *fileSchema) typeFault(n *node) fault {
+	types, title := s.typeNames(), s.textOf("title")
 	text, remedy := slices.Contains(types, string(isText)), ""
 	if title == "" || !text {
 		for i, t := range types {
@@ -300,17 +301,17 @@ func (s *fileSchema) mistyped(n *node) fault {
 		title = oneOf(types)
 	}
 	switch {
-	case text && n.kind == isNumber && s.str("format") == formatDuration:
+	case text && n.kind == isNumber && s.textOf("format") == formatDuration:
 		remedy = "write the unit: " + n.text + "s"
 	case text && (n.kind == isNumber || n.kind == isBool):
 		remedy = "quote it"
-	case n.kind == isNumber && s.str("type") == "integer":
+	case n.kind == isNumber && s.textOf("type") == "integer":
 		return fault{"must be a whole number in decimal digits", ""}
 	}
-	return fault{"must be " + title + ", not " + words[string(n.kind)], cmp.Or(remedy, s.example())}
+	return fault{"must be " + title + ", not " + words[string(n.kind)], cmp.Or(remedy, s.exampleRemedy())}
 }
 
-func (s *fileSchema) keys() (names []string) {
+func (s *fileSchema) knownKeys() (names []string) {
 	for _, m := range s.membersOf("properties") {
 		names = append(names, m.key)
 	}
@@ -320,11 +321,12 @@ func (s *fileSchema) keys() (names []string) {
 // secretName matches the names that people give to variables with secrets.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
 
-// complete walks through a value: it checks texts, notes literal secrets, and fills in defaults.
-func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
-	secret = secret || s.str("writeOnly") == "true"
+// completeNode walks through a value: it checks texts, notes literal secrets, and fills in
+// defaults.
+func (j *judge) completeNode(n *node, s *fileSchema, p path, secret bool) {
+	secret = secret || s.textOf("writeOnly") == "true"
 	plainVariable := len(p) > 1 && p[len(p)-2] == "env" && !secretName.MatchString(p[len(p)-1])
-	if secret && n.kind == isText && isLiteral(n.text) && !plainVariable && s.str("format") != "ledger" {
+	if secret && n.kind == isText && isLiteral(n.text) && !plainVariable && s.textOf("format") != "ledger" {
 		j.file.literals = append(j.file.literals, fmt.Sprintf("%s:%d:%d: %s is a literal in the file; a secret should be a reference, like ${env:NAME} or ${file:PATH}",
 			j.file.name, n.at.line, n.at.col, p))
 	}
@@ -332,10 +334,10 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 	switch {
 	case j.reported[p.String()]:
 	case n.kind == isText:
-		j.text(n, s, p, secret)
+		j.completeText(n, s, p, secret)
 	// The validator accepts 1.0 as an integer.
-	case n.kind == isNumber && s.str("type") == "integer" && strings.ContainsAny(n.text, ".eE"):
-		j.note(n.at, p, "", "%s must be a whole number in decimal digits", p)
+	case n.kind == isNumber && s.textOf("type") == "integer" && strings.ContainsAny(n.text, ".eE"):
+		j.addFault(n.at, p, "", "%s must be a whole number in decimal digits", p)
 	}
 
 	for i, m := range n.members {
@@ -344,15 +346,15 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 			key = "[" + strconv.Itoa(i) + "]"
 		}
 		sub, open := s.memberSchema(n.kind, key)
-		if sub == nil || open && s.get("type") != nil && s.str("type") != string(n.kind) {
+		if sub == nil || open && s.get("type") != nil && s.textOf("type") != string(n.kind) {
 			continue
 		}
 		if names := s.get("propertyNames"); names != nil && n.kind == isMap {
-			if f := s.part(names).fault(key, false); f != (fault{}) {
-				j.note(m.at, p.child(key), f.remedy, "%s name %s %s", s.str("title"), quote(key), f.problem)
+			if f := s.subschema(names).textFault(key, false); f != (fault{}) {
+				j.addFault(m.at, p.child(key), f.remedy, "%s name %s %s", s.textOf("title"), quote(key), f.problem)
 			}
 		}
-		j.complete(m.value, sub, p.child(key), secret)
+		j.completeNode(m.value, sub, p.child(key), secret)
 	}
 
 	if n.kind != isMap {
@@ -361,70 +363,72 @@ func (j *judge) complete(n *node, s *fileSchema, p path, secret bool) {
 
 	for _, m := range s.membersOf("properties") {
 		if start := m.value.get("default"); start != nil && n.member(m.key) == nil {
-			value := start.copied(n.at)
+			value := start.copyAt(n.at)
 			n.members = append(n.members, member{m.key, n.at, value})
-			j.complete(value, s.part(m.value), p.child(m.key), false)
+			j.completeNode(value, s.subschema(m.value), p.child(m.key), false)
 		}
 	}
 }
 
-// text checks a text that the validator accepted, and converts a duration to milliseconds.
-func (j *judge) text(n *node, s *fileSchema, p path, secret bool) {
-	f := s.fault(n.text, false)
+// completeText checks a text that the validator accepted, and converts a duration to milliseconds.
+func (j *judge) completeText(n *node, s *fileSchema, p path, secret bool) {
+	f := s.textFault(n.text, false)
 	if !secret && s.get("type") != nil && hasReference(n.text) {
 		f = fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
 	}
 
 	if f != (fault{}) {
-		j.note(n.at, p, f.remedy, "%s %s", subject(p), f.problem)
+		j.addFault(n.at, p, f.remedy, "%s %s", subjectOf(p), f.problem)
 		return
 	}
-	if s.str("format") != formatDuration {
+	if s.textOf("format") != formatDuration {
 		return
 	}
 
 	ms, ok := parseDuration(n.text)
-	least, _ := parseDuration(s.str("x-minimum"))
-	most, _ := parseDuration(s.str("x-maximum"))
+	least, _ := parseDuration(s.textOf("x-minimum"))
+	most, _ := parseDuration(s.textOf("x-maximum"))
 
 	switch {
 	case !ok:
-		j.note(n.at, p, durationRemedy, "%s is not a duration", p)
+		j.addFault(n.at, p, durationRemedy, "%s is not a duration", p)
 	case ms < least || ms > most:
-		j.note(n.at, p, "", "%s is %s; it must be %s to %s", p, n.text, writeDuration(least), writeDuration(most))
+		j.addFault(n.at, p, "", "%s is %s; it must be %s to %s", p, n.text, writeDuration(least), writeDuration(most))
 	default:
 		n.kind, n.text = isNumber, strconv.FormatInt(ms, 10)
 	}
 }
 
-// fault returns the fault of a text. refused is true if the validator rejected it.
-func (s *fileSchema) fault(text string, refused bool) fault {
-	format := formats[s.str("format")]
+// textFault returns the fault of a text. refused is true if the validator rejected it.
+func (s *fileSchema) textFault(text string, refused bool) fault {
+	format := formats[s.textOf("format")]
 	lines := format.lines || s.get("type") == nil
-	most := s.number("maxLength")
+	most := s.intOf("maxLength")
 	switch {
 	case refused && s.get("enum") != nil:
-		all := s.texts("enum")
-		return fault{"is " + quote(text) + "; it must be " + oneOf(all), Nearest(text, all)}
+		choices := s.textsOf("enum")
+		return fault{"is " + quote(text) + "; it must be " + oneOf(choices), Nearest(text, choices)}
 	case text == "" && refused:
-		return fault{"is empty", cmp.Or(s.example(), "remove it")}
+		return fault{"is empty", cmp.Or(s.exampleRemedy(), "remove it")}
 	case most > 0 && int64(len(text)) > most:
-		return fault{"has " + strconv.Itoa(len(text)) + " bytes; at most " + s.str("maxLength") + " are accepted", ""}
+		return fault{"has " + strconv.Itoa(len(text)) + " bytes; at most " + s.textOf("maxLength") + " are accepted",
+			""}
 	case hasControl(text, lines):
 		return fault{"holds a line end or another control character", "remove it"}
-	case refused && s.str("format") == formatDuration:
+	case refused && s.textOf("format") == formatDuration:
 		return fault{"is not a duration", durationRemedy}
 	case refused:
-		return fault{"is not " + s.str("title"), s.example()}
+		return fault{"is not " + s.textOf("title"), s.exampleRemedy()}
 	case format.check != nil:
 		return format.check(text)
 	}
 	return fault{}
 }
 
-// read reads and judges the text of a file: strict JSON if its name ends in ".json", else strict
-// YAML. hint is the remedy for an empty file; without a hint, the file is JSON whatever its name.
-func read(name string, text []byte, s *fileSchema, most int, hint string) (*file, error) {
+// readJudged reads and judges the text of a file: strict JSON if its name ends in ".json", else
+// strict YAML. hint is the remedy for an empty file; without a hint, the file is JSON whatever its
+// name.
+func readJudged(name string, text []byte, s *fileSchema, most int, hint string) (*file, error) {
 	f, text := openFile(name, text, most)
 	f.secret = s == configSchema()
 	switch {
@@ -434,13 +438,13 @@ func read(name string, text []byte, s *fileSchema, most int, hint string) (*file
 	default:
 		f.root = f.readYAML(text, hint)
 	}
-	f.judge(f.root, s, nil)
+	f.judgeNode(f.root, s, nil)
 	return f, f.err()
 }
 
 // decode writes a judged value into a struct.
-func decode(n *node, to any) {
-	if err := json.Unmarshal(n.json(), to, json.MatchCaseInsensitiveNames(true)); err != nil {
+func decode(n *node, target any) {
+	if err := json.Unmarshal(n.json(), target, json.MatchCaseInsensitiveNames(true)); err != nil {
 		panic("config: a value that was judged does not decode: " + err.Error())
 	}
 }

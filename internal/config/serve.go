@@ -85,12 +85,12 @@ type TLS struct {
 }
 
 // AdminOrigin returns the scheme, the host and the port at which people reach Admin.
-func (s *Serve) AdminOrigin() string { return s.origin(s.AdminURL, s.Admin) }
+func (s *Serve) AdminOrigin() string { return s.originOf(s.AdminURL, s.Admin) }
 
 // PublicOrigin returns the scheme, the host and the port at which agents reach Listen.
-func (s *Serve) PublicOrigin() string { return s.origin(s.PublicURL, s.Listen) }
+func (s *Serve) PublicOrigin() string { return s.originOf(s.PublicURL, s.Listen) }
 
-func (s *Serve) origin(url, address string) string {
+func (s *Serve) originOf(url, address string) string {
 	switch {
 	case url != "":
 		return url
@@ -106,23 +106,23 @@ func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.Decide
 // needsSession lists the words of [Exposable] that need [SessionsSession].
 var needsSession = []string{"sampling", "elicitation", "roots"}
 
-// checkServe requires different addresses for agents and approvers, and TLS and a known name for
-// addresses that other machines can reach: the addresses receive tokens.
-func (c *configFile) checkServe(p path) {
+// checkAddresses requires different addresses for agents and approvers, and TLS and a known name
+// for addresses that other machines can reach: the addresses receive tokens.
+func (c *configFile) checkAddresses(p path) {
 	s := &c.settings.Serve
-	for _, of := range []struct{ key, address, urlKey, url string }{
+	for _, setting := range []struct{ key, address, urlKey, url string }{
 		{"listen", s.Listen, "public_url", s.PublicURL},
 		{"admin", s.Admin, "admin_url", s.AdminURL},
 	} {
-		where := p.child(of.key)
-		switch at, local, _ := splitAddress(of.address); {
+		where := p.child(setting.key)
+		switch at, local, _ := splitAddress(setting.address); {
 		case local || at.Addr().IsLoopback():
 		case s.TLS.Cert == "":
-			c.fault(where, "listen on 127.0.0.1, add serve.tls, or put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)",
+			c.addFault(where, "listen on 127.0.0.1, add serve.tls, or put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)",
 				"%s is refused: it can be reached from other machines, and tokens would cross the network unencrypted", where)
-		case of.url == "":
-			c.fault(where, "write "+of.urlKey+": https://…, with the host name that clients use",
-				"%s can be reached from other machines, and %s is missing", where, p.child(of.urlKey))
+		case setting.url == "":
+			c.addFault(where, "write "+setting.urlKey+": https://…, with the host name that clients use",
+				"%s can be reached from other machines, and %s is missing", where, p.child(setting.urlKey))
 		}
 	}
 
@@ -134,16 +134,16 @@ func (c *configFile) checkServe(p path) {
 	}
 
 	at := p.child("admin")
-	if !c.writes(at) {
+	if !c.isWritten(at) {
 		at = p.child("listen")
 	}
 
-	c.faultAt(c.find(at).value.at, p.String(), "choose another port for one of them",
+	c.addFaultAt(c.findNearest(at).value.at, p.String(), "choose another port for one of them",
 		"%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
 }
 
-// serve copies the settings of the gateway.
-func (l *loader) serve() {
+// copyServe copies the settings of the gateway.
+func (l *loader) copyServe() {
 	s := l.Serve
 	s.PublicURL, s.AdminURL = normalOrigin(s.PublicURL), normalOrigin(s.AdminURL)
 	s.Hold, s.OnPending, s.RemindBefore = l.Approvals.Hold, l.Approvals.OnPending, l.Approvals.RemindBefore
@@ -153,7 +153,7 @@ func (l *loader) serve() {
 	}
 	for _, file := range []*string{&s.TLS.Cert, &s.TLS.Key, &s.TLS.ClientCA} {
 		if *file != "" {
-			*file = l.resolve(*file)
+			*file = l.resolvePath(*file)
 		}
 	}
 	for _, server := range l.Servers {

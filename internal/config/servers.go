@@ -22,12 +22,12 @@ type ClientCredentials struct {
 	Signer       crypto.Signer `json:"-"` // the private key instead of a secret; [Loaded.Resolve] sets it
 }
 
-// server copies one server.
-func (l *loader) server(name string, s *serverSettings) {
-	at := path{"servers", name}
+// copyServer copies one server.
+func (l *loader) copyServer(name string, s *serverSettings) {
+	entry := path{"servers", name}
 	up := s.Upstream
 	up.Name = name
-	to := policy.Server{
+	server := policy.Server{
 		Name:           up.Name,
 		Type:           up.Type,
 		URL:            up.URL,
@@ -39,41 +39,41 @@ func (l *loader) server(name string, s *serverSettings) {
 	}
 
 	if up.Sessions != SessionsIdentity {
-		to.Sessions = up.Sessions
+		server.Sessions = up.Sessions
 	}
 
 	for _, h := range up.Headers {
-		to.Headers = append(to.Headers, h.Name)
+		server.Headers = append(server.Headers, h.Name)
 	}
 
 	for _, e := range up.Env {
-		to.Env = append(to.Env, e.Name)
+		server.Env = append(server.Env, e.Name)
 	}
 
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
-		credentials := at.child("auth", "client_credentials")
-		if !l.writes(credentials.child("resource")) {
+		credentials := entry.child("auth", "client_credentials")
+		if !l.isWritten(credentials.child("resource")) {
 			c.Resource = up.URL
 		}
 		l.warnQuery(credentials.child("token_url"), c.TokenURL)
-		to.ClientCredentials = &c.ClientCredentials
+		server.ClientCredentials = &c.ClientCredentials
 	}
 
-	l.warnQuery(at.child("url"), up.URL)
+	l.warnQuery(entry.child("url"), up.URL)
 	if strings.ContainsRune(up.Command, '/') {
-		up.Command = l.resolve(up.Command)
+		up.Command = l.resolvePath(up.Command)
 		if !strings.ContainsRune(up.Command, '/') {
 			up.Command = "./" + up.Command // without "./", exec would search PATH
 		}
 	}
 
 	l.out.Servers = append(l.out.Servers, up)
-	l.out.Content.Servers = append(l.out.Content.Servers, to)
+	l.out.Content.Servers = append(l.out.Content.Servers, server)
 }
 
 func (l *loader) warnQuery(at path, text string) {
 	if u, err := url.Parse(text); err == nil && u.RawQuery != "" {
-		l.warnAt(at, "the query of this URL is no secret: traces hold it")
+		l.addWarningAt(at, "the query of this URL is no secret: traces hold it")
 	}
 }

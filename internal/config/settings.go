@@ -163,14 +163,15 @@ type configFile struct {
 
 const initRemedy = "pgfsm init writes one to begin with"
 
-// parse reads a configuration, without the files that it names. The error is of type [Errors].
-func parse(name string, text []byte) (*configFile, error) {
-	f, err := read(name, text, configSchema(), MaxFileBytes, initRemedy)
+// parseConfig reads a configuration, without the files that it names. The error is of type
+// [Errors].
+func parseConfig(name string, text []byte) (*configFile, error) {
+	f, err := readJudged(name, text, configSchema(), MaxFileBytes, initRemedy)
 	if err != nil {
 		return nil, err
 	}
 	c := &configFile{file: f}
 	decode(f.root, &c.settings)
-	c.check()
+	c.checkParts()
 	return c, f.err()
 }

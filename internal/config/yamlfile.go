@@ -36,28 +36,28 @@ func openFile(name string, text []byte, most int) (*file, []byte) {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	f := &file{name: name, lines: strings.Split(string(text), "\n")}
 	if len(text) > most {
-		f.faultAt(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), most)
+		f.addFaultAt(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), most)
 		return f, nil
 	}
 	if bytes.HasPrefix(text, []byte("\uFEFF")) {
-		f.faultAt(place{1, 1}, "", "save the file as UTF-8 without one", "the file begins with a byte order mark")
+		f.addFaultAt(place{1, 1}, "", "save the file as UTF-8 without one", "the file begins with a byte order mark")
 		return f, nil
 	}
 
-	at := place{1, 1}
+	position := place{1, 1}
 	for i, r := range string(text) {
 		switch {
 		case r == utf8.RuneError && !bytes.HasPrefix(text[i:], []byte("\uFFFD")):
-			f.faultAt(at, "", "save the file as UTF-8", "byte 0x%02X is not UTF-8", text[i])
+			f.addFaultAt(position, "", "save the file as UTF-8", "byte 0x%02X is not UTF-8", text[i])
 			return f, nil
 		case r == '\n':
-			at = place{at.line + 1, 0}
+			position = place{position.line + 1, 0}
 		case r == '\t':
 		case r < 0x20, r >= 0x7F && r <= 0x9F, r == 0xFEFF, r == 0x2028, r == 0x2029:
-			f.faultAt(at, "", "remove it", "the character U+%04X is not allowed in a configuration", r)
+			f.addFaultAt(position, "", "remove it", "the character U+%04X is not allowed in a configuration", r)
 			return f, nil
 		}
-		at.col++
+		position.col++
 	}
 
 	return f, text
@@ -68,12 +68,12 @@ func openFile(name string, text []byte, most int) (*file, []byte) {
 func (f *file) readYAML(text []byte, hint string) *node {
 	for i, line := range f.lines {
 		// YAML gives tabs a meaning in some places only.
-		if before, _, found := strings.Cut(line, "\t"); found {
-			f.faultAt(place{i + 1, utf8.RuneCountInString(before) + 1}, "", `write spaces, or \t in double quotes`, "tabs are not accepted")
+		if prefix, _, found := strings.Cut(line, "\t"); found {
+			f.addFaultAt(place{i + 1, utf8.RuneCountInString(prefix) + 1}, "", `write spaces, or \t in double quotes`, "tabs are not accepted")
 			return nil
 		}
 		if strings.HasPrefix(line, "%") {
-			f.faultAt(place{i + 1, 1}, "", "remove it; quote a text that begins with %",
+			f.addFaultAt(place{i + 1, 1}, "", "remove it; quote a text that begins with %",
 				"directives (%%) are not accepted")
 			return nil
 		}
@@ -85,16 +85,16 @@ func (f *file) readYAML(text []byte, hint string) *node {
 		f.yamlFault(err)
 		return nil
 	case len(docs) == 0 || len(docs) == 1 && docs[0].ShortTag() == "!!null" && docs[0].Value == "":
-		f.faultAt(place{1, 1}, "", hint, "the file is empty")
+		f.addFaultAt(place{1, 1}, "", hint, "the file is empty")
 		return nil
 	case len(docs) > 1:
-		f.faultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file",
+		f.addFaultAt(place{docs[1].Line, docs[1].Column}, "", "keep one document in the file",
 			"a second YAML document begins here")
 		return nil
 	}
 
 	r := yamlReader{f}
-	root := r.value(docs[0], place{1, 1}, 1)
+	root := r.convertNode(docs[0], place{1, 1}, 1)
 	if len(f.faults) > 0 {
 		return nil
 	}
@@ -129,39 +129,39 @@ const fromZero = "did not find expected "
 
 // yamlFault notes an error of the YAML library, which knows only the line.
 func (f *file) yamlFault(err error) {
-	at, line := place{1, 1}, ""
+	position, line := place{1, 1}, ""
 	found := yamlLine.FindStringSubmatch(err.Error())
 	problem := yamlLine.ReplaceAllString(err.Error(), "")
 	if n, err := strconv.Atoi(found[1]); err == nil {
-		at.line = n
+		position.line = n
 		if strings.HasPrefix(problem, fromZero) {
-			at.line++
+			position.line++
 		}
 	}
 	// The fault may be at the end of the file.
-	for at.line = min(at.line, len(f.lines)); at.line > 1 && f.lines[at.line-1] == ""; {
-		at.line--
+	for position.line = min(position.line, len(f.lines)); position.line > 1 && f.lines[position.line-1] == ""; {
+		position.line--
 	}
-	line = f.lines[at.line-1]
+	line = f.lines[position.line-1]
 	remedy := `indent values below their key, and quote a text with a colon and a space in it`
 	if strings.ContainsAny(line, "{}[]@`*&!%#|>") {
 		remedy = `values with signs like { } [ ] , # : @ must be quoted, as in "${env:NAME}"`
 	}
-	f.faultAt(at, "", remedy, "not YAML: %s", visible.Text(problem))
+	f.addFaultAt(position, "", remedy, "not YAML: %s", visible.Text(problem))
 }
 
 type yamlReader struct{ file *file }
 
-// value converts n, whose key is at key. It notes a fault where n is not strict YAML, and reads
-// that part as null.
-func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
+// convertNode converts n, whose key is at key. It notes a fault where n is not strict YAML, and
+// reads that part as null.
+func (r *yamlReader) convertNode(n *yaml.Node, key place, depth int) *node {
 	out := &node{kind: isNull, at: place{n.Line, n.Column}}
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
 		out.at = key
 	}
 
 	if depth > MaxDepth {
-		r.file.faultAt(out.at, "", "", "the file nests deeper than %d levels", MaxDepth)
+		r.file.addFaultAt(out.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return out
 	}
 
@@ -177,30 +177,30 @@ func (r *yamlReader) value(n *yaml.Node, key place, depth int) *node {
 	switch n.Kind {
 	case yaml.MappingNode:
 		out.kind = isMap
-		r.mapping(n, out, depth)
+		r.convertMapping(n, out, depth)
 	case yaml.SequenceNode:
 		out.kind = isList
 		for _, item := range n.Content {
-			value := r.value(item, out.at, depth+1)
+			value := r.convertNode(item, out.at, depth+1)
 			out.members = append(out.members, member{"", value.at, value})
 		}
 	default:
-		r.scalar(n, out)
+		r.convertScalar(n, out)
 	}
 
 	return out
 }
 
 func (r *yamlReader) refuse(out *node, remedy, problem string) *node {
-	r.file.faultAt(out.at, "", remedy, "%s", problem)
+	r.file.addFaultAt(out.at, "", remedy, "%s", problem)
 	return out
 }
 
-func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
-	seen := make(map[string]place, len(n.Content)/2)
+func (r *yamlReader) convertMapping(n *yaml.Node, out *node, depth int) {
+	places := make(map[string]place, len(n.Content)/2)
 	for i := 0; i < len(n.Content); i += 2 {
-		key := r.value(n.Content[i], out.at, depth+1)
-		value := r.value(n.Content[i+1], key.at, depth+1)
+		key := r.convertNode(n.Content[i], out.at, depth+1)
+		value := r.convertNode(n.Content[i+1], key.at, depth+1)
 		switch {
 		case n.Content[i].ShortTag() == "!!merge":
 			r.refuse(key, "write the keys where they are used", "merge keys (<<) are not accepted")
@@ -208,15 +208,15 @@ func (r *yamlReader) mapping(n *yaml.Node, out *node, depth int) {
 			r.refuse(key, "write key: value; quote a text that begins with ?", "complex keys (?) are not accepted")
 		case key.kind != isText:
 			r.refuse(key, "quote it", "a key must be plain text")
-		case r.file.checkUnseen(seen, key.text, key.at):
+		case r.file.checkUnseen(places, key.text, key.at):
 			out.members = append(out.members, member{key.text, key.at, value})
 		}
 	}
 }
 
-// scalar reads a value by its spelling. A plain JSON number, true, false or null has that type.
-// scalar refuses every other spelling that YAML reads as one of these. The rest is text.
-func (r *yamlReader) scalar(n *yaml.Node, out *node) {
+// convertScalar reads a value by its spelling. A plain JSON number, true, false or null has that
+// type. scalar refuses every other spelling that YAML reads as one of these. The rest is text.
+func (r *yamlReader) convertScalar(n *yaml.Node, out *node) {
 	out.kind, out.text = isText, n.Value
 	if n.Style != 0 {
 		if !utf8.ValidString(n.Value) {

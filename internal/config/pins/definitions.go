@@ -69,8 +69,8 @@ func ReadDefinitions(allowlist string) (*Definitions, error) {
 	return d, nil
 }
 
-// text returns the file with the definitions of pins; nil if it already has exactly those.
-func (d *Definitions) text(pins []policy.Pin) ([]byte, error) {
+// encode returns the file with the definitions of pins; nil if it already has exactly those.
+func (d *Definitions) encode(pins []policy.Pin) ([]byte, error) {
 	named := make(map[canonical.Digest]jsontext.Value)
 	for _, p := range pins {
 		if v := d.byDigest[p.Definition]; v != nil {
@@ -106,18 +106,19 @@ func (d *Definitions) Definition(digest canonical.Digest) jsontext.Value { retur
 
 // ReadAll reads the definitions beside several allowlist files. The first is the default allowlist.
 func ReadAll(allowlists []string) (*Definitions, error) {
-	all, err := ReadDefinitions(allowlists[0])
+	definitions, err := ReadDefinitions(allowlists[0])
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range allowlists[1:] {
+		more, err := ReadDefinitions(path)
 		if err != nil {
 			return nil, err
 		}
-		var d *Definitions
-		if d, err = ReadDefinitions(path); err == nil {
-			maps.Copy(all.byDigest, d.byDigest)
-			all.Warning = cmp.Or(all.Warning, d.Warning)
-		}
+		maps.Copy(definitions.byDigest, more.byDigest)
+		definitions.Warning = cmp.Or(definitions.Warning, more.Warning)
 	}
-	return all, err
+	return definitions, nil
 }
 
 // Stored returns the catalog of the definitions that are stored beside allowlist files; nil if

@@ -129,8 +129,8 @@ func Read(path string) (*File, error) {
 
 // ReadOthers reads the pins of the configuration's other allowlist files. all has the paths of all
 // allowlist files.
-func (f *File) ReadOthers(all []string) error {
-	for _, path := range all {
+func (f *File) ReadOthers(paths []string) error {
+	for _, path := range paths {
 		other, err := Read(path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -158,8 +158,8 @@ func (f *File) Add(server string, tools ...string) (added []Entry, err error) {
 		}
 	}
 	f.allowlist[i].Tools = listed
-	all, err := f.Select(server)
-	return slices.DeleteFunc(all, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
+	entries, err := f.Select(server)
+	return slices.DeleteFunc(entries, func(t Entry) bool { return !slices.Contains(tools, t.Tool) }), err
 }
 
 // Select returns the tools that names choose. No name chooses all tools, one name a server's tools,
@@ -191,13 +191,13 @@ func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest,
 	listed []policy.Listing) (*policy.Catalog, error) {
 	content := *b.Content()
 	content.Allowlist, content.Pins, content.Grants = f.allowlist, nil, nil
-	all, err := policy.Compile(content)
+	bundle, err := policy.Compile(content)
 	if err != nil {
 		return nil, err
 	}
-	c := all.Catalog(id, listed)
+	c := bundle.Catalog(id, listed)
 	for i := range tools {
-		tools[i].compare(c)
+		tools[i].compareTo(c)
 		f.checkOthers(&tools[i])
 	}
 	return c, nil
@@ -213,7 +213,7 @@ func (f *File) checkOthers(t *Entry) {
 	}
 }
 
-func (t *Entry) compare(c *policy.Catalog) {
+func (t *Entry) compareTo(c *policy.Catalog) {
 	i := slices.IndexFunc(c.Servers, func(s policy.CatalogServer) bool { return s.Server == t.Server })
 	if i < 0 {
 		t.Status = NotConfigured
@@ -250,18 +250,18 @@ func (t *Entry) compare(c *policy.Catalog) {
 
 // CheckAllowed returns an error if a compared tool cannot be allowed with its live definition.
 func (t *Entry) CheckAllowed() error {
-	now := *t
+	entry := *t
 	switch {
-	case t.Status == Unpinned && t.unusable():
-		now.Status, now.Reason = Refused, t.live.Reason
+	case t.Status == Unpinned && t.unusableReason():
+		entry.Status, entry.Reason = Refused, t.live.Reason
 	case t.Status == Unpinned && t.conflict != "":
-		now.Status, now.Reason = Conflict, t.conflict
+		entry.Status, entry.Reason = Conflict, t.conflict
 	}
-	if now.Status == Unpinned || now.Status == Same {
+	if entry.Status == Unpinned || entry.Status == Same {
 		return nil
 	}
 	return fmt.Errorf("%s %s cannot be allowed: %s", visible.Text(t.Server), visible.Text(t.Tool),
-		visible.Text(now.Describe()))
+		visible.Text(entry.Describe()))
 }
 
 // Arguments returns the names of the arguments in the tool's live schema, sorted. Optional ones end
@@ -286,8 +286,10 @@ func (t *Entry) Arguments() (names []string) {
 // Description returns the description in the tool's live definition.
 func (t *Entry) Description() string { return t.live.Description }
 
-// unusable reports whether no run could call the tool even if it were pinned.
-func (t *Entry) unusable() bool { return t.live.Code != "" && t.live.Code != policy.CodeSchemaUnpinned }
+// unusableReason reports whether no run could call the tool even if it were pinned.
+func (t *Entry) unusableReason() bool {
+	return t.live.Code != "" && t.live.Code != policy.CodeSchemaUnpinned
+}
 
 // Annotations returns the hints in the tool's live definition.
 func (t *Entry) Annotations() policy.Annotations { return t.live.Annotations }
@@ -314,19 +316,19 @@ func (f *File) Approve(tools []Entry, expected canonical.Digest, changes bool, d
 			continue
 		case expected != "" && expected != t.Definition:
 			t.Status = Unexpected
-		case t.unusable():
+		case t.unusableReason():
 			t.Status, t.Reason = Refused, t.live.Reason
 		case t.conflict != "":
 			t.Status, t.Reason = Conflict, t.conflict
 		case t.Status == Unpinned, t.Status == Changed && (expected != "" || changes):
 			t.Status, t.Was, t.Pin = Pinned, t.Pin, t.Definition
-			pins = append(without(pins, *t), policy.Pin{Definition: t.Pin, Server: t.Server, Tool: t.Tool})
+			pins = append(withoutTool(pins, *t), policy.Pin{Definition: t.Pin, Server: t.Server, Tool: t.Tool})
 			d.byDigest[t.Pin] = t.live.Definition
 		case t.Status == Same:
 			d.byDigest[t.Pin] = t.live.Definition
 		}
 	}
-	return f.write(pins, d)
+	return f.save(pins, d)
 }
 
 // Reset removes the pins of tools, writes the file, and returns the tools that had a pin.
@@ -336,20 +338,20 @@ func (f *File) Reset(tools []Entry) (removed []Entry, err error) {
 			removed = append(removed, Entry{Server: t.Server, Tool: t.Tool, Was: t.Pin})
 		}
 	}
-	return removed, f.write(without(f.pins, removed...), nil)
+	return removed, f.save(withoutTool(f.pins, removed...), nil)
 }
 
-// without returns pins without the pins of the given tools.
-func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
+// withoutTool returns pins without the pins of the given tools.
+func withoutTool(pins []policy.Pin, tools ...Entry) []policy.Pin {
 	return slices.DeleteFunc(slices.Clone(pins), func(p policy.Pin) bool {
 		return slices.ContainsFunc(tools, func(t Entry) bool { return t.Server == p.Server && t.Tool == p.Tool })
 	})
 }
 
-// write writes the pins. Before, it writes the definitions of the former and the new pins; a nil d
+// save writes the pins. Before, it writes the definitions of the former and the new pins; a nil d
 // leaves the definitions unchanged. The lock is on the file that was read, which a write replaces:
 // another process that gets the lock later finds a changed file.
-func (f *File) write(pins []policy.Pin, d *Definitions) error {
+func (f *File) save(pins []policy.Pin, d *Definitions) (err error) {
 	text, err := config.WritePins(f.allowlist, pins)
 	if err != nil {
 		return err
@@ -357,13 +359,13 @@ func (f *File) write(pins []policy.Pin, d *Definitions) error {
 
 	var definitions []byte
 	if d != nil {
-		if definitions, err = d.text(slices.Concat(f.pins, pins)); err != nil {
+		if definitions, err = d.encode(slices.Concat(f.pins, pins)); err != nil {
 			return err
 		}
 	}
 
-	same := slices.Equal(pins, f.pins) && !f.added
-	if definitions == nil && same {
+	unchanged := slices.Equal(pins, f.pins) && !f.added
+	if definitions == nil && unchanged {
 		return nil
 	}
 
@@ -374,17 +376,18 @@ func (f *File) write(pins []policy.Pin, d *Definitions) error {
 		return fmt.Errorf("%s is being written by another pgfsm; nothing was written: run the command again", f.Path)
 	}
 
-	if err = safefile.Unchanged(f.Path, f.text); err != nil {
-		err = fmt.Errorf("%s: %w", f.Path, err)
-	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 
-	if err == nil && definitions != nil {
-		err = safefile.Replace(d.Path, d.was, definitions, f.mode)
+	if err := safefile.Unchanged(f.Path, f.text); err != nil {
+		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-
-	if err == nil && !same {
-		err = safefile.Replace(f.Path, f.text, text, f.mode)
+	if definitions != nil {
+		if err := safefile.Replace(d.Path, d.was, definitions, f.mode); err != nil {
+			return err
+		}
 	}
-
-	return errors.Join(err, lock.Unlock())
+	if unchanged {
+		return nil
+	}
+	return safefile.Replace(f.Path, f.text, text, f.mode)
 }
