@@ -16,8 +16,8 @@ import (
 // nonBlocking opens a pipe without waiting for a writer.
 const nonBlocking = syscall.O_NONBLOCK
 
-// owner returns the ids of the user and the group that a file belongs to, or -1.
-func owner(info fs.FileInfo) (uid, gid int) {
+// ownerName returns the ids of the user and the group that a file belongs to, or -1.
+func ownerName(info fs.FileInfo) (uid, gid int) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(s.Uid), int(s.Gid)
 	}
@@ -28,7 +28,7 @@ func owner(info fs.FileInfo) (uid, gid int) {
 // user who may write a folder may rename a file in it. It checks the folder of path and, if path is
 // a symbolic link, the folder of the file.
 func checkTrusted(path string, info fs.FileInfo) error {
-	uid, _ := owner(info)
+	uid, _ := ownerName(info)
 	if err := CheckOwner(info.Mode(), uid, os.Getuid()); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func checkTrusted(path string, info fs.FileInfo) error {
 		if err != nil {
 			return err
 		}
-		uid, gid := owner(info)
+		uid, gid := ownerName(info)
 		if err := CheckFolder(info.Mode(), uid, os.Getuid(), privateGroup(uid, gid)); err != nil && !readOnly(dir) {
 			return fmt.Errorf("its folder %s %w %s", dir, err, dir)
 		}

@@ -56,8 +56,8 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if _, err = p.File.Write(text); err == nil {
-		err = p.CloseAtomicallyReplace()
+	if _, err := p.File.Write(text); err != nil {
+		return errors.Join(err, p.Cleanup())
 	}
-	return errors.Join(err, p.Cleanup())
+	return errors.Join(p.CloseAtomicallyReplace(), p.Cleanup())
 }

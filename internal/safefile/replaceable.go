@@ -37,12 +37,14 @@ func CheckReplaceable(path, start string, inputs ...string) error {
 		return err
 	}
 	defer f.Close()
-	had, err := io.ReadAll(io.LimitReader(f, 2*int64(len(start))))
-	if err == nil && !strings.HasPrefix(strings.Join(strings.Fields(string(had)), ""), start) {
-		err = errors.New("is there and is no result of an evaluation")
+	begin, err := io.ReadAll(io.LimitReader(f, 2*int64(len(start))))
+	if err != nil {
+		return err
 	}
-
-	return err
+	if !strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), start) {
+		return errors.New("is there and is no result of an evaluation")
+	}
+	return nil
 }
 
 // IsCurrent reports whether path still leads to the locked file: its owner may have finished and

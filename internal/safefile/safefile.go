@@ -102,13 +102,13 @@ func Replace(path string, was, text []byte, mode fs.FileMode) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if err := replace(path, was, text, mode); err != nil {
+	if err := replaceFile(path, was, text, mode); err != nil {
 		return fmt.Errorf("%s stays as it is: %w", path, err)
 	}
 	return nil
 }
 
-func replace(path string, was, text []byte, mode fs.FileMode) error {
+func replaceFile(path string, was, text []byte, mode fs.FileMode) (err error) {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it would have %d bytes; at most %d are read", len(text), MaxBytes)
 	}
@@ -116,24 +116,27 @@ func replace(path string, was, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if _, err = pending.Write(text); err == nil {
-		err = Unchanged(path, was)
+	// Cleanup does nothing after a replacement.
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
+
+	if _, err := pending.Write(text); err != nil {
+		return err
 	}
-	if err == nil {
-		err = pending.CloseAtomicallyReplace()
+	if err := Unchanged(path, was); err != nil {
+		return err
 	}
-	return errors.Join(err, pending.Cleanup()) // Cleanup does nothing after a replacement
+	return pending.CloseAtomicallyReplace()
 }
 
 // Unchanged returns an error if the content of a file is no longer was; nil means that there is no
 // file.
 func Unchanged(path string, was []byte) error {
-	now, _, err := Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	text, _, err := Read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err == nil && ((now == nil) != (was == nil) || !bytes.Equal(now, was)) {
-		err = errors.New("it is no longer what was read: run the command again")
+	if (text == nil) != (was == nil) || !bytes.Equal(text, was) {
+		return errors.New("it is no longer what was read: run the command again")
 	}
-	return err
+	return nil
 }
