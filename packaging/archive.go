@@ -28,7 +28,7 @@ type entry struct {
 // writeTar writes entries in the order of their paths. No entry is younger than the commit.
 func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
-	to := tar.NewWriter(w)
+	archive := tar.NewWriter(w)
 
 	for _, e := range entries {
 		if e.source != "" {
@@ -65,20 +65,20 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 			h.Typeflag, h.Linkname = tar.TypeSymlink, e.link
 		}
 
-		if err := to.WriteHeader(h); err != nil {
+		if err := archive.WriteHeader(h); err != nil {
 			return err
 		}
-		if _, err := to.Write(e.content); err != nil {
+		if _, err := archive.Write(e.content); err != nil {
 			return err
 		}
 	}
 
-	return to.Close()
+	return archive.Close()
 }
 
-// archive writes the archive of a binary, a compressed tar file.
-func archive(out string, b *binary) error {
-	folder := b.name("pgfsm")
+// writeArchive writes the archive of a binary, a compressed tar file.
+func writeArchive(out string, b *binary) error {
+	folder := b.fileName("pgfsm")
 	entries := []entry{
 		{path: path.Join(folder, filepath.Base(b.path)), mode: 0o755, source: b.path},
 		{path: path.Join(folder, "THIRD_PARTY_NOTICES"), mode: 0o644, content: b.notices},
@@ -91,7 +91,7 @@ func archive(out string, b *binary) error {
 		entries = append(entries, entry{path: path.Join(folder, path.Base(file)), mode: 0o644,
 			source: filepath.Join(b.src, file)})
 	}
-	return create(filepath.Join(out, folder+".tar.gz"), func(w io.Writer) error {
+	return createFile(filepath.Join(out, folder+".tar.gz"), func(w io.Writer) error {
 		compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 		if err != nil {
 			return err
@@ -100,8 +100,8 @@ func archive(out string, b *binary) error {
 	})
 }
 
-// create writes a file.
-func create(name string, write func(io.Writer) error) error {
+// createFile writes a file.
+func createFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err

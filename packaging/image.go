@@ -23,9 +23,9 @@ import (
 // user is the user of the images. No package of Debian has it.
 const user = 65532
 
-// program returns what both images have: the binary, a configuration that denies everything, and a
-// folder for the ledger.
-func program(b *binary) []entry {
+// programLayer returns what both images have: the binary, a configuration that denies everything,
+// and a folder for the ledger.
+func programLayer(b *binary) []entry {
 	entries := []entry{
 		{path: "var/lib/pgfsm", mode: fs.ModeDir | 0o700, uid: user, gid: user},
 		{path: "etc/pgfsm", mode: fs.ModeDir | 0o755},
@@ -43,11 +43,11 @@ func program(b *binary) []entry {
 
 // scratchImage writes an image without a system: the program and CA certificates.
 func scratchImage(out string, b *binary) error {
-	entries := append(program(b),
+	entries := append(programLayer(b),
 		entry{path: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		entry{path: "etc/passwd", mode: 0o644, content: []byte("root:x:0:0:root:/:/sbin/nologin\npgfsm:x:65532:65532:pgfsm:/var/lib/pgfsm:/sbin/nologin\n")},
 		entry{path: "etc/group", mode: 0o644, content: []byte("root:x:0:\npgfsm:x:65532:\n")},
-		entry{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
+		entry{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: readAuthorities()},
 	)
 	for _, dir := range []string{"etc", "etc/ssl", "etc/ssl/certs", "usr", "usr/bin", "usr/share", "usr/share/doc",
 		"var", "var/lib"} {
@@ -56,18 +56,19 @@ func scratchImage(out string, b *binary) error {
 	return writeImage(out, "pgfsm", b, entries)
 }
 
-// authorities are Mozilla's CA certificates, of the version of the module that go.mod names.
-func authorities() []byte {
-	var all bytes.Buffer
+// readAuthorities returns Mozilla's CA certificates, of the version of the module that go.mod
+// names.
+func readAuthorities() []byte {
+	var certificates bytes.Buffer
 	for root := range bundle.Roots() {
-		all.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		certificates.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 	}
-	return all.Bytes()
+	return certificates.Bytes()
 }
 
 // nodeImage writes an image with a Debian system and Node, for servers that pgfsm starts.
 func nodeImage(out string, b *binary, root string) error {
-	entries := program(b)
+	entries := programLayer(b)
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == root {
 			return err
@@ -118,7 +119,7 @@ func nodeImage(out string, b *binary, root string) error {
 func writeImage(out, product string, b *binary, entries []entry) error {
 	work := filepath.Dir(b.path)
 	files := filepath.Join(work, product+".layer.tar")
-	if err := create(files, func(w io.Writer) error { return writeTar(w, entries, b.committed) }); err != nil {
+	if err := createFile(files, func(w io.Writer) error { return writeTar(w, entries, b.committed) }); err != nil {
 		return err
 	}
 	layer, err := tarball.LayerFromFile(files, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(6),
@@ -159,16 +160,16 @@ func writeImage(out, product string, b *binary, entries []entry) error {
 
 	folder := filepath.Join(work, product+".oci")
 	written, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
-	if err == nil {
-		err = written.AppendImage(image, layout.WithPlatform(v1.Platform{OS: b.goos, Architecture: b.goarch}),
-			layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": product + ":" + b.version}))
-	}
-
 	if err != nil {
 		return err
 	}
+	if err := written.AppendImage(image, layout.WithPlatform(v1.Platform{OS: b.goos, Architecture: b.goarch}),
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": product + ":" +
+			b.version})); err != nil {
+		return err
+	}
 
-	return ociArchive(filepath.Join(out, b.name(product)+".oci.tar"), folder, b)
+	return ociArchive(filepath.Join(out, b.fileName(product)+".oci.tar"), folder, b)
 }
 
 // ociArchive packs an image's folder.
@@ -186,5 +187,5 @@ func ociArchive(name, folder string, b *binary) error {
 		}
 		return err
 	})
-	return errors.Join(err, create(name, func(w io.Writer) error { return writeTar(w, entries, b.committed) }))
+	return errors.Join(err, createFile(name, func(w io.Writer) error { return writeTar(w, entries, b.committed) }))
 }

@@ -37,9 +37,9 @@ func main() {
 	out := flag.String("out", "dist", "the `folder` of the packages; it is emptied first")
 	targets := flag.String("targets", allTargets, "what to build for: GOOS/GOARCH, with commas")
 	debian := flag.String("debian", "", "the root `folder` of a Debian system with Node, for the image pgfsm-node (linux/amd64)")
-	all := flag.Bool("a", false, "compile everything again, as go build -a does")
+	rebuild := flag.Bool("a", false, "compile everything again, as go build -a does")
 	flag.Parse()
-	if err := release(*out, strings.Split(*targets, ","), *debian, *all); err != nil {
+	if err := buildRelease(*out, strings.Split(*targets, ","), *debian, *rebuild); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -56,8 +56,8 @@ type binary struct {
 	notices      []byte // the licences of the linked modules
 }
 
-// release builds everything.
-func release(out string, targets []string, debian string, all bool) error {
+// buildRelease builds everything.
+func buildRelease(out string, targets []string, debian string, rebuild bool) error {
 	work, err := os.MkdirTemp("", "pgfsm-dist")
 	if err != nil {
 		return err
@@ -72,36 +72,36 @@ func release(out string, targets []string, debian string, all bool) error {
 
 	// A clone has no uncommitted changes, and go build finds no revision in a worktree.
 	src := filepath.Join(work, "src")
-	if _, err := run(".", nil, "git", "clone", "--quiet", "..", src); err != nil {
+	if _, err := runCommand(".", nil, "git", "clone", "--quiet", "..", src); err != nil {
 		return err
 	}
 
 	for _, target := range targets {
 		goos, goarch, _ := strings.Cut(target, "/")
-		b, err := build(src, filepath.Join(work, goos+"_"+goarch), goos, goarch, all)
+		b, err := buildBinary(src, filepath.Join(work, goos+"_"+goarch), goos, goarch, rebuild)
 		if err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
-		if err := packages(out, b, debian); err != nil {
+		if err := writePackages(out, b, debian); err != nil {
 			return fmt.Errorf("%s: %w", target, err)
 		}
 	}
 
-	return checksums(out)
+	return writeChecksums(out)
 }
 
-// packages makes all packages of one binary.
-func packages(out string, b *binary, debian string) error {
-	if err := archive(out, b); err != nil {
+// writePackages makes all packages of one binary.
+func writePackages(out string, b *binary, debian string) error {
+	if err := writeArchive(out, b); err != nil {
 		return err
 	}
-	if err := sbom(out, b); err != nil {
+	if err := writeSBOM(out, b); err != nil {
 		return err
 	}
 	if b.goos != "linux" {
 		return nil
 	}
-	if err := deb(out, b); err != nil {
+	if err := writeDeb(out, b); err != nil {
 		return err
 	}
 	if err := scratchImage(out, b); err != nil {
@@ -113,14 +113,15 @@ func packages(out string, b *binary, debian string) error {
 	return nodeImage(out, b, debian)
 }
 
-// build builds pgfsm.
-func build(src, work, goos, goarch string, all bool) (*binary, error) {
+// buildBinary builds pgfsm.
+func buildBinary(src, work, goos, goarch string, rebuild bool) (*binary, error) {
 	b := &binary{src: src, goos: goos, goarch: goarch, path: filepath.Join(work, "pgfsm")}
 	if goos == "windows" {
 		b.path += ".exe"
 	}
 
-	if _, err := run(b.src, b.environment(), "go", "build", "-a="+strconv.FormatBool(all), "-ldflags=-s -w", "-o",
+	if _, err := runCommand(b.src, b.goEnvironment(), "go", "build", "-a="+strconv.FormatBool(rebuild),
+		"-ldflags=-s -w", "-o",
 		b.path, "./cmd/pgfsm"); err != nil {
 		return nil, err
 	}
@@ -145,24 +146,24 @@ func build(src, work, goos, goarch string, all bool) (*binary, error) {
 		return nil, errors.New("the binary has no revision")
 	}
 
-	b.notices, err = notices(b)
+	b.notices, err = collectNotices(b)
 	return b, err
 }
 
-// environment says what to build for. CGO_ENABLED, GOAMD64 and GOARM64 are set so that the
+// goEnvironment says what to build for. CGO_ENABLED, GOAMD64 and GOARM64 are set so that the
 // machine's values do not count.
-func (b *binary) environment() []string {
+func (b *binary) goEnvironment() []string {
 	return []string{goFlags, "GOOS=" + b.goos, "GOARCH=" + b.goarch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOEXPERIMENT="}
 }
 
-// name is the name of a package without its ending.
-func (b *binary) name(product string) string {
+// fileName is the name of a package without its ending.
+func (b *binary) fileName(product string) string {
 	return product + "_" + b.version + "_" + b.goos + "_" + b.goarch
 }
 
-// run runs a program in a folder and returns its standard output.
-func run(dir string, env []string, name string, args ...string) ([]byte, error) {
+// runCommand runs a program in a folder and returns its standard output.
+func runCommand(dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), env...), os.Stderr
 	out, err := cmd.Output()
@@ -172,30 +173,32 @@ func run(dir string, env []string, name string, args ...string) ([]byte, error) 
 	return out, nil
 }
 
-// sbom lists the modules of a binary, which its build information names.
-func sbom(out string, b *binary) error {
-	_, err := run(b.src, nil, "go", "run", cyclonedx, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version",
+// writeSBOM lists the modules of a binary, which its build information names.
+func writeSBOM(out string, b *binary) error {
+	_, err := runCommand(b.src, nil, "go", "run", cyclonedx, "bin", "-json", "-std", "-noserial", "-notimestamp",
+		"-version",
 		"v"+b.version,
-		"-output", filepath.Join(out, b.name("pgfsm")+".cdx.json"), b.path)
+		"-output", filepath.Join(out, b.fileName("pgfsm")+".cdx.json"), b.path)
 	return err
 }
 
-// deb makes the Debian package that nfpm.yaml describes.
-func deb(out string, b *binary) error {
+// writeDeb makes the Debian package that nfpm.yaml describes.
+func writeDeb(out string, b *binary) error {
 	text := filepath.Join(filepath.Dir(b.path), "THIRD_PARTY_NOTICES")
 	if err := os.WriteFile(text, b.notices, 0o644); err != nil {
 		return err
 	}
-	_, err := run(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version, "PGFSM_BINARY=" + b.path,
+	_, err := runCommand(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version,
+		"PGFSM_BINARY=" + b.path,
 		"PGFSM_NOTICES=" + text,
 		fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.committed.Unix())},
 		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target",
-		filepath.Join(out, b.name("pgfsm")+".deb"))
+		filepath.Join(out, b.fileName("pgfsm")+".deb"))
 	return err
 }
 
-// checksums writes SHA256SUMS, which sha256sum -c reads.
-func checksums(out string) error {
+// writeChecksums writes SHA256SUMS, which sha256sum -c reads.
+func writeChecksums(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil {
 		return err

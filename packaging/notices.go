@@ -15,12 +15,12 @@ import (
 // notices.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-.].*)?$|(?i)-licen[cs]e(\.\w+)?$`)
 
-// notices returns the licences of Go and of each module that is linked. It looks beside every
-// linked package and in the folders above, up to the module's own. A module without any is an
+// collectNotices returns the licences of Go and of each module that is linked. It looks beside
+// every linked package and in the folders above, up to the module's own. A module without any is an
 // error.
-func notices(b *binary) ([]byte, error) {
+func collectNotices(b *binary) ([]byte, error) {
 	const format = `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}`
-	listed, err := run(b.src, b.environment(), "go", "list", "-deps", "-f", format, "./cmd/pgfsm")
+	listed, err := runCommand(b.src, b.goEnvironment(), "go", "list", "-deps", "-f", format, "./cmd/pgfsm")
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func notices(b *binary) ([]byte, error) {
 		}
 		module, root := parts[0], parts[1]
 		for dir := parts[2]; strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
-			found, err := licences(dir)
+			found, err := findLicences(dir)
 			if err != nil {
 				return nil, err
 			}
@@ -41,19 +41,19 @@ func notices(b *binary) ([]byte, error) {
 		}
 	}
 
-	goroot, err := run(b.src, b.environment(), "go", "env", "GOROOT")
+	goroot, err := runCommand(b.src, b.goEnvironment(), "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
 	if files["Go, its run time and its standard library"],
-		err = licences(strings.TrimSpace(string(goroot))); err != nil {
+		err = findLicences(strings.TrimSpace(string(goroot))); err != nil {
 		return nil, err
 	}
 
-	return text(files)
+	return joinNotices(files)
 }
 
-func licences(dir string) (paths []string, err error) {
+func findLicences(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Type().IsRegular() && licenceFile.MatchString(e.Name()) {
@@ -63,9 +63,9 @@ func licences(dir string) (paths []string, err error) {
 	return paths, err
 }
 
-func text(files map[string][]string) ([]byte, error) {
-	var all bytes.Buffer
-	all.WriteString("pgfsm contains the following modules. Their licences and notices follow.\n")
+func joinNotices(files map[string][]string) ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteString("pgfsm contains the following modules. Their licences and notices follow.\n")
 	for _, module := range slices.Sorted(maps.Keys(files)) {
 		paths := files[module]
 		if len(paths) == 0 {
@@ -77,9 +77,9 @@ func text(files map[string][]string) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintf(&all, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 72), module, filepath.Base(path),
+			fmt.Fprintf(&text, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 72), module, filepath.Base(path),
 				bytes.TrimSpace(licence))
 		}
 	}
-	return all.Bytes(), nil
+	return text.Bytes(), nil
 }
