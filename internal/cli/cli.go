@@ -124,8 +124,8 @@ func Group(use string, commands ...*cobra.Command) *cobra.Command {
 // AddHelp gives a command and those below it their help. The text has a section for each: a heading
 // with its path, a line that says what it does, its description, and examples in a fence.
 func AddHelp(cmd *cobra.Command, text string) {
-	if _, rest, found := strings.Cut(text, "## "+cmd.CommandPath()+"\n"); found {
-		section, _, _ := strings.Cut(rest, "\n## ")
+	if _, sections, found := strings.Cut(text, "## "+cmd.CommandPath()+"\n"); found {
+		section, _, _ := strings.Cut(sections, "\n## ")
 		short, long, _ := strings.Cut(section, "\n")
 		long, example, _ := strings.Cut(long, "```sh\n")
 		example = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(example), "```"))
@@ -149,8 +149,8 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	err := cobra.NoArgs(cmd, args)
 	cmd.SuggestionsMinimumDistance = suggestedDistance
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && args[0] != "" {
-		return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 && args[0] != "" {
+		return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(similar, " or "))
 	}
 	return err
 }
@@ -163,24 +163,24 @@ func replaceCobraCommands(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
-			c.Run, c.RunE = nil, helpOn
+			c.Run, c.RunE = nil, printHelpOf
 		case "completion":
 			c.RunE = printHelp
 		}
 	}
 }
 
-// helpOn prints the help of a command.
-func helpOn(c *cobra.Command, args []string) error {
-	about, rest, err := c.Root().Find(args)
-	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("there is no command %q to help with", strings.Join(args, " "))
-	}
+// printHelpOf prints the help of a command.
+func printHelpOf(c *cobra.Command, args []string) error {
+	topic, unused, err := c.Root().Find(args)
 	if err != nil {
 		return err
 	}
-	about.InitDefaultHelpFlag()
-	return about.Help()
+	if len(unused) > 0 {
+		return fmt.Errorf("there is no command %q to help with", strings.Join(args, " "))
+	}
+	topic.InitDefaultHelpFlag()
+	return topic.Help()
 }
 
 func printHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

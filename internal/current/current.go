@@ -41,14 +41,14 @@ func (h *Held[T]) Release() { h.users.Done() }
 // Replace makes v the current value. Idle is closed when the former value has no users any more.
 func (c *Value[T]) Replace(v T) (former T, idle <-chan struct{}) {
 	c.mu.Lock()
-	before := c.now
+	previous := c.now
 	c.now = &Held[T]{Value: v}
 	c.mu.Unlock()
 
 	unused := make(chan struct{})
 	go func() {
 		defer close(unused)
-		before.users.Wait()
+		previous.users.Wait()
 	}()
-	return before.Value, unused
+	return previous.Value, unused
 }

@@ -44,46 +44,46 @@ func JSON(at jsontext.Pointer, before, now jsontext.Value) []Change {
 	return []Change{{At: at, Kind: Changed, Old: before, New: now}}
 }
 
-func memberDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []Change) {
-	was, is := maps.Collect(canonical.Members(before)), maps.Collect(canonical.Members(now))
-	names := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+func memberDifferences(at jsontext.Pointer, before, now jsontext.Value) (changes []Change) {
+	oldMembers, newMembers := maps.Collect(canonical.Members(before)), maps.Collect(canonical.Members(now))
+	names := slices.Concat(slices.Collect(maps.Keys(oldMembers)), slices.Collect(maps.Keys(newMembers)))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		here := at.AppendToken(name)
-		o, inOld := was[name]
-		n, inNew := is[name]
+		place := at.AppendToken(name)
+		o, inOld := oldMembers[name]
+		n, inNew := newMembers[name]
 		switch {
 		case !inNew:
-			all = append(all, Change{At: here, Kind: Removed, Old: o})
+			changes = append(changes, Change{At: place, Kind: Removed, Old: o})
 		case !inOld:
-			all = append(all, Change{At: here, Kind: Added, New: n})
+			changes = append(changes, Change{At: place, Kind: Added, New: n})
 		default:
-			all = append(all, JSON(here, o, n)...)
+			changes = append(changes, JSON(place, o, n)...)
 		}
 	}
-	return all
+	return changes
 }
 
 // itemDifferences compares two lists from both ends, so that an item put in between moves no other.
-func itemDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []Change) {
-	was, is := items(before), items(now)
-	from, behind := commonEnds(was, is)
-	was, is = was[from:len(was)-behind], is[from:len(is)-behind]
-	for i := range max(len(was), len(is)) {
-		here := at.AppendToken(fmt.Sprint(from + i))
+func itemDifferences(at jsontext.Pointer, before, now jsontext.Value) (changes []Change) {
+	oldItems, newItems := itemsOf(before), itemsOf(now)
+	front, back := commonEnds(oldItems, newItems)
+	oldItems, newItems = oldItems[front:len(oldItems)-back], newItems[front:len(newItems)-back]
+	for i := range max(len(oldItems), len(newItems)) {
+		place := at.AppendToken(fmt.Sprint(front + i))
 		switch {
-		case i >= len(is):
-			all = append(all, Change{At: here, Kind: Removed, Old: was[i]})
-		case i >= len(was):
-			all = append(all, Change{At: here, Kind: Added, New: is[i]})
+		case i >= len(newItems):
+			changes = append(changes, Change{At: place, Kind: Removed, Old: oldItems[i]})
+		case i >= len(oldItems):
+			changes = append(changes, Change{At: place, Kind: Added, New: newItems[i]})
 		default:
-			all = append(all, JSON(here, was[i], is[i])...)
+			changes = append(changes, JSON(place, oldItems[i], newItems[i])...)
 		}
 	}
-	return all
+	return changes
 }
 
-func items(list jsontext.Value) (values []jsontext.Value) {
+func itemsOf(list jsontext.Value) (values []jsontext.Value) {
 	if err := json.Unmarshal(list, &values); err != nil {
 		panic("a list in canonical form cannot be read: " + err.Error())
 	}

@@ -21,15 +21,15 @@ func (c *Change) Rows(lines, width int) []Row {
 	if c.Old.Kind() != '"' || c.New.Kind() != '"' {
 		return Fit(append(Block(Minus, c.Old), Block(Plus, c.New)...), lines, width)
 	}
-	before, now := unquoted(c.Old), unquoted(c.New)
-	rows := Text(before, now)
+	oldText, newText := unquoteText(c.Old), unquoteText(c.New)
+	rows := Text(oldText, newText)
 	for i, row := range rows {
 		if row.Sign != Skipped {
-			rows[i].Text = quoted(row.Text)
+			rows[i].Text = quoteText(row.Text)
 		}
 	}
 	rows = Fit(rows, lines, width)
-	if letters := OtherScripts(before, now); letters != "" {
+	if letters := OtherScripts(oldText, newText); letters != "" {
 		rows = append(rows, Row{Alert, "letters of another script, which may look alike: " + letters})
 	}
 	return rows
@@ -50,7 +50,7 @@ func Block(sign string, v jsontext.Value) (rows []Row) {
 	return rows
 }
 
-func unquoted(v jsontext.Value) string {
+func unquoteText(v jsontext.Value) string {
 	s, err := canonical.Unquote(v)
 	if err != nil {
 		panic("a text in canonical form cannot be read: " + err.Error())
@@ -60,21 +60,21 @@ func unquoted(v jsontext.Value) string {
 
 var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
 
-// quoted writes a text between quotation marks, so that its ends are visible, and so that an escape
-// in the text differs from one of ours.
-func quoted(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
+// quoteText writes a text between quotation marks, so that its ends are visible, and so that an
+// escape in the text differs from one of ours.
+func quoteText(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
 
 // Fit shortens rows to a number of lines of a screen, each of width characters, by leaving out the
 // middle.
 func Fit(rows []Row, lines, width int) []Row {
 	height := func(r Row) int { return max(1, (utf8.RuneCountInString(r.Text)+width-1)/width) }
-	all := 0
+	total := 0
 
 	for _, r := range rows {
-		all += height(r)
+		total += height(r)
 	}
 
-	if all <= lines {
+	if total <= lines {
 		return rows
 	}
 

@@ -17,12 +17,12 @@ const maxLetters = 8
 // It is "" if there are none.
 func OtherScripts(before, now string) string {
 	var odd []string
-	for _, of := range []struct{ text, other string }{{before, now}, {now, before}} {
-		usual, words := scriptsIn(of.other), make(map[string]bool)
-		for word := range strings.FieldsSeq(of.other) {
+	for _, pair := range []struct{ text, other string }{{before, now}, {now, before}} {
+		usual, words := scriptsIn(pair.other), make(map[string]bool)
+		for word := range strings.FieldsSeq(pair.other) {
 			words[word] = true
 		}
-		for word := range strings.FieldsSeq(of.text) {
+		for word := range strings.FieldsSeq(pair.text) {
 			mixed := len(scriptsIn(word)) > 1 && !words[word]
 			for _, r := range word {
 				script := scriptOf(r)

@@ -30,13 +30,13 @@ var wordPattern = regexp.MustCompile(`\S+\s*|\s+`)
 // every change, some unchanged text around it, and the amount of omitted text.
 func Text(before, now string) []Row {
 	if strings.Contains(before+now, "\n") {
-		return compare(slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(now)))
+		return compareTexts(slices.Collect(strings.Lines(before)), slices.Collect(strings.Lines(now)))
 	}
 	if max(len(before), len(now)) <= shortText {
 		return []Row{{Minus, before}, {Plus, now}}
 	}
 	var rows []Row
-	for _, w := range compare(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1)) {
+	for _, w := range compareTexts(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1)) {
 		if last := len(rows) - 1; last >= 0 && rows[last].Sign == w.Sign && w.Sign != Skipped {
 			rows[last].Text += w.Text
 		} else {
@@ -46,15 +46,15 @@ func Text(before, now string) []Row {
 	return rows
 }
 
-// compare returns the pieces that only one of two texts has, with some common ones around them, and
-// counts the bytes of the other pieces.
-func compare(before, now []string) (rows []Row) {
-	seen := 0 // the pieces of before that are in rows
+// compareTexts returns the pieces that only one of two texts has, with some common ones around
+// them, and counts the bytes of the other pieces.
+func compareTexts(before, now []string) (rows []Row) {
+	shown := 0 // the pieces of before that are in rows
 	skip := func(to int) {
-		if n := len(strings.Join(before[seen:to], "")); n > 0 {
+		if n := len(strings.Join(before[shown:to], "")); n > 0 {
 			rows = append(rows, Row{Skipped, fmt.Sprintf("%d bytes that are the same", n)})
 		}
-		seen = to
+		shown = to
 	}
 
 	_, hunks, _ := strings.Cut(string(diff.Diff("before", quotedLines(before), "now", quotedLines(now))), "\n+++ now\n")
@@ -73,7 +73,7 @@ func compare(before, now []string) (rows []Row) {
 		}
 		rows = append(rows, Row{line[:1], text})
 		if line[:1] != Plus {
-			seen++
+			shown++
 		}
 	}
 

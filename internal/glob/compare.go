@@ -12,7 +12,7 @@ func Overlaps(a, b *Glob) bool {
 		return a.Match(text)
 	}
 
-	return compare(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
+	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
 		switch {
 		case len(a) == 0 && len(b) == 0:
 			return true
@@ -41,7 +41,7 @@ func Includes(a, b *Glob) bool {
 	if text, ok := b.Literal(); ok {
 		return a.Match(text)
 	}
-	return compare(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
+	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
 		switch {
 		case len(a) == 0:
 			return len(b) == 0
@@ -52,10 +52,10 @@ func Includes(a, b *Glob) bool {
 	})
 }
 
-// compare decides whether two patterns are in a relation, from their ends to their beginnings.
-// holds decides it for one pair of rests; behind is the relation of what is left without the next i
-// tokens of a and j tokens of b.
-func compare(a, b []rune, holds func(a, b []rune, behind func(i, j int) bool) bool) bool {
+// comparePatterns decides whether two patterns are in a relation, from their ends to their
+// beginnings. holds decides it for one pair of rests; behind is the relation of what is left
+// without the next i tokens of a and j tokens of b.
+func comparePatterns(a, b []rune, holds func(a, b []rune, behind func(i, j int) bool) bool) bool {
 	compared := make([][]bool, len(a)+1)
 	for i := len(a); i >= 0; i-- {
 		compared[i] = make([]bool, len(b)+1)

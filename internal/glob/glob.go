@@ -115,13 +115,13 @@ func (g *Glob) Match(text string) bool {
 				return true
 			}
 		case i < len(p) && p[i] == '?':
-			i, j = i+1, j+width(s[j:])
+			i, j = i+1, j+widthOf(s[j:])
 		case i < len(p) && p[i] == s[j]:
 			i, j = i+1, j+1
 		case behindStar < 0:
 			return false
 		default:
-			taken += width(s[taken:])
+			taken += widthOf(s[taken:])
 			i, j = behindStar, taken
 		}
 	}
@@ -129,8 +129,8 @@ func (g *Glob) Match(text string) bool {
 	return strings.Trim(p[i:], "*") == ""
 }
 
-// width returns the bytes of the first character of s.
-func width(s string) int {
+// widthOf returns the bytes of the first character of s.
+func widthOf(s string) int {
 	if s[0] < utf8.RuneSelf {
 		return 1
 	}

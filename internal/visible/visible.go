@@ -15,10 +15,10 @@ import (
 // Text returns s with every character that is not visible written as \uXXXX, \UXXXXXXXX, or \xXX
 // for a byte that is not UTF-8. New lines and tabs are escaped too: the result is one line.
 // Printable text is returned unchanged, without an allocation.
-func Text(s string) string { return escape(s, false) }
+func Text(s string) string { return escapeRune(s, false) }
 
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
-func Lines(s string) string { return escape(s, true) }
+func Lines(s string) string { return escapeRune(s, true) }
 
 // Line is [Text] for messages of our own, which may have joined errors: its new lines are
 // semicolons.
@@ -49,8 +49,8 @@ func Cut(s string, limit int, mark string) string {
 	return s[:end] + mark
 }
 
-func escape(s string, block bool) string {
-	clean := func(r rune) bool { return plain(r) || block && (r == '\n' || r == '\t') }
+func escapeRune(s string, block bool) string {
+	clean := func(r rune) bool { return isPlain(r) || block && (r == '\n' || r == '\t') }
 	if i := strings.IndexFunc(s, func(r rune) bool { return !clean(r) }); i < 0 {
 		return s
 	}
@@ -77,7 +77,7 @@ func JSON(doc []byte) string {
 	var b strings.Builder
 	for _, r := range string(doc) {
 		switch {
-		case r == '\n' || plain(r):
+		case r == '\n' || isPlain(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			hi, lo := utf16.EncodeRune(r)
@@ -97,7 +97,7 @@ func isBroken(s string) bool {
 // Blank reports whether s has no visible character: only white space, controls and invisible
 // characters.
 func Blank(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' }) < 0
+	return strings.IndexFunc(s, func(r rune) bool { return isPlain(r) && r != ' ' }) < 0
 }
 
 // PlainWord reports whether s needs no quotes in a shell or in a sentence: it is not empty and has
@@ -113,22 +113,22 @@ func PlainWord(s string) bool {
 // null notehead and the Khitan filler.
 const blankSymbols = "\u2800\U0001d159\U00016fe4"
 
-// plain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or
+// isPlain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or
 // the ASCII space. A backslash is plain, so a text with a written escape looks like an escaped
 // text; both are harmless.
-func plain(r rune) bool {
+func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f
 	}
 	if r == utf8.RuneError {
 		return false
 	}
-	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !hidden(r)
+	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !isHidden(r)
 }
 
-// hidden reports whether r is invisible although its category is graphic: fillers, blank symbols
+// isHidden reports whether r is invisible although its category is graphic: fillers, blank symbols
 // and variation selectors.
-func hidden(r rune) bool {
+func isHidden(r rune) bool {
 	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r) ||
 		strings.ContainsRune(blankSymbols, r)
 }
