@@ -26,41 +26,41 @@ type answerOptions struct {
 
 // printAnswer prints how a run ended.
 func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
-	path, rest := d.Ledger, configured(o.config, "ledger", "trace", d.RunID)+" writes all of it"
+	path, rest := d.Ledger, commandText(o.config, "ledger", "trace", d.RunID)+" writes all of it"
 	if d.Ledger == "" {
 		path, rest = *d.Trace, "the trace has all of it"
 	}
-	screen("answer", struct {
+	templatePrinter("answer", struct {
 		present.Outcome
 		ToolError, Waiting               bool
 		Path, Rest, Remedy, Show, Resume string
 	}{
 		d, d.IsError != nil && *d.IsError, o.waiting,
-		filepath.ToSlash(path), rest, policy.Remedy(d.Code), configured(o.config, "approvals", "show", d.RunID),
-		configured(o.config, "resume", d.RunID),
+		filepath.ToSlash(path), rest, policy.Remedy(d.Code), commandText(o.config, "approvals", "show", d.RunID),
+		commandText(o.config, "resume", d.RunID),
 	})(out, k)
 }
 
 // maxShown bounds the printed text of a result, in bytes: four screens.
 const maxShown = 8 << 10
 
-// indented indents a value. If the value is too large, it returns the beginning and the text rest,
+// indentValue indents a value. If the value is too large, it returns the beginning and the text rest,
 // which tells where to find all of it.
-func indented(v jsontext.Value, rest string) string {
-	shown := v.Clone()
-	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {
-		shown = v
+func indentValue(v jsontext.Value, rest string) string {
+	text := v.Clone()
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		text = v
 	}
-	if len(shown) > maxShown {
-		more := fmt.Sprintf("\n… %d more bytes; %s", len(shown)-maxShown, rest)
-		return visible.JSON(shown[:maxShown]) + more
+	if len(text) > maxShown {
+		more := fmt.Sprintf("\n… %d more bytes; %s", len(text)-maxShown, rest)
+		return visible.JSON(text[:maxShown]) + more
 	}
-	return visible.JSON(shown)
+	return visible.JSON(text)
 }
 
-// watch returns a function that prints each recorded transition. With --json, the command prints
+// stepPrinter returns a function that prints each recorded transition. With --json, the command prints
 // only the result.
-func (a *app) watch() runner.Watch {
+func (a *app) stepPrinter() runner.Watch {
 	if a.json {
 		return nil
 	}

@@ -32,23 +32,23 @@ type options struct {
 	serverUser string // runs the commands of stdio servers; empty: the user of this process
 }
 
-func (o *options) register(cmd *cobra.Command) {
+func (o *options) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.config, "config", "c", "",
 		"configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
-func (o *options) registerGrants(cmd *cobra.Command) {
+func (o *options) addGrantFlag(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.grants, "grant", nil,
 		"a grant file that narrows this run; may be given again, and all must cover the call")
 }
 
-func (o *options) registerServerUser(cmd *cobra.Command) {
+func (o *options) addServerUserFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.serverUser, "server-user", "",
 		"the user that runs the commands of stdio servers, such as the service's user (needs root)")
 }
 
-func (o *options) setup(w world) setup.Options {
+func (o *options) setupOptions(w world) setup.Options {
 	return setup.Options{
 		Config:     o.config,
 		Demo:       o.demo,
@@ -61,9 +61,9 @@ func (o *options) setup(w world) setup.Options {
 	}
 }
 
-// load reads the configuration. from names its file, or the embedded demo.
-func load(w world, o *options) (loaded *config.Loaded, from string, err error) {
-	return setup.Load(o.setup(w))
+// loadConfig reads the configuration. from names its file, or the embedded demo.
+func loadConfig(w world, o *options) (loaded *config.Loaded, from string, err error) {
+	return setup.Load(o.setupOptions(w))
 }
 
 // app holds an open configuration.
@@ -74,14 +74,14 @@ type app struct {
 	json bool
 }
 
-// open opens the configuration. It starts nothing.
-func open(w world, o *options) (*app, error) {
-	loaded, from, err := load(w, o)
+// openApp opens the configuration. It starts nothing.
+func openApp(w world, o *options) (*app, error) {
+	loaded, from, err := loadConfig(w, o)
 	if err != nil {
 		return nil, err
 	}
 	w.warnAll(loaded.Warnings)
-	s, err := setup.Open(o.setup(w), loaded, from)
+	s, err := setup.Open(o.setupOptions(w), loaded, from)
 	return &app{s, w, o.config, o.json}, err
 }
 
@@ -93,32 +93,32 @@ func (w world) warnAll(warnings []string) {
 
 // withApp opens the configuration, calls do, and closes the configuration.
 func (o *options) withApp(w world, do func(*app) error) error {
-	a, err := open(w, o)
+	a, err := openApp(w, o)
 	if err != nil {
 		return err
 	}
 	err = do(a)
-	a.close()
+	a.closeOrWarn()
 	return err
 }
 
-// command makes a command that opens the configuration, and calls do.
-func (o *options) command(w world, use string, args cobra.PositionalArgs,
+// newCommand makes a command that opens the configuration, and calls do.
+func (o *options) newCommand(w world, use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, a *app, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 		return o.withApp(w, func(a *app) error { return do(cmd.Context(), a, args) })
 	}}
-	o.register(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
-// print prints a document as JSON or with the function text, and returns the exit code.
-func (a *app) print(doc any, code int, text func(out io.Writer, k ink)) error {
-	return a.w.print(a.json, doc, code, text)
+// printDocument prints a document as JSON or with the function text, and returns the exit code.
+func (a *app) printDocument(doc any, code int, text func(out io.Writer, k ink)) error {
+	return a.w.printDocument(a.json, doc, code, text)
 }
 
-// print prints a document as JSON or with the function text, and returns the exit code.
-func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k ink)) error {
+// printDocument prints a document as JSON or with the function text, and returns the exit code.
+func (w world) printDocument(asJSON bool, doc any, code int, text func(out io.Writer, k ink)) error {
 	if asJSON {
 		return errors.Join(cli.PrintJSON(w.stdout, doc), cli.Exit(code))
 	}
@@ -126,9 +126,9 @@ func (w world) print(asJSON bool, doc any, code int, text func(out io.Writer, k 
 	return cli.Exit(code)
 }
 
-// close closes everything. It only warns about an error, because the command's result is already
+// closeOrWarn closes everything. It only warns about an error, because the command's result is already
 // complete.
-func (a *app) close() {
+func (a *app) closeOrWarn() {
 	if err := a.Close(); err != nil {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(err.Error()))
 	}
@@ -144,8 +144,8 @@ func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	return o
 }
 
-// tracer returns the configured tracer; nil if there is none.
-func (a *app) tracer(report func(line string)) (*telemetry.Tracer, error) {
+// newTracer returns the configured tracer; nil if there is none.
+func (a *app) newTracer(report func(line string)) (*telemetry.Tracer, error) {
 	if a.OTLP == nil {
 		return nil, nil
 	}
@@ -175,13 +175,13 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 		err = do(r, l)
 	}
 	if l != nil {
-		return l.closing(err)
+		return l.closeAfter(err)
 	}
 	return err
 }
 
-// actor returns the user of the operating system.
-func actor() string {
+// localActor returns the user of the operating system.
+func localActor() string {
 	u, err := user.Current()
 	if err != nil {
 		return fmt.Sprintf(policy.LocalUser+"uid-%d", os.Getuid())

@@ -25,17 +25,17 @@ func newApprovals(w world) *cobra.Command {
 	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f),
 		newApprovalsDeny(f), newApprovalsWatch(f),
 		newApprovalsServe(f))
-	f.register(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-// looking makes a command that opens the ledger for reading, for a caller with the right to see
+// newReadCommand makes a command that opens the ledger for reading, for a caller with the right to see
 // every request.
-func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
+func (f *ledgerFlags) newReadCommand(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
-	return f.command(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
-		if _, err := o.caller(ctx, ledger.ActRead); err != nil {
+	return f.newCommand(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
+		if _, err := o.authorizeCaller(ctx, ledger.ActRead); err != nil {
 			return err
 		}
 		return do(ctx, o, args)
@@ -44,18 +44,18 @@ func (f *ledgerFlags) looking(use string, args cobra.PositionalArgs,
 
 func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
-	cmd := f.looking("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
+	cmd := f.newReadCommand("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
 		return o.View(ctx, func(r ledger.Reader) error {
-			return l.print(f, r, func(rows []present.Run) func(io.Writer, ink) {
-				return screen("held", struct {
+			return l.printRequests(f, r, func(rows []present.Run) func(io.Writer, ink) {
+				return templatePrinter("held", struct {
 					Rows []present.Run
 					Now  string
 				}{rows, o.timestamp()})
 			})
 		})
 	})
-	checkFirst(cmd, l.choose)
-	l.register(cmd, []string{string(ledger.Pending)}, 100)
+	checkFirst(cmd, l.completeFilter)
+	l.addFlags(cmd, []string{string(ledger.Pending)}, 100)
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func errNoRequest(err error) error {
 }
 
 func newApprovalsShow(f *ledgerFlags) *cobra.Command {
-	return f.looking("show ID", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, args []string) error {
+	return f.newReadCommand("show ID", cobra.ExactArgs(1), func(ctx context.Context, o *openedLedger, args []string) error {
 		p, err := newReplayer()
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 				return errNoRequest(err)
 			}
 			d := present.NewApproval(&b)
-			return f.print(d, f.boundScreen(&d, o.timestamp()))
+			return f.printDocument(d, f.boundScreen(&d, o.timestamp()))
 		})
 	})
 }
@@ -108,7 +108,7 @@ func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Write
 		rules = append(rules, present.RiskRule(&d.Risk[i]))
 	}
 	q := &d.Request
-	return screen("bound", struct {
+	return templatePrinter("bound", struct {
 		*present.Approval
 		Lines         []present.Row
 		RiskRules     []string
@@ -116,13 +116,13 @@ func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Write
 		Approve, Deny string
 	}{
 		d, d.Rows(now), rules, q.Status == ledger.Pending && !q.Overdue(now),
-		f.approvals("approve", q.Run, "--digest", string(q.Binding)),
-		f.approvals("deny", q.Run, "--digest", string(q.Binding)),
+		f.approvalsCommand("approve", q.Run, "--digest", string(q.Binding)),
+		f.approvalsCommand("deny", q.Run, "--digest", string(q.Binding)),
 	})
 }
 
-// approvals returns the text of an approvals command for the same ledger.
-func (f *ledgerFlags) approvals(word string, args ...string) string {
+// approvalsCommand returns the text of an approvals command for the same ledger.
+func (f *ledgerFlags) approvalsCommand(word string, args ...string) string {
 	words := []string{"pgfsm", "approvals", word}
 	if f.config != "" {
 		words = append(words, "-c", f.config)
@@ -133,11 +133,11 @@ func (f *ledgerFlags) approvals(word string, args ...string) string {
 	return present.CommandLine(append(words, args...)...)
 }
 
-// resume returns the text of the command that makes an approved call.
-func (f *ledgerFlags) resume(run string) string { return configured(f.config, "resume", run) }
+// resumeCommand returns the text of the command that makes an approved call.
+func (f *ledgerFlags) resumeCommand(run string) string { return commandText(f.config, "resume", run) }
 
-// configured returns the text of a pgfsm command with the same -c, if there is one.
-func configured(config string, words ...string) string {
+// commandText returns the text of a pgfsm command with the same -c, if there is one.
+func commandText(config string, words ...string) string {
 	words = append([]string{"pgfsm"}, words...)
 	if config != "" {
 		words = append(words, "-c", config)
@@ -164,18 +164,18 @@ func newVote(f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
 		if digest == "" || !approve && v.Reason == "" {
-			return f.incomplete(cmd.Context(), cmd.Name(), v)
+			return f.explainMissingFlags(cmd.Context(), cmd.Name(), v)
 		}
-		return f.use(stores.ToChange, func(o *openedLedger) error { return f.vote(cmd.Context(), o, v) })
+		return f.withLedger(stores.ToChange, func(o *openedLedger) error { return f.castVote(cmd.Context(), o, v) })
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
 	return cmd
 }
 
-// vote records a vote, and ends the run if its call will never be made.
-func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot) (err error) {
-	if v.By, err = o.caller(ctx, ledger.ActVote); err != nil {
+// castVote records a vote, and ends the run if its call will never be made.
+func (f *ledgerFlags) castVote(ctx context.Context, o *openedLedger, v ledger.Ballot) (err error) {
+	if v.By, err = o.authorizeCaller(ctx, ledger.ActVote); err != nil {
 		return err
 	}
 	if v.Run, err = o.findRun(ctx, v.Run); err != nil {
@@ -184,7 +184,7 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 
 	q, err := o.Vote(ctx, v)
 	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
-		o.end(ctx, v.Run)
+		o.endRun(ctx, v.Run)
 	}
 
 	if err != nil {
@@ -192,9 +192,9 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 	}
 
 	var d present.Run
-	why := "" // reason that the call will not be made
+	notCalled := "" // reason that the call will not be made
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
-		if why, err = ledger.WhyNotCalled(r, &q); err == nil {
+		if notCalled, err = ledger.WhyNotCalled(r, &q); err == nil {
 			d, err = present.RunWithArgs(r, &q)
 		}
 		return err
@@ -209,19 +209,19 @@ func (f *ledgerFlags) vote(ctx context.Context, o *openedLedger, v ledger.Ballot
 		By            string      `json:"by"`
 		Request       present.Run `json:"request"`
 		NotCalled     string      `json:"not_called,omitzero"`
-	}{cli.SchemaVersion, true, v.By.Name, d, why}
+	}{cli.SchemaVersion, true, v.By.Name, d, notCalled}
 
-	return f.print(doc, func(out io.Writer, _ ink) {
+	return f.printDocument(doc, func(out io.Writer, _ ink) {
 		name := visible.Text(v.By.FullName())
 		switch {
-		case why != "":
-			fmt.Fprintf(out, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(why))
+		case notCalled != "":
+			fmt.Fprintf(out, "The vote of %s is recorded, but the call will not be made: %s\n", name, visible.Text(notCalled))
 		case q.Status == ledger.Pending:
 			fmt.Fprintf(out, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed,
 				q.Quorum, q.Quorum-q.Agreed, q.Expires)
 		case q.Status == ledger.Approved:
 			fmt.Fprintf(out, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum,
-				callNext(&q, f.resume(q.RunID)))
+				callNext(&q, f.resumeCommand(q.RunID)))
 		default:
 			fmt.Fprintf(out, "Denied by %s. Nothing was called, and nothing will be.\n", name)
 		}
@@ -239,11 +239,11 @@ func callNext(q *ledger.RunRow, resume string) string {
 		makes, resume, q.Expires)
 }
 
-// incomplete returns an error that names the missing flags and where to find the digest, or tells
+// explainMissingFlags returns an error that names the missing flags and where to find the digest, or tells
 // why the run cannot be decided.
-func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ballot) error {
-	err := f.use(stores.ToRead, func(o *openedLedger) error {
-		if _, err := o.caller(ctx, ledger.ActVote); err != nil {
+func (f *ledgerFlags) explainMissingFlags(ctx context.Context, word string, v ledger.Ballot) error {
+	err := f.withLedger(stores.ToRead, func(o *openedLedger) error {
+		if _, err := o.authorizeCaller(ctx, ledger.ActVote); err != nil {
 			return err
 		}
 		return errNoRequest(o.View(ctx, func(r ledger.Reader) (err error) {
@@ -257,28 +257,28 @@ func (f *ledgerFlags) incomplete(ctx context.Context, word string, v ledger.Ball
 		return err
 	}
 
-	again := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
+	words := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
 	if reason := v.Reason; reason != "" || !v.Approve {
-		again = append(again, "--reason", cmp.Or(reason, "REASON"))
+		words = append(words, "--reason", cmp.Or(reason, "REASON"))
 	}
 
-	repeat := f.approvals(word, again...)
+	repeat := f.approvalsCommand(word, words...)
 	switch {
 	case v.Binding != "":
 		return fmt.Errorf("--reason is missing: a denial needs one, and the requester reads it. Repeat with it:\n  %s", repeat)
 	case !v.Approve && v.Reason == "":
 		return fmt.Errorf("--digest and --reason are missing. The digest says which call you decide about; the requester reads the reason. "+
 			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s",
-			f.approvals("show", v.Run), repeat)
+			f.approvalsCommand("show", v.Run), repeat)
 	}
 
 	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which shows its digest:\n  %s\n"+
-		"Then repeat with that digest:\n  %s", f.approvals("show", v.Run), repeat)
+		"Then repeat with that digest:\n  %s", f.approvalsCommand("show", v.Run), repeat)
 }
 
-// end ends a run that was denied or has expired. If end fails, the next process that resumes runs
+// endRun ends a run that was denied or has expired. If end fails, the next process that resumes runs
 // ends it.
-func (o *openedLedger) end(ctx context.Context, run string) {
+func (o *openedLedger) endRun(ctx context.Context, run string) {
 	p, err := newReplayer()
 	if err == nil {
 		_, err = o.RecoverRun(ctx, p, run)
@@ -290,15 +290,15 @@ func (o *openedLedger) end(ctx context.Context, run string) {
 }
 
 func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
-	return f.looking("watch", cobra.NoArgs,
-		func(ctx context.Context, o *openedLedger, _ []string) error { return f.watch(ctx, o) })
+	return f.newReadCommand("watch", cobra.NoArgs,
+		func(ctx context.Context, o *openedLedger, _ []string) error { return f.watchApprovals(ctx, o) })
 }
 
 // watched lists the events that watch prints.
 var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied,
 	ledger.ApprovalExpired}
 
-func (f *ledgerFlags) watch(ctx context.Context, o *openedLedger) error {
+func (f *ledgerFlags) watchApprovals(ctx context.Context, o *openedLedger) error {
 	var after int64
 	err := o.View(ctx, func(r ledger.Reader) error {
 		end, err := r.End()
@@ -337,9 +337,9 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 	if err != nil {
 		return err
 	}
-	said := present.NewEvent(e)
+	event := present.NewEvent(e)
 	if e.Type == ledger.ApprovalRequested {
-		said.By, said.Display = q.Actor, q.Display
+		event.By, event.Display = q.Actor, q.Display
 	}
 	if f.json {
 		return printJSONLine(f.w, struct {
@@ -348,10 +348,10 @@ func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event,
 			At            string      `json:"at"`
 			By            string      `json:"by"`
 			Request       present.Run `json:"request"` // the request's current state
-		}{cli.SchemaVersion, e.Type, e.At, said.By, d})
+		}{cli.SchemaVersion, e.Type, e.At, event.By, d})
 	}
 	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run,
 		visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), present.ShortName(said.By, said.Display, maxTold), d.StatusText(now))
+		visible.Clip(d.Tool, maxTold), present.ShortName(event.By, event.Display, maxTold), d.StatusText(now))
 	return err
 }

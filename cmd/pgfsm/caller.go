@@ -16,14 +16,14 @@ import (
 // to every user of the machine.
 const tokenVariable = "PGFSM_TOKEN"
 
-// caller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to
+// authorizeCaller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to
 // the action.
-func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
+func (o *openedLedger) authorizeCaller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
 	text := o.w.env(tokenVariable)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create --role ROLE --name NAME prints a token, to which you set the variable", tokenVariable)
 	}
-	if who, err = o.person(ctx, text); errors.Is(err, web.ErrNoCredentials) {
+	if who, err = o.authenticatePerson(ctx, text); errors.Is(err, web.ErrNoCredentials) {
 		err = o.View(ctx, func(r ledger.Reader) (err error) {
 			who, err = ledger.Authenticate(r, text, o.store.Now())
 			return err
@@ -35,9 +35,9 @@ func (o *openedLedger) caller(ctx context.Context, action ledger.Action) (who le
 	return who, who.Allow(action)
 }
 
-// person returns the owner of an identity provider's token. For any other token, the error is
+// authenticatePerson returns the owner of an identity provider's token. For any other token, the error is
 // [web.ErrNoCredentials].
-func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Caller, err error) {
+func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
 	}
@@ -51,13 +51,13 @@ func (o *openedLedger) person(ctx context.Context, text string) (who ledger.Call
 	return who, o.View(ctx, who.Unblocked)
 }
 
-// manager returns the caller for managing tokens and pruning: the owner of the token or, without a
+// authorizeManager returns the caller for managing tokens and pruning: the owner of the token or, without a
 // token, the user of the operating system.
-func (o *openedLedger) manager(ctx context.Context) (ledger.Caller, error) {
+func (o *openedLedger) authorizeManager(ctx context.Context) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
-		return ledger.Local(actor()), nil
+		return ledger.Local(localActor()), nil
 	}
-	return o.caller(ctx, ledger.ActManage)
+	return o.authorizeCaller(ctx, ledger.ActManage)
 }
 
 // orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned

@@ -27,7 +27,7 @@ func newConfig(w world) *cobra.Command {
 		Use:  "check",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.check(cmd.Context(), w, strict)
+			err := o.checkConfig(cmd.Context(), w, strict)
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
 				return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)),
@@ -37,8 +37,8 @@ func newConfig(w world) *cobra.Command {
 		},
 	}
 
-	o.register(check)
-	o.registerGrants(check)
+	o.addFlags(check)
+	o.addGrantFlag(check)
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
 
 	return cli.Group("config", check, &cobra.Command{
@@ -52,20 +52,20 @@ func newConfig(w world) *cobra.Command {
 	})
 }
 
-// check checks a configuration. It returns faults that [load] finds as an error, and prints all
+// checkConfig checks a configuration. It returns faults that [loadConfig] finds as an error, and prints all
 // others.
-func (o *options) check(ctx context.Context, w world, strict bool) error {
-	loaded, from, err := load(w, o)
+func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
+	loaded, from, err := loadConfig(w, o)
 	if err != nil {
 		return err
 	}
-	s, missing, err := setup.Check(o.setup(w), loaded, from)
+	s, missing, err := setup.Check(o.setupOptions(w), loaded, from)
 	if err != nil {
 		return err
 	}
 
 	a := &app{s, w, o.config, o.json}
-	defer a.close()
+	defer a.closeOrWarn()
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func newInit(w world) *cobra.Command {
 			case o.from == "" && o.yes:
 				return errors.New("--yes goes with --from")
 			}
-			return o.run()
+			return o.writeFiles()
 		},
 	}
 
@@ -197,15 +197,15 @@ func newInit(w world) *cobra.Command {
 	return cmd
 }
 
-// run writes the files of a new configuration.
-func (o *initOptions) run() error {
+// writeFiles writes the files of a new configuration.
+func (o *initOptions) writeFiles() error {
 	files, err := config.StarterFiles(o.bundle)
 	if err != nil {
 		return err
 	}
 
 	for _, f := range files {
-		if path := filepath.Join(o.dir, f.Name); exists(path) {
+		if path := filepath.Join(o.dir, f.Name); fileExists(path) {
 			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", visible.Text(path))
 		}
 	}
@@ -214,7 +214,7 @@ func (o *initOptions) run() error {
 	configuration := visible.Text(filepath.Join(o.dir, config.FileName))
 	next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c ` + configuration
 	if o.from != "" {
-		if servers, err = o.imported(files); err != nil {
+		if servers, err = o.importServers(files); err != nil {
 			return err
 		}
 		next = nextSteps(configuration, visible.Text(filepath.Join(o.dir, files[1].Name)))
@@ -249,14 +249,14 @@ func (o *initOptions) run() error {
 	return nil
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// imported replaces the configuration in files by one with the servers of a client's file. It shows
+// importServers replaces the configuration in files by one with the servers of a client's file. It shows
 // the servers and asks.
-func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServer, error) {
+func (o *initOptions) importServers(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
@@ -269,12 +269,12 @@ func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServe
 		return nil, fmt.Errorf("%s names no server: its list of servers is empty", visible.Text(o.from))
 	}
 
-	n := o.show(servers)
+	n := o.showServers(servers)
 	if n == 0 {
 		return nil, fmt.Errorf("%s has no server that can be copied", visible.Text(o.from))
 	}
 
-	path, err := relative(o.dir, o.from)
+	path, err := relativePath(o.dir, o.from)
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +320,8 @@ func nextSteps(configuration, allowlist string) string {
 		configuration, allowlist)
 }
 
-// show prints what each server would run, and returns the number of usable servers.
-func (o *initOptions) show(servers []config.ClientServer) (n int) {
+// showServers prints what each server would run, and returns the number of usable servers.
+func (o *initOptions) showServers(servers []config.ClientServer) (n int) {
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
 		if s.Refused != "" {
@@ -337,9 +337,9 @@ func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	return n
 }
 
-// relative returns the path of a file relative to a folder, in the form for a configuration in that
+// relativePath returns the path of a file relative to a folder, in the form for a configuration in that
 // folder.
-func relative(dir, file string) (string, error) {
+func relativePath(dir, file string) (string, error) {
 	base, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err

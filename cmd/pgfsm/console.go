@@ -34,22 +34,22 @@ func newConsole(w world) *cobra.Command {
 		Use:  "console",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := o.address(cmd)
+			address, err := o.adminAddress(cmd)
 			if err != nil {
 				return err
 			}
-			return o.use(stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), l, at) })
+			return o.withLedger(stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), l, address) })
 		},
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.url, "url", "",
 		"scheme, host and port of the console (default: the configuration's serve.admin_url, or its serve.admin)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open the browser instead of printing the link")
 	return cmd
 }
 
-// address returns the URL of the console's listener.
-func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
+// adminAddress returns the URL of the console's listener.
+func (o *consoleOptions) adminAddress(cmd *cobra.Command) (string, error) {
 	if err := notEmpty(cmd, "url"); err != nil {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
 		if o.ledger != "" && o.config == "" {
 			return "http://" + defaultAdmin, nil
 		}
-		loaded, _, err := load(o.w, &options{config: o.config})
+		loaded, _, err := loadConfig(o.w, &options{config: o.config})
 		if err != nil {
 			return "", err
 		}
@@ -73,8 +73,8 @@ func (o *consoleOptions) address(cmd *cobra.Command) (string, error) {
 }
 
 // signIn creates a link, and prints it or opens it in the browser.
-func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string) error {
-	who, err := l.caller(ctx, ledger.ActRead)
+func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, address string) error {
+	who, err := l.authorizeCaller(ctx, ledger.ActRead)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, at string)
 	if err != nil {
 		return err
 	}
-	link := at + console.LinkPath + secret
+	link := address + console.LinkPath + secret
 	if o.open {
 		return o.openBrowser(ctx, l, link, secret)
 	}
-	return o.print(cli.Document("url", link, "name", who.Name), line("%s\n", link))
+	return o.printDocument(cli.Document("url", link, "name", who.Name), linePrinter("%s\n", link))
 }
 
 // openBrowser opens a file that leads to the link, because other users of the machine can read the
@@ -97,13 +97,13 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	file, to := filepath.Join(dir, "sign-in.html"), html.EscapeString(link)
+	file, target := filepath.Join(dir, "sign-in.html"), html.EscapeString(link)
 	page := `<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>pgfsm</title>` +
-		`<meta http-equiv="refresh" content="0; url=` + to + `"><a href="` + to + `">Sign in</a>` + "\n"
+		`<meta http-equiv="refresh" content="0; url=` + target + `"><a href="` + target + `">Sign in</a>` + "\n"
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		return err
 	}
-	words := append(opener(o.w), file)
+	words := append(browserCommand(o.w), file)
 	if out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("the browser cannot be opened (%w: %s); pgfsm console without --open prints the link", err,
 			visible.Clip(string(out), maxTold))
@@ -121,8 +121,8 @@ func (o *consoleOptions) openBrowser(ctx context.Context, l *openedLedger, link,
 	return unlessEnded(ctx, err)
 }
 
-// opener returns the command that opens a file in the browser.
-func opener(w world) []string {
+// browserCommand returns the command that opens a file in the browser.
+func browserCommand(w world) []string {
 	switch program := w.env("BROWSER"); {
 	case program != "":
 		return []string{program}

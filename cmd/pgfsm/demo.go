@@ -21,7 +21,7 @@ func newDemo(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := announce(w, fleet, asJSON); err != nil {
+			if err := printServers(w, fleet, asJSON); err != nil {
 				return errors.Join(err, fleet.Close())
 			}
 			<-cmd.Context().Done()
@@ -34,8 +34,8 @@ func newDemo(w world) *cobra.Command {
 	return cmd
 }
 
-// announce prints the addresses of the servers.
-func announce(w world, fleet *demo.Fleet, asJSON bool) error {
+// printServers prints the addresses of the servers.
+func printServers(w world, fleet *demo.Fleet, asJSON bool) error {
 	type served struct {
 		Name string `json:"name"`
 		SSE  string `json:"sse"`

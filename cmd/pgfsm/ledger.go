@@ -26,7 +26,7 @@ type ledgerFlags struct {
 	json   bool
 }
 
-func (f *ledgerFlags) register(cmd *cobra.Command) {
+func (f *ledgerFlags) addFlags(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
 		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
 	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "",
@@ -42,54 +42,54 @@ func newLedger(w world) *cobra.Command {
 		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
 		newLedgerRebuild(f),
 		newLedgerExport(f), newLedgerPrune(f), newLedgerCopy(f), newLedgerContinue(f), newLedgerInit(f))
-	f.register(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-// command makes a command that opens the ledger for a purpose, and calls do.
-func (f *ledgerFlags) command(use string, args cobra.PositionalArgs, purpose stores.Purpose,
+// newCommand makes a command that opens the ledger for a purpose, and calls do.
+func (f *ledgerFlags) newCommand(use string, args cobra.PositionalArgs, purpose stores.Purpose,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
 	return &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
-		return f.use(purpose, func(o *openedLedger) error { return do(cmd.Context(), o, args) })
+		return f.withLedger(purpose, func(o *openedLedger) error { return do(cmd.Context(), o, args) })
 	}}
 }
 
-// managing makes a command that opens the ledger for a purpose, and calls do with the
-// [openedLedger.manager].
-func (f *ledgerFlags) managing(use string, args cobra.PositionalArgs, purpose stores.Purpose,
-	do func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error,
+// newManageCommand makes a command that opens the ledger for a purpose, and calls do with the
+// [openedLedger.authorizeManager].
+func (f *ledgerFlags) newManageCommand(use string, args cobra.PositionalArgs, purpose stores.Purpose,
+	do func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error,
 ) *cobra.Command {
-	return f.command(use, args, purpose, func(ctx context.Context, o *openedLedger, args []string) error {
-		by, err := o.manager(ctx)
+	return f.newCommand(use, args, purpose, func(ctx context.Context, o *openedLedger, args []string) error {
+		caller, err := o.authorizeManager(ctx)
 		if err != nil {
 			return err
 		}
-		return do(ctx, o, by, args)
+		return do(ctx, o, caller, args)
 	})
 }
 
-// viewer makes a command that calls do with a consistent snapshot of the ledger.
-func (f *ledgerFlags) viewer(use string, args cobra.PositionalArgs,
+// newViewCommand makes a command that calls do with a consistent snapshot of the ledger.
+func (f *ledgerFlags) newViewCommand(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error,
 ) *cobra.Command {
-	return f.command(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
+	return f.newCommand(use, args, stores.ToRead, func(ctx context.Context, o *openedLedger, args []string) error {
 		return o.View(ctx, func(r ledger.Reader) error { return do(ctx, o, r, args) })
 	})
 }
 
-// print prints a document as JSON or with the function text.
-func (f *ledgerFlags) print(doc any, text func(out io.Writer, k ink)) error {
-	return f.w.print(f.json, doc, cli.ExitYes, text)
+// printDocument prints a document as JSON or with the function text.
+func (f *ledgerFlags) printDocument(doc any, text func(out io.Writer, k ink)) error {
+	return f.w.printDocument(f.json, doc, cli.ExitYes, text)
 }
 
-// list prints a document with n rows as JSON or by a template. Without rows, it prints the text
+// printList prints a document with n rows as JSON or by a template. Without rows, it prints the text
 // none on standard error.
-func (f *ledgerFlags) list(doc any, template string, rows any, n int, none string) error {
+func (f *ledgerFlags) printList(doc any, template string, rows any, n int, none string) error {
 	if n == 0 && !f.json {
 		fmt.Fprintln(f.w.stderr, none)
 	}
-	return f.print(doc, screen(template, rows))
+	return f.printDocument(doc, templatePrinter(template, rows))
 }
 
 // An openedLedger is an open ledger. Its [ledger.Ledger] is nil if it was opened only for reading.
@@ -120,7 +120,7 @@ func namedLedger(w world, file, flag string) (url string, loaded *config.Loaded,
 		}
 		return flag, nil, nil
 	}
-	loaded, from, err := load(w, &options{config: file})
+	loaded, from, err := loadConfig(w, &options{config: file})
 	if err != nil {
 		return "", nil, err
 	}
@@ -205,14 +205,14 @@ func (o *openedLedger) checkWhole() error {
 		return err
 	}
 	err = o.View(context.Background(), func(r ledger.Reader) error {
-		now, err := ledger.TakeCheckpoint(r)
+		current, err := ledger.TakeCheckpoint(r)
 		if errors.Is(err, ledger.ErrNotFound) { // the log is empty
-			now, err = checkpoint.Checkpoint{Origin: last.Origin}, nil
+			current, err = checkpoint.Checkpoint{Origin: last.Origin}, nil
 		}
 		if err != nil {
 			return err
 		}
-		return last.Contained(now, r)
+		return last.Contained(current, r)
 	})
 	if errors.Is(err, checkpoint.ErrInconsistent) {
 		err = fmt.Errorf("%w; restore a copy that has the entries, or go on without them by pgfsm ledger continue-after-loss", err)
@@ -234,24 +234,24 @@ func (o *openedLedger) verifyOpen(ctx context.Context) error {
 	return err
 }
 
-// use opens the ledger for a purpose, calls do, and closes the ledger.
-func (f *ledgerFlags) use(purpose stores.Purpose, do func(*openedLedger) error) error {
+// withLedger opens the ledger for a purpose, calls do, and closes the ledger.
+func (f *ledgerFlags) withLedger(purpose stores.Purpose, do func(*openedLedger) error) error {
 	o, err := openLedger(f.w, f.config, f.ledger, purpose)
 	if err != nil {
 		return err
 	}
-	return o.closing(orRefused(f.w, f.json, do(o)))
+	return o.closeAfter(orRefused(f.w, f.json, do(o)))
 }
 
-// closing closes the ledger and returns err. It only warns if the ledger cannot be closed, because
+// closeAfter closes the ledger and returns err. It only warns if the ledger cannot be closed, because
 // the command's result is complete.
-func (o *openedLedger) closing(err error) error {
-	var late error
+func (o *openedLedger) closeAfter(err error) error {
+	var closeErr error
 	if o.Ledger != nil {
-		late = o.Ledger.Close()
+		closeErr = o.Ledger.Close()
 	}
-	if late = errors.Join(late, o.store.Close()); late != nil {
-		fmt.Fprintf(o.w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
+	if closeErr = errors.Join(closeErr, o.store.Close()); closeErr != nil {
+		fmt.Fprintf(o.w.stderr, "pgfsm: warning: %s\n", visible.Lines(closeErr.Error()))
 	}
 	return err
 }

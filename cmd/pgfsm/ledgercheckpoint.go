@@ -33,7 +33,7 @@ const publicMode = 0o644
 func newLedgerCheckpoint(f *ledgerFlags) *cobra.Command {
 	var keys []string
 	var out string
-	cmd := f.viewer("checkpoint", cobra.NoArgs,
+	cmd := f.newViewCommand("checkpoint", cobra.NoArgs,
 		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
 			return f.orInconsistent(f.writeCheckpoint(o, r, keys, out))
 		})
@@ -54,7 +54,7 @@ func (f *ledgerFlags) orInconsistent(err error) error {
 
 // writeCheckpoint signs the state of the log and writes it to a file or to standard output.
 func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []string, file string) error {
-	c, signed, err := o.sign(r, keys)
+	c, signed, err := o.signCheckpoint(r, keys)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []s
 			return err
 		}
 	}
-	return f.print(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)),
+	return f.printDocument(cli.Document("origin", c.Origin, "size", c.Size, "root", c.Root, "checkpoint", string(signed)),
 		func(out io.Writer, _ ink) {
 			if file == "" {
 				_, _ = out.Write(signed) // the writer of standard output keeps the error
@@ -74,27 +74,27 @@ func (f *ledgerFlags) writeCheckpoint(o *openedLedger, r ledger.Reader, keys []s
 // replaceCheckpoint writes a signed checkpoint to a file. It keeps a checkpoint of the same size,
 // because that may have cosignatures. It returns the new content of the file.
 func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, signed []byte) ([]byte, error) {
-	was, _, err := safefile.Read(path)
+	previous, _, err := safefile.Read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return nil, err
 	default:
-		before, err := ledger.Contains(r, was)
+		signedBefore, err := ledger.Contains(r, previous)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if before == c {
-			return was, nil
+		if signedBefore == c {
+			return previous, nil
 		}
 	}
-	return signed, safefile.Replace(path, was, signed, publicMode)
+	return signed, safefile.Replace(path, previous, signed, publicMode)
 }
 
-// sign signs the state of the log with the keys in these files, or else with the configuration's
+// signCheckpoint signs the state of the log with the keys in these files, or else with the configuration's
 // keys.
-func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
-	signers, err := o.signers(r, files)
+func (o *openedLedger) signCheckpoint(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
+	signers, err := o.readSigners(r, files)
 	if err != nil {
 		return c, nil, err
 	}
@@ -105,8 +105,8 @@ func (o *openedLedger) sign(r ledger.Reader, files []string) (c checkpoint.Check
 	return c, signed, err
 }
 
-// signers reads private keys. They must be keys of the log.
-func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.Signer, err error) {
+// readSigners reads private keys. They must be keys of the log.
+func (o *openedLedger) readSigners(r ledger.Reader, files []string) (signers []note.Signer, err error) {
 	if len(files) == 0 {
 		files = o.checkpoints.Keys
 	}
@@ -115,7 +115,7 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 		return nil, errors.New("no key signs the checkpoint: write checkpoints: {key: FILE} in the configuration, or give --key FILE to " +
 			"pgfsm ledger checkpoint (pgfsm ledger key new makes a key)")
 	}
-	known, err := ledger.Keys(r)
+	logKeys, err := ledger.Keys(r)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 			return nil, err
 		}
 		begins := fmt.Sprintf("%s+%08x+", s.Name(), s.KeyHash())
-		if !slices.ContainsFunc(known,
+		if !slices.ContainsFunc(logKeys,
 			func(k ledger.Key) bool { return k.Removed == "" && strings.HasPrefix(k.Key, begins) }) {
 			return nil, fmt.Errorf("%s is no key of this log, or was removed: pgfsm ledger key list shows the log's keys", file)
 		}
@@ -136,9 +136,9 @@ func (o *openedLedger) signers(r ledger.Reader, files []string) (signers []note.
 	return signers, nil
 }
 
-// writer returns the writer of the configured checkpoints; nil if the configuration names no
+// checkpointWriter returns the writer of the configured checkpoints; nil if the configuration names no
 // folder.
-func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
+func (o *openedLedger) checkpointWriter(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
 	c := &o.checkpoints
 	if c.Dir == "" {
 		return nil, nil
@@ -146,15 +146,15 @@ func (o *openedLedger) writer(ctx context.Context, log *slog.Logger) (*checkpoin
 	w := &checkpoint.Writer{Dir: c.Dir, Every: time.Duration(c.Every) * time.Millisecond, Log: log}
 	w.View = func(ctx context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
 		return o.View(ctx, func(r ledger.Reader) error {
-			now, err := ledger.TakeCheckpoint(r)
+			current, err := ledger.TakeCheckpoint(r)
 			if err != nil {
 				return err
 			}
-			return do(now, r)
+			return do(current, r)
 		})
 	}
 	return w, o.View(ctx, func(r ledger.Reader) (err error) {
-		w.Signers, err = o.signers(r, nil)
+		w.Signers, err = o.readSigners(r, nil)
 		return err
 	})
 }
@@ -167,12 +167,12 @@ func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			to, err := checkpoint.NewWitness(args[0], keys[0])
+			target, err := checkpoint.NewWitness(args[0], keys[0])
 			if err != nil {
 				return err
 			}
-			return f.use(stores.ToRead, func(o *openedLedger) error {
-				return f.orInconsistent(o.witness(cmd.Context(), to,
+			return f.withLedger(stores.ToRead, func(o *openedLedger) error {
+				return f.orInconsistent(o.requestCosignature(cmd.Context(), target,
 					file))
 			})
 		}}
@@ -182,8 +182,8 @@ func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// witness requests a witness's cosignature for the checkpoint in a file, or for a new one.
-func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file string) error {
+// requestCosignature requests a witness's cosignature for the checkpoint in a file, or for a new one.
+func (o *openedLedger) requestCosignature(ctx context.Context, target *checkpoint.Witness, file string) error {
 	var signed []byte
 	err := o.View(ctx, func(r ledger.Reader) (err error) {
 		signed, err = o.signedCheckpoint(r, file)
@@ -194,15 +194,15 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 	}
 
 	// A log's hashes never change, so each read can use its own snapshot while the witness answers.
-	tree := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
+	tree := tlog.HashReaderFunc(func(indexes []int64) (hashes []tlog.Hash, err error) {
 		err = o.store.ReadCommitted(ctx, func(r ledger.Reader) error {
-			all, err = r.ReadHashes(indexes)
+			hashes, err = r.ReadHashes(indexes)
 			return err
 		})
-		return all, err
+		return hashes, err
 	})
 
-	cosigned, err := to.Cosign(ctx, signed, tree)
+	cosigned, err := target.Cosign(ctx, signed, tree)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (o *openedLedger) witness(ctx context.Context, to *checkpoint.Witness, file
 // signs the state of the log.
 func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []byte, err error) {
 	if file == "" {
-		_, signed, err = o.sign(r, nil)
+		_, signed, err = o.signCheckpoint(r, nil)
 		return signed, err
 	}
 	if signed, _, err = safefile.Read(file); err == nil {
@@ -232,9 +232,9 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 
 func newLedgerProve(f *ledgerFlags) *cobra.Command {
 	var file, out string
-	cmd := f.viewer("prove RUN", cobra.ExactArgs(1),
+	cmd := f.newViewCommand("prove RUN", cobra.ExactArgs(1),
 		func(_ context.Context, o *openedLedger, r ledger.Reader, args []string) error {
-			return f.orInconsistent(o.prove(r, args[0], file, out))
+			return f.orInconsistent(o.writeProof(r, args[0], file, out))
 		})
 	cmd.Flags().StringVar(&file, "checkpoint", "",
 		"the file with a signed checkpoint that covers the run (default: a new checkpoint)")
@@ -242,8 +242,8 @@ func newLedgerProve(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// prove writes the proof of a run to a file or to standard output.
-func (o *openedLedger) prove(r ledger.Reader, run, file, out string) error {
+// writeProof writes the proof of a run to a file or to standard output.
+func (o *openedLedger) writeProof(r ledger.Reader, run, file, out string) error {
 	signed, err := o.signedCheckpoint(r, file)
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func newLedgerKey(f *ledgerFlags) *cobra.Command {
 
 func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 	var out string
-	cmd := f.managing("new -o FILE", cobra.NoArgs, stores.ToWrite,
+	cmd := f.newManageCommand("new -o FILE", cobra.NoArgs, stores.ToWrite,
 		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
 			origin, err := o.Origin(ctx)
 			if err != nil {
@@ -285,7 +285,7 @@ func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 			if err := o.AddKey(ctx, by, vkey); err != nil {
 				return errors.Join(err, os.Remove(out))
 			}
-			return f.print(cli.Document("key", vkey), line("%s\n", vkey))
+			return f.printDocument(cli.Document("key", vkey), linePrinter("%s\n", vkey))
 		})
 
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
@@ -295,22 +295,22 @@ func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 }
 
 func newLedgerKeyList(f *ledgerFlags) *cobra.Command {
-	return f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
+	return f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
 		keys, err := ledger.Keys(r)
 		if err != nil {
 			return err
 		}
-		return f.list(cli.Document("keys", keys), "keys", keys, len(keys),
+		return f.printList(cli.Document("keys", keys), "keys", keys, len(keys),
 			"The log has no keys yet; pgfsm ledger key new makes one.")
 	})
 }
 
 func newLedgerKeyRemove(f *ledgerFlags) *cobra.Command {
-	return f.managing("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange,
+	return f.newManageCommand("remove VERIFIER-KEY", cobra.ExactArgs(1), stores.ToChange,
 		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
 			if err := o.RemoveKey(ctx, by, args[0]); err != nil {
 				return err
 			}
-			return f.print(cli.Document("key", args[0]), line("The key %s is removed.\n", args[0]))
+			return f.printDocument(cli.Document("key", args[0]), linePrinter("The key %s is removed.\n", args[0]))
 		})
 }

@@ -31,13 +31,13 @@ type requestList struct {
 // maxListed bounds --limit.
 const maxListed = 1_000_000
 
-func (l *requestList) register(cmd *cobra.Command, statuses []string, limit int) {
+func (l *requestList) addFlags(cmd *cobra.Command, statuses []string, limit int) {
 	cmd.Flags().StringSliceVar(&l.statuses, "status", statuses, "the statuses to list, or all")
 	cmd.Flags().IntVar(&l.limit, "limit", limit, "the most requests to list; 0 is all")
 }
 
-// choose completes the filter from the flags.
-func (l *requestList) choose() error {
+// completeFilter completes the filter from the flags.
+func (l *requestList) completeFilter() error {
 	if l.limit < 0 || l.limit > maxListed {
 		return fmt.Errorf("--limit is %d: give how many to list, at most %d, or 0 for all", l.limit, maxListed)
 	}
@@ -53,8 +53,8 @@ func (l *requestList) choose() error {
 	return nil
 }
 
-// print prints the requests as one document or as lines.
-func (l *requestList) print(f *ledgerFlags, r ledger.Reader,
+// printRequests prints the requests as one document or as lines.
+func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
 	lines func(rows []present.Run) func(out io.Writer, k ink)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Runs(l.Filter) {
@@ -70,7 +70,7 @@ func (l *requestList) print(f *ledgerFlags, r ledger.Reader,
 		}
 		rows = append(rows, d)
 	}
-	return f.print(cli.Document("more", more, "requests", rows), func(out io.Writer, k ink) {
+	return f.printDocument(cli.Document("more", more, "requests", rows), func(out io.Writer, k ink) {
 		if len(rows) == 0 {
 			fmt.Fprintln(f.w.stderr, l.none)
 			return
@@ -87,18 +87,18 @@ func (l *requestList) print(f *ledgerFlags, r ledger.Reader,
 
 func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
-	cmd := f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
-		return l.print(f, r, func(rows []present.Run) func(io.Writer, ink) { return screen("runs", rows) })
+	cmd := f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
+		return l.printRequests(f, r, func(rows []present.Run) func(io.Writer, ink) { return templatePrinter("runs", rows) })
 	})
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until",
 			"text"); err != nil {
 			return err
 		}
-		return l.choose()
+		return l.completeFilter()
 	})
 
-	l.register(cmd, nil, 50)
+	l.addFlags(cmd, nil, 50)
 	cmd.Flags().StringVar(&l.Who, "actor", "", "runs of this `NAME`: an actor, or a display name, which several actors may have")
 	cmd.Flags().StringVar(&l.Task, "task", "", "runs of the task with this `ID`")
 	cmd.Flags().StringVar(&l.Server, "server", "", "calls of the server with this `NAME`")
@@ -142,8 +142,8 @@ const (
 )
 
 func newLedgerTail(f *ledgerFlags) *cobra.Command {
-	var t tailing
-	cmd := f.command("tail", cobra.NoArgs, stores.ToRead,
+	var t tailOptions
+	cmd := f.newCommand("tail", cobra.NoArgs, stores.ToRead,
 		func(ctx context.Context, o *openedLedger, _ []string) (err error) {
 			if t.Run, err = o.findRun(ctx, t.Run); err != nil {
 				return err
@@ -151,7 +151,7 @@ func newLedgerTail(f *ledgerFlags) *cobra.Command {
 			if err := t.Choose(t.since, t.until, o.store.Now()); err != nil {
 				return fmt.Errorf("--%w", err)
 			}
-			return t.tail(ctx, o, f)
+			return t.printEvents(ctx, o, f)
 		})
 
 	checkFirst(cmd, func() error {
@@ -172,8 +172,8 @@ func newLedgerTail(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// tailing holds the flags of tail.
-type tailing struct {
+// tailOptions holds the flags of tail.
+type tailOptions struct {
 	present.LogFilter
 	lines        int
 	follow       bool
@@ -181,12 +181,12 @@ type tailing struct {
 }
 
 // matches reports whether the flags choose an event.
-func (t *tailing) matches(e *ledger.Event) bool {
+func (t *tailOptions) matches(e *ledger.Event) bool {
 	return t.Matches(e) && (t.Run == "" || e.RunID == t.Run) && e.At >= t.Since && (t.Until == "" || e.At < t.Until)
 }
 
-// tail prints the last events, and then new ones if follow is set.
-func (t *tailing) tail(ctx context.Context, o *openedLedger, f *ledgerFlags) error {
+// printEvents prints the last events, and then new ones if follow is set.
+func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledgerFlags) error {
 	var from int64
 	var last []ledger.Event
 	err := o.View(ctx, func(r ledger.Reader) error {

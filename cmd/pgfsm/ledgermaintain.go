@@ -46,13 +46,13 @@ func newLedgerRebuild(f *ledgerFlags) *cobra.Command {
 		if check {
 			purpose = stores.ToRead
 		}
-		return f.use(purpose, func(o *openedLedger) error { return f.rebuild(cmd.Context(), o, check) })
+		return f.withLedger(purpose, func(o *openedLedger) error { return f.rebuildRows(cmd.Context(), o, check) })
 	}}
 	cmd.Flags().BoolVar(&check, "check", false, "only name the rows that differ")
 	return cmd
 }
 
-func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) (err error) {
+func (f *ledgerFlags) rebuildRows(ctx context.Context, o *openedLedger, check bool) (err error) {
 	var different []ledger.Fault
 	if check {
 		err = o.View(ctx, func(r ledger.Reader) (err error) {
@@ -70,9 +70,9 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 		return err
 	}
 
-	err = f.print(cli.Document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
+	err = f.printDocument(cli.Document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
 		for i := range different {
-			screen("fault", &different[i])(out, k)
+			templatePrinter("fault", &different[i])(out, k)
 		}
 		if check {
 			fmt.Fprintln(out, count(len(different), "row differs", "rows differ"))
@@ -90,9 +90,9 @@ func (f *ledgerFlags) rebuild(ctx context.Context, o *openedLedger, check bool) 
 func newLedgerExport(f *ledgerFlags) *cobra.Command {
 	var follow bool
 	var since string
-	cmd := f.command("export", cobra.NoArgs, stores.ToRead,
+	cmd := f.newCommand("export", cobra.NoArgs, stores.ToRead,
 		func(ctx context.Context, o *openedLedger, _ []string) error {
-			return o.export(ctx, since, follow)
+			return o.exportEntries(ctx, since, follow)
 		})
 	checkFirst(cmd, func() (err error) {
 		if since == "" {
@@ -108,8 +108,8 @@ func newLedgerExport(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// export writes the entries from a time on, and then new ones if follow is set.
-func (o *openedLedger) export(ctx context.Context, since string, follow bool) error {
+// exportEntries writes the entries from a time on, and then new ones if follow is set.
+func (o *openedLedger) exportEntries(ctx context.Context, since string, follow bool) error {
 	out := bufio.NewWriter(o.w.stdout)
 	x := ledger.Exporter{To: forScreen(o.w.stdout, out)}
 	if since != "" {
@@ -133,9 +133,9 @@ func (o *openedLedger) export(ctx context.Context, since string, follow bool) er
 
 func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 	var before string
-	cmd := f.managing("prune --before TIME", cobra.NoArgs, stores.ToChange,
-		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
-			done, err := o.Prune(ctx, before, by)
+	cmd := f.newManageCommand("prune --before TIME", cobra.NoArgs, stores.ToChange,
+		func(ctx context.Context, o *openedLedger, caller ledger.Caller, _ []string) error {
+			pruned, err := o.Prune(ctx, before, caller)
 			if err != nil {
 				return err
 			}
@@ -144,13 +144,13 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 				SchemaVersion int    `json:"schema_version"`
 				Before        string `json:"before"`
 				ledger.Pruned
-			}{cli.SchemaVersion, before, done}
-			return f.print(doc, func(out io.Writer, _ ink) {
-				fmt.Fprintf(out, "%s of %s from before %s removed\n", count(done.Entries, "entry", "entries"),
-					cli.Count(done.Runs, "run"), before)
-				if done.Kept > 0 {
+			}{cli.SchemaVersion, before, pruned}
+			return f.printDocument(doc, func(out io.Writer, _ ink) {
+				fmt.Fprintf(out, "%s of %s from before %s removed\n", count(pruned.Entries, "entry", "entries"),
+					cli.Count(pruned.Runs, "run"), before)
+				if pruned.Kept > 0 {
 					fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n",
-						cli.Count(done.Kept, "run"))
+						cli.Count(pruned.Kept, "run"))
 				}
 			})
 		})
@@ -172,20 +172,20 @@ func newLedgerCopy(f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
-			return f.move(cmd.Context(), args[0], args[1], text, ledger.Copy)
+			return f.moveLog(cmd.Context(), args[0], args[1], text, ledger.Copy)
 		}}
 }
 
-// move opens two ledgers and calls do, which closes the first and begins or continues the second.
+// moveLog opens two ledgers and calls do, which closes the first and begins or continues the second.
 // Then it prints the state of the second.
-func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
+func (f *ledgerFlags) moveLog(ctx context.Context, from, to, text string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
-	both := [2]openedLedger{{w: f.w}, {w: f.w}}
+	ledgers := [2]openedLedger{{w: f.w}, {w: f.w}}
 	defer func() {
-		for i := range both {
-			if both[i].store != nil {
-				err = both[i].closing(err)
+		for i := range ledgers {
+			if ledgers[i].store != nil {
+				err = ledgers[i].closeAfter(err)
 			}
 		}
 	}()
@@ -196,27 +196,27 @@ func (f *ledgerFlags) move(ctx context.Context, from, to, text string,
 			// The URL may contain a password.
 			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err)
 		}
-		if both[i].store, err = stores.Open(url, purpose); err != nil {
+		if ledgers[i].store, err = stores.Open(url, purpose); err != nil {
 			return err
 		}
 	}
 
-	by, err := both[0].manager(ctx)
+	caller, err := ledgers[0].authorizeManager(ctx)
 	if err == nil {
-		err = do(ctx, both[0].store, both[1].store, ledger.Move{Target: stores.Name(to), By: by})
+		err = do(ctx, ledgers[0].store, ledgers[1].store, ledger.Move{Target: stores.Name(to), By: caller})
 	}
 
 	if err != nil {
 		return orRefused(f.w, f.json, err)
 	}
 
-	return both[1].View(ctx, func(r ledger.Reader) error {
-		now, err := ledger.TakeCheckpoint(r)
+	return ledgers[1].View(ctx, func(r ledger.Reader) error {
+		current, err := ledger.TakeCheckpoint(r)
 		if err != nil {
 			return err
 		}
-		return f.print(cli.Document("origin", now.Origin, "size", now.Size, "target", stores.Name(to)),
-			line(text, stores.Name(to), now.Size))
+		return f.printDocument(cli.Document("origin", current.Origin, "size", current.Size, "target", stores.Name(to)),
+			linePrinter(text, stores.Name(to), current.Size))
 	})
 }
 
@@ -225,7 +225,7 @@ func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, loaded, err := namedLedger(f.w, f.config, f.ledger)
+			url, loaded, err := namedLedger(f.w, f.config, f.ledger)
 			if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
 				files, err = checkpoint.Files(loaded.Checkpoints.Dir)
 			}
@@ -249,9 +249,9 @@ func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 			}
 
 			const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
-			return f.move(cmd.Context(), from, args[0], text,
-				func(ctx context.Context, from, to ledger.Store, m ledger.Move) error {
-					return ledger.ContinueAfterLoss(ctx, from, to, signed, origin, m)
+			return f.moveLog(cmd.Context(), url, args[0], text,
+				func(ctx context.Context, url, to ledger.Store, m ledger.Move) error {
+					return ledger.ContinueAfterLoss(ctx, url, to, signed, origin, m)
 				})
 		}}
 

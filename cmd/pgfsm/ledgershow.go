@@ -22,7 +22,7 @@ import (
 )
 
 func newLedgerShow(f *ledgerFlags) *cobra.Command {
-	return f.viewer("show RUN", cobra.ExactArgs(1),
+	return f.newViewCommand("show RUN", cobra.ExactArgs(1),
 		func(ctx context.Context, o *openedLedger, r ledger.Reader, args []string) error {
 			p, err := newReplayer()
 			if err != nil {
@@ -64,7 +64,7 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 				present.Details
 				Events []present.Event `json:"events"`
 			}{d, events}
-			return f.print(doc, screen("run", struct {
+			return f.printDocument(doc, templatePrinter("run", struct {
 				*present.Details
 				Lines  []present.Row
 				Events []present.Event
@@ -74,7 +74,7 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 }
 
 func newLedgerStatus(f *ledgerFlags) *cobra.Command {
-	return f.command("status", cobra.NoArgs, stores.ToRead,
+	return f.newCommand("status", cobra.NoArgs, stores.ToRead,
 		func(ctx context.Context, o *openedLedger, _ []string) error {
 			last, err := checkpoint.Last(o.checkpoints.Dir)
 			if err != nil {
@@ -85,8 +85,8 @@ func newLedgerStatus(f *ledgerFlags) *cobra.Command {
 				return err
 			}
 			d.Checkpoint = last.Size
-			return f.print(d, func(out io.Writer, k ink) {
-				screen("replicas", struct {
+			return f.printDocument(d, func(out io.Writer, k ink) {
+				templatePrinter("replicas", struct {
 					ledger.Replicas
 					Lines []present.Row
 				}{d, present.ReplicaRows(&d)})(out, k)
@@ -102,18 +102,18 @@ func newLedgerStatus(f *ledgerFlags) *cobra.Command {
 
 func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 	var since string
-	cmd := f.viewer("summary", cobra.NoArgs,
+	cmd := f.newViewCommand("summary", cobra.NoArgs,
 		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
-			from, err := ledger.ParsePast(since, o.store.Now())
+			start, err := ledger.ParsePast(since, o.store.Now())
 			if err != nil {
 				return fmt.Errorf("--since %w", err)
 			}
-			a, err := ledger.ReadActivity(r, from, o.timestamp())
+			a, err := ledger.ReadActivity(r, start, o.timestamp())
 			if err != nil {
 				return err
 			}
 			d := present.NewSummary(&a)
-			return f.print(d, screen("summary", &d))
+			return f.printDocument(d, templatePrinter("summary", &d))
 		})
 	cmd.Flags().StringVar(&since, "since", present.DefaultPeriod, "runs that were requested since this `TIME`")
 	return cmd
@@ -134,7 +134,7 @@ func newLedgerTrace(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.use(stores.ToRead, func(o *openedLedger) error {
+			return f.withLedger(stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) error {
 					if all {
 						return f.writeTraces(cmd.Context(), r, p, out)
@@ -175,7 +175,7 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 		return err
 	}
 	folder = filepath.ToSlash(folder)
-	return f.print(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
+	return f.printDocument(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
 		fmt.Fprintf(out, "%s in %s", cli.Count(written, "trace"), visible.Text(folder))
 		if open > 0 {
 			fmt.Fprintf(out, "; %s under way and without one yet", count(open, "run is", "runs are"))
@@ -186,7 +186,7 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 
 func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 	var bundle string
-	cmd := f.viewer("what-if RUN", cobra.ExactArgs(1),
+	cmd := f.newViewCommand("what-if RUN", cobra.ExactArgs(1),
 		func(_ context.Context, _ *openedLedger, r ledger.Reader, args []string) error {
 			p, err := newReplayer()
 			if err != nil {
@@ -196,15 +196,15 @@ func newLedgerWhatIf(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tried, err := ledger.TryBundle(r, p, run, canonical.Digest(bundle))
+			answer, err := ledger.TryBundle(r, p, run, canonical.Digest(bundle))
 			switch {
 			case errors.Is(err, ledger.ErrBundle) && bundle == "":
 				return errors.New("no configuration is active: pgfsm serve records its configuration when it starts; name one with --bundle")
 			case err != nil:
 				return noRun(run, err)
 			}
-			d := present.NewWhatIf(run, &tried)
-			return f.print(d, screen("what-if", &d))
+			d := present.NewWhatIf(run, &answer)
+			return f.printDocument(d, templatePrinter("what-if", &d))
 		})
 
 	checkFirst(cmd, func() error {

@@ -30,7 +30,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 		var report ledger.Report
 		given, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
 		if err == nil {
-			err = f.use(stores.ToRead, func(o *openedLedger) error {
+			err = f.withLedger(stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) (err error) {
 					report, err = verifyLedger(cmd.Context(), f.w, r, given, execute)
 					return err
@@ -44,7 +44,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 		return f.printVerified(&report, fault, given)
 	}}
 
-	keys.register(cmd)
+	keys.addFlags(cmd)
 	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
 	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
 
@@ -56,7 +56,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 // signatures. If a signature that the keys require is missing or invalid, the error is a
 // [*ledger.Fault].
 func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpoint.Opened, error) {
-	keys, err := with.keys()
+	keys, err := with.verifierKeys()
 	unverified := len(keys.Log)+len(keys.Witnesses) == 0
 
 	switch {
@@ -115,8 +115,8 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 		}
 	}
 	report, err = ledger.Verify(ctx, r, o)
-	if whole, ok := r.(checker); ok && err == nil {
-		err = whole.Check(ctx)
+	if file, ok := r.(checker); ok && err == nil {
+		err = file.Check(ctx)
 	}
 	_ = bar.Finish()
 	return report, err
@@ -138,10 +138,10 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 		Fault         *ledger.Fault `json:"fault,omitzero"`
 		ledger.Report
 		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
-	}{cli.SchemaVersion, ok, fault, *d, compared(c)}
+	}{cli.SchemaVersion, ok, fault, *d, newComparedCheckpoint(c)}
 
 	earlier := max(0, len(d.Prunes)-maxPrunes)
-	text := screen("verified", struct {
+	text := templatePrinter("verified", struct {
 		*ledger.Report
 		Compared      *checkpoint.Opened
 		Executed      int64
@@ -150,10 +150,10 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 	}{d, c, int64(d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged), earlier, d.Prunes[earlier:]})
 
 	if fault != nil {
-		text = screen("fault", fault)
+		text = templatePrinter("fault", fault)
 	}
 
-	err := f.print(doc, text)
+	err := f.printDocument(doc, text)
 	if err == nil && !ok {
 		err = cli.Exit(cli.ExitNo)
 	}
@@ -169,7 +169,7 @@ type comparedCheckpoint struct {
 	CosignedBy []checkpoint.Cosignature `json:"cosigned_by"`
 }
 
-func compared(c *checkpoint.Opened) *comparedCheckpoint {
+func newComparedCheckpoint(c *checkpoint.Opened) *comparedCheckpoint {
 	if c == nil {
 		return nil
 	}
@@ -183,16 +183,16 @@ const maxPrunes = 10
 const maxRanges = 5
 
 // rangesText writes ranges of entries.
-func rangesText(all []ledger.Range) string {
+func rangesText(ranges []ledger.Range) string {
 	var words []string
-	for _, r := range all[:min(len(all), maxRanges)] {
+	for _, r := range ranges[:min(len(ranges), maxRanges)] {
 		word := fmt.Sprintf("%d to %d", r.First, r.Last)
 		if r.First == r.Last {
 			word = fmt.Sprint(r.First)
 		}
 		words = append(words, word)
 	}
-	if n := len(all) - maxRanges; n > 0 {
+	if n := len(ranges) - maxRanges; n > 0 {
 		words = append(words, count(n, "more range"))
 	}
 	return "entries " + strings.Join(words, ", ")
@@ -201,15 +201,15 @@ func rangesText(all []ledger.Range) string {
 // keyFlags name verifier keys.
 type keyFlags struct{ log, witnesses []string }
 
-func (f *keyFlags) register(cmd *cobra.Command) {
+func (f *keyFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.log, "key", nil,
 		"a verifier key of the log, or the file with it; may be given again, and one of them must have signed")
 	cmd.Flags().StringArrayVar(&f.witnesses, "witness-key", nil,
 		"a verifier key of a witness, or the file with it; may be given again, and all of them must have cosigned")
 }
 
-// keys reads the verifier keys that the flags name.
-func (f *keyFlags) keys() (k checkpoint.Keys, err error) {
+// verifierKeys reads the verifier keys that the flags name.
+func (f *keyFlags) verifierKeys() (k checkpoint.Keys, err error) {
 	if k.Log, err = readKeys("key", f.log, checkpoint.LogVerifier); err != nil {
 		return k, err
 	}
@@ -249,14 +249,14 @@ func newVerifyProof(w world) *cobra.Command {
 			if len(f.log) == 0 {
 				return errors.New("give the verifier key of the log with --key: without it nothing is verified")
 			}
-			keys, err := f.keys()
+			keys, err := f.verifierKeys()
 			if err != nil {
 				return err
 			}
 			return verifyProof(w, args[0], args[1], keys, asJSON)
 		},
 	}
-	f.register(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -302,7 +302,7 @@ func readProof(path string) ([]byte, error) {
 
 // tellUnproven prints the reason that the proof is not verified.
 func tellUnproven(w world, code string, err error, asJSON bool) error {
-	return w.print(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo,
+	return w.printDocument(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo,
 		func(out io.Writer, k ink) {
 			fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
 		})
@@ -310,11 +310,11 @@ func tellUnproven(w world, code string, err error, asJSON bool) error {
 
 // tellProven prints what a proof shows, and what it does not show.
 func tellProven(w world, t *traces.Trace, v *checkpoint.Verified, asJSON bool) error {
-	return w.print(asJSON, cli.Document(
+	return w.printDocument(asJSON, cli.Document(
 		"ok", true, "run_id", v.Run, "ended", v.Ended, "head", t.Head, "index", v.Index,
 		"entries", v.Entries, "origin", v.Origin, "size", v.Size, "root", v.Root.String(),
 		"signed_by", v.Signed, "cosigned_by", v.Cosigned,
-	), cli.ExitYes, screen("proven", struct {
+	), cli.ExitYes, templatePrinter("proven", struct {
 		*checkpoint.Verified
 		State string
 		Head  canonical.Digest

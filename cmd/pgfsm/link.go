@@ -37,11 +37,11 @@ func newLink(w world) *cobra.Command {
 			if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
 				return err
 			}
-			return o.link(w, words[0])
+			return o.linkClient(w, words[0])
 		},
 	}
 
-	o.register(cmd)
+	o.addFlags(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")
 	cmd.Flags().BoolVar(&o.http, "http", false, "let the client connect to serve.public_url or serve.listen")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "let the client start pgfsm itself")
@@ -72,7 +72,7 @@ type linkDocument struct {
 	Value  jsontext.Value `json:"value"`
 }
 
-func (o *linkOptions) link(w world, name string) error {
+func (o *linkOptions) linkClient(w world, name string) error {
 	client, err := clientfile.Find(name)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, didYouMean(name, clientfile.Names()))
@@ -83,11 +83,11 @@ func (o *linkOptions) link(w world, name string) error {
 			return err
 		}
 	}
-	loaded, from, err := load(w, &o.options)
+	loaded, from, err := loadConfig(w, &o.options)
 	if err != nil {
 		return err
 	}
-	to, err := o.target(loaded, from, client)
+	target, err := o.gatewayTarget(loaded, from, client)
 	if err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func (o *linkOptions) link(w world, name string) error {
 	if o.server != "" {
 		d.Entry += "-" + o.server
 	}
-	if d.Value, err = client.Entry(path, to); err != nil {
+	if d.Value, err = client.Entry(path, target); err != nil {
 		return err
 	}
 	if client.Paste {
 		d.Change = clientfile.Added
-		if err := d.print(w, client, o.json); err == nil && !o.json {
-			d.printNext(w, client.Title(path), to, from)
+		if err := d.printChange(w, client, o.json); err == nil && !o.json {
+			d.printNext(w, client.Title(path), target, from)
 		}
 		return err
 	}
@@ -133,11 +133,11 @@ func (o *linkOptions) link(w world, name string) error {
 			return err
 		}
 	}
-	if err := d.print(w, client, o.json); err != nil || o.json {
+	if err := d.printChange(w, client, o.json); err != nil || o.json {
 		return err
 	}
 	if !o.dryRun {
-		d.printNext(w, client.Title(path), to, from)
+		d.printNext(w, client.Title(path), target, from)
 	}
 	d.printBypass(w)
 	return nil
@@ -148,10 +148,10 @@ func (o *linkOptions) link(w world, name string) error {
 const linkName = "pgfsm"
 
 // gatewayServers returns the servers of the gateway, or only the one with a name.
-func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server) {
+func gatewayServers(loaded *config.Loaded, name string) (servers []clientfile.Server) {
 	for _, s := range loaded.Servers {
 		if name == "" || s.Name == name {
-			all = append(all, clientfile.Server{
+			servers = append(servers, clientfile.Server{
 				Name:    s.Name,
 				URL:     s.URL,
 				Command: s.Command,
@@ -159,49 +159,49 @@ func gatewayServers(loaded *config.Loaded, name string) (all []clientfile.Server
 			})
 		}
 	}
-	return all
+	return servers
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// target returns the command or the URL with which the client reaches the gateway of the
+// gatewayTarget returns the command or the URL with which the client reaches the gateway of the
 // configuration in the file from.
-func (o *linkOptions) target(loaded *config.Loaded, from string, client *clientfile.Client) (to clientfile.Target,
+func (o *linkOptions) gatewayTarget(loaded *config.Loaded, from string, client *clientfile.Client) (target clientfile.Target,
 	err error) {
 	switch {
 	case o.http && o.stdio:
-		return to, errors.New("--http and --stdio do not go together")
+		return target, errors.New("--http and --stdio do not go together")
 	case o.variable != "" && !variableName.MatchString(o.variable):
-		return to, fmt.Errorf("--token-env %q is no name of a variable: name the variable, and never the token itself", visible.Clip(o.variable, maxTold))
+		return target, fmt.Errorf("--token-env %q is no name of a variable: name the variable, and never the token itself", visible.Clip(o.variable, maxTold))
 	}
 
-	to = clientfile.Target{Token: o.variable, TokenVariable: tokenVariable}
+	target = clientfile.Target{Token: o.variable, TokenVariable: tokenVariable}
 	if o.http || client.HTTP && !o.stdio {
-		to.URL, err = o.endpoint(loaded)
-		return to, err
+		target.URL, err = o.endpointURL(loaded)
+		return target, err
 	}
 	if o.server != "" {
-		return to, errors.New("--server names an endpoint that is reached by HTTP: say --http too")
+		return target, errors.New("--server names an endpoint that is reached by HTTP: say --http too")
 	}
 	if from == setup.EmbeddedDemo {
-		return to, errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
+		return target, errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
 	}
 	if from, err = filepath.Abs(from); err != nil {
-		return to, err
+		return target, err
 	}
-	if to.Command, err = os.Executable(); err != nil {
-		return to, err
+	if target.Command, err = os.Executable(); err != nil {
+		return target, err
 	}
-	if strings.Contains(filepath.ToSlash(to.Command), "/go-build") {
-		return to, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
+	if strings.Contains(filepath.ToSlash(target.Command), "/go-build") {
+		return target, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
 
-	to.Args = []string{"serve", "--stdio", "-c", from}
-	return to, nil
+	target.Args = []string{"serve", "--stdio", "-c", from}
+	return target, nil
 }
 
-// endpoint returns the URL of the gateway, or of one of its servers.
-func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
+// endpointURL returns the URL of the gateway, or of one of its servers.
+func (o *linkOptions) endpointURL(loaded *config.Loaded) (string, error) {
 	listen := loaded.Serve.Listen
 	if _, port, err := net.SplitHostPort(listen); loaded.Serve.PublicURL == "" && (err != nil || port == "0") {
 		return "", fmt.Errorf("serve.listen is %s, which is another port each time: give it a port, so that a client can find it", listen)
@@ -220,9 +220,9 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	return loaded.Serve.PublicOrigin() + "/servers/" + o.server + "/mcp", nil
 }
 
-// print shows the entry as a change of the file. It shows no other part of the file, because any
+// printChange shows the entry as a change of the file. It shows no other part of the file, because any
 // part may contain secrets.
-func (d *linkDocument) print(w world, client *clientfile.Client, asJSON bool) error {
+func (d *linkDocument) printChange(w world, client *clientfile.Client, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(w.stdout, d)
 	}
@@ -278,20 +278,20 @@ func (d *linkDocument) printBypass(w world) {
 }
 
 // printNext prints the remaining steps.
-func (d *linkDocument) printNext(w world, client string, to clientfile.Target, from string) {
+func (d *linkDocument) printNext(w world, client string, target clientfile.Target, from string) {
 	if d.Backup != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: the file as it was is %s\n", visible.Text(d.Backup))
 	}
 	switch {
-	case to.URL == "":
+	case target.URL == "":
 		fmt.Fprintf(w.stderr, "pgfsm: %s starts pgfsm itself: restart %s\n", client, client)
 	case from == setup.EmbeddedDemo:
 		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve, then restart %s\n", client)
 	default:
 		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(from), client)
 	}
-	if to.Token != "" {
+	if target.Token != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: %s takes the token from %s: set that where it is started (pgfsm token create --role agent makes one)\n",
-			client, to.Token)
+			client, target.Token)
 	}
 }

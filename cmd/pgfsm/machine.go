@@ -74,14 +74,14 @@ func newVerify(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "verify",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return verify(w, states.Table().Spec(), asJSON) },
+		RunE: func(*cobra.Command, []string) error { return proveTable(w, states.Table().Spec(), asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
 
-// verify proves the claims about a table. If a proof fails, it returns the exit code no.
-func verify(w world, spec *fsm.Spec, asJSON bool) error {
+// proveTable proves the claims about a table. If a proof fails, it returns the exit code no.
+func proveTable(w world, spec *fsm.Spec, asJSON bool) error {
 	proofs := fsm.Prove(spec)
 	code := cli.ExitYes
 	for _, p := range proofs {
@@ -89,7 +89,7 @@ func verify(w world, spec *fsm.Spec, asJSON bool) error {
 			code = cli.ExitNo
 		}
 	}
-	return w.print(asJSON, cli.Document("holds", code == cli.ExitYes, "proofs", proofs), code,
+	return w.printDocument(asJSON, cli.Document("holds", code == cli.ExitYes, "proofs", proofs), code,
 		func(out io.Writer, k ink) {
 			for _, p := range proofs {
 				fmt.Fprintf(out, "%s %s\n    %s\n", k.mark(p.Holds), p.Sentence, k.faint(p.Witness))
@@ -98,9 +98,9 @@ func verify(w world, spec *fsm.Spec, asJSON bool) error {
 		})
 }
 
-// revision returns the commit that go build recorded, "" if it recorded none, and whether the
+// buildRevision returns the commit that go build recorded, "" if it recorded none, and whether the
 // checkout had uncommitted changes.
-func revision() (commit string, modified bool) {
+func buildRevision() (commit string, modified bool) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "", false
@@ -126,11 +126,11 @@ func newVersion(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			commit, modified := revision()
+			commit, modified := buildRevision()
 			doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go",
 				runtime.Version(),
 				"trace_format", traces.Format, "machine", string(m.Digest()))
-			return w.print(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
+			return w.printDocument(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
 				switch {
 				case commit == "":
 					commit = "unknown"

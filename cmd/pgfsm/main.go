@@ -15,10 +15,10 @@ import (
 	"syscall"
 )
 
-func main() { os.Exit(process()) }
+func main() { os.Exit(runProcess()) }
 
-// process runs the command on this process's own streams, environment and signals.
-func process() int {
+// runProcess runs the command on this process's own streams, environment and signals.
+func runProcess() int {
 	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
 	// If the reader of standard output goes away, writes fail, but the process must not end while a
 	// call is in flight. (Notify, not Ignore: servers that pgfsm starts would inherit an ignored

@@ -49,23 +49,23 @@ func newPinsCommand(w world, cmd *cobra.Command,
 		}
 		return do(cmd.Context(), p, names)
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	switch cmd.Name() {
 	case "verify", "diff", "approve": // these ask the servers
-		o.registerServerUser(cmd)
+		o.addServerUserFlag(cmd)
 	}
-	registerGroup(cmd, &group)
+	addGroupFlag(cmd, &group)
 	return cmd
 }
 
-func registerGroup(cmd *cobra.Command, group *string) {
+func addGroupFlag(cmd *cobra.Command, group *string) {
 	cmd.Flags().StringVar(group, "group", "",
 		"the group whose allowlist has the tools (default: the default allowlist)")
 }
 
 // openPins reads the allowlist file of a group, or the default one.
 func openPins(w world, o *options, group string) (*pinCommand, error) {
-	loaded, from, err := load(w, o)
+	loaded, from, err := loadConfig(w, o)
 	if err != nil {
 		return nil, err
 	}
@@ -93,28 +93,28 @@ func openPins(w world, o *options, group string) (*pinCommand, error) {
 	return &pinCommand{options: o, w: w, group: group, file: file}, nil
 }
 
-// compare asks the servers for their tools and compares them with the pins.
-func (p *pinCommand) compare(ctx context.Context) (*policy.Catalog, error) {
-	b, listed, err := p.list(ctx)
+// compareLive asks the servers for their tools and compares them with the pins.
+func (p *pinCommand) compareLive(ctx context.Context) (*policy.Catalog, error) {
+	b, listed, err := p.askForTools(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return p.file.Compare(p.tools, b, listed.Catalog(), listed.Servers)
 }
 
-// list asks every server, or only the named ones, for their tools.
-func (p *pinCommand) list(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed,
+// askForTools asks every server, or only the named ones, for their tools.
+func (p *pinCommand) askForTools(ctx context.Context, only ...string) (b *policy.Bundle, listed *states.ToolsListed,
 	err error) {
 	err = p.withApp(p.w, func(a *app) (err error) {
 		b = a.Bundle
-		listed, err = a.list(ctx, only...)
+		listed, err = a.askForTools(ctx, only...)
 		return err
 	})
 	return b, listed, err
 }
 
-// definitions reads the approved definitions, and prints a warning if their file has a fault.
-func (p *pinCommand) definitions() (*pins.Definitions, error) {
+// readDefinitions reads the approved definitions, and prints a warning if their file has a fault.
+func (p *pinCommand) readDefinitions() (*pins.Definitions, error) {
 	d, err := pins.ReadDefinitions(p.file.Path)
 	if err == nil && d.Warning != "" {
 		p.w.warn("warning: " + d.Warning)
@@ -131,7 +131,7 @@ type pinRow struct {
 	Live jsontext.Value `json:"live,omitzero"`
 }
 
-func (p *pinCommand) rows() []pinRow {
+func (p *pinCommand) newRows() []pinRow {
 	rows := make([]pinRow, len(p.tools))
 	for i := range rows {
 		rows[i].Entry = p.tools[i]
@@ -148,17 +148,17 @@ type pinsDocument struct {
 	Tools         []pinRow              `json:"tools"`
 }
 
-// print prints the document, or its rows with an explanation of the next command and a summary.
-func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error {
+// printDocument prints the document, or its rows with an explanation of the next command and a summary.
+func (p *pinCommand) printDocument(d pinsDocument, next, summary string, code int) error {
 	d.SchemaVersion = cli.SchemaVersion
-	return p.w.print(p.json, d, code, screen("pins", struct {
+	return p.w.printDocument(p.json, d, code, templatePrinter("pins", struct {
 		Tools            []pinRow
 		Explain, Summary string
 	}{d.Tools, next, summary}))
 }
 
-// command returns the text of a command about one tool, with the same configuration.
-func (p *pinCommand) command(t *pins.Entry, words ...string) string {
+// commandFor returns the text of a command about one tool, with the same configuration.
+func (p *pinCommand) commandFor(t *pins.Entry, words ...string) string {
 	if p.group != "" {
 		words = append(words, "--group", p.group)
 	}
@@ -170,7 +170,7 @@ func newPinsList(w world) *cobra.Command {
 		Use:  "list",
 		Args: cobra.NoArgs,
 	}, func(_ context.Context, p *pinCommand, _ []string) error {
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", "", cli.ExitYes)
+		return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: p.newRows()}, "", "", cli.ExitYes)
 	})
 }
 
@@ -179,18 +179,18 @@ func newPinsVerify(w world) *cobra.Command {
 		Use:  "verify",
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
-		c, err := p.compare(ctx)
+		c, err := p.compareLive(ctx)
 		if err != nil {
 			return err
 		}
 
-		rows, same := p.rows(), 0
+		rows, same := p.newRows(), 0
 		for i := range rows {
 			switch r := &rows[i]; r.Status {
 			case pins.Same:
 				same++
 			case pins.Changed:
-				r.Next = p.command(&r.Entry, "diff")
+				r.Next = p.commandFor(&r.Entry, "diff")
 			}
 		}
 
@@ -202,7 +202,7 @@ func newPinsVerify(w world) *cobra.Command {
 			code = cli.ExitNo
 		}
 
-		return p.print(pinsDocument{OK: new(code == cli.ExitYes), Servers: states.Statuses(c), Tools: rows},
+		return p.printDocument(pinsDocument{OK: new(code == cli.ExitYes), Servers: states.Statuses(c), Tools: rows},
 			"what changed:",
 			fmt.Sprintf("%d of %d allowlisted tools are as pinned", same, len(rows)), code)
 	})
@@ -213,16 +213,16 @@ func newPinsDiff(w world) *cobra.Command {
 		Use:  "diff [SERVER [TOOL]]",
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
-		d, err := p.definitions()
+		d, err := p.readDefinitions()
 		if err != nil {
 			return err
 		}
-		c, err := p.compare(ctx)
+		c, err := p.compareLive(ctx)
 		if err != nil {
 			return err
 		}
 
-		rows, code := p.rows(), cli.ExitYes
+		rows, code := p.newRows(), cli.ExitYes
 		for i := range rows {
 			r := &rows[i]
 			if r.Pin != "" && r.Status != pins.Same {
@@ -231,7 +231,7 @@ func newPinsDiff(w world) *cobra.Command {
 			if r.Status != pins.Changed {
 				continue
 			}
-			r.Next = p.command(&r.Entry, "approve", "--expect", string(r.Definition))
+			r.Next = p.commandFor(&r.Entry, "approve", "--expect", string(r.Definition))
 			stored := false
 			if r.Changes, stored = d.Diff(&r.Entry); !stored {
 				r.Live = r.LiveDefinition()
@@ -243,7 +243,7 @@ func newPinsDiff(w world) *cobra.Command {
 			code = cli.ExitFailed
 		}
 
-		return p.print(pinsDocument{Tools: rows}, "to approve just this:", "", code)
+		return p.printDocument(pinsDocument{Tools: rows}, "to approve just this:", "", code)
 	})
 }
 
@@ -266,7 +266,7 @@ func newPinsApprove(w world) *cobra.Command {
 				return fmt.Errorf("--expect: %w", err)
 			}
 		}
-		return p.approve(ctx, canonical.Digest(expect), yes, len(names) == 2)
+		return p.approveTools(ctx, canonical.Digest(expect), yes, len(names) == 2)
 	})
 
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve changed definitions, too")
@@ -275,14 +275,14 @@ func newPinsApprove(w world) *cobra.Command {
 	return cmd
 }
 
-// approve pins the tools that can be pinned. If the command names a single tool and that cannot be
+// approveTools pins the tools that can be pinned. If the command names a single tool and that cannot be
 // pinned, approve returns an error.
-func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, one bool) error {
-	d, err := p.definitions()
+func (p *pinCommand) approveTools(ctx context.Context, expect canonical.Digest, yes, one bool) error {
+	d, err := p.readDefinitions()
 	if err != nil {
 		return err
 	}
-	c, err := p.compare(ctx)
+	c, err := p.compareLive(ctx)
 	if err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 		return err
 	}
 
-	rows, code, made := p.rows(), cli.ExitYes, 0
+	rows, code, made := p.newRows(), cli.ExitYes, 0
 	for i := range rows {
 		rows[i].Changes = changes[i]
 		switch r := &rows[i]; r.Status {
@@ -306,7 +306,7 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 		case pins.Pinned:
 			made++
 		case pins.Changed, pins.Unexpected:
-			code, r.Next = cli.ExitNo, p.command(&r.Entry, "diff")
+			code, r.Next = cli.ExitNo, p.commandFor(&r.Entry, "diff")
 		default:
 			if code = cli.ExitNo; one {
 				return fmt.Errorf("%s %s cannot be pinned: %s", r.Server, r.Tool, r.Describe())
@@ -318,7 +318,7 @@ func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, yes, 
 		code = cli.ExitFailed
 	}
 
-	return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:",
+	return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:",
 		fmt.Sprintf("%d tools pinned", made), code)
 }
 
@@ -336,7 +336,7 @@ func newPinsReset(w world) *cobra.Command {
 		if p.tools, err = p.file.Reset(p.tools); err != nil {
 			return err
 		}
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "",
+		return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: p.newRows()}, "",
 			fmt.Sprintf("%d pins removed", len(p.tools)), cli.ExitYes)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "remove every pin")

@@ -59,12 +59,12 @@ func newPolicyExplain(w world) *cobra.Command {
 					return err
 				}
 			}
-			return o.withApp(w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
+			return o.withApp(w, func(a *app) error { return a.explainCall(cmd.Context(), &o, pinned, annotations) })
 		},
 	}
 
-	o.register(cmd)
-	o.registerGrants(cmd)
+	o.addFlags(cmd)
+	o.addGrantFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.server, "server", "", "the server's name")
 	f.StringVar(&o.tool, "tool", "", "the tool's own name")
@@ -92,7 +92,7 @@ var decisionExit = map[string]int{
 	explain.Failed: cli.ExitFailed,
 }
 
-func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
+func (a *app) explainCall(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
 	q := explain.Question{
 		Server:      o.server,
 		Tool:        o.tool,
@@ -136,22 +136,22 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 		return err
 	}
 
-	return a.print(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision],
-		screen("explanation", x))
+	return a.printDocument(present.Explanation{SchemaVersion: cli.SchemaVersion, Explanation: x}, decisionExit[x.Decision],
+		templatePrinter("explanation", x))
 }
 
 // requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or
 // else the user of the operating system.
 func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
-		return cmp.Or(given, actor()), nil
+		return cmp.Or(given, localActor()), nil
 	}
 	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
 	if err != nil {
 		return "", err
 	}
 	name, err := a.requester(ctx, l)
-	return name, l.closing(err)
+	return name, l.closeAfter(err)
 }
 
 // readHistory adds the facts about earlier calls that a run would read.
@@ -170,14 +170,14 @@ func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.
 	if err != nil {
 		return err
 	}
-	return l.closing(e.ReadHistory(ctx, l, c))
+	return l.closeAfter(e.ReadHistory(ctx, l, c))
 }
 
 func newPolicyLint(w world) *cobra.Command {
 	var o options
 	var live bool
-	cmd := o.command(w, "lint", cobra.NoArgs,
-		func(ctx context.Context, a *app, _ []string) error { return a.lint(ctx, live) })
+	cmd := o.newCommand(w, "lint", cobra.NoArgs,
+		func(ctx context.Context, a *app, _ []string) error { return a.lintPolicies(ctx, live) })
 	cmd.Flags().BoolVar(&live, "live", false, "ask the servers for their tools")
 	return cmd
 }
@@ -192,7 +192,7 @@ type lintFinding struct {
 	err *config.Error
 }
 
-func (a *app) lint(ctx context.Context, live bool) error {
+func (a *app) lintPolicies(ctx context.Context, live bool) error {
 	catalog, err := a.catalog(ctx, a.Bundle, live)
 	if err != nil {
 		return err
@@ -206,31 +206,31 @@ func (a *app) lint(ctx context.Context, live bool) error {
 	}
 
 	code := cli.ExitYes
-	var all []lintFinding
+	var findings []lintFinding
 
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity != lint.Note {
 			code = cli.ExitNo
 		}
 		e := a.Loaded.LintError(f)
-		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
+		findings = append(findings, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
 
-	return a.print(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", all), code,
+	return a.printDocument(cli.Document("ok", code == cli.ExitYes, "tools_known", catalog != nil, "findings", findings), code,
 		func(out io.Writer, _ ink) {
-			for _, f := range all {
+			for _, f := range findings {
 				fmt.Fprintf(out, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
 			}
 			if catalog == nil {
 				fmt.Fprintln(out, "lint did not check arguments: no tool is pinned; use --live")
 			}
-			fmt.Fprintf(out, "%s\n", cli.Count(len(all), "finding"))
+			fmt.Fprintf(out, "%s\n", cli.Count(len(findings), "finding"))
 		})
 }
 
 func newPolicyTest(w world) *cobra.Command {
 	var o options
-	return o.command(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1),
+	return o.newCommand(w, "test FILE|FOLDER ...", cobra.MinimumNArgs(1),
 		func(ctx context.Context, a *app, paths []string) error {
 			catalog, err := a.catalog(ctx, a.Bundle, false)
 			if err != nil {
@@ -256,7 +256,7 @@ func newPolicyTest(w world) *cobra.Command {
 				SchemaVersion int `json:"schema_version"`
 				*explain.Report
 			}{cli.SchemaVersion, report}
-			return a.print(doc, code, screen("tests", struct {
+			return a.printDocument(doc, code, templatePrinter("tests", struct {
 				*explain.Report
 				Good int
 			}{report, good}))

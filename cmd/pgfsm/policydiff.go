@@ -42,7 +42,7 @@ func newPolicyDiff(w world) *cobra.Command {
 			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 {
 				return errors.New("--fail-on names no kind of change")
 			}
-			return o.diff(cmd.Context(), w, args[0], args[1])
+			return o.comparePolicies(cmd.Context(), w, args[0], args[1])
 		},
 	}
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
@@ -52,7 +52,7 @@ func newPolicyDiff(w world) *cobra.Command {
 	return cmd
 }
 
-func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string) error {
+func (o *diffOptions) comparePolicies(ctx context.Context, w world, oldPath, newPath string) error {
 	for _, kind := range o.failOn {
 		if !slices.Contains(ruling.Kinds(), kind) {
 			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(ruling.Kinds(), ", "))
@@ -102,11 +102,11 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 		return err
 	}
 
-	return o.report(w, backtest.NewReport(calls))
+	return o.printReport(w, backtest.NewReport(calls))
 }
 
-// report prints the report and returns the exit code. An unusable trace is worse than any change.
-func (o *diffOptions) report(w world, r *backtest.Report) error {
+// printReport prints the report and returns the exit code. An unusable trace is worse than any change.
+func (o *diffOptions) printReport(w world, r *backtest.Report) error {
 	code := cli.ExitYes
 	switch {
 	case r.Unusable > 0 || len(r.Unknown) > 0:
@@ -132,7 +132,7 @@ func (o *diffOptions) report(w world, r *backtest.Report) error {
 			visible.Text(strings.Join(c.Unknown, ", ")))
 	}
 
-	screen("diff", r)(w.stdout, newInk(w))
+	templatePrinter("diff", r)(w.stdout, newInk(w))
 	return cli.Exit(code)
 }
 
@@ -151,13 +151,13 @@ func changedGrounds(before, after *ruling.Ruling) string {
 }
 
 // decidedBy returns the name of the deciding policy, and its condition.
-func decidedBy(t *ruling.Ruling) string {
-	name := fmt.Sprintf("%q", visible.Text(t.Policy))
-	if t.Condition != "" {
-		name += " (" + visible.Text(t.Condition) + ")"
+func decidedBy(r *ruling.Ruling) string {
+	name := fmt.Sprintf("%q", visible.Text(r.Policy))
+	if r.Condition != "" {
+		name += " (" + visible.Text(r.Condition) + ")"
 	}
-	if t.GaveUp() {
-		name += " [" + visible.Text(string(t.Code)) + "]"
+	if r.GaveUp() {
+		name += " [" + visible.Text(string(r.Code)) + "]"
 	}
 	return name
 }

@@ -36,11 +36,11 @@ func newReload(w world) *cobra.Command {
 		Use:  "reload",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := o.address(cmd)
+			address, err := o.adminAddress(cmd)
 			if err != nil {
 				return err
 			}
-			return o.reload(cmd.Context(), w, at)
+			return o.requestReload(cmd.Context(), w, address)
 		},
 	}
 	cmd.Flags().StringVarP(&o.config, "config", "c", "",
@@ -50,8 +50,8 @@ func newReload(w world) *cobra.Command {
 	return cmd
 }
 
-// reload asks the gateway at an address, and prints its answer.
-func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
+// requestReload asks the gateway at an address, and prints its answer.
+func (o *consoleOptions) requestReload(ctx context.Context, w world, address string) error {
 	token := w.env(tokenVariable)
 	if token == "" {
 		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin creates a token", tokenVariable)
@@ -59,17 +59,17 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 
 	ctx, cancel := context.WithTimeout(ctx, reloadTime)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/reload", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/reload", nil)
 	if err != nil {
 		return err
 	}
-	if q.URL.Scheme == "http" && !loopback.Host(q.URL.Hostname()) {
-		return fmt.Errorf("%s: others could read the token on its way: use https", at)
+	if request.URL.Scheme == "http" && !loopback.Host(request.URL.Hostname()) {
+		return fmt.Errorf("%s: others could read the token on its way: use https", address)
 	}
 
-	q.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(q)
+	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("the gateway cannot be asked: %w", err)
 	}
@@ -79,19 +79,19 @@ func (o *consoleOptions) reload(ctx context.Context, w world, at string) error {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return o.refused(w, answer, body)
+		return o.printRefusal(w, answer, body)
 	}
 
-	var done present.Reload
-	if err := json.Unmarshal(body, &done); err != nil {
+	var reloaded present.Reload
+	if err := json.Unmarshal(body, &reloaded); err != nil {
 		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 
-	return w.print(o.json, done, cli.ExitYes, screen("reload", &done))
+	return w.printDocument(o.json, reloaded, cli.ExitYes, templatePrinter("reload", &reloaded))
 }
 
-// refused prints the reason that the gateway did not reload.
-func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) error {
+// printRefusal prints the reason that the gateway did not reload.
+func (o *consoleOptions) printRefusal(w world, answer *http.Response, body []byte) error {
 	var p struct {
 		Code   ledger.RefusalCode `json:"code"`
 		Detail string             `json:"detail"`
@@ -109,10 +109,10 @@ func (o *consoleOptions) refused(w world, answer *http.Response, body []byte) er
 	return cli.Exit(cli.ExitNo)
 }
 
-// hangups returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or
+// hangupSignals returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or
 // stops does not end the process. With --stdio, SIGHUP ends the process, because the client's
 // terminal may hang up. It also ends the embedded demo.
-func (o *gatewayOptions) hangups(a *app) <-chan os.Signal {
+func (o *gatewayOptions) hangupSignals(a *app) <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)
 	if !o.stdio && !a.IsDemo() {
 		signal.Notify(hangup, syscall.SIGHUP)
@@ -129,11 +129,11 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	reload := func(cause ledger.Cause) {
 		_, _ = s.Reload(ctx, cause, nil) // Reload logs the result
 	}
-	all.Go(func() {
+	group.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
@@ -145,12 +145,12 @@ func (o *gatewayOptions) reloadOn(ctx context.Context, s *runner.Service, files 
 	})
 
 	if o.watch {
-		all.Go(func() { files.Watch(ctx, func() { reload(ledger.CauseWatch) }) })
+		group.Go(func() { files.Watch(ctx, func() { reload(ledger.CauseWatch) }) })
 	}
 
 	return func() {
 		cancel()
-		all.Wait()
+		group.Wait()
 		files.Close()
 	}
 }

@@ -29,7 +29,7 @@ func newReplay(w world) *cobra.Command {
 			if err := notEmpty(cmd, "head"); err != nil {
 				return err
 			}
-			return replay(cmd.Context(), w, o, args)
+			return replayTraces(cmd.Context(), w, o, args)
 		},
 	}
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
@@ -39,7 +39,7 @@ func newReplay(w world) *cobra.Command {
 	return cmd
 }
 
-func replay(ctx context.Context, w world, o replayOptions, args []string) error {
+func replayTraces(ctx context.Context, w world, o replayOptions, args []string) error {
 	paths, err := traces.Files(args)
 	if err != nil {
 		return err
@@ -60,10 +60,10 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	}
 
 	bar := cli.NewBar(w.stderr, "replaying", len(paths))
-	all := make([]traces.Checked, len(paths))
+	results := make([]traces.Checked, len(paths))
 	inParallel(o.jobs, len(paths), func(i int) {
 		if ctx.Err() == nil {
-			all[i], _, _ = replayer.CheckFile(paths[i], canonical.Digest(o.head))
+			results[i], _, _ = replayer.CheckFile(paths[i], canonical.Digest(o.head))
 			bar.Add(1)
 		}
 	})
@@ -73,7 +73,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 		return err
 	}
 
-	return reportReplay(w, o, all)
+	return reportReplay(w, o, results)
 }
 
 // inParallel calls do for 0..n-1, at most workers at a time.
@@ -91,8 +91,8 @@ func inParallel(workers, n int, do func(int)) {
 
 // worstOf returns the exit code for trace files, and the number of files that do not replay. A
 // changed or diverging trace is worse than an unreadable one.
-func worstOf(all []traces.Checked) (code, bad int) {
-	for _, c := range all {
+func worstOf(results []traces.Checked) (code, bad int) {
+	for _, c := range results {
 		switch {
 		case c.OK:
 			continue
@@ -107,11 +107,11 @@ func worstOf(all []traces.Checked) (code, bad int) {
 }
 
 // reportReplay prints the results of all traces.
-func reportReplay(w world, o replayOptions, all []traces.Checked) error {
-	code, bad := worstOf(all)
-	return w.print(o.json, cli.Document("ok", bad == 0, "traces", all), code, screen("replayed", struct {
+func reportReplay(w world, o replayOptions, results []traces.Checked) error {
+	code, bad := worstOf(results)
+	return w.printDocument(o.json, cli.Document("ok", bad == 0, "traces", results), code, templatePrinter("replayed", struct {
 		Traces    []traces.Checked
 		Whole     bool
 		Good, Bad int
-	}{all, len(all) == 1 || o.all, len(all) - bad, bad}))
+	}{results, len(results) == 1 || o.all, len(results) - bad, bad}))
 }

@@ -30,17 +30,17 @@ type runOptions struct {
 	wait time.Duration // maximum wait for the decision about a held call; 0: do not wait
 }
 
-func (o *runOptions) register(cmd *cobra.Command) {
-	o.options.register(cmd)
-	o.registerGrants(cmd)
+func (o *runOptions) addFlags(cmd *cobra.Command) {
+	o.options.addFlags(cmd)
+	o.addGrantFlag(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "",
 		"the task whose calls grants count; without a ledger its runs wait for each other")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
 		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
 
-// check returns an error for values that a mistake in a script produces, such as an empty task.
-func (o *runOptions) check(cmd *cobra.Command) error {
+// checkFlags returns an error for values that a mistake in a script produces, such as an empty task.
+func (o *runOptions) checkFlags(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("wait") && o.wait <= 0 {
 		return fmt.Errorf("--wait: %s is not a positive duration; write one such as 5m", o.wait)
 	}
@@ -70,16 +70,16 @@ func newRun(w world) *cobra.Command {
 			if len(text) == 0 {
 				return errors.New("the question is empty")
 			}
-			if err := o.check(cmd); err != nil {
+			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
 			return o.withApp(w, func(a *app) error {
-				return a.execute(cmd.Context(), states.KindAsk, text, &o)
+				return a.runRequest(cmd.Context(), states.KindAsk, text, &o)
 			})
 		},
 	}
 
-	o.register(cmd)
+	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.planner, "planner", "", "the planner: auto, router or llm (default: planner.mode)")
 
 	return cmd
@@ -106,23 +106,23 @@ func newCall(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.check(cmd); err != nil {
+			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
 			return o.withApp(w, func(a *app) error {
-				return a.execute(cmd.Context(), states.KindCall, plan, &o)
+				return a.runRequest(cmd.Context(), states.KindCall, plan, &o)
 			})
 		},
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
 // timestamp returns the current time in the form of all recorded times.
 func timestamp() string { return time.Now().UTC().Format(policy.TimeForm) }
 
-// execute takes one request through the machine and prints the result.
-func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
+// runRequest takes one request through the machine and prints the result.
+func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOptions) error {
 	if o.wait > 0 && a.Loaded.Ledger == "" {
 		return errors.New("--wait needs a ledger, in which approvers decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
@@ -131,51 +131,51 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 		if err != nil {
 			return err
 		}
-		got, err := r.Run(ctx, runner.Request{
+		result, err := r.Run(ctx, runner.Request{
 			Actor: actor,
 			Kind:  kind,
 			Text:  text,
 			Task:  o.task,
-		}, a.watch())
+		}, a.stepPrinter())
 		if err != nil {
-			return a.stopped(got, err)
+			return a.printStopped(result, err)
 		}
-		if o.wait > 0 && got.Outcome.Type == states.TypePending {
-			return a.await(ctx, r, got, o.wait)
+		if o.wait > 0 && result.Outcome.Type == states.TypePending {
+			return a.awaitDecision(ctx, r, result, o.wait)
 		}
-		return a.printResult(got)
+		return a.printResult(result)
 	})
 }
 
-// requester returns the name of the requester in [app.identity].
+// requester returns the name of the requester in [app.identifyCaller].
 func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
-	who, err := a.identity(ctx, l, "ask")
+	who, err := a.identifyCaller(ctx, l, "ask")
 	return who.Name, err
 }
 
-// identity returns the owner of the token in the environment. Without a ledger or a token, it
+// identifyCaller returns the owner of the token in the environment. Without a ledger or a token, it
 // returns the user of the operating system, who can do the same without a token.
-func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
+func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
 	if l == nil || a.w.env(tokenVariable) == "" {
-		return gateway.Identity{Name: actor()}, nil
+		return gateway.Identity{Name: localActor()}, nil
 	}
-	who, err := l.caller(ctx, ledger.ActCall)
+	who, err := l.authorizeCaller(ctx, ledger.ActCall)
 	if err != nil {
-		return gateway.Identity{}, fmt.Errorf("%s: %w; unset it to %s as %s", tokenVariable, err, do, actor())
+		return gateway.Identity{}, fmt.Errorf("%s: %w; unset it to %s as %s", tokenVariable, err, do, localActor())
 	}
 	return gateway.Identity{Name: who.Name, Token: who.TokenID}, nil
 }
 
-// await waits for the decision about a held run, and prints how the run ended.
-func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, wait time.Duration) error {
+// awaitDecision waits for the decision about a held run, and prints how the run ended.
+func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, held runner.Result, wait time.Duration) error {
 	if !a.json {
-		printAnswer(a.w.stdout, newInk(a.w), a.outcome(held), answerOptions{config: a.flag, waiting: true})
+		printAnswer(a.w.stdout, newInk(a.w), a.newOutcome(held), answerOptions{config: a.flag, waiting: true})
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", wait)
 	}
-	got, err := r.Await(ctx, held.Run.ID(), wait, a.watch())
+	result, err := r.Await(ctx, held.Run.ID(), wait, a.stepPrinter())
 	switch {
 	case err == nil:
-		return a.printResult(got)
+		return a.printResult(result)
 	case errors.Is(err, runner.ErrWaiting):
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", held.Run.ID())
 		if a.json {
@@ -183,19 +183,19 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, w
 		}
 		return cli.Exit(cli.ExitPending)
 	}
-	return a.stopped(got, err)
+	return a.printStopped(result, err)
 }
 
-// outcome returns a result in its printed form.
-func (a *app) outcome(got runner.Result) present.Outcome {
-	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger,
-		filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
+// newOutcome returns a result in its printed form.
+func (a *app) newOutcome(result runner.Result) present.Outcome {
+	return present.NewOutcome(result.Run, result.Outcome, result.Head, a.Loaded.Ledger,
+		filepath.Join(a.Loaded.TracesDir, traces.Name(result.Run.ID())))
 }
 
 // printResult prints how a run ended, and returns it as an exit code.
-func (a *app) printResult(got runner.Result) error {
-	doc := a.outcome(got)
-	return a.print(doc, exitCode(got.Outcome),
+func (a *app) printResult(result runner.Result) error {
+	doc := a.newOutcome(result)
+	return a.printDocument(doc, exitCode(result.Outcome),
 		func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
 }
 
@@ -212,13 +212,13 @@ func exitCode(o states.Outcome) int {
 	return cli.ExitFailed
 }
 
-// stopped prints the progress of a run whose record could not be written. The run may have made its
+// printStopped prints the progress of a run whose record could not be written. The run may have made its
 // call.
-func (a *app) stopped(got runner.Result, cause error) error {
-	if got.Outcome.Type == "" {
+func (a *app) printStopped(result runner.Result, cause error) error {
+	if result.Outcome.Type == "" {
 		return cause
 	}
-	doc := present.NewOutcome(got.Run, got.Outcome, "", a.Loaded.Ledger, "")
+	doc := present.NewOutcome(result.Run, result.Outcome, "", a.Loaded.Ledger, "")
 	if !a.json {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause
@@ -262,21 +262,21 @@ func newResume(w world) *cobra.Command {
 		},
 	}
 
-	o.register(cmd)
+	o.addFlags(cmd)
 	return cmd
 }
 
 // resumeOne resumes one run.
 func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error {
-	got, err := r.Resume(ctx, id, a.watch())
+	result, err := r.Resume(ctx, id, a.stepPrinter())
 	if errors.Is(err, ledger.ErrUndecided) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Error(err))
 		return cli.Exit(cli.ExitPending)
 	}
 	if err != nil {
-		return a.stopped(got, noRun(id, err))
+		return a.printStopped(result, noRun(id, err))
 	}
-	return a.printResult(got)
+	return a.printResult(result)
 }
 
 // resumedDocument is the --json form of several resumed runs.
@@ -312,12 +312,12 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
 		}
 
-		got, err := r.Resume(ctx, id, a.watch())
+		result, err := r.Resume(ctx, id, a.stepPrinter())
 		if err == nil {
-			one := a.outcome(got)
-			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
+			outcome := a.newOutcome(result)
+			doc.Runs, worst = append(doc.Runs, outcome), worseCode(worst, exitCode(result.Outcome))
 			if !a.json {
-				printAnswer(a.w.stdout, k, one, answerOptions{config: a.flag})
+				printAnswer(a.w.stdout, k, outcome, answerOptions{config: a.flag})
 				fmt.Fprintln(a.w.stdout)
 			}
 			continue
@@ -329,7 +329,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
-			worst = worse(worst, cli.ExitPending)
+			worst = worseCode(worst, cli.ExitPending)
 		case named || !errors.Is(err, ledger.ErrTaken): // without ids, skip runs that other processes own
 			worst = cli.ExitFailed
 		}
@@ -344,12 +344,12 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			return err
 		}
 	} else if len(ids) == 0 {
-		held, err := r.Undecided(ctx)
+		waiting, err := r.Undecided(ctx)
 		if err != nil {
 			return err
 		}
 		none := "No run waits to be resumed."
-		if n := len(held); n > 0 {
+		if n := len(waiting); n > 0 {
 			none = "No run is decided. " +
 				count(n, "run still waits for a decision.", "runs still wait for a decision.")
 		}
@@ -359,8 +359,8 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 	return cli.Exit(worst)
 }
 
-// worse returns the worse of two exit codes. The order is: could not, no, pending, yes.
-func worse(a, b int) int {
+// worseCode returns the worse of two exit codes. The order is: could not, no, pending, yes.
+func worseCode(a, b int) int {
 	order := [...]int{cli.ExitYes: 0, cli.ExitNo: 2, cli.ExitFailed: 3, cli.ExitPending: 1}
 	if order[b] > order[a] {
 		return b

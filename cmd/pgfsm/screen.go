@@ -57,17 +57,19 @@ const (
 	maxPointer  = 1000 // bytes
 )
 
-// change returns a change for people.
-func (i ink) change(c *docdiff.Change) string {
-	at := cmp.Or(string(c.At), "the whole definition")
-	return fmt.Sprintf("  %s %s\n", i.bold(c.Kind), visible.Clip(at, maxPointer)) +
-		i.rows(c.Rows(changeLines, changeWidth))
+// changeText returns a change for people.
+func (i ink) changeText(c *docdiff.Change) string {
+	place := cmp.Or(string(c.At), "the whole definition")
+	return fmt.Sprintf("  %s %s\n", i.bold(c.Kind), visible.Clip(place, maxPointer)) +
+		i.rowsText(c.Rows(changeLines, changeWidth))
 }
 
-// block returns the lines of a whole value, with a sign before each.
-func (i ink) block(sign string, v jsontext.Value) string { return i.rows(docdiff.Block(sign, v)) }
+// blockText returns the lines of a whole value, with a sign before each.
+func (i ink) blockText(sign string, v jsontext.Value) string {
+	return i.rowsText(docdiff.Block(sign, v))
+}
 
-func (i ink) rows(rows []docdiff.Row) string {
+func (i ink) rowsText(rows []docdiff.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
 		line := r.Sign + " " + r.Text
@@ -84,8 +86,8 @@ func (i ink) rows(rows []docdiff.Row) string {
 	return b.String()
 }
 
-// fields returns rows, with names padded to a width.
-func (i ink) fields(width int, rows []present.Row) string {
+// fieldsText returns rows, with names padded to a width.
+func (i ink) fieldsText(width int, rows []present.Row) string {
 	var b strings.Builder
 	for _, row := range rows {
 		fmt.Fprintf(&b, "%s %s\n", i.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
@@ -96,14 +98,14 @@ func (i ink) fields(width int, rows []present.Row) string {
 //go:embed screens.tmpl
 var screensText string
 
-var screens = template.Must(template.New("screens").Funcs(newInk(world{}).functions()).Parse(screensText))
+var screens = template.Must(template.New("screens").Funcs(newInk(world{}).templateFuncs()).Parse(screensText))
 
-// functions are those of the templates in screens.tmpl.
-func (i ink) functions() template.FuncMap {
+// templateFuncs are those of the templates in screens.tmpl.
+func (i ink) templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.change, "whole": i.block,
-		"fields":   i.fields,
-		"indented": indented, "ranges": rangesText, "head": serverHead, "join": strings.Join,
+		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.changeText, "whole": i.blockText,
+		"fields":   i.fieldsText,
+		"indented": indentValue, "ranges": rangesText, "head": serverHead, "join": strings.Join,
 		"hasPrefix": strings.HasPrefix, "lines": visible.Lines,
 		"count":          count,
 		"add":            func(a, b int) int { return a + b },
@@ -115,12 +117,12 @@ func (i ink) functions() template.FuncMap {
 	}
 }
 
-// screen returns a function that prints data in the form of a template. Tabs in the template
+// templatePrinter returns a function that prints data in the form of a template. Tabs in the template
 // separate columns.
-func screen(name string, data any) func(out io.Writer, k ink) {
+func templatePrinter(name string, data any) func(out io.Writer, k ink) {
 	return func(out io.Writer, k ink) {
 		var b bytes.Buffer
-		if err := template.Must(screens.Clone()).Funcs(k.functions()).ExecuteTemplate(&b, name, data); err != nil {
+		if err := template.Must(screens.Clone()).Funcs(k.templateFuncs()).ExecuteTemplate(&b, name, data); err != nil {
 			panic("the template and its data do not fit: " + err.Error())
 		}
 		table := cli.NewTable(out)
@@ -129,8 +131,8 @@ func screen(name string, data any) func(out io.Writer, k ink) {
 	}
 }
 
-// line returns a function that prints one text, with its values escaped.
-func line(format string, values ...any) func(io.Writer, ink) {
+// linePrinter returns a function that prints one text, with its values escaped.
+func linePrinter(format string, values ...any) func(io.Writer, ink) {
 	for i, v := range values {
 		values[i] = visible.Text(fmt.Sprint(v))
 	}

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"pgfsm":     func() { os.Exit(process()) },
+		"pgfsm":     func() { os.Exit(runProcess()) },
 		"toy-stdio": serveStdio,
 	})
 }

@@ -43,56 +43,56 @@ func newServe(w world) *cobra.Command {
 		Use:  "serve",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.serve(cmd.Context(), w, cmd.Flags().Changed("admin"))
+			return o.serveGateway(cmd.Context(), w, cmd.Flags().Changed("admin"))
 		},
 	}
-	o.register(cmd)
+	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port, or with serve.tls any IP address and a port (default: serve.listen)")
 	cmd.Flags().StringVar(&o.admin, "admin", "",
 		"the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "reload the configuration when one of its files changes")
-	o.logs.register(cmd)
+	o.logs.addFlag(cmd)
 	return cmd
 }
 
-// serve opens everything, serves until ctx is done, and closes everything.
-func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
+// serveGateway opens everything, serves until ctx is done, and closes everything.
+func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &sharedWriter{to: w.stderr}
 	setGCPercent(w)
 	level := slog.LevelInfo
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	log, err := o.logs.open(&w, level)
+	log, err := o.logs.openLog(&w, level)
 	if err != nil {
 		return err
 	}
 	limitMemory(log, memlimit.FromCgroup)
 	o.closed = true
-	a, err := open(w, &o.options)
+	a, err := openApp(w, &o.options)
 	if err != nil {
 		return err
 	}
 	w.warnAll(a.Loaded.Literals)
 	var l *openedLedger
 	defer func() {
-		if late := a.Close(); late != nil {
-			log.Warn("closing", "error", visible.Error(late))
+		if closeErr := a.Close(); closeErr != nil {
+			log.Warn("closing", "error", visible.Error(closeErr))
 		}
 		if l != nil {
-			err = l.closing(err)
+			err = l.closeAfter(err)
 		}
 	}()
-	hangup := o.hangups(a)
+	hangup := o.hangupSignals(a)
 	if err := a.startServed(ctx, log); err != nil {
 		return err
 	}
 	if l, err = openServed(ctx, a, log); err != nil {
 		return err
 	}
-	providers, err := setup.ServedIdentity(o.setup(a.w), a.Loaded, log)
+	providers, err := setup.ServedIdentity(o.setupOptions(a.w), a.Loaded, log)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	parts.Config = a.Served(providers)
 	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
 	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Line(line)) }
-	if parts.Tracer, err = a.tracer(parts.Report); err != nil {
+	if parts.Tracer, err = a.newTracer(parts.Report); err != nil {
 		return err
 	}
 	defer shutDown(ctx, parts.Tracer)
@@ -114,23 +114,23 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 			return err
 		}
 	}
-	so, err := o.service(ctx, a, l, log, adminWanted)
+	service, err := o.serviceOptions(ctx, a, l, log, adminWanted)
 	var files *setup.Reloader
 	if err == nil && !a.IsDemo() {
 		files = setup.NewReloader(a.Setup, providers)
-		so.Reload = files.Read
+		service.Reload = files.Read
 	}
 	var all *runner.Service
 	if err == nil {
-		all, err = runner.NewService(ctx, r, so)
+		all, err = runner.NewService(ctx, r, service)
 	}
 	if err == nil {
-		err = o.announce(w, log, &so)
+		err = o.printAddresses(w, log, &service)
 	}
 	if err != nil {
-		return errors.Join(err, closeAll(so.MCP, so.Admin))
+		return errors.Join(err, closeAll(service.MCP, service.Admin))
 	}
-	defer notify(ctx, log)()
+	defer notifySystemd(ctx, log)()
 	defer o.reloadOn(ctx, all, files, hangup)()
 	return all.Run(ctx)
 }
@@ -147,9 +147,9 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	}
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity == lint.Error {
-			at := a.Loaded.LintError(f)
-			log.Error("policy lint", "code", f.Code, "file", at.File, "line", at.Line, "error",
-				visible.Text(at.Problem))
+			place := a.Loaded.LintError(f)
+			log.Error("policy lint", "code", f.Code, "file", place.File, "line", place.Line, "error",
+				visible.Text(place.Problem))
 		}
 	}
 	return a.Start(ctx)
@@ -174,13 +174,13 @@ func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, e
 	return nil, nil
 }
 
-// service returns the options of the service, with open listeners. It returns the open listeners
+// serviceOptions returns the options of the service, with open listeners. It returns the open listeners
 // along with an error, too.
-func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
-	so runner.ServiceOptions, err error,
+func (o *gatewayOptions) serviceOptions(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
+	service runner.ServiceOptions, err error,
 ) {
 	configured := &a.Loaded.Serve
-	so = runner.ServiceOptions{
+	service = runner.ServiceOptions{
 		PublicURL: configured.PublicURL,
 		AdminURL:  configured.AdminURL,
 		Info:      upstream.Info{Name: "pgfsm", Version: cli.Version()},
@@ -189,79 +189,79 @@ func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, l
 
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Error(err)) })
 	if err != nil {
-		return so, err
+		return service, err
 	}
 
 	if l != nil {
-		so.Store = l.Ledger
-		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {
-			return so, err
+		service.Store = l.Ledger
+		if service.Hooks, err = setup.Hooks(o.setupOptions(a.w), a.Loaded); err != nil {
+			return service, err
 		}
-		if so.Checkpoints, err = l.writer(ctx, log); err != nil {
-			return so, fmt.Errorf("checkpoints: %w", err)
+		if service.Checkpoints, err = l.checkpointWriter(ctx, log); err != nil {
+			return service, fmt.Errorf("checkpoints: %w", err)
 		}
 	}
 
 	if o.stdio {
-		so.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
-		if so.Stdio.Client, err = a.identity(ctx, l, "serve"); err != nil {
-			return so, err
+		service.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
+		if service.Stdio.Client, err = a.identifyCaller(ctx, l, "serve"); err != nil {
+			return service, err
 		}
 	}
 
 	// Over stdio, listen at an admin address only if a flag requests it, because many such
 	// processes run at the same time.
 	if !o.stdio || adminWanted {
-		if so.Admin, err = listen(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
-			return so, fmt.Errorf("serve.admin (flag --admin): %w", err)
+		if service.Admin, err = openListener(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
+			return service, fmt.Errorf("serve.admin (flag --admin): %w", err)
 		}
 	}
 
 	if !o.stdio {
-		if so.MCP, err = listen(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
-			return so, fmt.Errorf("serve.listen (flag --listen): %w", err)
+		if service.MCP, err = openListener(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
+			return service, fmt.Errorf("serve.listen (flag --listen): %w", err)
 		}
 	}
 
-	return so, nil
+	return service, nil
 }
 
 // closeAll closes listeners that are not served.
-func closeAll(all ...net.Listener) error {
+func closeAll(listeners ...net.Listener) error {
 	var errs []error
-	for _, on := range all {
-		if on != nil {
-			errs = append(errs, on.Close())
+	for _, l := range listeners {
+		if l != nil {
+			errs = append(errs, l.Close())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// reached returns the origin at which clients reach a listener. If the listener's own address
+// publicOrigin returns the origin at which clients reach a listener. If the listener's own address
 // differs, note tells it to people.
-func reached(public string, on net.Listener) (origin, note string) {
-	origin = web.Origin(on)
+func publicOrigin(public string, l net.Listener) (origin, note string) {
+	origin = web.Origin(l)
 	if public != "" && public != origin {
 		return public, ", listening on " + origin
 	}
 	return origin, ""
 }
 
-// announce prints the addresses. Over stdio, standard output belongs to the client.
-func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceOptions) error {
+// printAddresses prints the addresses. Over stdio, standard output belongs to the client.
+func (o *gatewayOptions) printAddresses(w world, log *slog.Logger, service *runner.ServiceOptions) error {
 	switch {
-	case o.stdio && so.Admin != nil:
-		log.Info("admin", "address", web.Origin(so.Admin))
+	case o.stdio && service.Admin != nil:
+		log.Info("admin", "address", web.Origin(service.Admin))
 		return nil
 	case o.stdio:
 		return nil
 	}
-	mcp, mcpNote := reached(so.PublicURL, so.MCP)
-	admin, adminNote := reached(so.AdminURL, so.Admin)
+	mcp, mcpNote := publicOrigin(service.PublicURL, service.MCP)
+	admin, adminNote := publicOrigin(service.AdminURL, service.Admin)
 	if o.json {
 		return cli.PrintJSON(w.stdout, cli.Document(
-			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(so.MCP),
-			"listen_admin", web.Origin(so.Admin),
+			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(service.MCP),
+			"listen_admin", web.Origin(service.Admin),
 		))
 	}
 	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp%s\nadmin %s%s\n", mcp, mcpNote, admin, adminNote)
@@ -297,19 +297,19 @@ func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:  "serve",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.serveApprovals(cmd.Context()) },
 	}
 	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin,
 		"the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil,
 		"a host name that a proxy sends in the Host header; may be given again")
-	o.logs.register(cmd)
+	o.logs.addFlag(cmd)
 	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd
 }
 
-// serve opens everything, and serves until ctx is done.
-func (o *serveOptions) serve(ctx context.Context) error {
+// serveApprovals opens everything, and serves until ctx is done.
+func (o *serveOptions) serveApprovals(ctx context.Context) error {
 	o.w.stderr = &sharedWriter{to: o.w.stderr}
 	w := o.w
 	for _, host := range o.hosts {
@@ -317,20 +317,20 @@ func (o *serveOptions) serve(ctx context.Context) error {
 			return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
 		}
 	}
-	log, err := o.logs.open(&w, slog.LevelInfo)
+	log, err := o.logs.openLog(&w, slog.LevelInfo)
 	if err != nil {
 		return err
 	}
 	from := options{config: o.config}
-	loaded, _, err := load(w, &from)
+	loaded, _, err := loadConfig(w, &from)
 	if err != nil {
 		return err
 	}
-	told, err := setup.Hooks(from.setup(w), loaded)
+	told, err := setup.Hooks(from.setupOptions(w), loaded)
 	if err != nil {
 		return err
 	}
-	providers, err := setup.ServedIdentity(from.setup(w), loaded, log)
+	providers, err := setup.ServedIdentity(from.setupOptions(w), loaded, log)
 	if err != nil {
 		return err
 	}
@@ -339,12 +339,12 @@ func (o *serveOptions) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	on, err := listen(secured, o.admin, configured.AdminURL)
+	on, err := openListener(secured, o.admin, configured.AdminURL)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	defer on.Close()
-	return o.use(stores.ToWrite, func(l *openedLedger) error {
+	return o.withLedger(stores.ToWrite, func(l *openedLedger) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
@@ -355,17 +355,17 @@ func (o *serveOptions) serve(ctx context.Context) error {
 			Config: runner.Config{Serve: loaded.Serve},
 		}
 		if !o.noResume {
-			a, err := open(w, &from)
+			a, err := openApp(w, &from)
 			if err != nil {
 				return err
 			}
-			defer a.close()
+			defer a.closeOrWarn()
 			if err := a.Start(ctx); err != nil {
 				return err
 			}
 			parts = a.runnerOptions(l)
 			parts.Log, parts.Allowlists = log, a.Allowlists()
-			if parts.Tracer, err = a.tracer(w.warn); err != nil {
+			if parts.Tracer, err = a.newTracer(w.warn); err != nil {
 				return err
 			}
 			defer shutDown(ctx, parts.Tracer)
@@ -381,9 +381,9 @@ func (o *serveOptions) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		origin, note := reached(configured.AdminURL, on)
+		origin, note := publicOrigin(configured.AdminURL, on)
 		fmt.Fprintln(w.stdout, origin+note)
-		defer notify(ctx, log)()
+		defer notifySystemd(ctx, log)()
 		return all.Run(ctx)
 	})
 }

@@ -27,13 +27,13 @@ const (
 	logJSON = "json"
 )
 
-func (o *logOptions) register(cmd *cobra.Command) {
+func (o *logOptions) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.format, "log-format", logText,
 		"how to log on standard error: text (key=value) or json (an object per line)")
 }
 
-// open returns the log. A JSON log receives warnings, too.
-func (o *logOptions) open(w *world, level slog.Level) (*slog.Logger, error) {
+// openLog returns the log. A JSON log receives warnings, too.
+func (o *logOptions) openLog(w *world, level slog.Level) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch o.format {
 	case logText:
@@ -45,10 +45,10 @@ func (o *logOptions) open(w *world, level slog.Level) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format is %q; give %s or %s", visible.Text(o.format), logText, logJSON)
 }
 
-// notify tells systemd that this service is ready. When ctx ends, it tells systemd that the service
+// notifySystemd tells systemd that this service is ready. When ctx ends, it tells systemd that the service
 // stops, unless cancel was called before. Without the variable NOTIFY_SOCKET, which systemd sets
 // for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit the variable.
-func notify(ctx context.Context, log *slog.Logger) (cancel func() bool) {
+func notifySystemd(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
 			log.Warn("systemd cannot be notified", "state", state, "error", visible.Error(err))
@@ -73,16 +73,16 @@ func openTLS(files config.TLS, report func(error)) (*web.TLS, error) {
 
 var errNoURL = errors.New("other machines can reach this address: set serve.public_url for the gateway, or serve.admin_url for the admin address")
 
-// listen opens a listener. An address that other machines can reach needs TLS and a URL.
-func listen(secured *web.TLS, address, url string) (net.Listener, error) {
+// openListener opens a listener. An address that other machines can reach needs TLS and a URL.
+func openListener(secured *web.TLS, address, url string) (net.Listener, error) {
 	if secured == nil {
 		return loopback.Listen(address)
 	}
-	on, err := secured.Listen(address)
-	if err == nil && url == "" && !loopback.Addr(on.Addr()) {
-		return nil, errors.Join(errNoURL, on.Close())
+	l, err := secured.Listen(address)
+	if err == nil && url == "" && !loopback.Addr(l.Addr()) {
+		return nil, errors.Join(errNoURL, l.Close())
 	}
-	return on, err
+	return l, err
 }
 
 // gcPercent replaces the garbage collector's default of 100 for the gateway and the evaluation of

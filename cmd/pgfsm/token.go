@@ -25,7 +25,7 @@ import (
 func newToken(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
 	cmd := cli.Group("token", newTokenCreate(f), newTokenList(f), newTokenRevoke(f))
-	f.register(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
@@ -34,22 +34,22 @@ const defaultTokenLife = "90d"
 
 func newTokenCreate(f *ledgerFlags) *cobra.Command {
 	var role, name, life string
-	cmd := f.managing("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite,
-		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
+	cmd := f.newManageCommand("create --role ROLE --name NAME", cobra.NoArgs, stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, caller ledger.Caller, _ []string) error {
 			expires, err := ledger.ParseExpiry(life, o.store.Now())
 			if err != nil {
 				return err
 			}
-			text, t, err := o.CreateToken(ctx, by, name, role, expires)
+			text, t, err := o.CreateToken(ctx, caller, name, role, expires)
 			if err != nil {
 				return err
 			}
 
-			shown := present.NewToken(&t, t.Created)
-			return f.print(cli.Document("secret", text, "token", shown), func(out io.Writer, _ ink) {
-				fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID,
-					visible.Text(t.Name), t.Role, shown.ExpiryText())
-				if by.TokenID == "" && !policy.HasSubject(by.Name) && role != ledger.RoleAdmin {
+			token := present.NewToken(&t, t.Created)
+			return f.printDocument(cli.Document("secret", text, "token", token), func(out io.Writer, _ ink) {
+				fmt.Fprintf(f.w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(caller.Name), t.ID,
+					visible.Text(t.Name), t.Role, token.ExpiryText())
+				if caller.TokenID == "" && !policy.HasSubject(caller.Name) && role != ledger.RoleAdmin {
 					fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
 				}
 				fmt.Fprintf(f.w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
@@ -78,49 +78,49 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 
 // newTokenList needs no token: a user who can read the file can read the rows.
 func newTokenList(f *ledgerFlags) *cobra.Command {
-	return f.viewer("list", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
-		all, err := ledger.Tokens(r)
+	return f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+		tokens, err := ledger.Tokens(r)
 		if err != nil {
 			return err
 		}
-		rows := make([]present.Token, 0, len(all))
-		for i := range all {
-			rows = append(rows, present.NewToken(&all[i], o.timestamp()))
+		rows := make([]present.Token, 0, len(tokens))
+		for i := range tokens {
+			rows = append(rows, present.NewToken(&tokens[i], o.timestamp()))
 		}
-		return f.list(cli.Document("tokens", rows), "tokens", rows, len(rows),
+		return f.printList(cli.Document("tokens", rows), "tokens", rows, len(rows),
 			"There are no tokens yet; pgfsm token create makes one.")
 	})
 }
 
 func newTokenRevoke(f *ledgerFlags) *cobra.Command {
-	return f.managing("revoke ID", cobra.ExactArgs(1), stores.ToChange,
-		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+	return f.newManageCommand("revoke ID", cobra.ExactArgs(1), stores.ToChange,
+		func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error {
 			if strings.HasPrefix(args[0], "pgfsm_") {
 				return errors.New("that is a whole token; name its ID alone, the part between the underscores, and keep the rest secret")
 			}
-			t, err := o.RevokeToken(ctx, by, args[0])
+			t, err := o.RevokeToken(ctx, caller, args[0])
 			if err != nil {
 				return err
 			}
-			return f.print(cli.Document("token", present.NewToken(&t, t.Revoked)),
-				line("The token %s of %s (%s) is revoked.\n", t.ID, t.Name, t.Role))
+			return f.printDocument(cli.Document("token", present.NewToken(&t, t.Revoked)),
+				linePrinter("The token %s of %s (%s) is revoked.\n", t.ID, t.Name, t.Role))
 		})
 }
 
 func newIdentity(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
 	cmd := cli.Group("identity", newIdentityBlock(f), newIdentityUnblock(f), newIdentityList(f))
-	f.register(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
 func newIdentityBlock(f *ledgerFlags) *cobra.Command {
-	return f.managing("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite,
-		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+	return f.newManageCommand("block ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error {
 			if err := knownIssuer(o.loaded, args[0]); err != nil {
 				return err
 			}
-			return f.changeSubject(ctx, by, args, "blocked", o.BlockIdentity)
+			return f.changeSubject(ctx, caller, args, "blocked", o.BlockIdentity)
 		})
 }
 
@@ -130,39 +130,39 @@ func knownIssuer(c *config.Loaded, issuer string) error {
 	if c == nil {
 		return nil
 	}
-	var known []string
+	var issuers []string
 	for i := range c.Identity.Issuers {
-		known = append(known, c.Identity.Issuers[i].URL)
+		issuers = append(issuers, c.Identity.Issuers[i].URL)
 	}
-	if slices.Contains(known, issuer) {
+	if slices.Contains(issuers, issuer) {
 		return nil
 	}
 	return &ledger.Refusal{Code: ledger.RefusedBlock,
 		Message: fmt.Sprintf("%s is no issuer of the configuration, which names %s", issuer,
-			cmp.Or(strings.Join(known, ", "), "none"))}
+			cmp.Or(strings.Join(issuers, ", "), "none"))}
 }
 
 func newIdentityUnblock(f *ledgerFlags) *cobra.Command {
-	return f.managing("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange,
-		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
-			return f.changeSubject(ctx, by, args, "unblocked", o.UnblockIdentity)
+	return f.newManageCommand("unblock ISSUER SUBJECT", cobra.ExactArgs(2), stores.ToChange,
+		func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error {
+			return f.changeSubject(ctx, caller, args, "unblocked", o.UnblockIdentity)
 		})
 }
 
 // changeSubject changes a subject and prints the change.
-func (f *ledgerFlags) changeSubject(ctx context.Context, by ledger.Caller, args []string, what string,
-	change func(ctx context.Context, by ledger.Caller, issuer, subject string) error,
+func (f *ledgerFlags) changeSubject(ctx context.Context, caller ledger.Caller, args []string, what string,
+	change func(ctx context.Context, caller ledger.Caller, issuer, subject string) error,
 ) error {
-	if err := change(ctx, by, args[0], args[1]); err != nil {
+	if err := change(ctx, caller, args[0], args[1]); err != nil {
 		return err
 	}
 	name := policy.SubjectName(args[0], args[1])
-	return f.print(cli.Document("change", what, "name", name), line("%s is %s.\n", name, what))
+	return f.printDocument(cli.Document("change", what, "name", name), linePrinter("%s is %s.\n", name, what))
 }
 
 // newIdentityList needs no token: a user who can read the file can read the rows.
 func newIdentityList(f *ledgerFlags) *cobra.Command {
-	return f.viewer("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
+	return f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
 		type block struct {
 			Name  string `json:"name"`
 			Since string `json:"since"`
@@ -175,7 +175,7 @@ func newIdentityList(f *ledgerFlags) *cobra.Command {
 			}
 			rows = append(rows, block{b.Name, b.Since, b.By})
 		}
-		return f.list(cli.Document("blocked", rows), "blocked", rows, len(rows), "Nobody is blocked.")
+		return f.printList(cli.Document("blocked", rows), "blocked", rows, len(rows), "Nobody is blocked.")
 	})
 }
 
@@ -192,7 +192,7 @@ func newLogin(w world) *cobra.Command {
 		Use:  "login",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, _, err := load(w, &o.options)
+			loaded, _, err := loadConfig(w, &o.options)
 			if err != nil {
 				return err
 			}
@@ -219,11 +219,11 @@ func newLogin(w world) *cobra.Command {
 				return err
 			}
 
-			return w.print(o.json, cli.Document("token", token), cli.ExitYes, line("%s\n", token))
+			return w.printDocument(o.json, cli.Document("token", token), cli.ExitYes, linePrinter("%s\n", token))
 		},
 	}
 
-	o.register(cmd)
+	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.issuer, "issuer", "",
 		"the issuer to sign in at (default: the only one that has login.cli)")
 	cmd.Flags().BoolVar(&o.device, "device", false, "sign in on another device")

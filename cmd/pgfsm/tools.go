@@ -21,16 +21,16 @@ import (
 func newTools(w world) *cobra.Command {
 	var o options
 	var notAllowed bool
-	cmd := o.command(w, "tools", cobra.NoArgs,
+	cmd := o.newCommand(w, "tools", cobra.NoArgs,
 		func(ctx context.Context, a *app, _ []string) error { return a.listTools(ctx, notAllowed) })
-	o.registerGrants(cmd)
-	o.registerServerUser(cmd)
+	o.addGrantFlag(cmd)
+	o.addServerUserFlag(cmd)
 	cmd.Flags().BoolVar(&notAllowed, "not-allowed", false, "list only the tools that are not on the allowlist")
 	return cmd
 }
 
-// list asks every server, or only the named ones, for their tools.
-func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, error) {
+// askForTools asks every server, or only the named ones, for their tools.
+func (a *app) askForTools(ctx context.Context, only ...string) (*states.ToolsListed, error) {
 	if err := a.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (a *app) list(ctx context.Context, only ...string) (*states.ToolsListed, er
 // the stored definitions of pins, or nil without any.
 func (a *app) catalog(ctx context.Context, b *policy.Bundle, live bool, only ...string) (*policy.Catalog, error) {
 	if live {
-		listed, err := a.list(ctx, only...)
+		listed, err := a.askForTools(ctx, only...)
 		if err != nil {
 			return nil, err
 		}
@@ -75,21 +75,21 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 		tools = slices.Concat(reads, others)
 	}
 
-	text := screen("tools", struct {
+	text := templatePrinter("tools", struct {
 		Servers []states.ServerStatus
 		Tools   []present.Tool
 	}{servers, tools})
 	if notAllowed {
 		down := slices.DeleteFunc(slices.Clone(servers),
 			func(s states.ServerStatus) bool { return s.Status == policy.ServerUp })
-		text = screen("not allowed", struct {
+		text = templatePrinter("not allowed", struct {
 			Down          []states.ServerStatus // their tools are unknown
 			Up            bool
 			Reads, Others []present.Tool
 		}{down, len(down) < len(servers), reads, others})
 	}
 
-	return a.print(cli.Document("servers", servers, "tools", tools), code, text)
+	return a.printDocument(cli.Document("servers", servers, "tools", tools), code, text)
 }
 
 // serverHead describes a server in one line.
@@ -124,13 +124,13 @@ func newAllow(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.allow(cmd.Context(), names[0], names[1:], &o)
+			return p.allowTools(cmd.Context(), names[0], names[1:], &o)
 		},
 	}
 
-	o.register(cmd)
-	o.registerServerUser(cmd)
-	registerGroup(cmd, &o.group)
+	o.addFlags(cmd)
+	o.addServerUserFlag(cmd)
+	addGroupFlag(cmd, &o.group)
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&o.full, "full", false, "show the whole definitions")
 	cmd.Flags().BoolVar(&o.all, "all", false, "all tools of the server")
@@ -139,17 +139,17 @@ func newAllow(w world) *cobra.Command {
 	return cmd
 }
 
-// allow shows tools of a server and then puts them on the allowlist. Without names, it chooses the
+// allowTools shows tools of a server and then puts them on the allowlist. Without names, it chooses the
 // tools.
-func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o *allowOptions) error {
-	d, err := p.definitions()
+func (p *pinCommand) allowTools(ctx context.Context, server string, tools []string, o *allowOptions) error {
+	d, err := p.readDefinitions()
 	if err != nil {
 		return err
 	}
 
-	b, listed, err := p.list(ctx, server)
+	b, listed, err := p.askForTools(ctx, server)
 	if err == nil && len(tools) == 0 {
-		tools, err = p.choose(b, listed, server, o.readOnlyTools)
+		tools, err = p.chooseTools(b, listed, server, o.readOnlyTools)
 	}
 
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 		return err
 	}
 
-	rows, added := p.rows(), 0
+	rows, added := p.newRows(), 0
 	for i := range p.tools {
 		t := &p.tools[i]
 		if err := checkAllowed(t, b, catalog); err != nil {
@@ -177,7 +177,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	}
 
 	if !p.json {
-		p.show(o.full)
+		p.showTools(o.full)
 	}
 
 	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)) {
@@ -191,7 +191,7 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 		for i := range rows {
 			rows[i].Entry = p.tools[i]
 		}
-		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", cli.ExitYes)
+		return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "", "", cli.ExitYes)
 	}
 	if added == 0 {
 		fmt.Fprintf(p.w.stdout, "nothing was written to %s\n", visible.Text(p.file.Path))
@@ -203,9 +203,9 @@ func (p *pinCommand) allow(ctx context.Context, server string, tools []string, o
 	return nil
 }
 
-// choose returns all tools of a server, or the tools that claim to only read. It omits tools that
+// chooseTools returns all tools of a server, or the tools that claim to only read. It omits tools that
 // cannot be allowed, and prints their names.
-func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server string,
+func (p *pinCommand) chooseTools(b *policy.Bundle, listed *states.ToolsListed, server string,
 	readOnly bool) (tools []string, err error) {
 	c := b.Catalog(listed.Catalog(), listed.Servers)
 	for _, s := range states.Statuses(c) {
@@ -261,10 +261,10 @@ func (p *pinCommand) choose(b *policy.Bundle, listed *states.ToolsListed, server
 // checkAllowed calls [pins.Entry.CheckAllowed]. For an unknown server or tool, its error suggests a
 // similar name.
 func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
-	err, near := t.CheckAllowed(), ""
+	err, suggestion := t.CheckAllowed(), ""
 	switch t.Status {
 	case pins.NotConfigured:
-		near = didYouMean(t.Server, b.Servers())
+		suggestion = didYouMean(t.Server, b.Servers())
 	case pins.NotListed:
 		var names []string
 		for _, s := range c.Servers {
@@ -272,27 +272,27 @@ func checkAllowed(t *pins.Entry, b *policy.Bundle, c *policy.Catalog) error {
 				names = append(names, tool.Name)
 			}
 		}
-		near = didYouMean(t.Tool, names)
+		suggestion = didYouMean(t.Tool, names)
 	}
 	if err != nil {
-		return fmt.Errorf("%w%s; nothing was written", err, near)
+		return fmt.Errorf("%w%s; nothing was written", err, suggestion)
 	}
 	return nil
 }
 
 // didYouMean suggests the most similar name, if there is one.
 func didYouMean(name string, names []string) string {
-	if near := config.Nearest(name, names); near != "" {
-		return "; " + visible.Text(near)
+	if suggestion := config.Nearest(name, names); suggestion != "" {
+		return "; " + visible.Text(suggestion)
 	}
 	return ""
 }
 
-// show prints the tools to allow: one line for each, or the whole definitions.
-func (p *pinCommand) show(full bool) {
-	shown := slices.ContainsFunc(p.tools, func(t pins.Entry) bool { return t.Status == pins.Unpinned })
-	screen("allow", struct {
+// showTools prints the tools to allow: one line for each, or the whole definitions.
+func (p *pinCommand) showTools(full bool) {
+	anyNew := slices.ContainsFunc(p.tools, func(t pins.Entry) bool { return t.Status == pins.Unpinned })
+	templatePrinter("allow", struct {
 		Tools       []pins.Entry
 		Full, Short bool
-	}{p.tools, full, shown && !full})(p.w.stdout, newInk(p.w))
+	}{p.tools, full, anyNew && !full})(p.w.stdout, newInk(p.w))
 }
