@@ -44,8 +44,8 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 // maxShown bounds the printed text of a result, in bytes: four screens.
 const maxShown = 8 << 10
 
-// indentValue indents a value. If the value is too large, it returns the beginning and the text rest,
-// which tells where to find all of it.
+// indentValue indents a value. If the value is too large, it returns the beginning and the text
+// rest, which tells where to find all of it.
 func indentValue(v jsontext.Value, rest string) string {
 	text := v.Clone()
 	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
@@ -58,8 +58,8 @@ func indentValue(v jsontext.Value, rest string) string {
 	return visible.JSON(text)
 }
 
-// stepPrinter returns a function that prints each recorded transition. With --json, the command prints
-// only the result.
+// stepPrinter returns a function that prints each recorded transition. With --json, the command
+// prints only the result.
 func (a *app) stepPrinter() runner.Watch {
 	if a.json {
 		return nil

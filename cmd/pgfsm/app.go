@@ -126,8 +126,8 @@ func (w world) printDocument(asJSON bool, doc any, code int, text func(out io.Wr
 	return cli.Exit(code)
 }
 
-// closeOrWarn closes everything. It only warns about an error, because the command's result is already
-// complete.
+// closeOrWarn closes everything. It only warns about an error, because the command's result is
+// already complete.
 func (a *app) closeOrWarn() {
 	if err := a.Close(); err != nil {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(err.Error()))
@@ -170,14 +170,11 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 		}
 	}
 	r, err := runner.New(a.runnerOptions(l))
-	if err == nil {
-		r.Recover(ctx)
-		err = do(r, l)
-	}
-	if l != nil {
+	if err != nil {
 		return l.closeAfter(err)
 	}
-	return err
+	r.Recover(ctx)
+	return l.closeAfter(do(r, l))
 }
 
 // localActor returns the user of the operating system.

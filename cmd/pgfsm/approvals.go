@@ -29,8 +29,8 @@ func newApprovals(w world) *cobra.Command {
 	return cmd
 }
 
-// newReadCommand makes a command that opens the ledger for reading, for a caller with the right to see
-// every request.
+// newReadCommand makes a command that opens the ledger for reading, for a caller with the right to
+// see every request.
 func (f *ledgerFlags) newReadCommand(use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
@@ -194,9 +194,10 @@ func (f *ledgerFlags) castVote(ctx context.Context, o *openedLedger, v ledger.Ba
 	var d present.Run
 	notCalled := "" // reason that the call will not be made
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
-		if notCalled, err = ledger.WhyNotCalled(r, &q); err == nil {
-			d, err = present.RunWithArgs(r, &q)
+		if notCalled, err = ledger.WhyNotCalled(r, &q); err != nil {
+			return err
 		}
+		d, err = present.RunWithArgs(r, &q)
 		return err
 	})
 	if err != nil {
@@ -239,8 +240,8 @@ func callNext(q *ledger.RunRow, resume string) string {
 		makes, resume, q.Expires)
 }
 
-// explainMissingFlags returns an error that names the missing flags and where to find the digest, or tells
-// why the run cannot be decided.
+// explainMissingFlags returns an error that names the missing flags and where to find the digest,
+// or tells why the run cannot be decided.
 func (f *ledgerFlags) explainMissingFlags(ctx context.Context, word string, v ledger.Ballot) error {
 	err := f.withLedger(stores.ToRead, func(o *openedLedger) error {
 		if _, err := o.authorizeCaller(ctx, ledger.ActVote); err != nil {
@@ -276,8 +277,8 @@ func (f *ledgerFlags) explainMissingFlags(ctx context.Context, word string, v le
 		"Then repeat with that digest:\n  %s", f.approvalsCommand("show", v.Run), repeat)
 }
 
-// endRun ends a run that was denied or has expired. If end fails, the next process that resumes runs
-// ends it.
+// endRun ends a run that was denied or has expired. If end fails, the next process that resumes
+// runs ends it.
 func (o *openedLedger) endRun(ctx context.Context, run string) {
 	p, err := newReplayer()
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 // to every user of the machine.
 const tokenVariable = "PGFSM_TOKEN"
 
-// authorizeCaller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the right to
-// the action.
+// authorizeCaller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the
+// right to the action.
 func (o *openedLedger) authorizeCaller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
 	text := o.w.env(tokenVariable)
 	if text == "" {
@@ -35,8 +35,8 @@ func (o *openedLedger) authorizeCaller(ctx context.Context, action ledger.Action
 	return who, who.Allow(action)
 }
 
-// authenticatePerson returns the owner of an identity provider's token. For any other token, the error is
-// [web.ErrNoCredentials].
+// authenticatePerson returns the owner of an identity provider's token. For any other token, the
+// error is [web.ErrNoCredentials].
 func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
@@ -51,8 +51,8 @@ func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who
 	return who, o.View(ctx, who.Unblocked)
 }
 
-// authorizeManager returns the caller for managing tokens and pruning: the owner of the token or, without a
-// token, the user of the operating system.
+// authorizeManager returns the caller for managing tokens and pruning: the owner of the token or,
+// without a token, the user of the operating system.
 func (o *openedLedger) authorizeManager(ctx context.Context) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
 		return ledger.Local(localActor()), nil

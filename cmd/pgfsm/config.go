@@ -52,8 +52,8 @@ func newConfig(w world) *cobra.Command {
 	})
 }
 
-// checkConfig checks a configuration. It returns faults that [loadConfig] finds as an error, and prints all
-// others.
+// checkConfig checks a configuration. It returns faults that [loadConfig] finds as an error, and
+// prints all others.
 func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
 	loaded, from, err := loadConfig(w, o)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *app) printCheck(found *checked) error {
 		cli.Count(tools, "allowed tool"), pinned,
 		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"),
 		cli.Count(len(c.Planner.Routes), "route"),
-		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), count(policies, "policy", "policies"),
+		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), cli.Count(policies, "policy", "policies"),
 		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
 
 	return err
@@ -254,8 +254,8 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// importServers replaces the configuration in files by one with the servers of a client's file. It shows
-// the servers and asks.
+// importServers replaces the configuration in files by one with the servers of a client's file. It
+// shows the servers and asks.
 func (o *initOptions) importServers(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
@@ -337,8 +337,8 @@ func (o *initOptions) showServers(servers []config.ClientServer) (n int) {
 	return n
 }
 
-// relativePath returns the path of a file relative to a folder, in the form for a configuration in that
-// folder.
+// relativePath returns the path of a file relative to a folder, in the form for a configuration in
+// that folder.
 func relativePath(dir, file string) (string, error) {
 	base, err := filepath.Abs(dir)
 	if err != nil {

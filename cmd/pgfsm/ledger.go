@@ -83,8 +83,8 @@ func (f *ledgerFlags) printDocument(doc any, text func(out io.Writer, k ink)) er
 	return f.w.printDocument(f.json, doc, cli.ExitYes, text)
 }
 
-// printList prints a document with n rows as JSON or by a template. Without rows, it prints the text
-// none on standard error.
+// printList prints a document with n rows as JSON or by a template. Without rows, it prints the
+// text none on standard error.
 func (f *ledgerFlags) printList(doc any, template string, rows any, n int, none string) error {
 	if n == 0 && !f.json {
 		fmt.Fprintln(f.w.stderr, none)
@@ -171,14 +171,16 @@ func (o *openedLedger) checkName() error {
 	}
 	return o.View(context.Background(), func(r ledger.Reader) error {
 		origin, err := ledger.Origin(r)
-		if errors.Is(err, ledger.ErrNotFound) { // an empty log gets the name with its first entry
+		switch {
+		case errors.Is(err, ledger.ErrNotFound): // an empty log gets the name with its first entry
 			return nil
-		}
-		if err == nil && origin != o.checkpoints.Origin {
-			err = fmt.Errorf("the log was made with the name %s, and checkpoints.origin is %s: write the log's name, or leave the key out",
+		case err != nil:
+			return err
+		case origin != o.checkpoints.Origin:
+			return fmt.Errorf("the log was made with the name %s, and checkpoints.origin is %s: write the log's name, or leave the key out",
 				visible.Text(origin), o.checkpoints.Origin)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -243,9 +245,12 @@ func (f *ledgerFlags) withLedger(purpose stores.Purpose, do func(*openedLedger) 
 	return o.closeAfter(orRefused(f.w, f.json, do(o)))
 }
 
-// closeAfter closes the ledger and returns err. It only warns if the ledger cannot be closed, because
-// the command's result is complete.
+// closeAfter closes the ledger, which may be nil, and returns err. It only warns if the ledger
+// cannot be closed, because the command's result is complete.
 func (o *openedLedger) closeAfter(err error) error {
+	if o == nil {
+		return err
+	}
 	var closeErr error
 	if o.Ledger != nil {
 		closeErr = o.Ledger.Close()

@@ -91,8 +91,8 @@ func replaceCheckpoint(r ledger.Reader, path string, c checkpoint.Checkpoint, si
 	return signed, safefile.Replace(path, previous, signed, publicMode)
 }
 
-// signCheckpoint signs the state of the log with the keys in these files, or else with the configuration's
-// keys.
+// signCheckpoint signs the state of the log with the keys in these files, or else with the
+// configuration's keys.
 func (o *openedLedger) signCheckpoint(r ledger.Reader, files []string) (c checkpoint.Checkpoint, signed []byte, err error) {
 	signers, err := o.readSigners(r, files)
 	if err != nil {
@@ -136,8 +136,8 @@ func (o *openedLedger) readSigners(r ledger.Reader, files []string) (signers []n
 	return signers, nil
 }
 
-// checkpointWriter returns the writer of the configured checkpoints; nil if the configuration names no
-// folder.
+// checkpointWriter returns the writer of the configured checkpoints; nil if the configuration names
+// no folder.
 func (o *openedLedger) checkpointWriter(ctx context.Context, log *slog.Logger) (*checkpoint.Writer, error) {
 	c := &o.checkpoints
 	if c.Dir == "" {
@@ -182,7 +182,8 @@ func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// requestCosignature requests a witness's cosignature for the checkpoint in a file, or for a new one.
+// requestCosignature requests a witness's cosignature for the checkpoint in a file, or for a new
+// one.
 func (o *openedLedger) requestCosignature(ctx context.Context, target *checkpoint.Witness, file string) error {
 	var signed []byte
 	err := o.View(ctx, func(r ledger.Reader) (err error) {
@@ -221,10 +222,10 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 		_, signed, err = o.signCheckpoint(r, nil)
 		return signed, err
 	}
-	if signed, _, err = safefile.Read(file); err == nil {
-		_, err = ledger.Contains(r, signed)
+	if signed, _, err = safefile.Read(file); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if err != nil {
+	if _, err := ledger.Contains(r, signed); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return signed, nil

@@ -213,14 +213,18 @@ func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledge
 		return nil
 	})
 
+	if err != nil {
+		return err
+	}
+
 	for i := range last {
-		if err == nil {
-			err = f.printEvent(&last[i])
+		if err := f.printEvent(&last[i]); err != nil {
+			return err
 		}
 	}
 
-	if err != nil || !t.follow {
-		return err
+	if !t.follow {
+		return nil
 	}
 
 	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.RunRow) error {

@@ -70,21 +70,21 @@ func (f *ledgerFlags) rebuildRows(ctx context.Context, o *openedLedger, check bo
 		return err
 	}
 
-	err = f.printDocument(cli.Document("rebuilt", !check, "different", different), func(out io.Writer, k ink) {
+	code, summary := cli.ExitYes, cli.Count(len(different), "row replaced", "rows replaced")
+	if check {
+		summary = cli.Count(len(different), "row differs", "rows differ")
+	}
+	if check && len(different) > 0 {
+		code = cli.ExitNo
+	}
+
+	doc := cli.Document("rebuilt", !check, "different", different)
+	return f.w.printDocument(f.json, doc, code, func(out io.Writer, k ink) {
 		for i := range different {
 			templatePrinter("fault", &different[i])(out, k)
 		}
-		if check {
-			fmt.Fprintln(out, count(len(different), "row differs", "rows differ"))
-		} else {
-			fmt.Fprintln(out, count(len(different), "row replaced", "rows replaced"))
-		}
+		fmt.Fprintln(out, summary)
 	})
-	if err == nil && check && len(different) > 0 {
-		err = cli.Exit(cli.ExitNo)
-	}
-
-	return err
 }
 
 func newLedgerExport(f *ledgerFlags) *cobra.Command {
@@ -146,7 +146,7 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 				ledger.Pruned
 			}{cli.SchemaVersion, before, pruned}
 			return f.printDocument(doc, func(out io.Writer, _ ink) {
-				fmt.Fprintf(out, "%s of %s from before %s removed\n", count(pruned.Entries, "entry", "entries"),
+				fmt.Fprintf(out, "%s of %s from before %s removed\n", cli.Count(pruned.Entries, "entry", "entries"),
 					cli.Count(pruned.Runs, "run"), before)
 				if pruned.Kept > 0 {
 					fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n",
@@ -176,8 +176,8 @@ func newLedgerCopy(f *ledgerFlags) *cobra.Command {
 		}}
 }
 
-// moveLog opens two ledgers and calls do, which closes the first and begins or continues the second.
-// Then it prints the state of the second.
+// moveLog opens two ledgers and calls do, which closes the first and begins or continues the
+// second. Then it prints the state of the second.
 func (f *ledgerFlags) moveLog(ctx context.Context, from, to, text string,
 	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
 ) (err error) {
@@ -202,11 +202,10 @@ func (f *ledgerFlags) moveLog(ctx context.Context, from, to, text string,
 	}
 
 	caller, err := ledgers[0].authorizeManager(ctx)
-	if err == nil {
-		err = do(ctx, ledgers[0].store, ledgers[1].store, ledger.Move{Target: stores.Name(to), By: caller})
-	}
-
 	if err != nil {
+		return orRefused(f.w, f.json, err)
+	}
+	if err := do(ctx, ledgers[0].store, ledgers[1].store, ledger.Move{Target: stores.Name(to), By: caller}); err != nil {
 		return orRefused(f.w, f.json, err)
 	}
 
@@ -226,12 +225,13 @@ func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, loaded, err := namedLedger(f.w, f.config, f.ledger)
-			if err == nil && len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
-				files, err = checkpoint.Files(loaded.Checkpoints.Dir)
-			}
-
 			if err != nil {
 				return err
+			}
+			if len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
+				if files, err = checkpoint.Files(loaded.Checkpoints.Dir); err != nil {
+					return err
+				}
 			}
 			if len(files) == 0 {
 				return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")

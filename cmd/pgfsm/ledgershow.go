@@ -178,7 +178,7 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 	return f.printDocument(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
 		fmt.Fprintf(out, "%s in %s", cli.Count(written, "trace"), visible.Text(folder))
 		if open > 0 {
-			fmt.Fprintf(out, "; %s under way and without one yet", count(open, "run is", "runs are"))
+			fmt.Fprintf(out, "; %s under way and without one yet", cli.Count(open, "run is", "runs are"))
 		}
 		fmt.Fprintln(out)
 	})

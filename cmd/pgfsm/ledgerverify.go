@@ -78,28 +78,30 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 		}
 	}
 
-	o := new(checkpoint.Opened)
-	if err == nil && unverified {
-		o.Checkpoint, err = checkpoint.Read(text)
-	}
-
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint: %w", err)
 	}
+
 	if unverified {
-		return o, nil
-	}
-	if o, err = checkpoint.Open(text, keys); err != nil {
-		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
+		c, err := checkpoint.Read(text)
+		if err != nil {
+			return nil, fmt.Errorf("--checkpoint: %w", err)
+		}
+		return &checkpoint.Opened{Checkpoint: c}, nil
 	}
 
-	return o, nil
+	opened, err := checkpoint.Open(text, keys)
+	if err != nil {
+		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
+	}
+	return opened, nil
 }
 
 // verifyLedger verifies a ledger and its file.
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened,
 	deep bool) (report ledger.Report, err error) {
 	bar := cli.NewBar(w.stderr, "verifying", 0)
+	defer func() { _ = bar.Finish() }()
 	o := ledger.VerifyOptions{Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
 			bar = cli.NewBar(w.stderr, "verifying", int(total))
@@ -114,11 +116,12 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 			return report, err
 		}
 	}
-	report, err = ledger.Verify(ctx, r, o)
-	if file, ok := r.(checker); ok && err == nil {
+	if report, err = ledger.Verify(ctx, r, o); err != nil {
+		return report, err
+	}
+	if file, ok := r.(checker); ok {
 		err = file.Check(ctx)
 	}
-	_ = bar.Finish()
 	return report, err
 }
 
@@ -131,14 +134,18 @@ type checker interface {
 // printVerified prints the findings. It returns the exit code no for a fault, and for a run that
 // this build decides differently.
 func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *checkpoint.Opened) error {
-	ok := fault == nil && d.Deep.OK()
+	code := cli.ExitYes
+	if fault != nil || !d.Deep.OK() {
+		code = cli.ExitNo
+	}
+
 	doc := struct {
 		SchemaVersion int           `json:"schema_version"`
 		OK            bool          `json:"ok"`
 		Fault         *ledger.Fault `json:"fault,omitzero"`
 		ledger.Report
 		Checkpoint *comparedCheckpoint `json:"checkpoint,omitzero"`
-	}{cli.SchemaVersion, ok, fault, *d, newComparedCheckpoint(c)}
+	}{cli.SchemaVersion, code == cli.ExitYes, fault, *d, newComparedCheckpoint(c)}
 
 	earlier := max(0, len(d.Prunes)-maxPrunes)
 	text := templatePrinter("verified", struct {
@@ -152,13 +159,7 @@ func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *ch
 	if fault != nil {
 		text = templatePrinter("fault", fault)
 	}
-
-	err := f.printDocument(doc, text)
-	if err == nil && !ok {
-		err = cli.Exit(cli.ExitNo)
-	}
-
-	return err
+	return f.w.printDocument(f.json, doc, code, text)
 }
 
 // A comparedCheckpoint is the --json form of the checkpoint that a ledger was compared with.
@@ -193,7 +194,7 @@ func rangesText(ranges []ledger.Range) string {
 		words = append(words, word)
 	}
 	if n := len(ranges) - maxRanges; n > 0 {
-		words = append(words, count(n, "more range"))
+		words = append(words, cli.Count(n, "more range"))
 	}
 	return "entries " + strings.Join(words, ", ")
 }
@@ -291,11 +292,11 @@ func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool
 // readProof reads a proof. A proof contains everything in the run's trace.
 func readProof(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > traces.MaxTraceBytes) {
-		err = fmt.Errorf("%s is not a regular file of at most %d bytes", path, traces.MaxTraceBytes)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > traces.MaxTraceBytes {
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, traces.MaxTraceBytes)
 	}
 	return os.ReadFile(path)
 }

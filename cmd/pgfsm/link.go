@@ -106,10 +106,11 @@ func (o *linkOptions) linkClient(w world, name string) error {
 	}
 	if client.Paste {
 		d.Change = clientfile.Added
-		if err := d.printChange(w, client, o.json); err == nil && !o.json {
-			d.printNext(w, client.Title(path), target, from)
+		if err := d.printChange(w, client, o.json); err != nil || o.json {
+			return err
 		}
-		return err
+		d.printNext(w, client.Title(path), target, from)
+		return nil
 	}
 	file, err := clientfile.Read(path)
 	if err != nil {
@@ -220,8 +221,8 @@ func (o *linkOptions) endpointURL(loaded *config.Loaded) (string, error) {
 	return loaded.Serve.PublicOrigin() + "/servers/" + o.server + "/mcp", nil
 }
 
-// printChange shows the entry as a change of the file. It shows no other part of the file, because any
-// part may contain secrets.
+// printChange shows the entry as a change of the file. It shows no other part of the file, because
+// any part may contain secrets.
 func (d *linkDocument) printChange(w world, client *clientfile.Client, asJSON bool) error {
 	if asJSON {
 		return cli.PrintJSON(w.stdout, d)

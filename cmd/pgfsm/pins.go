@@ -116,10 +116,13 @@ func (p *pinCommand) askForTools(ctx context.Context, only ...string) (b *policy
 // readDefinitions reads the approved definitions, and prints a warning if their file has a fault.
 func (p *pinCommand) readDefinitions() (*pins.Definitions, error) {
 	d, err := pins.ReadDefinitions(p.file.Path)
-	if err == nil && d.Warning != "" {
+	if err != nil {
+		return nil, err
+	}
+	if d.Warning != "" {
 		p.w.warn("warning: " + d.Warning)
 	}
-	return d, err
+	return d, nil
 }
 
 // pinRow is one tool in its printed form.
@@ -148,7 +151,8 @@ type pinsDocument struct {
 	Tools         []pinRow              `json:"tools"`
 }
 
-// printDocument prints the document, or its rows with an explanation of the next command and a summary.
+// printDocument prints the document, or its rows with an explanation of the next command and a
+// summary.
 func (p *pinCommand) printDocument(d pinsDocument, next, summary string, code int) error {
 	d.SchemaVersion = cli.SchemaVersion
 	return p.w.printDocument(p.json, d, code, templatePrinter("pins", struct {
@@ -275,8 +279,8 @@ func newPinsApprove(w world) *cobra.Command {
 	return cmd
 }
 
-// approveTools pins the tools that can be pinned. If the command names a single tool and that cannot be
-// pinned, approve returns an error.
+// approveTools pins the tools that can be pinned. If the command names a single tool and that
+// cannot be pinned, approve returns an error.
 func (p *pinCommand) approveTools(ctx context.Context, expect canonical.Digest, yes, one bool) error {
 	d, err := p.readDefinitions()
 	if err != nil {

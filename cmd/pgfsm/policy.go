@@ -150,8 +150,8 @@ func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, err := a.requester(ctx, l)
-	return name, l.closeAfter(err)
+	requester, err := a.identifyCaller(ctx, l, "ask")
+	return requester.Name, l.closeAfter(err)
 }
 
 // readHistory adds the facts about earlier calls that a run would read.

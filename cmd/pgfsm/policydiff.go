@@ -105,7 +105,8 @@ func (o *diffOptions) comparePolicies(ctx context.Context, w world, oldPath, new
 	return o.printReport(w, backtest.NewReport(calls))
 }
 
-// printReport prints the report and returns the exit code. An unusable trace is worse than any change.
+// printReport prints the report and returns the exit code. An unusable trace is worse than any
+// change.
 func (o *diffOptions) printReport(w world, r *backtest.Report) error {
 	code := cli.ExitYes
 	switch {
@@ -195,10 +196,13 @@ func oddTraces(folder string) (paths []string, err error) {
 		return nil, err
 	}
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && !e.Type().IsRegular() && traces.IsName(e.Name()) {
+		switch {
+		case err != nil:
+			return err
+		case !e.IsDir() && !e.Type().IsRegular() && traces.IsName(e.Name()):
 			paths = append(paths, path)
 		}
-		return err
+		return nil
 	})
 	slices.Sort(paths)
 	return paths, err

@@ -109,8 +109,8 @@ func (o *consoleOptions) printRefusal(w world, answer *http.Response, body []byt
 	return cli.Exit(cli.ExitNo)
 }
 
-// hangupSignals returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts or
-// stops does not end the process. With --stdio, SIGHUP ends the process, because the client's
+// hangupSignals returns a channel of all SIGHUPs from now on, so a SIGHUP while the gateway starts
+// or stops does not end the process. With --stdio, SIGHUP ends the process, because the client's
 // terminal may hang up. It also ends the embedded demo.
 func (o *gatewayOptions) hangupSignals(a *app) <-chan os.Signal {
 	hangup := make(chan os.Signal, 1)

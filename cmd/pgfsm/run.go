@@ -39,7 +39,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
 
-// checkFlags returns an error for values that a mistake in a script produces, such as an empty task.
+// checkFlags returns an error for values that a mistake in a script produces, such as an empty
+// task.
 func (o *runOptions) checkFlags(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("wait") && o.wait <= 0 {
 		return fmt.Errorf("--wait: %s is not a positive duration; write one such as 5m", o.wait)
@@ -89,11 +90,14 @@ func newRun(w world) *cobra.Command {
 // configuration, before a run begins.
 func readQuestion(stdin io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(stdin, policy.MaxInputBytes+1))
-	if err == nil && len(text) > policy.MaxInputBytes {
-		err = fmt.Errorf("standard input has more than %d bytes, which no configuration lets pass",
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > policy.MaxInputBytes {
+		return nil, fmt.Errorf("standard input has more than %d bytes, which no configuration lets pass",
 			policy.MaxInputBytes)
 	}
-	return text, err
+	return text, nil
 }
 
 func newCall(w world) *cobra.Command {
@@ -127,12 +131,12 @@ func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOp
 		return errors.New("--wait needs a ledger, in which approvers decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
 	return a.withRunner(ctx, func(r *runner.Runner, l *openedLedger) error {
-		actor, err := a.requester(ctx, l)
+		requester, err := a.identifyCaller(ctx, l, "ask")
 		if err != nil {
 			return err
 		}
 		result, err := r.Run(ctx, runner.Request{
-			Actor: actor,
+			Actor: requester.Name,
 			Kind:  kind,
 			Text:  text,
 			Task:  o.task,
@@ -145,12 +149,6 @@ func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOp
 		}
 		return a.printResult(result)
 	})
-}
-
-// requester returns the name of the requester in [app.identifyCaller].
-func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
-	who, err := a.identifyCaller(ctx, l, "ask")
-	return who.Name, err
 }
 
 // identifyCaller returns the owner of the token in the environment. Without a ledger or a token, it
@@ -174,16 +172,16 @@ func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, held runner.R
 	}
 	result, err := r.Await(ctx, held.Run.ID(), wait, a.stepPrinter())
 	switch {
-	case err == nil:
-		return a.printResult(result)
 	case errors.Is(err, runner.ErrWaiting):
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", held.Run.ID())
 		if a.json {
 			return a.printResult(held)
 		}
 		return cli.Exit(cli.ExitPending)
+	case err != nil:
+		return a.printStopped(result, err)
 	}
-	return a.printStopped(result, err)
+	return a.printResult(result)
 }
 
 // newOutcome returns a result in its printed form.
@@ -212,8 +210,8 @@ func exitCode(o states.Outcome) int {
 	return cli.ExitFailed
 }
 
-// printStopped prints the progress of a run whose record could not be written. The run may have made its
-// call.
+// printStopped prints the progress of a run whose record could not be written. The run may have
+// made its call.
 func (a *app) printStopped(result runner.Result, cause error) error {
 	if result.Outcome.Type == "" {
 		return cause
@@ -351,7 +349,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		none := "No run waits to be resumed."
 		if n := len(waiting); n > 0 {
 			none = "No run is decided. " +
-				count(n, "run still waits for a decision.", "runs still wait for a decision.")
+				cli.Count(n, "run still waits for a decision.", "runs still wait for a decision.")
 		}
 		fmt.Fprintln(a.w.stdout, none)
 	}

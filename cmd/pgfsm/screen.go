@@ -107,7 +107,7 @@ func (i ink) templateFuncs() template.FuncMap {
 		"fields":   i.fieldsText,
 		"indented": indentValue, "ranges": rangesText, "head": serverHead, "join": strings.Join,
 		"hasPrefix": strings.HasPrefix, "lines": visible.Lines,
-		"count":          count,
+		"count":          cli.Count,
 		"add":            func(a, b int) int { return a + b },
 		"clip":           func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },
 		"changedGrounds": changedGrounds, "changedTerms": changedTerms,
@@ -117,8 +117,8 @@ func (i ink) templateFuncs() template.FuncMap {
 	}
 }
 
-// templatePrinter returns a function that prints data in the form of a template. Tabs in the template
-// separate columns.
+// templatePrinter returns a function that prints data in the form of a template. Tabs in the
+// template separate columns.
 func templatePrinter(name string, data any) func(out io.Writer, k ink) {
 	return func(out io.Writer, k ink) {
 		var b bytes.Buffer
@@ -137,14 +137,6 @@ func linePrinter(format string, values ...any) func(io.Writer, ink) {
 		values[i] = visible.Text(fmt.Sprint(v))
 	}
 	return func(out io.Writer, _ ink) { fmt.Fprintf(out, format, values...) }
-}
-
-// count writes a number of things, of one kind or in the plural. Without a plural, it adds an s.
-func count(n any, one string, many ...string) string {
-	if number := fmt.Sprint(n); number != "1" {
-		return number + " " + append(many, one+"s")[0]
-	}
-	return "1 " + one
 }
 
 // confirm asks the operator. Any answer but y or yes means no.

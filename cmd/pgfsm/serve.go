@@ -59,31 +59,26 @@ func newServe(w world) *cobra.Command {
 
 // serveGateway opens everything, serves until ctx is done, and closes everything.
 func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted bool) (err error) {
-	w.stderr = &sharedWriter{to: w.stderr}
 	setGCPercent(w)
-	level := slog.LevelInfo
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	log, err := o.logs.openLog(&w, level)
+	log, err := o.logs.openLog(&w, o.verbose)
 	if err != nil {
 		return err
 	}
 	limitMemory(log, memlimit.FromCgroup)
+
 	o.closed = true
 	a, err := openApp(w, &o.options)
 	if err != nil {
 		return err
 	}
 	w.warnAll(a.Loaded.Literals)
+
 	var l *openedLedger
 	defer func() {
 		if closeErr := a.Close(); closeErr != nil {
 			log.Warn("closing", "error", visible.Error(closeErr))
 		}
-		if l != nil {
-			err = l.closeAfter(err)
-		}
+		err = l.closeAfter(err)
 	}()
 	hangup := o.hangupSignals(a)
 	if err := a.startServed(ctx, log); err != nil {
@@ -96,6 +91,7 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 	if err != nil {
 		return err
 	}
+
 	parts := a.runnerOptions(l)
 	parts.Config = a.Served(providers)
 	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
@@ -104,35 +100,53 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 		return err
 	}
 	defer shutDown(ctx, parts.Tracer)
-	r, err := runner.New(parts)
+	r, err := startRunner(ctx, parts, l)
 	if err != nil {
 		return err
 	}
-	r.Recover(ctx)
-	if l != nil {
-		if err := l.Activate(ctx, parts.Bundle, ledger.Why{Cause: ledger.CauseStart}); err != nil {
-			return err
+
+	options, err := o.serviceOptions(ctx, a, l, log, adminWanted)
+	running := false
+	defer func() {
+		if !running {
+			err = errors.Join(err, closeAll(options.MCP, options.Admin))
 		}
-	}
-	service, err := o.serviceOptions(ctx, a, l, log, adminWanted)
-	var files *setup.Reloader
-	if err == nil && !a.IsDemo() {
-		files = setup.NewReloader(a.Setup, providers)
-		service.Reload = files.Read
-	}
-	var all *runner.Service
-	if err == nil {
-		all, err = runner.NewService(ctx, r, service)
-	}
-	if err == nil {
-		err = o.printAddresses(w, log, &service)
-	}
+	}()
 	if err != nil {
-		return errors.Join(err, closeAll(service.MCP, service.Admin))
+		return err
 	}
+
+	var files *setup.Reloader
+	if !a.IsDemo() {
+		files = setup.NewReloader(a.Setup, providers)
+		options.Reload = files.Read
+	}
+	service, err := runner.NewService(ctx, r, options)
+	if err != nil {
+		return err
+	}
+	if err := o.printAddresses(w, log, &options); err != nil {
+		return err
+	}
+
+	running = true
 	defer notifySystemd(ctx, log)()
-	defer o.reloadOn(ctx, all, files, hangup)()
-	return all.Run(ctx)
+	defer o.reloadOn(ctx, service, files, hangup)()
+	return service.Run(ctx)
+}
+
+// startRunner makes a runner, ends what earlier processes left, and records the active bundle if
+// there is a ledger.
+func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*runner.Runner, error) {
+	r, err := runner.New(parts)
+	if err != nil {
+		return nil, err
+	}
+	r.Recover(ctx)
+	if l == nil {
+		return r, nil
+	}
+	return r, l.Activate(ctx, parts.Bundle, ledger.Why{Cause: ledger.CauseStart})
 }
 
 // startServed starts the servers that calls need. It logs a warning if no call will be made, or if
@@ -174,13 +188,13 @@ func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, e
 	return nil, nil
 }
 
-// serviceOptions returns the options of the service, with open listeners. It returns the open listeners
-// along with an error, too.
+// serviceOptions returns the options of the service, with open listeners. It returns the open
+// listeners along with an error, too.
 func (o *gatewayOptions) serviceOptions(ctx context.Context, a *app, l *openedLedger, log *slog.Logger, adminWanted bool) (
-	service runner.ServiceOptions, err error,
+	options runner.ServiceOptions, err error,
 ) {
 	configured := &a.Loaded.Serve
-	service = runner.ServiceOptions{
+	options = runner.ServiceOptions{
 		PublicURL: configured.PublicURL,
 		AdminURL:  configured.AdminURL,
 		Info:      upstream.Info{Name: "pgfsm", Version: cli.Version()},
@@ -189,41 +203,41 @@ func (o *gatewayOptions) serviceOptions(ctx context.Context, a *app, l *openedLe
 
 	secured, err := openTLS(configured.TLS, func(err error) { log.Error("TLS", "error", visible.Error(err)) })
 	if err != nil {
-		return service, err
+		return options, err
 	}
 
 	if l != nil {
-		service.Store = l.Ledger
-		if service.Hooks, err = setup.Hooks(o.setupOptions(a.w), a.Loaded); err != nil {
-			return service, err
+		options.Store = l.Ledger
+		if options.Hooks, err = setup.Hooks(o.setupOptions(a.w), a.Loaded); err != nil {
+			return options, err
 		}
-		if service.Checkpoints, err = l.checkpointWriter(ctx, log); err != nil {
-			return service, fmt.Errorf("checkpoints: %w", err)
+		if options.Checkpoints, err = l.checkpointWriter(ctx, log); err != nil {
+			return options, fmt.Errorf("checkpoints: %w", err)
 		}
 	}
 
 	if o.stdio {
-		service.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
-		if service.Stdio.Client, err = a.identifyCaller(ctx, l, "serve"); err != nil {
-			return service, err
+		options.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
+		if options.Stdio.Client, err = a.identifyCaller(ctx, l, "serve"); err != nil {
+			return options, err
 		}
 	}
 
 	// Over stdio, listen at an admin address only if a flag requests it, because many such
 	// processes run at the same time.
 	if !o.stdio || adminWanted {
-		if service.Admin, err = openListener(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
-			return service, fmt.Errorf("serve.admin (flag --admin): %w", err)
+		if options.Admin, err = openListener(secured, cmp.Or(o.admin, configured.Admin), configured.AdminURL); err != nil {
+			return options, fmt.Errorf("serve.admin (flag --admin): %w", err)
 		}
 	}
 
 	if !o.stdio {
-		if service.MCP, err = openListener(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
-			return service, fmt.Errorf("serve.listen (flag --listen): %w", err)
+		if options.MCP, err = openListener(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
+			return options, fmt.Errorf("serve.listen (flag --listen): %w", err)
 		}
 	}
 
-	return service, nil
+	return options, nil
 }
 
 // closeAll closes listeners that are not served.
@@ -248,20 +262,20 @@ func publicOrigin(public string, l net.Listener) (origin, note string) {
 }
 
 // printAddresses prints the addresses. Over stdio, standard output belongs to the client.
-func (o *gatewayOptions) printAddresses(w world, log *slog.Logger, service *runner.ServiceOptions) error {
+func (o *gatewayOptions) printAddresses(w world, log *slog.Logger, options *runner.ServiceOptions) error {
 	switch {
-	case o.stdio && service.Admin != nil:
-		log.Info("admin", "address", web.Origin(service.Admin))
+	case o.stdio && options.Admin != nil:
+		log.Info("admin", "address", web.Origin(options.Admin))
 		return nil
 	case o.stdio:
 		return nil
 	}
-	mcp, mcpNote := publicOrigin(service.PublicURL, service.MCP)
-	admin, adminNote := publicOrigin(service.AdminURL, service.Admin)
+	mcp, mcpNote := publicOrigin(options.PublicURL, options.MCP)
+	admin, adminNote := publicOrigin(options.AdminURL, options.Admin)
 	if o.json {
 		return cli.PrintJSON(w.stdout, cli.Document(
-			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(service.MCP),
-			"listen_admin", web.Origin(service.Admin),
+			"mcp", mcp+"/mcp", "admin", admin, "listen", web.Origin(options.MCP),
+			"listen_admin", web.Origin(options.Admin),
 		))
 	}
 	_, err := fmt.Fprintf(w.stdout, "mcp %s/mcp%s\nadmin %s%s\n", mcp, mcpNote, admin, adminNote)
@@ -299,6 +313,14 @@ func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serveApprovals(cmd.Context()) },
 	}
+	checkFirst(cmd, func() error {
+		for _, host := range o.hosts {
+			if !api.HostName(host) {
+				return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
+			}
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin,
 		"the address to listen on: a loopback address and a port, or with serve.tls any IP address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil,
@@ -310,44 +332,42 @@ func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 
 // serveApprovals opens everything, and serves until ctx is done.
 func (o *serveOptions) serveApprovals(ctx context.Context) error {
-	o.w.stderr = &sharedWriter{to: o.w.stderr}
+	log, err := o.logs.openLog(&o.w, false)
+	if err != nil {
+		return err
+	}
+
 	w := o.w
-	for _, host := range o.hosts {
-		if !api.HostName(host) {
-			return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
-		}
-	}
-	log, err := o.logs.openLog(&w, slog.LevelInfo)
+	flags := options{config: o.config}
+	loaded, _, err := loadConfig(w, &flags)
 	if err != nil {
 		return err
 	}
-	from := options{config: o.config}
-	loaded, _, err := loadConfig(w, &from)
+	hooks, err := setup.Hooks(flags.setupOptions(w), loaded)
 	if err != nil {
 		return err
 	}
-	told, err := setup.Hooks(from.setupOptions(w), loaded)
+	providers, err := setup.ServedIdentity(flags.setupOptions(w), loaded, log)
 	if err != nil {
 		return err
 	}
-	providers, err := setup.ServedIdentity(from.setupOptions(w), loaded, log)
-	if err != nil {
-		return err
-	}
+
 	configured := &loaded.Serve
 	secured, err := openTLS(configured.TLS, func(err error) { w.warn(visible.Error(err)) })
 	if err != nil {
 		return err
 	}
-	on, err := openListener(secured, o.admin, configured.AdminURL)
+	admin, err := openListener(secured, o.admin, configured.AdminURL)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
-	defer on.Close()
+	defer admin.Close()
+
 	return o.withLedger(stores.ToWrite, func(l *openedLedger) error {
 		if err := l.verifyOpen(ctx); err != nil {
 			return err
 		}
+
 		parts := runner.Options{
 			Ledger: l.Ledger,
 			Report: w.warn,
@@ -355,7 +375,7 @@ func (o *serveOptions) serveApprovals(ctx context.Context) error {
 			Config: runner.Config{Serve: loaded.Serve},
 		}
 		if !o.noResume {
-			a, err := openApp(w, &from)
+			a, err := openApp(w, &flags)
 			if err != nil {
 				return err
 			}
@@ -375,15 +395,15 @@ func (o *serveOptions) serveApprovals(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all, err := runner.NewService(ctx, r, runner.ServiceOptions{
-			Admin: on, AdminURL: configured.AdminURL, Hooks: told, Store: l.store, Config: o.config,
+		service, err := runner.NewService(ctx, r, runner.ServiceOptions{
+			Admin: admin, AdminURL: configured.AdminURL, Hooks: hooks, Store: l.store, Config: o.config,
 		})
 		if err != nil {
 			return err
 		}
-		origin, note := publicOrigin(configured.AdminURL, on)
+		origin, note := publicOrigin(configured.AdminURL, admin)
 		fmt.Fprintln(w.stdout, origin+note)
 		defer notifySystemd(ctx, log)()
-		return all.Run(ctx)
+		return service.Run(ctx)
 	})
 }

@@ -32,9 +32,14 @@ func (o *logOptions) addFlag(cmd *cobra.Command) {
 		"how to log on standard error: text (key=value) or json (an object per line)")
 }
 
-// openLog returns the log. A JSON log receives warnings, too.
-func (o *logOptions) openLog(w *world, level slog.Level) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: level}
+// openLog returns the log, and lets several goroutines write to standard error. A JSON log receives
+// warnings, too.
+func (o *logOptions) openLog(w *world, verbose bool) (*slog.Logger, error) {
+	w.stderr = &sharedWriter{to: w.stderr}
+	options := &slog.HandlerOptions{}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
 	switch o.format {
 	case logText:
 		return slog.New(slog.NewTextHandler(w.stderr, options)), nil
@@ -45,9 +50,10 @@ func (o *logOptions) openLog(w *world, level slog.Level) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format is %q; give %s or %s", visible.Text(o.format), logText, logJSON)
 }
 
-// notifySystemd tells systemd that this service is ready. When ctx ends, it tells systemd that the service
-// stops, unless cancel was called before. Without the variable NOTIFY_SOCKET, which systemd sets
-// for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit the variable.
+// notifySystemd tells systemd that this service is ready. When ctx ends, it tells systemd that the
+// service stops, unless cancel was called before. Without the variable NOTIFY_SOCKET, which systemd
+// sets for units of Type=notify, it does nothing. Servers that pgfsm starts do not inherit the
+// variable.
 func notifySystemd(ctx context.Context, log *slog.Logger) (cancel func() bool) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
@@ -79,10 +85,13 @@ func openListener(secured *web.TLS, address, url string) (net.Listener, error) {
 		return loopback.Listen(address)
 	}
 	l, err := secured.Listen(address)
-	if err == nil && url == "" && !loopback.Addr(l.Addr()) {
+	if err != nil {
+		return nil, err
+	}
+	if url == "" && !loopback.Addr(l.Addr()) {
 		return nil, errors.Join(errNoURL, l.Close())
 	}
-	return l, err
+	return l, nil
 }
 
 // gcPercent replaces the garbage collector's default of 100 for the gateway and the evaluation of

@@ -139,8 +139,8 @@ func newAllow(w world) *cobra.Command {
 	return cmd
 }
 
-// allowTools shows tools of a server and then puts them on the allowlist. Without names, it chooses the
-// tools.
+// allowTools shows tools of a server and then puts them on the allowlist. Without names, it chooses
+// the tools.
 func (p *pinCommand) allowTools(ctx context.Context, server string, tools []string, o *allowOptions) error {
 	d, err := p.readDefinitions()
 	if err != nil {
@@ -148,12 +148,13 @@ func (p *pinCommand) allowTools(ctx context.Context, server string, tools []stri
 	}
 
 	b, listed, err := p.askForTools(ctx, server)
-	if err == nil && len(tools) == 0 {
-		tools, err = p.chooseTools(b, listed, server, o.readOnlyTools)
-	}
-
 	if err != nil {
 		return err
+	}
+	if len(tools) == 0 {
+		if tools, err = p.chooseTools(b, listed, server, o.readOnlyTools); err != nil {
+			return err
+		}
 	}
 	if p.tools, err = p.file.Add(server, tools...); err != nil {
 		return err
@@ -203,8 +204,8 @@ func (p *pinCommand) allowTools(ctx context.Context, server string, tools []stri
 	return nil
 }
 
-// chooseTools returns all tools of a server, or the tools that claim to only read. It omits tools that
-// cannot be allowed, and prints their names.
+// chooseTools returns all tools of a server, or the tools that claim to only read. It omits tools
+// that cannot be allowed, and prints their names.
 func (p *pinCommand) chooseTools(b *policy.Bundle, listed *states.ToolsListed, server string,
 	readOnly bool) (tools []string, err error) {
 	c := b.Catalog(listed.Catalog(), listed.Servers)
@@ -238,11 +239,10 @@ func (p *pinCommand) chooseTools(b *policy.Bundle, listed *states.ToolsListed, s
 
 	trial := *p.file
 	entries, err := trial.Add(server, tools...)
-	if err == nil {
-		_, err = trial.Compare(entries, b, listed.Catalog(), listed.Servers)
-	}
-
 	if err != nil {
+		return nil, err
+	}
+	if _, err := trial.Compare(entries, b, listed.Catalog(), listed.Servers); err != nil {
 		return nil, err
 	}
 

@@ -51,12 +51,12 @@ func (o Object) MarshalJSONTo(e *jsontext.Encoder) error {
 // NewTable aligns columns, which tabs separate.
 func NewTable(out io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) }
 
-// Count writes a number of things, of one kind or in the plural.
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+// Count writes a number of things, of one kind or in the plural. Without a plural, it adds an s.
+func Count(n any, one string, many ...string) string {
+	if number := fmt.Sprint(n); number != "1" {
+		return number + " " + append(many, one+"s")[0]
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return "1 " + one
 }
 
 // NewBar makes a progress bar for n steps. It shows nothing unless the stream is a terminal and
