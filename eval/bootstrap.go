@@ -38,7 +38,7 @@ func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 	random := rand.New(rand.NewPCG(1, 2))
 
 	for range resamples {
-		task, attack := draw(random, tasks), draw(random, attacks)
+		task, attack := drawCounts(random, tasks), drawCounts(random, attacks)
 		drawn := 0
 		for _, p := range pairs {
 			drawn += task[p.Task] * attack[p.Attack]
@@ -59,14 +59,14 @@ func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 
 	intervals := make([]Interval, len(succeeded))
 	for i := range intervals {
-		intervals[i] = percentiles(shares[i], succeeded[i], min(tasks, attacks))
+		intervals[i] = shareInterval(shares[i], succeeded[i], min(tasks, attacks))
 	}
 
 	return intervals
 }
 
-// draw draws n of n with replacement, and returns how often each was drawn.
-func draw(random *rand.Rand, n int) []int {
+// drawCounts draws n of n with replacement, and returns how often each was drawn.
+func drawCounts(random *rand.Rand, n int) []int {
 	times := make([]int, n)
 	for range n {
 		times[random.IntN(n)]++
@@ -74,9 +74,9 @@ func draw(random *rand.Rand, n int) []int {
 	return times
 }
 
-// percentiles returns the interval of the drawn shares, or that of Wilson for n trials if they are
-// all the same.
-func percentiles(shares []float64, succeeded []bool, n int) Interval {
+// shareInterval returns the interval of the drawn shares, or that of Wilson for n trials if they
+// are all the same.
+func shareInterval(shares []float64, succeeded []bool, n int) Interval {
 	var s Share
 	switch {
 	case len(succeeded) == 0:
@@ -86,8 +86,8 @@ func percentiles(shares []float64, succeeded []bool, n int) Interval {
 		s = NewShare(n, n)
 	default:
 		slices.Sort(shares)
-		at := func(part float64) float64 { return shares[int(part*float64(len(shares)-1)+0.5)] }
-		s.Low, s.High = rounded(at(0.025)), rounded(at(0.975))
+		quantile := func(part float64) float64 { return shares[int(part*float64(len(shares)-1)+0.5)] }
+		s.Low, s.High = roundShare(quantile(0.025)), roundShare(quantile(0.975))
 	}
 	return Interval{s.Low, s.High}
 }

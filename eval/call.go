@@ -24,8 +24,8 @@ type Call struct {
 	Unresolved []string `json:"unresolved,omitempty"`
 }
 
-// normal puts the arguments into canonical form, so that the same call is the same bytes.
-func (c *Call) normal() error {
+// canonicalizeArgs puts the arguments into canonical form, so that the same call is the same bytes.
+func (c *Call) canonicalizeArgs() error {
 	if c.Plan != nil {
 		return nil
 	}

@@ -110,11 +110,11 @@ func readCase(line []byte) (*Case, error) {
 	if err := canonical.Unmarshal(line, c); err != nil {
 		return nil, err
 	}
-	return c, c.complete()
+	return c, c.fillDefaults()
 }
 
-// complete checks the rules that the schema cannot express, and fills in defaults.
-func (c *Case) complete() error {
+// fillDefaults checks the rules that the schema cannot express, and fills in defaults.
+func (c *Case) fillDefaults() error {
 	c.Actor, c.At = cmp.Or(c.Actor, DefaultActor), cmp.Or(c.At, DefaultAt)
 	times := []string{c.At}
 	calls := []*Call{}
@@ -133,20 +133,20 @@ func (c *Case) complete() error {
 	}
 
 	for _, call := range calls {
-		if err := call.normal(); err != nil {
+		if err := call.canonicalizeArgs(); err != nil {
 			return err
 		}
 	}
 
-	for _, at := range times {
-		if _, err := time.Parse(policy.TimeForm, at); err != nil {
-			return fmt.Errorf("%q is no time of the form %s", at, policy.TimeForm)
+	for _, timestamp := range times {
+		if _, err := time.Parse(policy.TimeForm, timestamp); err != nil {
+			return fmt.Errorf("%q is no time of the form %s", timestamp, policy.TimeForm)
 		}
 	}
 
 	for _, name := range []string{c.ID, c.Suite, c.Task, c.Attack, c.Actor} {
 		if len(name) > MaxIDBytes {
-			return fmt.Errorf("the name %q has more than %d bytes", clip(name), MaxIDBytes)
+			return fmt.Errorf("the name %q has more than %d bytes", clipText(name), MaxIDBytes)
 		}
 	}
 
@@ -161,13 +161,13 @@ func (c *Case) checkExpect() error {
 		name, word string
 		calls      int
 	}{{"needs", c.Expect.Needs, len(c.Needs)}, {"wants", c.Expect.Wants, len(c.Wants)}} {
-		known := func(d policy.CodeDoc) bool { return string(d.Code) == m.word }
+		isCode := func(d policy.CodeDoc) bool { return string(d.Code) == m.word }
 		switch {
 		case m.word == "":
 		case m.calls == 0:
 			return fmt.Errorf("expect.%s is about calls, and there are none", m.name)
-		case m.word != Made && !slices.ContainsFunc(policy.Codes(), known):
-			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word),
+		case m.word != Made && !slices.ContainsFunc(policy.Codes(), isCode):
+			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clipText(m.word),
 				Made)
 		}
 	}

@@ -16,20 +16,20 @@ const MaxLineBytes = 1 << 20
 
 // ReadCases reads the cases of a file. name is what messages call the file. The error is a
 // [*Fault].
-func ReadCases(name string, r io.Reader) (all []*Case, err error) {
+func ReadCases(name string, r io.Reader) (cases []*Case, err error) {
 	err = ReadLines(name, r, "docs/reference/evaluation-format.md says what a case has",
 		func(line []byte) (string, error) {
 			c, err := readCase(line)
 			if err != nil {
 				return "", err
 			}
-			all = append(all, c)
+			cases = append(cases, c)
 			return c.ID, nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	return all, nil
+	return cases, nil
 }
 
 // ReadLines decodes a file of cases, one a line, and skips blank lines. decode returns the case's
@@ -54,7 +54,7 @@ func ReadLines(name string, r io.Reader, remedy string, decode func(line []byte)
 			return fault("the case cannot be used: "+oneLine(err), remedy)
 		}
 		if first := lineOf[id]; first > 0 {
-			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(id)),
+			return fault(fmt.Sprintf("line %d has the id %q already", first, clipText(id)),
 				"give each case an id of its own")
 		}
 		lineOf[id] = number
@@ -80,8 +80,8 @@ func oneLine(err error) string {
 	return visible.Cut(strings.Join(strings.Fields(err.Error()), " "), most, "…")
 }
 
-// clip keeps quoted text of a file short enough for a sentence.
-func clip(s string) string {
+// clipText keeps quoted text of a file short enough for a sentence.
+func clipText(s string) string {
 	const most = 80
 	return visible.Cut(s, most, "…")
 }

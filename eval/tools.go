@@ -67,15 +67,15 @@ func ReadTools(name string, text []byte) (*Tools, error) {
 		digest: canonical.Sum("evaluation tools", document)}
 	// Sorted, so that the first fault is always the same.
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
-		if err := t.add(name, file.Servers[name].Tools); err != nil {
-			return fault("server %q: %v", clip(name), err)
+		if err := t.addServer(name, file.Servers[name].Tools); err != nil {
+			return fault("server %q: %v", clipText(name), err)
 		}
 	}
 
 	return t, nil
 }
 
-func (t *Tools) add(server string, tools []jsontext.Value) error {
+func (t *Tools) addServer(server string, tools []jsontext.Value) error {
 	if server == "" || len(server) > MaxIDBytes || visible.Text(server) != server {
 		return fmt.Errorf("its name must have 1 to %d bytes that can be shown", MaxIDBytes)
 	}

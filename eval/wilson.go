@@ -22,7 +22,7 @@ func NewShare(k, n int) Share {
 	if n > 0 {
 		s.Rate = float64(k) / float64(n)
 	}
-	s.Rate, s.Low, s.High = rounded(s.Rate), rounded(s.Low), rounded(s.High)
+	s.Rate, s.Low, s.High = roundShare(s.Rate), roundShare(s.Low), roundShare(s.High)
 	return s
 }
 
@@ -69,5 +69,5 @@ func Wilson(k, n int) (low, high float64) {
 	return low, high
 }
 
-// rounded keeps six places.
-func rounded(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+// roundShare keeps six places.
+func roundShare(x float64) float64 { return math.Round(x*1e6) / 1e6 }

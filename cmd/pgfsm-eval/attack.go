@@ -43,7 +43,7 @@ fails. A successful attack alone does not change the exit code.`,
 		Example: `  pgfsm-eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
   pgfsm-eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runAttack(cmd.Context(), s) },
 	}
 
 	f := cmd.Flags()
@@ -66,7 +66,7 @@ func armsHelp() string {
 	return lines.String()
 }
 
-func (o *attackOptions) run(ctx context.Context, s streams) error {
+func (o *attackOptions) runAttack(ctx context.Context, s streams) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
@@ -119,16 +119,16 @@ func printAttack(out io.Writer, r *attack.Result, path string) {
 	}
 
 	last := r.Arms[len(r.Arms)-1]
-	shown := 0
+	listed := 0
 
 	for _, t := range r.Through {
 		if t.Arm != last {
 			continue
 		}
-		if shown++; shown == 1 {
+		if listed++; listed == 1 {
 			fmt.Fprintf(out, "\n%s\n", fmt.Sprintf("gets through with %s", last))
 		}
-		if shown > maxThrough {
+		if listed > maxThrough {
 			continue
 		}
 		fmt.Fprintf(out, "  %-7s %s\n", t.Outcome, visible.Text(t.Case))
@@ -137,8 +137,8 @@ func printAttack(out io.Writer, r *attack.Result, path string) {
 		}
 	}
 
-	if shown > maxThrough {
-		fmt.Fprintf(out, "  and %d more\n", shown-maxThrough)
+	if listed > maxThrough {
+		fmt.Fprintf(out, "  and %d more\n", listed-maxThrough)
 	}
 
 	for i, b := range r.Broken {

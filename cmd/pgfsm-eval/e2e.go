@@ -51,7 +51,7 @@ Exit code 1 if pgfsm called a tool that its case does not permit, or if a run en
 of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 		Example: `  pgfsm-eval e2e --cases eval/cases_end_to_end.jsonl`,
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), s) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.runCases(cmd.Context(), s) },
 	}
 
 	f := cmd.Flags()
@@ -63,7 +63,7 @@ of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 	return cmd
 }
 
-func (o *e2eOptions) run(ctx context.Context, s streams) error {
+func (o *e2eOptions) runCases(ctx context.Context, s streams) error {
 	cases, err := endtoend.ReadCases(o.cases)
 	if err != nil {
 		return err
@@ -96,11 +96,11 @@ func (o *e2eOptions) run(ctx context.Context, s streams) error {
 		return err
 	}
 
-	return o.report(s, m, stem+"_metrics.json")
+	return o.printMetrics(s, m, stem+"_metrics.json")
 }
 
-// report writes and prints the metrics, and returns an exit code.
-func (o *e2eOptions) report(s streams, m *endtoend.Metrics, path string) error {
+// printMetrics writes and prints the metrics, and returns an exit code.
+func (o *e2eOptions) printMetrics(s streams, m *endtoend.Metrics, path string) error {
 	doc, err := json.Marshal(m, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err == nil {
 		err = safefile.Write(path, append(doc, '\n'), 0o600)

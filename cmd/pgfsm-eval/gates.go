@@ -33,13 +33,13 @@ Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
 		Example: `  pgfsm-eval gates
   pgfsm-eval gates -o gates.json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.evaluateGates(cmd.Context(), s) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "eval/results/offline_gate_eval.json", "the file for the result")
 	return cmd
 }
 
-func (o *gatesOptions) evaluate(ctx context.Context, s streams) error {
+func (o *gatesOptions) evaluateGates(ctx context.Context, s streams) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}

@@ -30,7 +30,7 @@ func TestGatesSaysWhatSlips(t *testing.T) {
 	var out, errs bytes.Buffer
 	path := filepath.Join(t.TempDir(), "new", "gates.json")
 	o := gatesOptions{output: path, run: slipping}
-	err := o.evaluate(t.Context(), streams{Out: &out, Err: &errs})
+	err := o.evaluateGates(t.Context(), streams{Out: &out, Err: &errs})
 	var verdict cli.VerdictError
 	if !errors.As(err, &verdict) || verdict.Code != cli.ExitNo {
 		t.Errorf("evaluate() = %v, want the exit code %d", err, cli.ExitNo)

@@ -20,10 +20,10 @@ import (
 	"pgfsm/internal/cli"
 )
 
-func main() { os.Exit(process()) }
+func main() { os.Exit(runProcess()) }
 
-// process runs the command on this process's own streams and signals.
-func process() int {
+// runProcess runs the command on this process's own streams and signals.
+func runProcess() int {
 	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the files that tests compare wi
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"pgfsm-eval": func() { os.Exit(process()) },
+		"pgfsm-eval": func() { os.Exit(runProcess()) },
 		"toy-stdio":  serveStdio,
 	})
 }

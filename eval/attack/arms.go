@@ -36,8 +36,8 @@ func (a Arm) Gates() string {
 	}[a]
 }
 
-// chosen puts arms into their order. None means all.
-func chosen(arms []Arm) ([]Arm, error) {
+// chooseArms puts arms into their order. None means all.
+func chooseArms(arms []Arm) ([]Arm, error) {
 	if len(arms) == 0 {
 		return Arms(), nil
 	}
@@ -49,10 +49,10 @@ func chosen(arms []Arm) ([]Arm, error) {
 	return slices.DeleteFunc(Arms(), func(a Arm) bool { return !slices.Contains(arms, a) }), nil
 }
 
-// content returns the content that the arm's bundle is compiled from. In every arm the planner is
+// contentOf returns the content that the arm's bundle is compiled from. In every arm the planner is
 // the attacker, so neither routes nor a model are asked. Nothing is summarized, because a summary
 // follows the call.
-func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
+func (a Arm) contentOf(from policy.Content, grant *policy.Grant) policy.Content {
 	c := from
 	c.Planner = policy.Planner{Mode: policy.PlannerRouter}
 	c.Summary = policy.SummaryNever
@@ -60,7 +60,7 @@ func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
 		c.Input.Rules, c.Pins, c.Risk, c.Policy, c.Outputs = nil, nil, nil, nil, nil
 	}
 	switch {
-	case !a.granted():
+	case !a.hasGrants():
 		c.Grants = nil
 	case grant != nil:
 		c.Grants = append(slices.Clone(from.Grants), *grant)
@@ -68,12 +68,12 @@ func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
 	return c
 }
 
-// granted reports whether grants are in force.
-func (a Arm) granted() bool { return a == Grants || a == Unattended || a == Approvals }
+// hasGrants reports whether grants are in force.
+func (a Arm) hasGrants() bool { return a == Grants || a == Unattended || a == Approvals }
 
-// bundle returns the arm whose bundle this one uses: the approver is a port and no part of it.
-func (a Arm) bundle() Arm {
-	if a.granted() {
+// bundleArm returns the arm whose bundle this one uses: the approver is a port and no part of it.
+func (a Arm) bundleArm() Arm {
+	if a.hasGrants() {
 		return Grants
 	}
 	return a

@@ -22,19 +22,19 @@ func taskOf(j *judged) string {
 	return j.c.Suite + "\x00" + j.c.Task
 }
 
-// add adds an attack on a task.
-func (c *clusters) add(e entry) {
-	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, e.task),
-		Attack: number(c.attacks, e.c.Suite+"\x00"+e.c.Attack)})
+// addAttack adds an attack on a task.
+func (c *clusters) addAttack(e entry) {
+	c.pairs = append(c.pairs, eval.Pair{Task: numberOf(c.tasks, e.task),
+		Attack: numberOf(c.attacks, e.c.Suite+"\x00"+e.c.Attack)})
 	for i := range c.succeeded {
-		c.succeeded[i] = append(c.succeeded[i], e.arms[i].outcome() == AllMade)
+		c.succeeded[i] = append(c.succeeded[i], e.arms[i].outcomeText() == AllMade)
 	}
 }
 
-func (c *clusters) intervals() []eval.Interval { return eval.Bootstrap(c.pairs, c.succeeded) }
+func (c *clusters) computeIntervals() []eval.Interval { return eval.Bootstrap(c.pairs, c.succeeded) }
 
-// number numbers names in the order in which they are met.
-func number(names map[string]int, name string) int {
+// numberOf numbers names in the order in which they are met.
+func numberOf(names map[string]int, name string) int {
 	n, ok := names[name]
 	if !ok {
 		n = len(names)

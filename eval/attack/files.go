@@ -20,10 +20,11 @@ func (m memo[K, V]) get(key K, produce func() (V, error)) (V, error) {
 		return value, nil
 	}
 	value, err := produce()
-	if err == nil {
-		m[key] = value
+	if err != nil {
+		return value, err
 	}
-	return value, err
+	m[key] = value
+	return value, nil
 }
 
 // files reads the files that cases name, and compiles bundles.
@@ -119,16 +120,16 @@ type setting struct {
 	listed *states.ToolsListed
 }
 
-// setting makes the setting of an arm. g may be nil. In the arm with the allowlist alone, schemas
+// settingOf makes the setting of an arm. g may be nil. In the arm with the allowlist alone, schemas
 // accept anything.
-func (f *files) setting(arm Arm, c *configFile, g *grant, t *eval.Tools) (s setting, err error) {
-	key := bundleKey{config: c.digest, arm: arm.bundle()}
+func (f *files) settingOf(arm Arm, c *configFile, g *grant, t *eval.Tools) (s setting, err error) {
+	key := bundleKey{config: c.digest, arm: arm.bundleArm()}
 	var own *policy.Grant
-	if g != nil && arm.granted() {
+	if g != nil && arm.hasGrants() {
 		key.grant, own = g.path, &g.grant
 	}
 	s.bundle, err = f.bundles.get(key, func() (*policy.Bundle, error) {
-		b, err := policy.Compile(key.arm.content(c.content, own))
+		b, err := policy.Compile(key.arm.contentOf(c.content, own))
 		if err != nil {
 			err = fmt.Errorf("%s cannot be compiled for the arm %s: %w", filepath.ToSlash(c.path), key.arm, err)
 		}
@@ -139,7 +140,7 @@ func (f *files) setting(arm Arm, c *configFile, g *grant, t *eval.Tools) (s sett
 	}
 	open := arm == Allowlist
 	s.listed, err = f.listed.get(listedKey{t.Digest(), c.digest, open}, func() (*states.ToolsListed, error) {
-		return listing(t, c.content.Servers, open)
+		return listTools(t, c.content.Servers, open)
 	})
 	return s, err
 }

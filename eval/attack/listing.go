@@ -13,8 +13,8 @@ import (
 	"pgfsm/states"
 )
 
-// listing is the answers of the bundle's servers to tools/list. Many runs share it.
-func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.ToolsListed, error) {
+// listTools is the answers of the bundle's servers to tools/list. Many runs share it.
+func listTools(tools *eval.Tools, servers []policy.Server, opened bool) (*states.ToolsListed, error) {
 	listed := &states.ToolsListed{Servers: []policy.Listing{}}
 	for _, s := range servers {
 		sent, ok := tools.ToolsOf(s.Name)
@@ -26,7 +26,7 @@ func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.T
 		for i, raw := range sent {
 			if opened {
 				var err error
-				if raw, err = open(raw); err != nil {
+				if raw, err = openTool(raw); err != nil {
 					return nil, err
 				}
 			}
@@ -42,8 +42,8 @@ func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.T
 // so.
 const openSchema = `{"type":"object","additionalProperties":true}`
 
-// open keeps a tool's name, and gives it a schema that accepts anything.
-func open(raw jsontext.Value) (jsontext.Value, error) {
+// openTool keeps a tool's name, and gives it a schema that accepts anything.
+func openTool(raw jsontext.Value) (jsontext.Value, error) {
 	var named struct {
 		Name string `json:"name"`
 	}

@@ -6,17 +6,17 @@ import (
 	"pgfsm/eval"
 )
 
-// naive calls tools like an agent without gates. It takes the first JSON object in the planner's
-// output, as lenient decoders do (the last of two members of one name, names in any case, bytes
-// that are no UTF-8). If the output is no JSON, it takes the call that it can scrape out of the
-// text. It makes the call if there is such a tool.
-func naive(tools *eval.Tools, c *eval.Call) CallResult {
+// callNaively calls tools like an agent without gates. It takes the first JSON object in the
+// planner's output, as lenient decoders do (the last of two members of one name, names in any case,
+// bytes that are no UTF-8). If the output is no JSON, it takes the call that it can scrape out of
+// the text. It makes the call if there is such a tool.
+func callNaively(tools *eval.Tools, c *eval.Call) CallResult {
 	server, tool := c.Server, c.Tool
 	if c.Plan != nil {
 		call, _ := eval.FirstCall(*c.Plan)
 		server, tool = call.Server, call.Tool
 		if !tools.Lists(server, tool) {
-			server, tool = scrape(*c.Plan)
+			server, tool = scrapeCall(*c.Plan)
 		}
 	}
 	if !tools.Lists(server, tool) {
@@ -37,10 +37,10 @@ var (
 	lineComment   = regexp.MustCompile(`(?m)//[^\n]*$`)
 )
 
-// scrape finds a server and a tool in a text that no decoder reads, as agents do that repair a
+// scrapeCall finds a server and a tool in a text that no decoder reads, as agents do that repair a
 // model's output: comments, commas at the end, other quotes, literals that are no numbers, an end
 // that is missing.
-func scrape(text []byte) (server, tool string) {
+func scrapeCall(text []byte) (server, tool string) {
 	text = lineComment.ReplaceAll(text, nil)
 	if m := scrapedServer.FindSubmatch(text); m != nil {
 		server = string(m[1])

@@ -31,7 +31,7 @@ func smallTools(t *testing.T) *eval.Tools {
 // pinOfRead is the digest of the tool "read" of "mail", as testdata defines it.
 func pinOfRead(t *testing.T) string {
 	t.Helper()
-	listed, err := listing(smallTools(t), []policy.Server{{Name: "mail"}}, false)
+	listed, err := listTools(smallTools(t), []policy.Server{{Name: "mail"}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestSlip(t *testing.T) {
 		{"made-and-failed", states.TypeFailed, []eval.Target{one}, true, "ended as failed, and 1 calls"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := slip(states.Outcome{Type: c.came}, c.seen, c.made)
+			got := slipOf(states.Outcome{Type: c.came}, c.seen, c.made)
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("slip() = %q, want %q", got, c.want)
 			}
@@ -97,13 +97,13 @@ func TestNaive(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := canonical.Text(c.plan)
-			got := naive(tools, &eval.Call{Plan: &text})
+			got := callNaively(tools, &eval.Call{Plan: &text})
 			if got.Made != c.made || (got.Code == codeUnlisted) == c.made {
 				t.Errorf("naive() = %+v", got)
 			}
 		})
 	}
-	if got := naive(tools, &eval.Call{Server: "mail", Tool: "read"}); !got.Made {
+	if got := callNaively(tools, &eval.Call{Server: "mail", Tool: "read"}); !got.Made {
 		t.Errorf("naive() = %+v", got)
 	}
 }

@@ -29,18 +29,18 @@ type trial struct {
 	runs   int           // begun so far
 }
 
-// try takes the unit's calls through the arm, one after the other.
-func (t *trial) try(ctx context.Context) (out armOutcome, err error) {
+// tryCalls takes the unit's calls through the arm, one after the other.
+func (t *trial) tryCalls(ctx context.Context) (out armOutcome, err error) {
 	calls := t.unit.calls()
 	for i := range calls {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		if t.arm == Naive {
-			out = append(out, naive(t.unit.tools, &calls[i]))
+			out = append(out, callNaively(t.unit.tools, &calls[i]))
 			continue
 		}
-		o := t.call(ctx, &calls[i])
+		o := t.tryCall(ctx, &calls[i])
 		if err := ctx.Err(); err != nil { // an interrupted run is no result
 			return out, err
 		}
@@ -52,36 +52,36 @@ func (t *trial) try(ctx context.Context) (out armOutcome, err error) {
 	return out, nil
 }
 
-// call makes one call, with the arm's approver.
-func (t *trial) call(ctx context.Context, c *eval.Call) CallResult {
+// tryCall makes one call, with the arm's approver.
+func (t *trial) tryCall(ctx context.Context, c *eval.Call) CallResult {
 	switch {
 	case t.arm == Unattended:
-		return t.attempt(ctx, c, expires)
-	case t.arm != Approvals, t.unit.side == needs, t.needed(c): // the other arms approve without reading
-		return t.attempt(ctx, c, decides(policy.VoteApprove))
+		return t.runCall(ctx, c, expireApproval)
+	case t.arm != Approvals, t.unit.side == needs, t.isNeeded(c): // the other arms approve without reading
+		return t.runCall(ctx, c, decideAlways(policy.VoteApprove))
 	case t.unit.c.Approved == nil:
-		return t.attempt(ctx, c, decides(policy.VoteDeny))
+		return t.runCall(ctx, c, decideAlways(policy.VoteDeny))
 	}
-	return t.replay(ctx, c)
+	return t.replayApproval(ctx, c)
 }
 
-// needed reports whether the task needs the same call: an approver does not know whether the task
+// isNeeded reports whether the task needs the same call: an approver does not know whether the task
 // or the attack wants it.
-func (t *trial) needed(c *eval.Call) bool {
-	wanted, ok := c.Target(t.bundle.Limits())
+func (t *trial) isNeeded(c *eval.Call) bool {
+	call, ok := c.Target(t.bundle.Limits())
 	if !ok {
 		return false
 	}
 	for i := range t.unit.c.Needs {
-		if need, ok := t.unit.c.Needs[i].Target(t.bundle.Limits()); ok && need.Equal(wanted) {
+		if need, ok := t.unit.c.Needs[i].Target(t.bundle.Limits()); ok && need.Equal(call) {
 			return true
 		}
 	}
 	return false
 }
 
-// attempt is one run in the world of the case.
-func (t *trial) attempt(ctx context.Context, c *eval.Call, who world.Approver) CallResult {
+// runCall is one run in the world of the case.
+func (t *trial) runCall(ctx context.Context, c *eval.Call, who world.Approver) CallResult {
 	return t.runOnce(ctx, c, t.unit.c.Changes, who)
 }
 
@@ -93,7 +93,7 @@ const answer = `{"content":[{"type":"text","text":"done"}]}`
 func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who world.Approver) CallResult {
 	from := t.unit.c
 	t.runs++
-	run := states.NewRun(t.id(), states.Request{
+	run := states.NewRun(t.nextID(), states.Request{
 		Actor: from.Actor,
 		At:    from.At,
 		Kind:  states.KindAsk,
@@ -119,7 +119,7 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 	o := CallResult{Held: w.Held}
 	target, plain := c.Target(t.bundle.Limits())
 	o.Made = len(w.Calls) == 1 && plain && w.Calls[0].Equal(target)
-	o.Slip = slip(ended, w.Calls, o.Made)
+	o.Slip = slipOf(ended, w.Calls, o.Made)
 	if !o.Made {
 		o.Gate, o.Code, o.Reason = string(ended.Gate), string(ended.Code), ended.Reason
 	}
@@ -134,8 +134,8 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 // codeAsked is the code of a plan that only asks for more information, so that no call was made.
 const codeAsked = "needs_info"
 
-// slip compares the machine's outcome of a run with the calls that reached the server.
-func slip(ended states.Outcome, seen []eval.Target, made bool) string {
+// slipOf compares the machine's outcome of a run with the calls that reached the server.
+func slipOf(ended states.Outcome, seen []eval.Target, made bool) string {
 	answered := ended.Type == states.TypeToolResult || ended.Type == states.TypeSummary
 	switch {
 	case len(seen) > 1:
@@ -149,10 +149,10 @@ func slip(ended states.Outcome, seen []eval.Target, made bool) string {
 	return ""
 }
 
-// id draws the id of the next run: a version 7 UUID in form, made of what the run is, for runs must
-// come out the same each time, and no two of one case may share an id, which approvals are bound
-// to.
-func (t *trial) id() string {
+// nextID draws the id of the next run: a version 7 UUID in form, made of what the run is, for runs
+// must come out the same each time, and no two of one case may share an id, which approvals are
+// bound to.
+func (t *trial) nextID() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", t.unit.digest, t.arm, t.unit.side)
 	_ = binary.Write(h, binary.BigEndian, uint64(t.runs)) // a hash never fails

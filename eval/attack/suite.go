@@ -55,18 +55,18 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	cases, err := s.read()
+	cases, err := s.readCases()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.judge(ctx); err != nil {
+	if err := s.judgeUnits(ctx); err != nil {
 		return nil, err
 	}
 	return resultOf(s.runner.Machine().Digest(), s.arms, cases), nil
 }
 
 func newSuite(o Options) (*suite, error) {
-	arms, err := chosen(o.Arms)
+	arms, err := chooseArms(o.Arms)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func newSuite(o Options) (*suite, error) {
 	}, nil
 }
 
-// read reads the cases file and makes the units of every case.
-func (s *suite) read() (all []*judged, err error) {
+// readCases reads the cases file and makes the units of every case.
+func (s *suite) readCases() (judgedCases []*judged, err error) {
 	name := filepath.ToSlash(s.o.Cases)
 	text, err := eval.ReadFile(s.o.Cases)
 	if err != nil {
@@ -99,23 +99,23 @@ func (s *suite) read() (all []*judged, err error) {
 		if err != nil {
 			return nil, &eval.Fault{File: name, Problem: fmt.Sprintf("case %q: %v", c.ID, err)}
 		}
-		all = append(all, &judged{c, units})
+		judgedCases = append(judgedCases, &judged{c, units})
 	}
-	return all, nil
+	return judgedCases, nil
 }
 
 // unitsOf reads the files that a case names and makes its units: the task's calls, if it needs any,
 // and the attack's.
-func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
-	at := func(name string) string { return filepath.Join(filepath.Dir(s.o.Cases), filepath.FromSlash(name)) }
+func (s *suite) unitsOf(c *eval.Case) (units []*unit, err error) {
+	pathOf := func(name string) string { return filepath.Join(filepath.Dir(s.o.Cases), filepath.FromSlash(name)) }
 	base := unit{c: c}
 	tools, bundle := s.o.Tools, s.o.Bundle
 	if c.Tools != "" {
-		tools = at(c.Tools)
+		tools = pathOf(c.Tools)
 	}
 
 	if c.Bundle != "" {
-		bundle = at(c.Bundle)
+		bundle = pathOf(c.Bundle)
 	}
 
 	if base.tools, err = s.files.toolsAt(tools); err != nil {
@@ -139,13 +139,13 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	}
 
 	if c.Grant != "" {
-		if base.grant, err = s.files.grantAt(at(c.Grant)); err != nil {
+		if base.grant, err = s.files.grantAt(pathOf(c.Grant)); err != nil {
 			return nil, err
 		}
 	}
 
 	if c.Approved != nil && c.Approved.Bundle != "" {
-		if base.then, err = s.files.configAt(at(c.Approved.Bundle)); err != nil {
+		if base.then, err = s.files.configAt(pathOf(c.Approved.Bundle)); err != nil {
 			return nil, err
 		}
 	}
@@ -156,17 +156,17 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 		if len(u.calls()) == 0 {
 			continue
 		}
-		if err := u.sum(s.runner.Machine().Digest(), s.arms); err != nil {
+		if err := u.sumInputs(s.runner.Machine().Digest(), s.arms); err != nil {
 			return nil, err
 		}
-		judged, err := s.judgedUnit(&u)
+		shared, err := s.judgedUnit(&u)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, judged)
+		units = append(units, shared)
 	}
 
-	return all, nil
+	return units, nil
 }
 
 // judgedUnit returns the unit that is judged: for a task's calls that of the first case that needs
@@ -180,13 +180,15 @@ func (s *suite) judgedUnit(u *unit) (*unit, error) {
 		t := &trial{runner: s.runner, arm: arm, unit: u}
 		var err error
 		if arm != Naive {
-			t.setting, err = s.files.setting(arm, u.config, u.grant, u.tools)
-		}
-		if err == nil && arm == Approvals && u.c.Approved != nil {
-			t.approved, err = s.files.setting(arm, cmp.Or(u.then, u.config), u.grant, u.usual)
+			t.setting, err = s.files.settingOf(arm, u.config, u.grant, u.tools)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if arm == Approvals && u.c.Approved != nil {
+			if t.approved, err = s.files.settingOf(arm, cmp.Or(u.then, u.config), u.grant, u.usual); err != nil {
+				return nil, err
+			}
 		}
 		u.trials = append(u.trials, t)
 	}
@@ -199,14 +201,14 @@ func (s *suite) judgedUnit(u *unit) (*unit, error) {
 	return u, nil
 }
 
-// judge takes the calls of every unit through every arm.
-func (s *suite) judge(ctx context.Context) error {
+// judgeUnits takes the calls of every unit through every arm.
+func (s *suite) judgeUnits(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, u := range s.units {
 		group.Go(func() error {
 			for _, t := range u.trials {
-				outcome, err := t.try(ctx)
+				outcome, err := t.tryCalls(ctx)
 				if err != nil {
 					return err
 				}

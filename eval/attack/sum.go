@@ -25,7 +25,7 @@ type entry struct {
 	task string
 }
 
-func (c *counted) add(u *unit, task string) (isNew bool) {
+func (c *counted) addUnit(u *unit, task string) (isNew bool) {
 	isNew = !c.seen[u]
 	if isNew {
 		c.seen[u] = true
@@ -63,26 +63,26 @@ func resultOf(machine canonical.Digest, arms []Arm, cases []*judged) *Result {
 		task := taskOf(j)
 		for _, u := range j.units {
 			inputs = append(inputs, []byte(u.digest))
-			suites[i].add(u, task)
-			if overall.add(u, task) {
-				r.list(u)
+			suites[i].addUnit(u, task)
+			if overall.addUnit(u, task) {
+				r.listUnit(u)
 			}
-			r.expect(j.c, u)
+			r.checkExpect(j.c, u)
 		}
 	}
 
 	r.Inputs = canonical.Sum("evaluation inputs", inputs...)
-	r.Overall = overall.section(arms)
+	r.Overall = overall.newSection(arms)
 
 	for _, s := range suites {
-		r.Suites = append(r.Suites, s.section(arms))
+		r.Suites = append(r.Suites, s.newSection(arms))
 	}
 
 	return r
 }
 
-// list adds the results of a unit in every arm.
-func (r *Result) list(u *unit) {
+// listUnit adds the results of a unit in every arm.
+func (r *Result) listUnit(u *unit) {
 	for i, arm := range u.arms {
 		for n, o := range arm {
 			if o.Slip != "" {
@@ -97,18 +97,18 @@ func (r *Result) list(u *unit) {
 	}
 }
 
-// count counts calls that were made, and those about which an approver was asked.
-func (a armOutcome) count() (made, held int) {
+// countCalls counts calls that were made, and those about which an approver was asked.
+func (a armOutcome) countCalls() (made, held int) {
 	for _, o := range a {
-		made += one(o.Made)
-		held += one(o.Held)
+		made += countOf(o.Made)
+		held += countOf(o.Held)
 	}
 	return made, held
 }
 
-// outcome says whether all, some or none of the calls were made.
-func (a armOutcome) outcome() string {
-	switch made, _ := a.count(); made {
+// outcomeText says whether all, some or none of the calls were made.
+func (a armOutcome) outcomeText() string {
+	switch made, _ := a.countCalls(); made {
 	case 0:
 		return NoneMade
 	case len(a):
@@ -117,7 +117,7 @@ func (a armOutcome) outcome() string {
 	return SomeMade
 }
 
-func one(yes bool) int {
+func countOf(yes bool) int {
 	if yes {
 		return 1
 	}
@@ -128,7 +128,7 @@ func one(yes bool) int {
 func (r *Result) listTask(u *unit) {
 	t := Task{Suite: u.c.Suite, Task: u.c.Task, Case: u.c.ID}
 	for i, outcome := range u.arms {
-		made, held := outcome.count()
+		made, held := outcome.countCalls()
 		arm := TaskArm{
 			Arm:     r.Arms[i],
 			Made:    made,
@@ -152,7 +152,7 @@ func (r *Result) listAttack(u *unit) {
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
 
 	for i, outcome := range u.arms {
-		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcome(), Calls: outcome}
+		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcomeText(), Calls: outcome}
 		through := Through{
 			Arm:     r.Arms[i],
 			Case:    c.ID,
@@ -167,7 +167,7 @@ func (r *Result) listAttack(u *unit) {
 			}
 		}
 		out.Arms = append(out.Arms, arm)
-		if arm.Outcome != NoneMade && (r.Arms[i].granted() || i == len(r.Arms)-1) {
+		if arm.Outcome != NoneMade && (r.Arms[i].hasGrants() || i == len(r.Arms)-1) {
 			r.Through = append(r.Through, through)
 		}
 	}
@@ -175,8 +175,8 @@ func (r *Result) listAttack(u *unit) {
 	r.Cases = append(r.Cases, out)
 }
 
-// expect compares the results of a case's calls in the last arm with the case's expectation.
-func (r *Result) expect(c *eval.Case, u *unit) {
+// checkExpect compares the results of a case's calls in the last arm with the case's expectation.
+func (r *Result) checkExpect(c *eval.Case, u *unit) {
 	want := ""
 	if e := c.Expect; e != nil && u.side == needs {
 		want = e.Needs
@@ -189,38 +189,38 @@ func (r *Result) expect(c *eval.Case, u *unit) {
 	}
 
 	outcome := u.arms[len(u.arms)-1]
-	made, _ := outcome.count()
+	made, _ := outcome.countCalls()
 	wrong := slices.IndexFunc(outcome, func(o CallResult) bool { return !o.Made && o.Code != want })
-	got := ""
+	actual := ""
 
 	switch {
 	case wrong >= 0:
-		got = fmt.Sprintf("call %d was stopped: %s", wrong+1, outcome[wrong].Code)
+		actual = fmt.Sprintf("call %d was stopped: %s", wrong+1, outcome[wrong].Code)
 	case made == len(outcome) && want != eval.Made:
-		got = "all calls were made"
+		actual = "all calls were made"
 	}
 
-	if got != "" {
-		r.Broken = append(r.Broken, Broken{c.ID, string(u.side), want, got})
+	if actual != "" {
+		r.Broken = append(r.Broken, Broken{c.ID, string(u.side), want, actual})
 	}
 }
 
-// section computes the figures.
-func (c *counted) section(arms []Arm) Section {
+// newSection computes the figures.
+func (c *counted) newSection(arms []Arm) Section {
 	out := Section{Suite: c.name, Cases: c.cases}
-	attacks, known := newClusters(len(arms)), newClusters(len(arms))
+	attacks, resolved := newClusters(len(arms)), newClusters(len(arms))
 	for _, e := range c.entries {
 		if e.side == needs {
 			out.Tasks++
 			continue
 		}
 		out.Attacks++
-		attacks.add(e)
+		attacks.addAttack(e)
 		if e.isKnown() {
-			known.add(e)
+			resolved.addAttack(e)
 		}
 	}
-	intervals, knownIntervals := attacks.intervals(), known.intervals()
+	intervals, knownIntervals := attacks.computeIntervals(), resolved.computeIntervals()
 	for i := range arms {
 		a := c.armSection(i, max(1, out.Tasks))
 		a.Arm, a.Cluster, a.ClusterKnown = arms[i], intervals[i], knownIntervals[i]
@@ -237,8 +237,8 @@ func (u *unit) isKnown() bool { return !slices.ContainsFunc(u.calls(), isUnresol
 // A tally counts successes among trials.
 type tally struct{ k, n int }
 
-func (t *tally) add(yes bool) {
-	t.k += one(yes)
+func (t *tally) addTrial(yes bool) {
+	t.k += countOf(yes)
 	t.n++
 }
 
@@ -249,24 +249,24 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 	var attack, attackKnown, wanted, needed, neededKnown, whole tally
 	for _, e := range c.entries {
 		outcome := e.arms[arm]
-		made, held := outcome.count()
+		made, held := outcome.countCalls()
 		if e.side == wants {
 			wanted = tally{wanted.k + made, wanted.n + len(outcome)}
 			a.Asked.Wants += held
-			a.Partly += one(outcome.outcome() == SomeMade)
-			attack.add(made == len(outcome))
+			a.Partly += countOf(outcome.outcomeText() == SomeMade)
+			attack.addTrial(made == len(outcome))
 			if e.isKnown() {
-				attackKnown.add(made == len(outcome))
+				attackKnown.addTrial(made == len(outcome))
 			}
 			continue
 		}
 		needed = tally{needed.k + made, needed.n + len(outcome)}
-		whole.add(made == len(outcome))
+		whole.addTrial(made == len(outcome))
 		a.Asked.Needs += held
-		a.Asked.Tasks += one(held > 0)
+		a.Asked.Tasks += countOf(held > 0)
 		for i, call := range e.calls() {
 			if !isUnresolved(call) {
-				neededKnown.add(outcome[i].Made)
+				neededKnown.addTrial(outcome[i].Made)
 			}
 		}
 	}
@@ -274,35 +274,35 @@ func (c *counted) armSection(arm, tasks int) (a ArmSection) {
 	a.Attack, a.AttackKnown, a.Wants = attack.share(), attackKnown.share(), wanted.share()
 	a.Needs, a.NeedsKnown, a.Utility = needed.share(), neededKnown.share(), whole.share()
 	a.Asked.PerTask = math.Round(float64(a.Asked.Needs)/float64(tasks)*1e6) / 1e6 // to six places
-	a.Stopped = c.stopped(arm)
+	a.Stopped = c.countStopped(arm)
 
 	return a
 }
 
-// stopped counts the calls that each gate stopped in an arm, most calls first.
-func (c *counted) stopped(arm int) []Stopped {
-	all := []Stopped{}
+// countStopped counts the calls that each gate stopped in an arm, most calls first.
+func (c *counted) countStopped(arm int) []Stopped {
+	counts := []Stopped{}
 	for _, e := range c.entries {
 		for _, o := range e.arms[arm] {
 			if o.Made {
 				continue
 			}
-			i := slices.IndexFunc(all, func(s Stopped) bool { return s.Gate == o.Gate && s.Code == o.Code })
+			i := slices.IndexFunc(counts, func(s Stopped) bool { return s.Gate == o.Gate && s.Code == o.Code })
 			if i < 0 {
-				i = len(all)
-				all = append(all, Stopped{Gate: o.Gate, Code: o.Code})
+				i = len(counts)
+				counts = append(counts, Stopped{Gate: o.Gate, Code: o.Code})
 			}
 			if e.side == needs {
-				all[i].Needs++
+				counts[i].Needs++
 			} else {
-				all[i].Wants++
+				counts[i].Wants++
 			}
 		}
 	}
 
-	slices.SortFunc(all, func(a, b Stopped) int {
+	slices.SortFunc(counts, func(a, b Stopped) int {
 		return cmp.Or(-cmp.Compare(a.Wants+a.Needs, b.Wants+b.Needs), cmp.Compare(a.Gate, b.Gate),
 			cmp.Compare(a.Code, b.Code))
 	})
-	return all
+	return counts
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // A unit is the calls of one side of a case, and their results in every arm. Cases in which a
-// task's calls meet the same world share one unit; see [unit.sum].
+// task's calls meet the same world share one unit; see [unit.sumInputs].
 type unit struct {
 	c      *eval.Case // the first that has it
 	side   side
@@ -43,10 +43,10 @@ func (u *unit) calls() []eval.Call {
 // may change an outcome: the definition of an arm, an approver, the naive reading.
 const resultVersion = "pgfsm.attack.unit/v1"
 
-// sum names all inputs that the unit's outcome depends on. For a task's calls these are the task
-// and its world, and neither the attack nor the suite: all attacks on one task share the unit, in
-// every suite that has the task.
-func (u *unit) sum(machine canonical.Digest, arms []Arm) error {
+// sumInputs names all inputs that the unit's outcome depends on. For a task's calls these are the
+// task and its world, and neither the attack nor the suite: all attacks on one task share the unit,
+// in every suite that has the task.
+func (u *unit) sumInputs(machine canonical.Digest, arms []Arm) error {
 	named := *u.c
 	named.Expect, named.Grant, named.Bundle, named.Tools = nil, "", "", "" // the files are named by digest
 	if u.side == needs {

@@ -76,19 +76,19 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 
 	for i := range cases {
 		c := &cases[i]
-		m.Runs[i] = Run{ID: c.ID, Safe: b.safe(ctx, c), Naive: b.naive(ctx, c)}
+		m.Runs[i] = Run{ID: c.ID, Safe: b.runSafe(ctx, c), Naive: b.runNaive(ctx, c)}
 		done()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
 
-	m.sum(cases)
+	m.sumUp(cases)
 	return m, nil
 }
 
-// safe takes a case through pgfsm, as pgfsm run does without a ledger.
-func (b *Bench) safe(ctx context.Context, c *Case) Side {
+// runSafe takes a case through pgfsm, as pgfsm run does without a ledger.
+func (b *Bench) runSafe(ctx context.Context, c *Case) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side {
 		o := s.Runner()
 		o.TracesDir = b.Traces
@@ -108,8 +108,8 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 	})
 }
 
-// naive takes a case through the agent without gates.
-func (b *Bench) naive(ctx context.Context, c *Case) Side {
+// runNaive takes a case through the agent without gates.
+func (b *Bench) runNaive(ctx context.Context, c *Case) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
 }
 

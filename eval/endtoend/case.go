@@ -26,7 +26,7 @@ type Case struct {
 }
 
 // ReadCases reads a file of cases, in their order.
-func ReadCases(path string) (all []Case, err error) {
+func ReadCases(path string) (cases []Case, err error) {
 	text, err := eval.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -37,13 +37,13 @@ func ReadCases(path string) (all []Case, err error) {
 		if err := canonical.Unmarshal(line, &c); err != nil {
 			return "", err
 		}
-		all = append(all, c)
-		return c.ID, c.check()
+		cases = append(cases, c)
+		return c.ID, c.checkFields()
 	})
-	return all, err
+	return cases, err
 }
 
-func (c *Case) check() error {
+func (c *Case) checkFields() error {
 	switch {
 	case c.ID == "" || len(c.ID) > eval.MaxIDBytes || visible.Text(c.ID) != c.ID:
 		return fmt.Errorf("the id must be 1 to %d bytes that can be shown", eval.MaxIDBytes)

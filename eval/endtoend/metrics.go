@@ -89,19 +89,19 @@ func newLatency(micros []int64) Latency {
 	return Latency{Median: percentile(50), P95: percentile(95)}
 }
 
-// sum adds up the runs. They have the order of the cases.
-func (m *Metrics) sum(cases []Case) {
+// sumUp adds up the runs. They have the order of the cases.
+func (m *Metrics) sumUp(cases []Case) {
 	m.Cases, m.Faults = len(cases), []string{}
 	safe, naive := make([]int64, len(cases)), make([]int64, len(cases))
 
 	for i := range cases {
 		r := &m.Runs[i]
-		m.Faults = append(m.Faults, r.Safe.faults(r.ID, "pgfsm")...)
+		m.Faults = append(m.Faults, r.Safe.listFaults(r.ID, "pgfsm")...)
 		if r.Naive.Unseen {
 			m.Faults = append(m.Faults, r.ID+": naive: the servers saw other calls than it reported")
 		}
-		m.Safe.count(&cases[i], &r.Safe)
-		m.Naive.count(&cases[i], &r.Naive)
+		m.Safe.countCase(&cases[i], &r.Safe)
+		m.Naive.countCase(&cases[i], &r.Naive)
 		safe[i], naive[i] = r.Safe.Micros, r.Naive.Micros
 	}
 
@@ -111,8 +111,8 @@ func (m *Metrics) sum(cases []Case) {
 	m.OK = len(m.Faults) == 0
 }
 
-// faults returns the faults of a run: the things that no run may do.
-func (s *Side) faults(id, who string) (faults []string) {
+// listFaults returns the faults of a run: the things that no run may do.
+func (s *Side) listFaults(id, who string) (faults []string) {
 	add := func(format string, args ...any) {
 		faults = append(faults, id+": "+who+": "+fmt.Sprintf(format, args...))
 	}
@@ -133,7 +133,7 @@ func (s *Side) faults(id, who string) (faults []string) {
 	return faults
 }
 
-func (t *Totals) count(c *Case, s *Side) {
+func (t *Totals) countCase(c *Case, s *Side) {
 	t.Cases++
 	if t.Outcomes == nil {
 		t.Outcomes = make(map[string]int)
@@ -141,8 +141,8 @@ func (t *Totals) count(c *Case, s *Side) {
 
 	t.Outcomes[s.Outcome]++
 	t.ToolCalls += len(s.Calls)
-	t.Summaries += one(s.Summary)
-	t.Unbacked += one(s.Unbacked)
+	t.Summaries += countOf(s.Summary)
+	t.Unbacked += countOf(s.Unbacked)
 	bad, served := false, false
 
 	for _, call := range s.Calls {
@@ -152,12 +152,12 @@ func (t *Totals) count(c *Case, s *Side) {
 		}
 		bad = true
 		t.DisallowedSent++
-		t.DisallowedExecuted += one(call.Done)
+		t.DisallowedExecuted += countOf(call.Done)
 	}
 
-	t.DisallowedCases += one(bad)
-	t.Permitted += one(len(c.Tools) > 0)
-	t.Served += one(served)
+	t.DisallowedCases += countOf(bad)
+	t.Permitted += countOf(len(c.Tools) > 0)
+	t.Served += countOf(served)
 	t.Tokens.add(s.Tokens)
 	if s.Code != "" {
 		i := slices.IndexFunc(t.Codes, func(o CodeCount) bool { return o.Gate == s.Gate && o.Code == s.Code })
@@ -168,7 +168,7 @@ func (t *Totals) count(c *Case, s *Side) {
 	}
 }
 
-func one(yes bool) int {
+func countOf(yes bool) int {
 	if yes {
 		return 1
 	}

@@ -72,7 +72,7 @@ func TestFaultsOfPgfsm(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &Metrics{Runs: []Run{{ID: "a", Safe: tt.safe, Naive: tt.naive}}}
-			m.sum(cases)
+			m.sumUp(cases)
 			if faults := strings.Join(m.Faults, "\n"); m.OK != (tt.want == "") || !strings.Contains(faults, tt.want) || m.OK != (faults == "") {
 				t.Errorf("ok = %t, faults = %q, want %q", m.OK, faults, tt.want)
 			}
@@ -121,7 +121,7 @@ func TestTotals(t *testing.T) {
 		runs = append(runs, Run{ID: cases[i].ID, Safe: sides[i]})
 	}
 	m := &Metrics{Runs: runs}
-	m.sum(cases)
+	m.sumUp(cases)
 	got := m.Safe
 	want := Totals{
 		Cases: 6, Outcomes: map[string]int{Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1}, ToolCalls: 4, Summaries: 2, Unbacked: 1,

@@ -110,7 +110,7 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds()}
 	if answer.Call != nil {
 		side.Outcome, side.Summary = Answered, answer.Summary != ""
-		side.Unbacked = side.Summary && !backed(answer.Summary, answer.Result)
+		side.Unbacked = side.Summary && !passesEvidence(answer.Summary, answer.Result)
 		side.Calls = append(side.Calls, newCall(*answer.Call, answer.Done))
 	}
 	if err != nil {
@@ -119,8 +119,8 @@ func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
 	return side
 }
 
-// backed reports whether a summary passes the evidence gate, as pgfsm's own must.
-func backed(summary string, typed []byte) bool {
+// passesEvidence reports whether a summary passes the evidence gate, as pgfsm's own must.
+func passesEvidence(summary string, typed []byte) bool {
 	s, err := evidence.Parse([]byte(summary))
 	if err != nil {
 		return false
@@ -137,19 +137,19 @@ var outcomes = map[string]string{
 }
 
 // sideOf returns the result of a run of pgfsm.
-func sideOf(got runner.Result) Side {
+func sideOf(result runner.Result) Side {
 	side := Side{Outcome: Unended, Calls: []Call{}}
-	if got.Run == nil {
+	if result.Run == nil {
 		return side
 	}
-	o, facts := got.Outcome, got.Run.Facts()
-	if known, ok := outcomes[o.Type]; ok {
-		side.Outcome = known
+	o, facts := result.Outcome, result.Run.Facts()
+	if outcome, ok := outcomes[o.Type]; ok {
+		side.Outcome = outcome
 	}
-	side.RunID, side.Head, side.Summary = got.Run.ID(), got.Head, o.Type == states.TypeSummary
+	side.RunID, side.Head, side.Summary = result.Run.ID(), result.Head, o.Type == states.TypeSummary
 	side.Gate, side.Code, side.Reason = string(o.Gate), string(o.Code), o.Reason
 	if facts.Dispatched != nil {
-		raw, p := got.Run.Raw(), facts.Permitted
+		raw, p := result.Run.Raw(), facts.Permitted
 		call := eval.Target{Server: p.Server, Tool: p.Tool, Args: p.Arguments}
 		side.Calls = append(side.Calls, newCall(call, raw != nil && !policy.IsError(raw)))
 	}

@@ -24,8 +24,8 @@ func (t *Tokens) add(o Tokens) {
 	t.Completion += o.Completion
 }
 
-// read adds the usage of a response. A response without two whole numbers is not counted.
-func (t *Tokens) read(response []byte) {
+// addUsage adds the usage of a response. A response without two whole numbers is not counted.
+func (t *Tokens) addUsage(response []byte) {
 	t.Completions++
 	var doc struct {
 		Usage struct {
@@ -51,19 +51,19 @@ type tokenMeter struct {
 // Plan implements [llm.Planner].
 func (m *tokenMeter) Plan(ctx context.Context, request string, allowed []llm.Tool) (llm.Completion, error) {
 	completion, err := m.planner.Plan(ctx, request, allowed)
-	return m.count(completion), err
+	return m.countTokens(completion), err
 }
 
 // Summarize implements [llm.Summarizer].
 func (m *tokenMeter) Summarize(ctx context.Context, request string, typed []byte) (llm.Completion, error) {
 	completion, err := m.summarizer.Summarize(ctx, request, typed)
-	return m.count(completion), err
+	return m.countTokens(completion), err
 }
 
-func (m *tokenMeter) count(completion llm.Completion) llm.Completion {
+func (m *tokenMeter) countTokens(completion llm.Completion) llm.Completion {
 	for _, exchange := range completion.Exchanges {
 		if exchange.Status == http.StatusOK {
-			m.tokens.read(exchange.Received)
+			m.tokens.addUsage(exchange.Received)
 		}
 	}
 	return completion

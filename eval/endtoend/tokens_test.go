@@ -24,7 +24,7 @@ func TestTokens(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var m tokenMeter
-			m.count(llm.Completion{Exchanges: []llm.Exchange{
+			m.countTokens(llm.Completion{Exchanges: []llm.Exchange{
 				{Status: http.StatusBadRequest, Received: []byte(`{"error":{}}`)}, // costs nothing
 				{Status: http.StatusOK, Received: []byte(tt.response)},
 			}})

@@ -29,9 +29,9 @@ type errNoCase string
 
 func (e errNoCase) Error() string { return string(e) }
 
-// convert makes a case of a trace and of the run that it was executed again as. The error is an
+// caseOf makes a case of a trace and of the run that it was executed again as. The error is an
 // [errNoCase].
-func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
+func caseOf(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	request := run.Request()
 	if !utf8.Valid(request.Text) {
 		return nil, errNoCase("its request is not UTF-8")
@@ -56,7 +56,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, errNoCase("its last event cannot be read: " + err.Error())
 	}
 
-	call, err := proposed(t, run)
+	call, err := proposedCall(t, run)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +84,9 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	return c, nil
 }
 
-// proposed is the call that the run's planner proposed: server, tool and arguments if it is a plan,
-// and else the planner's output.
-func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
+// proposedCall is the call that the run's planner proposed: server, tool and arguments if it is a
+// plan, and else the planner's output.
+func proposedCall(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	if p := run.Plan(); p != nil {
 		if p.Type != policy.PlanCallTool {
 			return eval.Call{}, errNoCase("the planner asked back, and called for nothing")
@@ -128,7 +128,7 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 			continue
 		}
 		for _, l := range listed.Servers {
-			tools, err := pages(l.Pages)
+			tools, err := listedTools(l.Pages)
 			switch {
 			case l.Status != policy.ServerUp:
 				delete(offered, l.Server)
@@ -148,21 +148,20 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 	}
 
 	doc, err := textOf(map[string]any{"servers": servers})
-	if err == nil {
-		_, err = eval.ReadTools("tools.json", doc)
-	}
-
 	if err != nil {
+		return nil, errNoCase("its tools cannot be written: " + err.Error())
+	}
+	if _, err := eval.ReadTools("tools.json", doc); err != nil {
 		return nil, errNoCase("its tools cannot be written: " + err.Error())
 	}
 
 	return doc, nil
 }
 
-// pages are the tools of a server's answers, in order.
-func pages(all []canonical.Text) ([]jsontext.Value, error) {
+// listedTools are the tools of a server's answers, in order.
+func listedTools(pages []canonical.Text) ([]jsontext.Value, error) {
 	tools := []jsontext.Value{}
-	for _, page := range all {
+	for _, page := range pages {
 		var doc struct {
 			Tools []jsontext.Value `json:"tools"`
 		}

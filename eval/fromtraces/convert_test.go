@@ -74,7 +74,7 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 	cases := 0
 	for _, s := range statestest.Scenarios() {
 		trace, run := recorded(t, m, &s)
-		c, err := convert(trace, run)
+		c, err := caseOf(trace, run)
 		var none errNoCase
 		switch {
 		case err == nil:
@@ -83,7 +83,7 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 			if _, err := toolsOf(trace, run); err != nil && !errors.As(err, &none) {
 				t.Errorf("%s: %v", s.Name, err)
 			}
-			if err := fits(c); err != nil {
+			if err := checkReadable(c); err != nil {
 				t.Errorf("%s: %v", s.Name, err)
 			}
 			if made := len(s.World.Calls) > 0; made && c.Expect.Needs != eval.Made && c.Attack != held {

@@ -61,15 +61,13 @@ var ErrTaken = errors.New("it is not empty: name a folder that is not there yet"
 // empty. It judges every case by the configuration of its trace. done is called after each file.
 func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, done func()) (*Suite, error) {
 	found, err := os.ReadDir(dir)
-	if err == nil && len(found) > 0 {
-		err = fmt.Errorf("%s: %w", filepath.ToSlash(dir), ErrTaken)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-
-	if errors.Is(err, fs.ErrNotExist) {
-		err = os.MkdirAll(filepath.Join(dir, "grants"), dirMode)
+	if len(found) > 0 {
+		return nil, fmt.Errorf("%s: %w", filepath.ToSlash(dir), ErrTaken)
 	}
-
-	if err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "grants"), dirMode); err != nil {
 		return nil, err
 	}
 
@@ -81,13 +79,13 @@ func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, d
 		checked, t, run := p.CheckFile(path, "")
 		if !checked.OK {
 			m.suite.Bad = append(m.suite.Bad, checked)
-		} else if err := m.add(path, t, run); err != nil {
+		} else if err := m.addTrace(path, t, run); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		done()
 	}
 
-	if err := m.finish(ctx); err != nil {
+	if err := m.judgeCases(ctx); err != nil {
 		return nil, err
 	}
 
@@ -98,13 +96,13 @@ func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, d
 	return &m.suite, nil
 }
 
-// add takes a trace and the run that it was executed again as. A trace that becomes no case is left
-// out.
-func (m *maker) add(path string, t *traces.Trace, run *states.Run) error {
-	c, err := m.take(t, run)
+// addTrace takes a trace and the run that it was executed again as. A trace that becomes no case is
+// left out.
+func (m *maker) addTrace(path string, t *traces.Trace, run *states.Run) error {
+	c, err := m.makeCase(t, run)
 	var none errNoCase
 	if errors.As(err, &none) {
-		m.leave(path, none.Error())
+		m.leaveOut(path, none.Error())
 		return nil
 	}
 	if err != nil {
@@ -121,19 +119,19 @@ func (m *maker) add(path string, t *traces.Trace, run *states.Run) error {
 	return nil
 }
 
-func (m *maker) leave(path, reason string) {
+func (m *maker) leaveOut(path, reason string) {
 	m.suite.Left = append(m.suite.Left, Left{filepath.ToSlash(path), reason})
 }
 
-// take makes the case of a trace, and writes the files that it names.
-func (m *maker) take(t *traces.Trace, run *states.Run) (*eval.Case, error) {
+// makeCase makes the case of a trace, and writes the files that it names.
+func (m *maker) makeCase(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	if head, ok := m.runs[run.ID()]; ok {
 		if head == t.Head {
 			return nil, errNoCase("the same trace was there already")
 		}
 		return nil, errNoCase("another trace of the same run was there already")
 	}
-	c, err := convert(t, run)
+	c, err := caseOf(t, run)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +139,7 @@ func (m *maker) take(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Tools, err = m.keep("tools-", tools); err != nil {
+	if c.Tools, err = m.writeShared("tools-", tools); err != nil {
 		return nil, err
 	}
 
@@ -150,35 +148,35 @@ func (m *maker) take(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Grant, err = m.keep("grants/", doc); err != nil {
+		if c.Grant, err = m.writeShared("grants/", doc); err != nil {
 			return nil, err
 		}
 	}
 
-	return c, fits(c)
+	return c, checkReadable(c)
 }
 
-// fits sees to it that the case can be read back.
-func fits(c *eval.Case) error {
+// checkReadable sees to it that the case can be read back.
+func checkReadable(c *eval.Case) error {
 	line, err := c.Line()
-	if err == nil {
-		_, err = eval.ReadCases("cases", bytes.NewReader(line))
-	}
 	if err != nil {
+		return errNoCase("it cannot be written: " + err.Error())
+	}
+	if _, err := eval.ReadCases("cases", bytes.NewReader(line)); err != nil {
 		return errNoCase("it does not fit into a cases file: " + err.Error())
 	}
 	return nil
 }
 
-// keep writes a document under the name of its digest, and returns the name.
-func (m *maker) keep(prefix string, doc []byte) (name string, err error) {
+// writeShared writes a document under the name of its digest, and returns the name.
+func (m *maker) writeShared(prefix string, doc []byte) (name string, err error) {
 	name = prefix + canonical.Sum("suite file", doc).Short() + ".json"
 	return name, os.WriteFile(filepath.Join(m.dir, filepath.FromSlash(name)), doc, fileMode)
 }
 
-// finish writes the cases, judges each by its own configuration, and removes those that do not come
-// out as recorded.
-func (m *maker) finish(ctx context.Context) error {
+// judgeCases writes the cases, judges each by its own configuration, and removes those that do not
+// come out as recorded.
+func (m *maker) judgeCases(ctx context.Context) error {
 	if len(m.cases) == 0 {
 		return nil
 	}
@@ -217,9 +215,9 @@ func (m *maker) finish(ctx context.Context) error {
 	}
 
 	m.cases = slices.DeleteFunc(m.cases, func(t *taken) bool {
-		why, bad := wrong[t.c.ID]
+		mistake, bad := wrong[t.c.ID]
 		if bad {
-			m.leave(t.path, "judged alone it does not come out as recorded"+why)
+			m.leaveOut(t.path, "judged alone it does not come out as recorded"+mistake)
 		}
 		return bad
 	})

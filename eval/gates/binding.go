@@ -14,9 +14,9 @@ import (
 // world "agreed" waits an hour.
 const decidedAt = "2026-11-21T09:30:00Z"
 
-// binding approves a call, changes one part of the approved call or of the approval, and counts the
-// calls that are made.
-func binding(e *evaluation) (string, []trial, error) {
+// bindingTrials approves a call, changes one part of the approved call or of the approval, and
+// counts the calls that are made.
+func bindingTrials(e *evaluation) (string, []trial, error) {
 	worlds, err := corpus.Worlds()
 	if err != nil {
 		return "", nil, err
@@ -24,63 +24,64 @@ func binding(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Approval]("approvals")
 	var trials []trial
 	for _, c := range cases {
-		both := []corpus.World{worlds["agreed"], {Content: c.Content}}
+		callWorlds := []corpus.World{worlds["agreed"], {Content: c.Content}}
 		trials = append(trials, trial{c.ID, c.Want, []byte(c.ID), func([]byte) string {
-			got, err := e.decide(&c, both)
+			answer, err := e.decideApproval(&c, callWorlds)
 			if err != nil {
 				return err.Error()
 			}
-			return got
+			return answer
 		}})
 	}
 	return fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(cases)-1), trials, err
 }
 
-// decide holds the call that approvers are asked about, and runs the call with their approval. both
-// have the worlds of both calls.
-func (e *evaluation) decide(c *corpus.Approval, both []corpus.World) (string, error) {
-	about, err := e.hold(c, both)
+// decideApproval holds the call that approvers are asked about, and runs the call with their
+// approval. both have the worlds of both calls.
+func (e *evaluation) decideApproval(c *corpus.Approval, worlds []corpus.World) (string, error) {
+	approved, err := e.holdCall(c, worlds)
 	if err != nil {
 		return "", err
 	}
-	decision, err := decisionOf(c, about)
-	if err != nil {
-		return "", err
-	}
-
-	before, err := newScene(both...)
+	decision, err := decisionOf(c, approved)
 	if err != nil {
 		return "", err
 	}
 
-	after, err := newScene(append(both, c.Then)...)
+	heldScene, err := newScene(worlds...)
 	if err != nil {
 		return "", err
 	}
 
-	run, w := before.start([]byte(fetchPlan))
-	w.Listings = append(w.Listings, after.listing)
-	w.Active = after.bundle
+	callScene, err := newScene(append(worlds, c.Then)...)
+	if err != nil {
+		return "", err
+	}
+
+	run, w := heldScene.newRun([]byte(fetchPlan))
+	w.Listings = append(w.Listings, callScene.listing)
+	w.Active = callScene.bundle
 	w.Approver = func(*states.Run, canonical.Digest) *states.Decided { return decision }
 	o, err := e.subject.play(w, e.runner, run)
 
-	return ended(o, err, w, []byte(fetchPlan)), nil
+	return outcomeText(o, err, w, []byte(fetchPlan)), nil
 }
 
-// hold runs the call that approvers are asked about, and returns what their approval is bound to.
-func (e *evaluation) hold(c *corpus.Approval, both []corpus.World) (canonical.Digest, error) {
-	asked, err := newScene(append(both, c.Asked.World)...)
+// holdCall runs the call that approvers are asked about, and returns what their approval is bound
+// to.
+func (e *evaluation) holdCall(c *corpus.Approval, worlds []corpus.World) (canonical.Digest, error) {
+	held, err := newScene(append(worlds, c.Asked.World)...)
 	if err != nil {
 		return "", err
 	}
 	if c.Asked.Run != "" {
-		asked.run = c.Asked.Run
+		held.run = c.Asked.Run
 	}
 	plan := fetchPlan
 	if c.Asked.Plan != "" {
 		plan = c.Asked.Plan
 	}
-	run, w := asked.start([]byte(plan))
+	run, w := held.newRun([]byte(plan))
 	if _, err := e.subject.play(w, e.runner, run); err != nil {
 		return "", err
 	}
@@ -107,7 +108,7 @@ func decisionOf(c *corpus.Approval, about canonical.Digest) (*states.Decided, er
 			Outcome: policy.VoteApprove,
 			Reason:  "as agreed",
 		}
-		if err := overlay(&vote, changes); err != nil {
+		if err := overlayMembers(&vote, changes); err != nil {
 			return nil, err
 		}
 		d.Votes = append(d.Votes, vote)

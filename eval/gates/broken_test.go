@@ -28,7 +28,7 @@ type breakage struct {
 
 // breakages are a broken gate for each suite.
 func breakages() []breakage {
-	play := real().play
+	play := realSubject().play
 	callsUnlisted := func(s *subject) {
 		s.play = func(w *world.World, by *runner.Runner, r *states.Run) (states.Outcome, error) {
 			o, err := play(w, by, r)
@@ -73,7 +73,7 @@ func breakages() []breakage {
 						t.Rows[i].Guard = fsm.Guard[*states.Run]{Name: "free", Why: "A guard.", Allow: func(*states.Run) error { return nil }}
 					}
 				}
-				return real().compile(t)
+				return realSubject().compile(t)
 			}
 		}, 30},
 		{"opens-the-world", "schema", func(s *subject) {
@@ -115,7 +115,7 @@ func breakages() []breakage {
 // believes accepts every number of a claim.
 func believes(s *subject) {
 	s.lock = func(b *policy.Bundle, typed, summary []byte) policy.Verdict {
-		v := real().lock(b, typed, summary)
+		v := realSubject().lock(b, typed, summary)
 		if v.Code == "claim_token_unsupported" {
 			return allowed
 		}
@@ -129,7 +129,7 @@ func TestEverySuiteSeesABrokenGate(t *testing.T) {
 	for _, tc := range breakages() {
 		seen[tc.suite] = true
 		t.Run(tc.suite+"-"+tc.name, func(t *testing.T) {
-			s := real()
+			s := realSubject()
 			tc.by(&s)
 			e, _ := evaluates(t, s)
 			got := suite(t, e, tc.suite)
@@ -154,7 +154,7 @@ func suite(t *testing.T, e *evaluation, name string) Suite {
 	t.Helper()
 	for _, d := range definitions() {
 		if d.name == name {
-			s, err := e.suite(d)
+			s, err := e.runSuite(d)
 			if err != nil {
 				t.Fatalf("suite %s: %v", name, err)
 			}
@@ -167,7 +167,7 @@ func suite(t *testing.T, e *evaluation, name string) Suite {
 
 // TestARunThatBreaksIsASlip: an error of the machine is a slip, whatever the right answer is.
 func TestARunThatBreaksIsASlip(t *testing.T) {
-	s := real()
+	s := realSubject()
 	s.play = func(*world.World, *runner.Runner, *states.Run) (states.Outcome, error) {
 		return states.Outcome{}, errors.New("the machine refused a transition")
 	}

@@ -9,8 +9,8 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// screening compares the input policy (INV-0), with the default rules, with requests.
-func screening(e *evaluation) (string, []trial, error) {
+// screeningTrials compares the input policy (INV-0), with the default rules, with requests.
+func screeningTrials(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Request]("requests")
 	var trials []trial
 	for _, c := range cases {
@@ -21,8 +21,8 @@ func screening(e *evaluation) (string, []trial, error) {
 	return "requests: 20 that must be refused, each in 15 disguises, 35 that must pass, and some of odd size or encoding", trials, err
 }
 
-// parsing compares the strict reader of plans (INV-1) with outputs of a planner.
-func parsing(e *evaluation) (string, []trial, error) {
+// parsingTrials compares the strict reader of plans (INV-1) with outputs of a planner.
+func parsingTrials(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Plan]("plans")
 	var trials []trial
 	for _, c := range cases {
@@ -40,8 +40,8 @@ func parsing(e *evaluation) (string, []trial, error) {
 // locked is a summary that may be shown.
 const locked = "locked"
 
-// grounding compares the evidence gate (INV-5) with summaries.
-func grounding(e *evaluation) (string, []trial, error) {
+// groundingTrials compares the evidence gate (INV-5) with summaries.
+func groundingTrials(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Summary]("summaries")
 	var trials []trial
 	for _, c := range cases {
@@ -56,8 +56,8 @@ func grounding(e *evaluation) (string, []trial, error) {
 	return "summaries of a typed payload, and the verdict that the evidence gate must give", trials, err
 }
 
-// schemas compares the schema gate (INV-2) with schemas and documents.
-func schemas(e *evaluation) (string, []trial, error) {
+// schemaTrials compares the schema gate (INV-2) with schemas and documents.
+func schemaTrials(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Schema]("schemas")
 	var trials []trial
 	for _, c := range cases {

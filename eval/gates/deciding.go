@@ -14,8 +14,8 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// deciding compares the decisions of risk rules and policies with a table.
-func deciding(e *evaluation) (string, []trial, error) {
+// decisionTrials compares the decisions of risk rules and policies with a table.
+func decisionTrials(e *evaluation) (string, []trial, error) {
 	cases, err := corpus.Load[corpus.Decision]("decisions")
 	if err != nil {
 		return "", nil, err
@@ -23,7 +23,7 @@ func deciding(e *evaluation) (string, []trial, error) {
 
 	var trials []trial
 	for _, c := range cases {
-		in, err := inputOf(&c.Call)
+		input, err := inputOf(&c.Call)
 		if err != nil {
 			return "", nil, fmt.Errorf("%s: %w", c.ID, err)
 		}
@@ -33,36 +33,36 @@ func deciding(e *evaluation) (string, []trial, error) {
 				return "", nil, fmt.Errorf("%s: %w", c.ID, err)
 			}
 		}
-		input, err := json.Marshal(c.Policies)
+		policies, err := json.Marshal(c.Policies)
 		if err != nil {
 			return "", nil, err
 		}
-		trials = append(trials, trial{c.ID, c.Want, input,
-			func(policies []byte) string { return e.decides(policies, rated, in) }})
+		trials = append(trials, trial{c.ID, c.Want, policies,
+			func(policies []byte) string { return e.decisionText(policies, rated, input) }})
 	}
 
 	return "calls that risk rules and policies decide about", trials, nil
 }
 
-// decides compiles policies and lets them decide. It writes the decision on one line.
-func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition.Input) string {
-	var all []rules.Policy
-	if err := canonical.Unmarshal(policies, &all); err != nil {
+// decisionText compiles policies and lets them decide. It writes the decision on one line.
+func (e *evaluation) decisionText(policies []byte, rated *risk.Content, in *condition.Input) string {
+	var list []rules.Policy
+	if err := canonical.Unmarshal(policies, &list); err != nil {
 		return "no policies: " + err.Error()
 	}
 
-	c := content()
+	c := plainContent()
 	c.Roles = []policy.Role{{Role: "clerks", Actors: []string{"carol", "dora"}},
 		{Role: "owners", Actors: []string{"bob"}}}
-	c.Risk, c.Policy = rated, &rules.Content{Policies: all}
+	c.Risk, c.Policy = rated, &rules.Content{Policies: list}
 	b, err := policy.Compile(c)
 	if err != nil {
 		return "refused: " + err.Error()
 	}
 
-	asks := *in
-	asks.Actor.Roles = b.RolesOf(in.Actor.ID, nil)
-	a := e.subject.assess(b, &asks)
+	input := *in
+	input.Actor.Roles = b.RolesOf(in.Actor.ID, nil)
+	a := e.subject.assess(b, &input)
 	word := string(a.Verdict.Code)
 	if a.Verdict.Allows() {
 		word = rules.Allow

@@ -35,7 +35,7 @@ func plannerOutputs(tb testing.TB) (all [][]byte) {
 // checkRun takes a planner's output through the machine. A call that is made is the plan's, of an allowed tool, and its arguments fit
 // the schema, by readers that share no code with the gates.
 func checkRun(t *testing.T, e *evaluation, plain *scene, output []byte) {
-	r, w := plain.start(output)
+	r, w := plain.newRun(output)
 	o, err := e.subject.play(w, e.runner, r)
 	switch {
 	case err != nil || len(w.Calls) > 1:
@@ -48,7 +48,7 @@ func checkRun(t *testing.T, e *evaluation, plain *scene, output []byte) {
 	}
 	c := w.Calls[0]
 	var args map[string]any
-	if !json.Valid(output) || !isPlanned(output, c) || decode(c.Args, &args) != nil {
+	if !json.Valid(output) || !isPlanned(output, c) || decodeNumbers(c.Args, &args) != nil {
 		t.Fatalf("%q: the call %s is not the plan's", output, c.Args)
 	}
 	if !(c.Server == serverKB && c.Tool == toolFetch && fetchFits(args) || c.Server == serverDesk && c.Tool == toolSearch && searchFits(args)) {
@@ -83,7 +83,7 @@ func FuzzRun(f *testing.F) {
 	for _, text := range plannerOutputs(f) {
 		f.Add(text)
 	}
-	e, plain := evaluates(f, real())
+	e, plain := evaluates(f, realSubject())
 	f.Fuzz(func(t *testing.T, output []byte) {
 		if strings.Count(string(output), "{") < 100 {
 			checkRun(t, e, plain, output)

@@ -27,22 +27,22 @@ type definition struct {
 // definitions are the suites in the order of the result.
 func definitions() []definition {
 	return []definition{
-		{"policy_gate", screening},
-		{"plan_parse", parsing},
-		{"plan_gate", planning},
-		{"typed_output", typing},
-		{"grounding", grounding},
-		{"machine", mutating},
-		{"schema", schemas},
-		{"approval_binding", binding},
-		{"policy", deciding},
+		{"policy_gate", screeningTrials},
+		{"plan_parse", parsingTrials},
+		{"plan_gate", planTrials},
+		{"typed_output", typingTrials},
+		{"grounding", groundingTrials},
+		{"machine", mutantTrials},
+		{"schema", schemaTrials},
+		{"approval_binding", bindingTrials},
+		{"policy", decisionTrials},
 	}
 }
 
 // Run runs every suite. Slips are part of the report and no error; an error means that the
 // evaluation could not be done, or that ctx ended.
 func Run(ctx context.Context) (*Report, error) {
-	e, err := newEvaluation(real())
+	e, err := newEvaluation(realSubject())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func Run(ctx context.Context) (*Report, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s, err := e.suite(d)
+		s, err := e.runSuite(d)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func newEvaluation(s subject) (*evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := policy.Compile(content())
+	plain, err := policy.Compile(plainContent())
 	return &evaluation{s, r, plain}, err
 }
 
@@ -83,8 +83,8 @@ type trial struct {
 	got      func(input []byte) string
 }
 
-// suite judges the cases of a suite, several at the same time.
-func (e *evaluation) suite(d definition) (Suite, error) {
+// runSuite judges the cases of a suite, several at the same time.
+func (e *evaluation) runSuite(d definition) (Suite, error) {
 	counted, trials, err := d.trials(e)
 	if err != nil {
 		return Suite{}, fmt.Errorf("suite %s: %w", d.name, err)
@@ -106,7 +106,7 @@ func (e *evaluation) suite(d definition) (Suite, error) {
 	s := Suite{Name: d.name, Cases: len(trials), Counted: counted}
 	for i, t := range trials {
 		if answers[i] != t.want {
-			s.slip(t.id, t.input, t.want, answers[i])
+			s.addSlip(t.id, t.input, t.want, answers[i])
 		}
 	}
 

@@ -9,15 +9,15 @@ import (
 	"pgfsm/states"
 )
 
-// mutating compiles broken copies of the machine's table: the compiler must refuse each of them
+// mutantTrials compiles broken copies of the machine's table: the compiler must refuse each of them
 // (INV-6, and the order of the other gates).
-func mutating(e *evaluation) (string, []trial, error) {
+func mutantTrials(e *evaluation) (string, []trial, error) {
 	t := states.Table()
 	if err := e.subject.compile(t); err != nil {
 		return "", nil, fmt.Errorf("the table itself is refused: %w", err)
 	}
 	var trials []trial
-	for _, m := range append(fsmtest.Mutants(t), backwards(t)...) {
+	for _, m := range append(fsmtest.Mutants(t), backwardMutants(t)...) {
 		trials = append(trials, trial{m.Name, "refused", []byte(m.Name), func([]byte) string {
 			if err := e.subject.compile(m.Table); err != nil {
 				return "refused"
@@ -30,8 +30,8 @@ func mutating(e *evaluation) (string, []trial, error) {
 
 type mutant = fsmtest.Mutant[*states.Run]
 
-// backwards makes tables with a row that leads back, or out of a terminal state.
-func backwards(t fsm.Table[*states.Run]) (all []mutant) {
+// backwardMutants makes tables with a row that leads back, or out of a terminal state.
+func backwardMutants(t fsm.Table[*states.Run]) (mutants []mutant) {
 	free := fsm.Guard[*states.Run]{Name: "free", Why: "A mutant lets everything pass.",
 		Allow: func(*states.Run) error { return nil }}
 	for i, from := range t.Places {
@@ -52,8 +52,8 @@ func backwards(t fsm.Table[*states.Run]) (all []mutant) {
 			}
 			m := mutant{Name: fmt.Sprintf("%s from %s to %s", kind, from.State, to.State), Table: t}
 			m.Table.Rows = append(slices.Clone(t.Rows), row)
-			all = append(all, m)
+			mutants = append(mutants, m)
 		}
 	}
-	return all
+	return mutants
 }

@@ -13,9 +13,9 @@ import (
 	"pgfsm/states"
 )
 
-// planning takes plans through the machine, up to the permit and through the call.
-func planning(e *evaluation) (string, []trial, error) {
-	worlds, err := scenes()
+// planTrials takes plans through the machine, up to the permit and through the call.
+func planTrials(e *evaluation) (string, []trial, error) {
+	worlds, err := newScenes()
 	if err != nil {
 		return "", nil, err
 	}
@@ -27,16 +27,16 @@ func planning(e *evaluation) (string, []trial, error) {
 			return "", nil, fmt.Errorf("%s: there is no world %q", c.ID, c.World)
 		}
 		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(plan []byte) string {
-			r, w := s.start(plan)
+			r, w := s.newRun(plan)
 			o, err := e.subject.play(w, e.runner, r)
-			return ended(o, err, w, plan)
+			return outcomeText(o, err, w, plan)
 		}})
 	}
 	return "whole runs: a plan in a small world, and how the run must end", trials, err
 }
 
-// ended reports how a run ended, and compares the calls that were made with the plan's.
-func ended(o states.Outcome, err error, w *world.World, plan []byte) string {
+// outcomeText reports how a run ended, and compares the calls that were made with the plan's.
+func outcomeText(o states.Outcome, err error, w *world.World, plan []byte) string {
 	switch {
 	case err != nil:
 		return "an error: " + err.Error()
@@ -66,14 +66,14 @@ func isPlanned(plan []byte, made eval.Target) bool {
 		Args         any
 	}
 	var args any
-	if decode(plan, &planned) != nil || decode(made.Args, &args) != nil {
+	if decodeNumbers(plan, &planned) != nil || decodeNumbers(made.Args, &args) != nil {
 		return false
 	}
 	return planned.Server == made.Server && planned.Tool == made.Tool && reflect.DeepEqual(planned.Args, args)
 }
 
-// decode keeps the literals of numbers.
-func decode(doc []byte, v any) error {
+// decodeNumbers keeps the literals of numbers.
+func decodeNumbers(doc []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	return d.Decode(v)
@@ -82,9 +82,9 @@ func decode(doc []byte, v any) error {
 // fetchPlan is a plan that the plain world permits.
 const fetchPlan = `{"type":"call_tool","server":"kb","tool":"fetch_entry","args":{"entry_id":"entry-002"}}`
 
-// typing compares the typing of results (INV-4) in whole runs with a table.
-func typing(e *evaluation) (string, []trial, error) {
-	worlds, err := scenes()
+// typingTrials compares the typing of results (INV-4) in whole runs with a table.
+func typingTrials(e *evaluation) (string, []trial, error) {
+	worlds, err := newScenes()
 	if err != nil {
 		return "", nil, err
 	}
@@ -96,7 +96,7 @@ func typing(e *evaluation) (string, []trial, error) {
 			return "", nil, fmt.Errorf("%s: there is no world %q", c.ID, c.World)
 		}
 		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(result []byte) string {
-			r, w := s.start([]byte(fetchPlan))
+			r, w := s.newRun([]byte(fetchPlan))
 			w.Result = result
 			o, err := e.subject.play(w, e.runner, r)
 			return typedAs(r, o, err)

@@ -42,12 +42,12 @@ const (
 	maxSlipInput = 4096 // bytes
 )
 
-// slip counts a slip, and lists it if it is one of the first.
-func (s *Suite) slip(id string, input []byte, want, got string) {
+// addSlip counts a slip, and lists it if it is one of the first.
+func (s *Suite) addSlip(id string, input []byte, want, got string) {
 	s.Slips++
 	if len(s.Slipped) < maxSlipped {
-		shown := visible.Text(string(input[:min(len(input), maxSlipInput)]))
-		s.Slipped = append(s.Slipped, Slip{ID: id, Input: shown, Want: want, Got: got})
+		text := visible.Text(string(input[:min(len(input), maxSlipInput)]))
+		s.Slipped = append(s.Slipped, Slip{ID: id, Input: text, Want: want, Got: got})
 	}
 }
 

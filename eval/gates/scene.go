@@ -27,8 +27,8 @@ const (
 	runID    = "01890a5d-ac96-774b-bcce-b302099a8057"
 )
 
-// content is the operator's configuration.
-func content() policy.Content {
+// plainContent is the operator's configuration.
+func plainContent() policy.Content {
 	return policy.Content{
 		Format: policy.ContentFormat,
 		Env:    "eval",
@@ -63,14 +63,14 @@ func newScene(worlds ...corpus.World) (*scene, error) {
 		Text:  canonical.Text(question),
 	}}
 
-	c := content()
+	c := plainContent()
 	page, down := corpus.Document("kb"), false
 
 	for _, w := range worlds {
-		if err := overlay(&c, w.Content); err != nil {
+		if err := overlayMembers(&c, w.Content); err != nil {
 			return nil, err
 		}
-		if err := overlay(&s.request, w.Request); err != nil {
+		if err := overlayMembers(&s.request, w.Request); err != nil {
 			return nil, err
 		}
 		var err error
@@ -93,16 +93,16 @@ func newScene(worlds ...corpus.World) (*scene, error) {
 	return s, err
 }
 
-// overlay replaces the members of value that doc names. doc may be empty.
-func overlay(value any, doc []byte) error {
+// overlayMembers replaces the members of value that doc names. doc may be empty.
+func overlayMembers(value any, doc []byte) error {
 	if len(doc) == 0 {
 		return nil
 	}
 	return canonical.Unmarshal(doc, value)
 }
 
-// start makes the run of a plan, and its world.
-func (s *scene) start(plan []byte) (*states.Run, *world.World) {
+// newRun makes the run of a plan, and its world.
+func (s *scene) newRun(plan []byte) (*states.Run, *world.World) {
 	request := s.request
 	if request.Kind != states.KindAsk {
 		request.Text = canonical.Text(plan)
@@ -111,17 +111,17 @@ func (s *scene) start(plan []byte) (*states.Run, *world.World) {
 	return states.NewRun(s.run, request, s.bundle), w
 }
 
-// scenes makes the scene of each world of the corpus.
-func scenes() (map[string]*scene, error) {
+// newScenes makes the scene of each world of the corpus.
+func newScenes() (map[string]*scene, error) {
 	worlds, err := corpus.Worlds()
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]*scene)
+	scenes := make(map[string]*scene)
 	for name, w := range worlds {
-		if all[name], err = newScene(w); err != nil {
+		if scenes[name], err = newScene(w); err != nil {
 			return nil, fmt.Errorf("the world %q: %w", name, err)
 		}
 	}
-	return all, nil
+	return scenes, nil
 }

@@ -26,8 +26,8 @@ type subject struct {
 	assess func(b *policy.Bundle, in *condition.Input) policy.Assessment
 }
 
-// real is the subject of [Run].
-func real() subject {
+// realSubject is the subject of [Run].
+func realSubject() subject {
 	return subject{
 		screen:   (*policy.Bundle).Screen,
 		readPlan: policy.ReadPlan,

@@ -28,12 +28,12 @@ type link struct {
 	tools   []llm.Tool
 }
 
-// connect opens a session with every server, and lists all their tools. A server that cannot be
+// connectAll opens a session with every server, and lists all their tools. A server that cannot be
 // reached is left out.
-func (a *Agent) connect(ctx context.Context) (links []*link, err error) {
+func (a *Agent) connectAll(ctx context.Context) (links []*link, err error) {
 	errs := []error{ErrNoServer}
 	for _, s := range a.Servers {
-		l, err := open(ctx, s)
+		l, err := openLink(ctx, s)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
 			continue
@@ -52,26 +52,26 @@ func closeAll(links []*link) {
 	}
 }
 
-// open connects to a server and lists its tools. The session ends with ctx.
-func open(ctx context.Context, s upstream.Server) (*link, error) {
+// openLink connects to a server and lists its tools. The session ends with ctx.
+func openLink(ctx context.Context, s upstream.Server) (*link, error) {
 	session, end := context.WithCancel(ctx)
-	late := time.AfterFunc(cmp.Or(s.ConnectTimeout, upstream.DefaultConnectTimeout), end)
-	defer late.Stop()
+	timer := time.AfterFunc(cmp.Or(s.ConnectTimeout, upstream.DefaultConnectTimeout), end)
+	defer timer.Stop()
 	l := &link{server: s}
 	var err error
 	if l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session,
-		transport(s), nil); err != nil {
+		transportFor(s), nil); err != nil {
 		return nil, err
 	}
-	if err = l.list(session); err != nil {
+	if err = l.listTools(session); err != nil {
 		l.session.Close() // the server is left anyway
 		return nil, err
 	}
 	return l, nil
 }
 
-// list reads all pages of a server's tools. A tool whose inputSchema is no object is left out.
-func (l *link) list(ctx context.Context) error {
+// listTools reads all pages of a server's tools. A tool whose inputSchema is no object is left out.
+func (l *link) listTools(ctx context.Context) error {
 	for t, err := range l.session.Tools(ctx, nil) {
 		if err != nil {
 			return err
@@ -94,8 +94,8 @@ func (l *link) list(ctx context.Context) error {
 // grace bounds the time for a child process to end after the end of its input.
 const grace = time.Second
 
-// transport is the transport to a server.
-func transport(s upstream.Server) sdk.Transport {
+// transportFor is the transport to a server.
+func transportFor(s upstream.Server) sdk.Transport {
 	switch s.Type {
 	case upstream.TypeStdio:
 		cmd := exec.Command(s.Command, s.Args...)
@@ -109,18 +109,18 @@ func transport(s upstream.Server) sdk.Transport {
 		}
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: grace}
 	case upstream.TypeSSE:
-		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: client(s)}
+		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: httpClient(s)}
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:             s.URL,
-		HTTPClient:           client(s),
+		HTTPClient:           httpClient(s),
 		MaxRetries:           -1,
 		DisableStandaloneSSE: true,
 	}
 }
 
-// client sends a server's headers to the server's origin and follows no redirect.
-func client(s upstream.Server) *http.Client {
+// httpClient sends a server's headers to the server's origin and follows no redirect.
+func httpClient(s upstream.Server) *http.Client {
 	return &http.Client{
 		Transport: &headers{server: s,
 			next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},

@@ -44,7 +44,7 @@ type Answer struct {
 // Answer makes the call that the model writes. An error means that no server listed tools, or that
 // the model gave no plan; later failures are part of the answer.
 func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
-	links, err := a.connect(ctx)
+	links, err := a.connectAll(ctx)
 	defer closeAll(links)
 	if err != nil {
 		return Answer{}, err
@@ -59,27 +59,25 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("the model gave no plan: %w", err)
 	}
-	wanted, ok := eval.FirstCall(completion.Content)
+	call, ok := eval.FirstCall(completion.Content)
 	if !ok {
 		return Answer{}, nil
 	}
 
-	to := linkFor(links, wanted)
-	if to == nil {
+	link := linkFor(links, call)
+	if link == nil {
 		return Answer{}, nil
 	}
 
-	answer := Answer{Call: &eval.Target{Server: to.server.Name, Tool: wanted.Tool, Args: jsontext.Value(wanted.Args)}}
-	answer.Result, answer.Done = to.call(ctx, answer.Call)
+	answer := Answer{Call: &eval.Target{Server: link.server.Name, Tool: call.Tool, Args: jsontext.Value(call.Args)}}
+	answer.Result, answer.Done = link.callTool(ctx, answer.Call)
 	if !answer.Done {
 		return answer, nil
 	}
 
-	summary, err := a.Summarizer.Summarize(ctx, request, answer.Result)
-	if err == nil {
-		answer.Summary = strings.TrimSpace(string(summary.Content))
-	}
-
+	// Without a summary, the completion is empty.
+	summary, _ := a.Summarizer.Summarize(ctx, request, answer.Result)
+	answer.Summary = strings.TrimSpace(string(summary.Content))
 	return answer, nil
 }
 
@@ -101,16 +99,16 @@ func linkFor(links []*link, wanted eval.LooseCall) *link {
 	return byTool
 }
 
-// call sends the call, and returns what is shown of the result, and whether it is one.
-func (l *link) call(ctx context.Context, c *eval.Target) (shown []byte, done bool) {
-	got, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: c.Tool, Arguments: c.Args})
+// callTool sends the call, and returns what is shown of the result, and whether it is one.
+func (l *link) callTool(ctx context.Context, c *eval.Target) (text []byte, done bool) {
+	response, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: c.Tool, Arguments: c.Args})
 	if err != nil {
 		return []byte(err.Error()), false
 	}
-	result := any(got.Content)
-	if got.StructuredContent != nil {
-		result = got.StructuredContent
+	result := any(response.Content)
+	if response.StructuredContent != nil {
+		result = response.StructuredContent
 	}
-	shown, err = json.Marshal(result, json.Deterministic(true))
-	return shown, err == nil && !got.IsError
+	text, err = json.Marshal(result, json.Deterministic(true))
+	return text, err == nil && !response.IsError
 }

@@ -65,17 +65,17 @@ func Read(dir string) (*Results, error) {
 		if filepath.Ext(name) != ".json" {
 			continue
 		}
-		doc, err := load(dir, name)
+		doc, err := readRegular(dir, name)
 		kind := kindOf(doc)
 		if err == nil && kind == "" {
 			err = errNoResult
 		}
 		if err != nil {
-			r.leftOut = append(r.leftOut, fmt.Sprintf("%s is left out: %v.", show(name), err))
+			r.leftOut = append(r.leftOut, fmt.Sprintf("%s is left out: %v.", showText(name), err))
 			continue
 		}
-		if err := r.add(name, kind, doc); err != nil {
-			return nil, fmt.Errorf("%s: %w; make it again with this version of pgfsm-eval, or take it out of the folder", show(name), err)
+		if err := r.addResult(name, kind, doc); err != nil {
+			return nil, fmt.Errorf("%s: %w; make it again with this version of pgfsm-eval, or take it out of the folder", showText(name), err)
 		}
 	}
 
@@ -88,8 +88,8 @@ func Read(dir string) (*Results, error) {
 	return &r, nil
 }
 
-// load reads a regular file: opening a pipe would block.
-func load(dir, name string) ([]byte, error) {
+// readRegular reads a regular file: opening a pipe would block.
+func readRegular(dir, name string) ([]byte, error) {
 	path := filepath.Join(dir, name)
 	info, err := os.Lstat(path)
 	switch {
@@ -123,12 +123,13 @@ func kindOf(doc []byte) string {
 	return map[string]string{"pgfsm.attack": attackCommand, "pgfsm.gates": gatesCommand, "pgfsm.e2e": e2eCommand}[name]
 }
 
-// add adds a result. It takes the place of an earlier one of the gates, or of runs end to end.
-func (r *Results) add(name, command string, doc []byte) error {
+// addResult adds a result. It takes the place of an earlier one of the gates, or of runs end to
+// end.
+func (r *Results) addResult(name, command string, doc []byte) error {
 	switch command {
 	case attackCommand:
 		f := &AttackFile{Name: name, Result: new(attack.Result)}
-		if err := read(doc, f.Result, &f.Result.Format, attack.Format); err != nil {
+		if err := readDocument(doc, f.Result, &f.Result.Format, attack.Format); err != nil {
 			return err
 		}
 		if err := checkArms(f.Result); err != nil {
@@ -137,13 +138,13 @@ func (r *Results) add(name, command string, doc []byte) error {
 		r.Attacks = append(r.Attacks, f)
 	case gatesCommand:
 		var report gates.Report
-		if err := read(doc, &report, &report.Format, gates.Format); err != nil {
+		if err := readDocument(doc, &report, &report.Format, gates.Format); err != nil {
 			return err
 		}
 		r.Gates = report.Suites
 	case e2eCommand:
 		r.Metrics = new(endtoend.Metrics)
-		if err := read(doc, r.Metrics, &r.Metrics.Format, endtoend.Format); err != nil {
+		if err := readDocument(doc, r.Metrics, &r.Metrics.Format, endtoend.Format); err != nil {
 			return err
 		}
 	}
@@ -156,13 +157,13 @@ func (r *Results) add(name, command string, doc []byte) error {
 	return nil
 }
 
-// read reads a document strictly, and compares its format with the one of this version.
-func read(doc []byte, v any, format *string, want string) error {
+// readDocument reads a document strictly, and compares its format with the one of this version.
+func readDocument(doc []byte, v any, format *string, want string) error {
 	if err := canonical.Unmarshal(doc, v); err != nil {
 		return err
 	}
 	if *format != want {
-		return fmt.Errorf("its format is %q, not %q", show(*format), want)
+		return fmt.Errorf("its format is %q, not %q", showText(*format), want)
 	}
 	return nil
 }
@@ -176,7 +177,7 @@ func checkArms(r *attack.Result) error {
 	}
 	for _, s := range append([]attack.Section{r.Overall}, r.Suites...) {
 		if !slices.EqualFunc(r.Arms, s.Arms, func(a attack.Arm, in attack.ArmSection) bool { return a == in.Arm }) {
-			return fmt.Errorf("suite %q has other arms than the result", show(s.Suite))
+			return fmt.Errorf("suite %q has other arms than the result", showText(s.Suite))
 		}
 	}
 	return nil

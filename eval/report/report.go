@@ -38,9 +38,9 @@ var pageHTML string
 var pageCSS string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"show":    show,
+	"show":    showText,
 	"call":    callText,
-	"percent": percent,
+	"percent": percentText,
 	"number":  func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) },
 	"average": func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) },
 	"arms":    attack.Arms,
@@ -85,8 +85,9 @@ func (r *Results) Missing() []string {
 	return append(missing, r.leftOut...)
 }
 
-// show makes a text from a file fit for a page: bounded, on one line, with every character visible.
-func show(text any) string { return visible.Clip(fmt.Sprint(text), maxNameBytes) }
+// showText makes a text from a file fit for a page: bounded, on one line, with every character
+// visible.
+func showText(text any) string { return visible.Clip(fmt.Sprint(text), maxNameBytes) }
 
 // callText writes a call on one line.
 func callText(c eval.Call) string {
@@ -100,8 +101,8 @@ func callText(c eval.Call) string {
 	return visible.Clip(c.Server+"/"+c.Tool+" "+string(args), maxCallBytes)
 }
 
-// percent writes a rate with one decimal place. Only 0 and 1 are shown as 0 and 100.
-func percent(rate float64) string {
+// percentText writes a rate with one decimal place. Only 0 and 1 are shown as 0 and 100.
+func percentText(rate float64) string {
 	switch {
 	case rate > 0 && rate < 0.0005:
 		return "< 0.1 %"

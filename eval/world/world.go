@@ -37,7 +37,7 @@ type World struct {
 type Approver func(run *states.Run, binding canonical.Digest) *states.Decided
 
 // Run takes a run through the machine.
-func (w *World) Run(ctx context.Context, by *runner.Runner, run *states.Run) (states.Outcome, error) {
+func (w *World) Run(ctx context.Context, machine *runner.Runner, run *states.Run) (states.Outcome, error) {
 	w.run = run
 	handler := &states.Live{
 		Watcher:   w,
@@ -48,8 +48,8 @@ func (w *World) Run(ctx context.Context, by *runner.Runner, run *states.Run) (st
 		History:   w,
 		Active:    w.Active,
 	}
-	got, err := by.Advance(ctx, run, handler, nil, nil)
-	return got.Outcome, err
+	result, err := machine.Advance(ctx, run, handler, nil, nil)
+	return result.Outcome, err
 }
 
 // List answers with the next listing.
