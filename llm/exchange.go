@@ -26,14 +26,17 @@ const (
 // request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
-		Proxy: proxy,
+		Proxy: proxyFor,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if err == nil && secret && base.Scheme == "http" && !loopback.Addr(conn.RemoteAddr()) {
+			if err != nil {
+				return nil, err
+			}
+			if secret && base.Scheme == "http" && !loopback.Addr(conn.RemoteAddr()) {
 				conn.Close()
 				return nil, fmt.Errorf("%s is not this machine; the API key would travel in clear text", base.Host)
 			}
-			return conn, err
+			return conn, nil
 		},
 		DisableKeepAlives:      true,
 		DisableCompression:     true, // the limit counts the received bytes
@@ -41,18 +44,18 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 	}
 }
 
-// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain
-// http and loopback never go through a proxy.
-func proxy(req *http.Request) (*url.URL, error) {
+// proxyFor uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext.
+// Plain http and loopback never go through a proxy.
+func proxyFor(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(req)
 }
 
-// request makes the one request of an exchange. Without GetBody, net/http cannot send the body a
+// newRequest makes the one request of an exchange. Without GetBody, net/http cannot send the body a
 // second time.
-func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error) {
+func (m *Model) newRequest(ctx context.Context, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.where, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -68,9 +71,9 @@ func (m *Model) request(ctx context.Context, body []byte) (*http.Request, error)
 	return req, nil
 }
 
-// take reads the response. A part of a response that is too long is not kept: it might end in a
-// part of a secret, which cannot be masked.
-func (x *Exchange) take(resp *http.Response) error {
+// readResponse reads the response. A part of a response that is too long is not kept: it might end
+// in a part of a secret, which cannot be masked.
+func (x *Exchange) readResponse(resp *http.Response) error {
 	x.Status = resp.StatusCode
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		// And a read from it would end with the connection only.

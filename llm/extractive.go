@@ -50,7 +50,7 @@ func (Extractive) Summarize(ctx context.Context, request string, typed []byte) (
 		return Completion{}, err
 	}
 	items := firstSentences(strings.ToLower(request), stringValues(typed))
-	return Completion{Content: canonical.MustMarshal(evidence.Summary{Items: lockable(typed, items)})}, nil
+	return Completion{Content: canonical.MustMarshal(evidence.Summary{Items: lockableItems(typed, items)})}, nil
 }
 
 // firstSentences returns the first sentences of the values that the gate locks by themselves.
@@ -63,7 +63,7 @@ func firstSentences(request string, values []string) []evidence.Item {
 		if searched += len(value); searched > maxSearched {
 			return items
 		}
-		for _, s := range sentences(value) {
+		for _, s := range splitSentences(value) {
 			item := evidence.Item{Claim: strings.Join(strings.Fields(s), " "), Evidence: s}
 			if len(s) > MaxSentenceBytes || !isSentence(s) || slices.Contains(items, item) ||
 				strings.Contains(request, strings.ToLower(s)) {
@@ -72,7 +72,7 @@ func firstSentences(request string, values []string) []evidence.Item {
 			if trials++; trials > maxTrials {
 				return items
 			}
-			if !speakable(item) {
+			if !isSpeakable(item) {
 				continue
 			}
 			if items = append(items, item); len(items) == MaxSentences {
@@ -102,16 +102,16 @@ func isPlainWord(field string) bool {
 	return strings.ContainsFunc(field, unicode.IsLetter) && !strings.ContainsFunc(field, isCode)
 }
 
-// lockable returns the items without those that the gate refuses. It asks once, and once more for
-// each refused item: the gate reads the whole payload. items is changed.
-func lockable(typed []byte, items []evidence.Item) []evidence.Item {
+// lockableItems returns the items without those that the gate refuses. It asks once, and once more
+// for each refused item: the gate reads the whole payload. items is changed.
+func lockableItems(typed []byte, items []evidence.Item) []evidence.Item {
 	for len(items) > 0 {
 		_, err := evidence.Lock(typed, evidence.Summary{Items: items})
-		if err == nil {
-			break
-		}
 		var refused *evidence.RefusedError
-		if !errors.As(err, &refused) || refused.Item == evidence.WholeSummary {
+		switch {
+		case err == nil:
+			return items
+		case !errors.As(err, &refused) || refused.Item == evidence.WholeSummary:
 			return items[:0]
 		}
 		items = slices.Delete(items, refused.Item, refused.Item+1)
@@ -119,13 +119,14 @@ func lockable(typed []byte, items []evidence.Item) []evidence.Item {
 	return items
 }
 
-// speakable asks the evidence gate about the sentence with only the sentence as payload, which is
+// isSpeakable asks the evidence gate about the sentence with only the sentence as payload, which is
 // cheap. The gate judges the chosen sentences again with the whole payload.
-func speakable(item evidence.Item) bool {
+func isSpeakable(item evidence.Item) bool {
 	doc, err := jsontext.AppendQuote(nil, item.Evidence)
-	if err == nil {
-		_, err = evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{item}})
+	if err != nil {
+		return false
 	}
+	_, err = evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{item}})
 	return err == nil
 }
 

@@ -33,9 +33,9 @@ func (e *EndpointError) Error() string { return "the model gave nothing: " + e.R
 // maxReasonBytes bounds a reason, before escaping.
 const maxReasonBytes = 400
 
-// fault makes the error of a failed exchange. The endpoint knows the API key and may put it into
+// newFault makes the error of a failed exchange. The endpoint knows the API key and may put it into
 // its text: fault masks the whole text, and then truncates it.
-func (m *Model) fault(x Exchange, words string) *EndpointError {
+func (m *Model) newFault(x Exchange, words string) *EndpointError {
 	if words == io.EOF.Error() {
 		words = "it closed the connection without a response"
 	}
@@ -52,9 +52,9 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 		Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
 }
 
-// retold returns the error of policy.ReadCompletion for body, without secrets. The decoder's error
-// may quote a secret from the document, so retold masks the document and reads it again.
-func (m *Model) retold(body []byte, err error) string {
+// maskedError returns the error of policy.ReadCompletion for body, without secrets. The decoder's
+// error may quote a secret from the document, so retold masks the document and reads it again.
+func (m *Model) maskedError(body []byte, err error) string {
 	if clean := m.secrets.Bytes(body); !bytes.Equal(clean, body) {
 		if _, _, err = policy.ReadCompletion(clean); err == nil {
 			return "the response holds a secret, so what is wrong with it is not shown"
@@ -77,21 +77,21 @@ func refusalWords(body []byte) string {
 	return cmp.Or(strings.TrimSpace(string(body)), "no reason given")
 }
 
-// stopped is the error of a completion whose time or whose caller's time was over; nil if neither
+// timeError is the error of a completion whose time or whose caller's time was over; nil if neither
 // was.
-func (m *Model) stopped(caller, own context.Context) error {
-	if err := ended(caller); err != nil {
+func (m *Model) timeError(caller, own context.Context) error {
+	if err := contextError(caller); err != nil {
 		return fmt.Errorf("the model was not waited for: %w", err)
 	}
-	if ended(own) != nil {
+	if contextError(own) != nil {
 		return fmt.Errorf("%w of %s", ErrTimeout, m.timeout)
 	}
 	return nil
 }
 
-// ended is the context's error. A dialer with its own timer for the context's deadline can fail
-// slightly before the context is done.
-func ended(ctx context.Context) error {
+// contextError is the context's error. A dialer with its own timer for the context's deadline can
+// fail slightly before the context is done.
+func contextError(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ctx.Err() == nil && ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
 	}

@@ -247,7 +247,7 @@ func TestEnded(t *testing.T) {
 		{"deadline-passed-before-the-context-noticed", unaware{t.Context()}, context.DeadlineExceeded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := ended(tt.ctx); got != tt.want {
+			if got := contextError(tt.ctx); got != tt.want {
 				t.Errorf("ended = %v, want %v", got, tt.want)
 			}
 		})
@@ -304,7 +304,7 @@ func TestProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := proxy(req); err != nil || (got != nil) != tt.want {
+		if got, err := proxyFor(req); err != nil || (got != nil) != tt.want {
 			t.Errorf("proxy(%s) = %v, %v, want one: %t", tt.url, got, err, tt.want)
 		}
 	}

@@ -32,7 +32,7 @@
 // # The extractive summarizer
 //
 // [Extractive] quotes sentences of the typed payload, word for word, each with itself as evidence.
-// See there for the choice, and [sentences] in the source for the end of a sentence.
+// See there for the choice, and [splitSentences] in the source for the end of a sentence.
 //
 // # Models
 //

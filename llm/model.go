@@ -56,7 +56,7 @@ func (m *Model) Plan(ctx context.Context, request string, allowed []Tool) (Compl
 	if err != nil {
 		return Completion{}, err
 	}
-	return m.complete(ctx, p)
+	return m.requestCompletion(ctx, p)
 }
 
 // Summarize asks the model for a summary.
@@ -65,47 +65,47 @@ func (m *Model) Summarize(ctx context.Context, request string, typed []byte) (Co
 	if err != nil {
 		return Completion{}, err
 	}
-	return m.complete(ctx, p)
+	return m.requestCompletion(ctx, p)
 }
 
-// complete asks once, and once more without response_format if the endpoint may have refused
-// because of it.
-func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
-	var got Completion
-	if err := m.stopped(ctx, ctx); err != nil {
-		return got, err
+// requestCompletion asks once, and once more without response_format if the endpoint may have
+// refused because of it.
+func (m *Model) requestCompletion(ctx context.Context, p prompt) (Completion, error) {
+	var completion Completion
+	if err := m.timeError(ctx, ctx); err != nil {
+		return completion, err
 	}
 
 	limited, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	x, err := m.exchange(limited, &got, p, true)
-	if err == nil && (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) {
-		x, err = m.exchange(limited, &got, p, false)
+	exchange, err := m.sendPrompt(limited, &completion, p, true)
+	if err == nil && (exchange.Status == http.StatusBadRequest || exchange.Status == http.StatusUnprocessableEntity) {
+		exchange, err = m.sendPrompt(limited, &completion, p, false)
 	}
 
 	if err != nil {
-		if stopped := m.stopped(ctx, limited); stopped != nil {
-			return got, stopped
+		if stopped := m.timeError(ctx, limited); stopped != nil {
+			return completion, stopped
 		}
-		return got, m.fault(x, err.Error())
+		return completion, m.newFault(exchange, err.Error())
 	}
-	if x.Status != http.StatusOK {
-		return got, m.fault(x, refusalWords(x.Received))
+	if exchange.Status != http.StatusOK {
+		return completion, m.newFault(exchange, refusalWords(exchange.Received))
 	}
 
-	content, refusal, err := policy.ReadCompletion(x.Received)
+	content, refusal, err := policy.ReadCompletion(exchange.Received)
 	if err != nil {
-		return got, m.fault(x, m.retold(x.Received, err))
+		return completion, m.newFault(exchange, m.maskedError(exchange.Received, err))
 	}
 
-	got.Content, got.Refusal = content, refusal
-	return got, nil
+	completion.Content, completion.Refusal = content, refusal
+	return completion, nil
 }
 
-// exchange sends the prompt and adds the exchange to got, if the request was made. The error says
+// sendPrompt sends the prompt and adds the exchange to got, if the request was made. The error says
 // why the response is incomplete.
-func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
-	asked := map[string]any{
+func (m *Model) sendPrompt(ctx context.Context, completion *Completion, p prompt, format bool) (Exchange, error) {
+	document := map[string]any{
 		"model":       m.name,
 		"max_tokens":  m.maxTokens,
 		"n":           1,
@@ -117,28 +117,28 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 	}
 
 	if format {
-		asked["response_format"] = map[string]any{
+		document["response_format"] = map[string]any{
 			"type":        "json_schema",
 			"json_schema": map[string]any{"name": p.format, "schema": jsontext.Value(p.schema)},
 		}
 	}
 
-	body, err := canonical.Marshal(asked)
+	body, err := canonical.Marshal(document)
 	if err != nil {
 		return Exchange{}, err
 	}
-	req, err := m.request(ctx, body)
+	req, err := m.newRequest(ctx, body)
 	if err != nil {
 		return Exchange{}, err
 	}
 
 	x := Exchange{Sent: body}
+	defer func() { completion.Exchanges = append(completion.Exchanges, x) }()
 	resp, err := m.transport.RoundTrip(req)
-	if err == nil {
-		defer resp.Body.Close()
-		err = x.take(resp)
+	if err != nil {
+		return x, err
 	}
-
-	got.Exchanges = append(got.Exchanges, x)
+	defer resp.Body.Close()
+	err = x.readResponse(resp)
 	return x, err
 }

@@ -57,19 +57,19 @@ func planPrompt(request string, allowed []Tool) (prompt, error) {
 		}
 	}
 	rules := fmt.Sprintf(planRules, policy.MaxAnswerBytes)
-	room := MaxPromptBytes - len(rules) - len(block("TOOLS")) - len(request)
+	room := MaxPromptBytes - len(rules) - len(dataBlock("TOOLS")) - len(request)
 	return newPrompt(prompt{
-		system: rules + block("TOOLS", fitting(allowed, lines, room)...),
+		system: rules + dataBlock("TOOLS", fittingLines(allowed, lines, room)...),
 		user:   request,
 		format: "pgfsm_plan",
 		schema: planSchema,
 	}, "shorten the request")
 }
 
-// fitting returns the lines that fit into room bytes, in their order. If not all lines fit, each
-// server gets the same share of the room, and the lines beyond a share are omitted: so a server
-// with many tools does not displace other servers' tools.
-func fitting(allowed []Tool, lines []string, room int) []string {
+// fittingLines returns the lines that fit into room bytes, in their order. If not all lines fit,
+// each server gets the same share of the room, and the lines beyond a share are omitted: so a
+// server with many tools does not displace other servers' tools.
+func fittingLines(allowed []Tool, lines []string, room int) []string {
 	total := 0
 	used := make(map[string]int)
 	for i, line := range lines {
@@ -80,20 +80,20 @@ func fitting(allowed []Tool, lines []string, room int) []string {
 		return lines
 	}
 	share := max(room, 0) / max(len(used), 1)
-	var shown []string
+	var fits []string
 	for i, line := range lines {
 		if server := allowed[i].Server; used[server]+len(line) <= share {
 			used[server] += len(line)
-			shown = append(shown, line)
+			fits = append(fits, line)
 		}
 	}
-	return shown
+	return fits
 }
 
 // toolLine is the line of a tool in the prompt.
 func toolLine(t Tool) (string, error) {
 	schema, err := canonical.JSON(t.InputSchema)
-	if err == nil && schema[0] != '{' {
+	if len(schema) > 0 && schema[0] != '{' {
 		err = errors.New("it is not a JSON object")
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func summaryPrompt(request string, typed []byte) (prompt, error) {
 	rules := fmt.Sprintf(summaryRules,
 		evidence.MaxItems, evidence.MaxClaimBytes, evidence.MaxEvidenceBytes, evidence.MinWords)
 	return newPrompt(prompt{
-		system: rules + block("RESULT", dataLine(doc)),
+		system: rules + dataBlock("RESULT", dataLine(doc)),
 		user:   request,
 		format: "pgfsm_summary",
 		schema: evidence.Schema(),
@@ -139,9 +139,9 @@ func newPrompt(p prompt, remedy string) (prompt, error) {
 	return p, err
 }
 
-// block puts lines of data between two lines that no data can contain: [dataLine] leaves no < in
-// them.
-func block(name string, lines ...string) string {
+// dataBlock puts lines of data between two lines that no data can contain: [dataLine] leaves no <
+// in them.
+func dataBlock(name string, lines ...string) string {
 	return "<<<BEGIN " + name + ">>>\n" + strings.Join(lines, "") + "<<<END " + name + ">>>\n"
 }
 
@@ -152,8 +152,8 @@ func dataLine(doc []byte) string {
 	var b strings.Builder
 	b.Grow(len(doc) + 1)
 	for _, r := range string(doc) {
-		switch shown := !strings.ContainsRune("<>&", r) && visible.Text(string(r)) == string(r); {
-		case shown:
+		switch plain := !strings.ContainsRune("<>&", r) && visible.Text(string(r)) == string(r); {
+		case plain:
 			b.WriteRune(r)
 		case r > 0xffff: // as a pair of surrogates: RFC 8259, section 7
 			r -= 0x10000

@@ -62,7 +62,7 @@ func compileRoute(spec policy.Route) (route, error) {
 	}
 	rt := route{re, spec.Server, spec.Tool, args}
 
-	_, err = rt.fill(func(name string) (string, error) {
+	_, err = rt.fillArgs(func(name string) (string, error) {
 		_, err := rt.groupOf(name)
 		return name, err
 	})
@@ -80,9 +80,9 @@ func (rt *route) groupOf(name string) (int, error) {
 	return 0, fmt.Errorf("${%s}: the pattern has no such group", name)
 }
 
-// fill returns the args with the text of a group in the place of each ${name}, in canonical form.
-// The text becomes part of a string: it is never read as JSON.
-func (rt *route) fill(textOf func(name string) (string, error)) ([]byte, error) {
+// fillArgs returns the args with the text of a group in the place of each ${name}, in canonical
+// form. The text becomes part of a string: it is never read as JSON.
+func (rt *route) fillArgs(textOf func(name string) (string, error)) ([]byte, error) {
 	var out bytes.Buffer
 	dec := jsontext.NewDecoder(bytes.NewReader(rt.args))
 	enc := jsontext.NewEncoder(&out)
@@ -96,7 +96,7 @@ func (rt *route) fill(textOf func(name string) (string, error)) ([]byte, error) 
 			return nil, canonical.Explain(err)
 		}
 		if tok.Kind() == '"' && strings.Contains(tok.String(), "${") {
-			text, err := expand(tok.String(), textOf)
+			text, err := expandGroups(tok.String(), textOf)
 			if isName(dec) {
 				err = errors.New("a group can only stand in a value, not in a member's name")
 			}
@@ -118,15 +118,15 @@ func isName(dec *jsontext.Decoder) bool {
 	return kind == '{' && length%2 == 1
 }
 
-// expand replaces each ${name} of a text; $${ stands for the two characters ${.
-func expand(text string, textOf func(name string) (string, error)) (string, error) {
+// expandGroups replaces each ${name} of a text; $${ stands for the two characters ${.
+func expandGroups(text string, textOf func(name string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
-		before, rest, found := strings.Cut(text, "${")
+		prefix, rest, found := strings.Cut(text, "${")
 		if !found {
 			return out.String() + text, nil
 		}
-		if escaped, ok := strings.CutSuffix(before, "$"); ok {
+		if escaped, ok := strings.CutSuffix(prefix, "$"); ok {
 			out.WriteString(escaped + "${")
 			text = rest
 			continue
@@ -139,7 +139,7 @@ func expand(text string, textOf func(name string) (string, error)) (string, erro
 		if err != nil {
 			return "", err
 		}
-		out.WriteString(before + value)
+		out.WriteString(prefix + value)
 		text = rest
 	}
 }
@@ -159,16 +159,20 @@ func (r *Router) Match(request string) (plan []byte, ok bool) {
 		if match == nil {
 			continue
 		}
-		args, err := rt.fill(func(name string) (string, error) {
+		args, err := rt.fillArgs(func(name string) (string, error) {
 			group, err := rt.groupOf(name)
-			if err == nil && match[group] == "" {
-				err = errEmptyGroup
+			if err != nil {
+				return "", err
 			}
-			return match[group], err
+			if match[group] == "" {
+				return "", errEmptyGroup
+			}
+			return match[group], nil
 		})
-		if err == nil {
-			return policy.CallPlan(rt.server, rt.tool, args), true
+		if err != nil {
+			continue
 		}
+		return policy.CallPlan(rt.server, rt.tool, args), true
 	}
 	return nil, false
 }
@@ -189,12 +193,12 @@ func (r *Router) Plan(ctx context.Context, request string, allowed []Tool) (Comp
 	if !utf8.ValidString(request) {
 		missing = "The request is not UTF-8 text."
 	}
-	return Completion{Content: policy.QuestionPlan(question(missing, allowed))}, nil
+	return Completion{Content: policy.QuestionPlan(questionFor(missing, allowed))}, nil
 }
 
-// question says what is missing, and names the tools that can be called as far as the answer of a
-// plan has room for them.
-func question(missing string, allowed []Tool) string {
+// questionFor says what is missing, and names the tools that can be called as far as the answer of
+// a plan has room for them.
+func questionFor(missing string, allowed []Tool) string {
 	if len(allowed) == 0 {
 		return missing + " No tool can be called at present."
 	}

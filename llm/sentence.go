@@ -19,20 +19,20 @@ var (
 	dayNumber = regexp.MustCompile(`(?:^|\s)[0-9]{1,2}$`)
 )
 
-// sentences returns the sentences of a text, in order, each a verbatim part of it without the white
-// space and list marks around it. It rather joins two sentences than cuts one: half a sentence can
-// say the opposite of the whole.
+// splitSentences returns the sentences of a text, in order, each a verbatim part of it without the
+// white space and list marks around it. It rather joins two sentences than cuts one: half a
+// sentence can say the opposite of the whole.
 //
 // An end mark ends no sentence if the next word begins with a lower-case letter, or if it is a
 // single dot behind a number of one or two digits, a letter alone (J. Smith, U.S., e.g.) or an
 // abbreviation of the table.
 //
 // The time is linear in the length of the text.
-func sentences(text string) []string {
-	var all []string
+func splitSentences(text string) []string {
+	var found []string
 	add := func(sentence string) {
 		if sentence = strings.TrimSpace(sentence); sentence != "" {
-			all = append(all, sentence)
+			found = append(found, sentence)
 		}
 	}
 	for _, paragraph := range paragraphEnd.Split(text, -1) {
@@ -46,7 +46,7 @@ func sentences(text string) []string {
 		}
 		add(paragraph[begin:])
 	}
-	return all
+	return found
 }
 
 // endsSentence reports whether the marks between before and after end a sentence.
@@ -68,10 +68,10 @@ const longestAbbreviation = len("approx")
 // abbreviations whose dot does not end a sentence even before an upper-case letter. Case counts:
 // "no." ends one, "No. 7" does not. Those of one letter (e.g., i.e., p.m.) need no entry; etc.
 // often ends a sentence and has none.
-var abbreviations = set("Mr Mrs Ms Dr Prof St Gen Gov Rev No Nos Art Sec Sect Ch Fig Figs Vol Tab Eq pp par vs cf al " +
+var abbreviations = wordSet("Mr Mrs Ms Dr Prof St Gen Gov Rev No Nos Art Sec Sect Ch Fig Figs Vol Tab Eq pp par vs cf al " +
 	"approx incl resp ca Inc Ltd Co Corp Dept Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec")
 
-func set(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	m := make(map[string]bool)
 	for word := range strings.FieldsSeq(words) {
 		m[word] = true

@@ -54,7 +54,7 @@ func TestSentences(t *testing.T) {
 		{"not-utf8", "A \xff bee. Cat.", []string{"A \xff bee.", "Cat."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := sentences(tt.text)
+			got := splitSentences(tt.text)
 			if len(got) == 0 && len(tt.want) == 0 {
 				return
 			}
@@ -69,7 +69,7 @@ func TestSentences(t *testing.T) {
 func FuzzSentences(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		rest := text
-		for _, s := range sentences(text) {
+		for _, s := range splitSentences(text) {
 			_, after, found := strings.Cut(rest, s)
 			if s == "" || s != strings.TrimSpace(s) || !found {
 				t.Fatalf("sentences(%q) yields %q, which is not the next part of it", text, s)
