@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -44,13 +45,13 @@ func ReadCheckpoints(r ledger.Reader, dir string) (c Checkpoints, err error) {
 	}
 
 	c.More = max(0, len(files)-maxCheckpoints)
-	known, err := ledger.Keys(r)
+	logKeys, err := ledger.Keys(r)
 	if err != nil {
 		return c, err
 	}
 
 	var keys checkpoint.Keys
-	for _, k := range known {
+	for _, k := range logKeys {
 		v, err := checkpoint.LogVerifier(k.Key)
 		if err != nil {
 			return c, err
@@ -78,20 +79,19 @@ func readCheckpoint(r ledger.Reader, path string, keys checkpoint.Keys) (c Check
 
 	c.Text = string(signed)
 	state, err := ledger.Contains(r, signed)
-	c.Size, c.Root, c.Contained = state.Size, state.Root, err == nil
-
-	switch {
-	case err == nil:
-	case errors.Is(err, ledger.ErrUnavailable):
+	if errors.Is(err, ledger.ErrUnavailable) {
 		return c, err
-	default:
+	}
+	c.Size, c.Root, c.Contained = state.Size, state.Root, err == nil
+	if !c.Contained {
 		c.Problem = err.Error()
 	}
 
-	if o, err := checkpoint.Open(signed, keys); err == nil {
-		c.SignedBy = o.Signed
-	} else if c.Problem == "" {
-		c.Problem = "no key of the log has signed it"
+	opened, err := checkpoint.Open(signed, keys)
+	if err != nil {
+		c.Problem = cmp.Or(c.Problem, "no key of the log has signed it")
+	} else {
+		c.SignedBy = opened.Signed
 	}
 
 	for _, name := range checkpoint.Signers(signed) {

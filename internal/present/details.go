@@ -84,7 +84,7 @@ func Display(args jsontext.Value) (string, error) {
 // not apply. The events provide the question, the policy's condition and the build.
 func (d *Details) Rows(events []Event, now string) []Row {
 	r := &d.Request
-	asked, condition, build := "", "", ""
+	question, condition, build := "", "", ""
 
 	for i := range events {
 		switch payload := events[i].Payload; events[i].Type {
@@ -92,7 +92,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 			build = valueAt(payload, "/build")
 			// Otherwise tool and arguments are the whole request.
 			if r.Kind == states.KindAsk || r.Args == nil {
-				asked = valueAt(payload, "/request/text")
+				question = valueAt(payload, "/request/text")
 			}
 		case ledger.DecisionMade:
 			condition = cmp.Or(valueAt(payload, "/condition"), condition)
@@ -108,7 +108,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		tool += " (unverified: the call was refused before anything checked that this tool exists)"
 	}
 
-	score := r.risk()
+	score := r.riskText()
 	if len(d.RiskRules) > 0 {
 		score += ", by " + strings.Join(d.RiskRules, ", ")
 	}
@@ -122,14 +122,14 @@ func (d *Details) Rows(events []Event, now string) []Row {
 	if r.Binding != "" {
 		votes = fmt.Sprintf("%d of %d", r.Agreed, r.Quorum)
 		if len(r.Approvers) > 0 {
-			votes += ", by " + r.approvers()
+			votes += ", by " + r.approverText()
 		}
 	}
 
-	return filled([]Row{
+	return filledRows([]Row{
 		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"State", r.State}, {"Requested", r.At},
 		{"Updated", r.Updated}, {"Actor", r.Requester()}, {"On behalf of", r.Person()},
-		askedRow(asked), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
+		askedRow(question), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)},
 		{"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
@@ -184,10 +184,10 @@ func (a *Approval) Rows(now string) []Row {
 	if ended == a.Reason {
 		ended = ""
 	}
-	return filled([]Row{
+	return filledRows([]Row{
 		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"Requested", r.At}, {"Requester", r.Requester()},
 		{"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
-		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
+		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.riskText()}, {"Policy", matched},
 		{"Sign-in", signIn},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})

@@ -27,16 +27,16 @@ type Event struct {
 // NewEvent returns an event in its form for people: the requester is the actor of a created
 // request.
 func NewEvent(e *ledger.Event) Event {
-	by, display := e.By, valueAt(e.Payload, "/display")
+	actor, display := e.By, valueAt(e.Payload, "/display")
 	if e.Type == ledger.RequestCreated {
-		by, display = valueAt(e.Payload, "/request/actor"), valueAt(e.Payload, "/request/identity/display")
+		actor, display = valueAt(e.Payload, "/request/actor"), valueAt(e.Payload, "/request/identity/display")
 	}
 	return Event{
 		Entry:   e.Index,
 		At:      e.At,
 		Type:    e.Type,
 		Run:     e.RunID,
-		By:      by,
+		By:      actor,
 		Display: display,
 		Payload: e.Payload,
 	}
@@ -79,16 +79,16 @@ func (e *Event) Line(withRun bool) string {
 	if withRun {
 		words = append(words, fmt.Sprintf("%-36s", visible.Text(e.Run)))
 	}
-	return strings.Join(append(words, e.detail()...), "  ")
+	return strings.Join(append(words, e.detailWords()...), "  ")
 }
 
 // Detail returns [Event.Line] without the entry, the time and the run.
 func (e *Event) Detail() string {
-	return strings.Join(append([]string{visible.Text(string(e.Type))}, e.detail()...), "  ")
+	return strings.Join(append([]string{visible.Text(string(e.Type))}, e.detailWords()...), "  ")
 }
 
-// detail returns the event's actor and the most important members of the payload.
-func (e *Event) detail() []string {
+// detailWords returns the event's actor and the most important members of the payload.
+func (e *Event) detailWords() []string {
 	words := []string{ShortName(e.By, e.Display, maxWords)}
 	for _, d := range details[e.Type] {
 		text := valueAt(e.Payload, d.pointer)

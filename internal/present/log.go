@@ -38,8 +38,8 @@ func (f *EventFilter) Matches(e *ledger.Event) bool {
 	if f.By == "" || e.By == f.By {
 		return true
 	}
-	shown := NewEvent(e)
-	return shown.By == f.By || shown.Display == f.By
+	event := NewEvent(e)
+	return event.By == f.By || event.Display == f.By
 }
 
 // Check returns an error if the filter chooses an unknown type of event.
@@ -47,8 +47,8 @@ func (f *EventFilter) Check() error {
 	if f.Type == "" || slices.Contains(ledger.Types(), f.Type) {
 		return nil
 	}
-	known := strings.Trim(fmt.Sprint(ledger.Types()), "[]")
-	return fmt.Errorf("type %q: give one of %s", f.Type, strings.ReplaceAll(known, " ", ", "))
+	types := strings.Trim(fmt.Sprint(ledger.Types()), "[]")
+	return fmt.Errorf("type %q: give one of %s", f.Type, strings.ReplaceAll(types, " ", ", "))
 }
 
 // Choose checks the filter and sets its times, in the form of [ledger.ParsePast]. An empty time is
@@ -130,11 +130,11 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	}
 
 	if f.Until != "" {
-		until, err := ledger.FirstAt(r, f.Until)
+		untilIndex, err := ledger.FirstAt(r, f.Until)
 		if err != nil {
 			return l, err
 		}
-		l.To = min(l.To, until)
+		l.To = min(l.To, untilIndex)
 	}
 
 	first := int64(0)
@@ -160,13 +160,13 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	}
 
 	l.From = min(l.From, l.To)
-	return l, l.read(r, source(l.From), &f, limit, first, counts)
+	return l, l.readPage(r, source(l.From), &f, limit, first, counts)
 }
 
 type entries = iter.Seq2[ledger.Entry, error]
 
-// read reads the entries of the page.
-func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first int64, counts bool) error {
+// readPage reads the entries of the page.
+func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int, first int64, counts bool) error {
 	type found struct {
 		entry  ledger.Entry
 		events []ledger.Event
@@ -174,7 +174,7 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 	var last []found
 	looked, more := int64(0), false
 
-	for e, err := range all {
+	for e, err := range source {
 		if err != nil {
 			return err
 		}
@@ -185,16 +185,16 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 			break
 		}
 		looked++
-		if !f.possible(&e) {
+		if !f.mayMatch(&e) {
 			continue
 		}
 
 		events, err := e.List(r)
-		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
+		if errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
-		// List an unreadable entry: the filter cannot be applied to it.
-		if err == nil && !slices.ContainsFunc(events, func(one ledger.Event) bool { return f.Matches(&one) }) {
+		// An unreadable entry is listed: the filter cannot be applied to it.
+		if readable := err == nil; readable && !slices.ContainsFunc(events, func(event ledger.Event) bool { return f.Matches(&event) }) {
 			continue
 		}
 
@@ -207,8 +207,8 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 		l.Pruned = l.To - l.From - looked
 	}
 
-	for _, one := range slices.Backward(last) {
-		entry, err := NewEntry(r, &one.entry, one.events)
+	for _, page := range slices.Backward(last) {
+		entry, err := NewEntry(r, &page.entry, page.events)
 		if err != nil {
 			return err
 		}
@@ -225,9 +225,9 @@ func (l *Log) read(r ledger.Reader, all entries, f *LogFilter, limit int, first 
 	return nil
 }
 
-// possible reports whether an entry may have an event that the filter chooses. An entry's text
+// mayMatch reports whether an entry may have an event that the filter chooses. An entry's text
 // contains the types and the actors of its events.
-func (f *LogFilter) possible(e *ledger.Entry) bool {
+func (f *LogFilter) mayMatch(e *ledger.Entry) bool {
 	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type)) &&
 		(f.By == "" || e.By == f.By || bytes.Contains(e.Events, canonical.AppendText(nil, f.By)))
 }

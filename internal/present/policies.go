@@ -25,8 +25,8 @@ type Window struct {
 	All   bool   `json:"all"`   // the counted runs are all runs
 }
 
-// counted calls do for each of the newest runs, newest first.
-func counted(r ledger.Reader, do func(*ledger.RunRow) error) (w Window, err error) {
+// countRuns calls do for each of the newest runs, newest first.
+func countRuns(r ledger.Reader, do func(*ledger.RunRow) error) (w Window, err error) {
 	for q, err := range r.Runs(ledger.Filter{Newest: true, Limit: MaxCounted + 1}) {
 		if err != nil {
 			return w, err
@@ -86,16 +86,16 @@ type RuleUse struct {
 // uses maps ids to counts.
 type uses map[string]*Use
 
-func (u uses) add(id, at string) {
+func (u uses) countRun(id, at string) {
 	if u[id] == nil {
 		u[id] = &Use{ID: id, Last: at} // runs come newest first
 	}
 	u[id].Runs++
 }
 
-func (u uses) use(id string) Use {
-	if known := u[id]; known != nil {
-		return *known
+func (u uses) useOf(id string) Use {
+	if counted := u[id]; counted != nil {
+		return *counted
 	}
 	return Use{ID: id}
 }
@@ -120,20 +120,20 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 		active = new(policy.Content)
 	}
 
-	known := make(map[string]bool)
+	ownPolicies := make(map[string]bool)
 	if active.Policy != nil {
 		for i := range active.Policy.Policies {
-			known[active.Policy.Policies[i].ID] = true
+			ownPolicies[active.Policy.Policies[i].ID] = true
 		}
 	}
 
 	policies, riskRules, others := make(uses), make(uses), []string{}
-	p.Counted, err = counted(r, func(q *ledger.RunRow) error {
+	p.Counted, err = countRuns(r, func(q *ledger.RunRow) error {
 		if q.Policy != "" {
-			if policies[q.Policy] == nil && !known[q.Policy] {
+			if policies[q.Policy] == nil && !ownPolicies[q.Policy] {
 				others = append(others, q.Policy)
 			}
-			policies.add(q.Policy, q.At)
+			policies.countRun(q.Policy, q.At)
 		}
 		if q.Mode == "" || active.Risk == nil || p.Rated.Runs == MaxRated {
 			p.Rated.All = p.Rated.All && (q.Mode == "" || active.Risk == nil)
@@ -142,7 +142,7 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 		p.Rated.Runs, p.Rated.Since = p.Rated.Runs+1, q.At
 		matched, err := RiskRules(r, q.RunID)
 		for _, id := range matched {
-			riskRules.add(id, q.At)
+			riskRules.countRun(id, q.At)
 		}
 		return err
 	})
@@ -152,10 +152,10 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 
 	p.Rated.All = p.Rated.All && p.Counted.All
 	for _, id := range others {
-		p.Others = append(p.Others, policies.use(id))
+		p.Others = append(p.Others, policies.useOf(id))
 	}
 
-	p.fill(active, policies, riskRules)
+	p.addUses(active, policies, riskRules)
 	return p, nil
 }
 
@@ -181,17 +181,17 @@ func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, diges
 	return c, last.Bundle, last.At, err
 }
 
-// fill adds the policies and risk rules of a bundle.
-func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
+// addUses adds the policies and risk rules of a bundle.
+func (p *Policies) addUses(c *policy.Content, policies, riskRules uses) {
 	if p.HasPolicy = c.Policy != nil; p.HasPolicy {
 		for i := range c.Policy.Policies {
-			one := &c.Policy.Policies[i]
+			policy2 := &c.Policy.Policies[i]
 			p.Policies = append(p.Policies, PolicyUse{
-				Use:    policies.use(one.ID),
-				Effect: one.Effect,
-				Shadow: one.Mode == rules.Shadow,
-				Match:  policyMatch(one),
-				Reason: one.Reason,
+				Use:    policies.useOf(policy2.ID),
+				Effect: policy2.Effect,
+				Shadow: policy2.Mode == rules.Shadow,
+				Match:  policyMatch(policy2),
+				Reason: policy2.Reason,
 			})
 		}
 	}
@@ -199,7 +199,7 @@ func (p *Policies) fill(c *policy.Content, policies, riskRules uses) {
 		for i := range c.Risk.Rules {
 			rule := &c.Risk.Rules[i]
 			p.RiskRules = append(p.RiskRules,
-				RuleUse{Use: riskRules.use(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
+				RuleUse{Use: riskRules.useOf(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
 		}
 	}
 }
@@ -228,20 +228,20 @@ func (p *Policies) UnusedRules() (ids []string) {
 // policyMatch describes the calls that a policy applies to, and its conditions, in the words of the
 // file.
 func policyMatch(p *rules.Policy) string {
-	return joined(append(globs(p.Match.Server, p.Match.Tool, p.Match.Env),
+	return joinRows(append(globRows(p.Match.Server, p.Match.Tool, p.Match.Env),
 		Row{"when", p.When}, Row{"deny", p.Deny}, Row{"require_approval_if", p.RequireApprovalIf}))
 }
 
 func ruleMatch(r *risk.Rule) string {
-	rows := globs(r.Match.Server, r.Match.Tool, r.Match.Env)
+	rows := globRows(r.Match.Server, r.Match.Tool, r.Match.Env)
 	for _, p := range r.Args {
 		rows = append(rows, Row{"args " + p.Path + " " + p.Op, string(p.Value)})
 	}
-	return joined(rows)
+	return joinRows(rows)
 }
 
-// globs returns the globs of an entry, except those that match everything.
-func globs(server, tool, env string) (rows []Row) {
+// globRows returns the globs of an entry, except those that match everything.
+func globRows(server, tool, env string) (rows []Row) {
 	for _, row := range []Row{{"server", server}, {"tool", tool}, {"env", env}} {
 		if row.Value != "*" {
 			rows = append(rows, row)
@@ -250,10 +250,10 @@ func globs(server, tool, env string) (rows []Row) {
 	return rows
 }
 
-// joined writes rows in one line. Without rows, it writes "every call".
-func joined(rows []Row) string {
+// joinRows writes rows in one line. Without rows, it writes "every call".
+func joinRows(rows []Row) string {
 	text := ""
-	for _, row := range filled(rows) {
+	for _, row := range filledRows(rows) {
 		if text != "" {
 			text += "; "
 		}

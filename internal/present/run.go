@@ -99,11 +99,11 @@ func ShortName(name, display string, width int) string {
 		return cutFront(name, width)
 	}
 	tail := " (" + cutFront(name, shownTail+1) + ")"
-	shown := []rune(display)
-	if room := max(width-utf8.RuneCountInString(tail), 1); len(shown) > room {
-		shown = append(shown[:room-1], '…')
+	runes := []rune(display)
+	if room := max(width-utf8.RuneCountInString(tail), 1); len(runes) > room {
+		runes = append(runes[:room-1], '…')
 	}
-	return string(shown) + tail
+	return string(runes) + tail
 }
 
 // cutFront keeps the end of s.
@@ -219,24 +219,24 @@ func (r *Run) StatusText(now string) string {
 	if r.Status != ledger.Pending {
 		return string(r.Status)
 	}
-	until := "until " + r.Expires
+	expiry := "until " + r.Expires
 	if r.Overdue(now) {
-		until = "expired " + r.Expires
+		expiry = "expired " + r.Expires
 	}
-	by := ""
+	approvers := ""
 	if len(r.Approvers) > 0 {
-		by = " by " + visible.Clip(r.approvers(), maxWords)
+		approvers = " by " + visible.Clip(r.approverText(), maxWords)
 	}
-	return fmt.Sprintf("pending, %d of %d%s, %s", r.Agreed, r.Quorum, by, until)
+	return fmt.Sprintf("pending, %d of %d%s, %s", r.Agreed, r.Quorum, approvers, expiry)
 }
 
-func (r *Run) approvers() string { return strings.Join(r.Approvers, " or ") }
+func (r *Run) approverText() string { return strings.Join(r.Approvers, " or ") }
 
 // A Row is one line for people. Neither the name nor the value is escaped.
 type Row struct{ Name, Value string }
 
-// filled returns the rows that have a value.
-func filled(rows []Row) (out []Row) {
+// filledRows returns the rows that have a value.
+func filledRows(rows []Row) (out []Row) {
 	for _, row := range rows {
 		if row.Value != "" {
 			out = append(out, row)
@@ -245,7 +245,7 @@ func filled(rows []Row) (out []Row) {
 	return out
 }
 
-func (r *Run) risk() string {
+func (r *Run) riskText() string {
 	if r.RiskMode == "" {
 		return ""
 	}

@@ -60,10 +60,10 @@ type Pins struct {
 
 // Command writes a command about the pin of a tool.
 func (p *Pins) Command(server, tool string, words ...string) string {
-	return p.command(server, tool, append([]string{"pgfsm", "pins"}, words...)...)
+	return p.commandLine(server, tool, append([]string{"pgfsm", "pins"}, words...)...)
 }
 
-func (p *Pins) command(server, tool string, words ...string) string {
+func (p *Pins) commandLine(server, tool string, words ...string) string {
 	if p.Config != "" {
 		words = append(words, "-c", p.Config)
 	}
@@ -83,12 +83,12 @@ func ServerTools(content *policy.Content, c *policy.Catalog, server string, pins
 		}
 	}
 	first, others := []ServerTool{}, []ServerTool{}
-	for _, one := range Tools(content, c) {
-		if one.Server != server {
+	for _, tool := range Tools(content, c) {
+		if tool.Server != server {
 			continue
 		}
-		t := ServerTool{Tool: one, Changes: []docdiff.Change{}}
-		t.compare(definitions, pins)
+		t := ServerTool{Tool: tool, Changes: []docdiff.Change{}}
+		t.compareWithPin(definitions, pins)
 		if t.onAllowlist || t.Definition == "" {
 			first = append(first, t)
 		} else {
@@ -98,8 +98,8 @@ func ServerTools(content *policy.Content, c *policy.Catalog, server string, pins
 	return append(first, others...)
 }
 
-// compare compares a tool with its pin.
-func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins) {
+// compareWithPin compares a tool with its pin.
+func (t *ServerTool) compareWithPin(definitions map[canonical.Digest][]byte, pins *Pins) {
 	live := definitions[t.Definition]
 	if t.Drifted = t.Pin != "" && live != nil && t.Pin != t.Definition; t.Drifted {
 		t.Live = live
@@ -110,7 +110,7 @@ func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins
 	switch {
 	case pins.Allowlist == "":
 	case t.Code == policy.CodeToolNotAllowed:
-		t.Next = pins.command(t.Server, t.Name, "pgfsm", "allow")
+		t.Next = pins.commandLine(t.Server, t.Name, "pgfsm", "allow")
 	case t.Drifted:
 		t.Next = pins.Command(t.Server, t.Name, "approve", "--expect", string(t.Definition))
 	case t.Pin == "" && t.Allowed:
@@ -120,22 +120,22 @@ func (t *ServerTool) compare(definitions map[canonical.Digest][]byte, pins *Pins
 
 // NewServers counts the calls of the newest runs for the servers that a service knows, and adds
 // servers that only the ledger knows.
-func NewServers(r ledger.Reader, known []Server, note string) (s Servers, err error) {
-	s = Servers{SchemaVersion: SchemaVersion, Note: note, Servers: append([]Server{}, known...)}
-	at := make(map[string]int)
+func NewServers(r ledger.Reader, servers []Server, note string) (s Servers, err error) {
+	s = Servers{SchemaVersion: SchemaVersion, Note: note, Servers: append([]Server{}, servers...)}
+	indexOf := make(map[string]int)
 
 	for i := range s.Servers {
-		at[s.Servers[i].Server] = i
+		indexOf[s.Servers[i].Server] = i
 	}
 
-	s.Counted, err = counted(r, func(q *ledger.RunRow) error {
+	s.Counted, err = countRuns(r, func(q *ledger.RunRow) error {
 		if q.Server == "" {
 			return nil
 		}
-		i, found := at[q.Server]
+		i, found := indexOf[q.Server]
 		if !found {
 			i = len(s.Servers)
-			at[q.Server] = i
+			indexOf[q.Server] = i
 			s.Servers = append(s.Servers, Server{Server: q.Server, Status: ServerUnknown, Tools: []ServerTool{}})
 		}
 		if q.Sent != "" {

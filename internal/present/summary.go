@@ -85,11 +85,11 @@ func NewSummary(a *ledger.Activity) Summary {
 		if c.Code != "" && Refused(c.Status) {
 			codes[c.Code] += c.Runs
 		}
-		at := wholeTime(c.At)
-		if n := len(s.Times); n > 0 && s.Times[n-1].At == at && s.Times[n-1].Status == c.Status {
+		hour := wholeTime(c.At)
+		if n := len(s.Times); n > 0 && s.Times[n-1].At == hour && s.Times[n-1].Status == c.Status {
 			s.Times[n-1].Runs += c.Runs
 		} else {
-			s.Times = append(s.Times, TimeCount{at, StatusCount{c.Status, c.Runs}})
+			s.Times = append(s.Times, TimeCount{hour, StatusCount{c.Status, c.Runs}})
 		}
 	}
 
@@ -158,7 +158,7 @@ func (w *Waits) Rows() []Row {
 	if w.Decided > 0 {
 		median, longest = Duration(w.Median), Duration(w.Longest)
 	}
-	return filled([]Row{
+	return filledRows([]Row{
 		{"Waiting now", pending}, {"Decided", decided}, {"Median wait", median}, {"Longest wait", longest},
 		{"Expired", fmt.Sprint(w.Expired)},
 	})
@@ -170,7 +170,7 @@ func (s *Summary) ActiveRows() []Row {
 	if a == nil {
 		return nil
 	}
-	return filled([]Row{
+	return filledRows([]Row{
 		{"Bundle", string(a.Bundle)}, {"Activated", a.At}, {"By gateway", a.By}, {"Build", a.Build},
 		{"Entry", fmt.Sprint(a.Entry)},
 	})
@@ -182,7 +182,7 @@ func ReplicaRows(p *ledger.Replicas) []Row {
 	if p.Checkpoint > 0 {
 		checkpoint = fmt.Sprintf("covers the first %d entries", p.Checkpoint)
 	}
-	return filled([]Row{
+	return filledRows([]Row{
 		{"Log", p.Origin},
 		{"Entries", fmt.Sprintf("%d, the last of %s", p.Entries, p.At)},
 		{"Checkpoint", checkpoint},

@@ -40,10 +40,10 @@ func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
 			tools = append(tools, newTool(t))
 		}
 		for _, e := range s.LeftOut {
-			tools = append(tools, malformed(content, &s, e))
+			tools = append(tools, malformedTool(content, &s, e))
 		}
 		if s.Status == policy.ServerUp {
-			tools = append(tools, unlisted(content, &s)...)
+			tools = append(tools, unlistedTools(content, &s)...)
 		}
 	}
 	return tools
@@ -80,8 +80,8 @@ func newTool(t *policy.Tool) Tool {
 	return tool
 }
 
-// malformed returns an entry of a server's list that is not a valid tool.
-func malformed(content *policy.Content, s *policy.CatalogServer, e policy.LeftOut) Tool {
+// malformedTool returns an entry of a server's list that is not a valid tool.
+func malformedTool(content *policy.Content, s *policy.CatalogServer, e policy.LeftOut) Tool {
 	return Tool{
 		Server: s.Server,
 		Name:   e.Name,
@@ -91,9 +91,9 @@ func malformed(content *policy.Content, s *policy.CatalogServer, e policy.LeftOu
 	}
 }
 
-// unlisted returns the tools of a server that the allowlist names and the server does not list:
-// often a typing error.
-func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
+// unlistedTools returns the tools of a server that the allowlist names and the server does not
+// list: often a typing error.
+func unlistedTools(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 	for _, a := range content.Allowlist {
 		if a.Server != s.Server {
 			continue
@@ -117,9 +117,9 @@ func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
 
 // Detail describes a tool for people, without its name.
 func (t *Tool) Detail() string {
-	why := ""
+	refusal := ""
 	if t.Code != "" {
-		why = fmt.Sprintf("[%s] %s; ", t.Code, strings.TrimSuffix(t.Reason, "."))
+		refusal = fmt.Sprintf("[%s] %s; ", t.Code, strings.TrimSuffix(t.Reason, "."))
 	}
 
 	var parts []string
@@ -144,7 +144,7 @@ func (t *Tool) Detail() string {
 		parts = append(parts, "open at "+strings.Join(t.Open, " "))
 	}
 
-	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
+	return strings.TrimSuffix(refusal+strings.Join(parts, ", "), "; ")
 }
 
 // Hints describes the annotations of a tool in words.
