@@ -102,17 +102,19 @@ func readBallot(v *visit) (b ballot, err error) {
 		return b, newProblem(BodyInvalid, "the body is not a JSON object")
 	}
 
-	err = canonical.CheckDepth(body, maxBodyDepth)
-	if err == nil {
-		err = canonical.Unmarshal(body, &b)
+	if err := canonical.CheckDepth(body, maxBodyDepth); err != nil {
+		return b, newInvalidBody(err)
 	}
-
-	if err != nil {
-		return b, newProblem(BodyInvalid,
-			"the body is not the JSON object that is expected: "+canonical.Explain(err).Error())
+	if err := canonical.Unmarshal(body, &b); err != nil {
+		return b, newInvalidBody(err)
 	}
 
 	return b, nil
+}
+
+func newInvalidBody(err error) *problem {
+	return newProblem(BodyInvalid,
+		"the body is not the JSON object that is expected: "+canonical.Explain(err).Error())
 }
 
 // idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft requires, or

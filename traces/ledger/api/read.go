@@ -99,11 +99,11 @@ func (h *Handler) showStatus(v *visit) (answer, error) {
 	var out present.Details
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
 		q, err := r.Run(v.run)
-		if err == nil && !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
-			err = ledger.ErrNotFound
-		}
 		if err != nil {
 			return orUnknown(err)
+		}
+		if !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
+			return orUnknown(ledger.ErrNotFound)
 		}
 		if out, err = present.NewDetails(r, &q); err != nil || h.Result == nil || !v.caller.May(ledger.ActAudit) {
 			return err

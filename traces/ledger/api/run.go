@@ -31,10 +31,11 @@ func (h *Handler) showWhatIf(v *visit) (answer, error) {
 	var out present.WhatIf
 	err := h.viewInTurn(v, func(r ledger.Reader) error {
 		tried, err := ledger.TryBundle(r, h.Replayer, v.run, bundle)
-		if err == nil {
-			out = present.NewWhatIf(v.run, &tried)
+		if err != nil {
+			return err
 		}
-		return err
+		out = present.NewWhatIf(v.run, &tried)
+		return nil
 	})
 	if errors.Is(err, ledger.ErrBundle) {
 		err = newProblem(QueryInvalid, ledger.ErrBundle.Error())

@@ -22,11 +22,13 @@ func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
 		return web.Caller{}, web.ErrNoCredentials
 	}
 	c, err := t.Ledger.Authenticate(r.Context(), token)
-	if err == nil && t.Needs != "" {
-		err = c.Allow(t.Needs)
-	}
 	if err != nil {
 		return web.Caller{}, orUnavailable(err)
+	}
+	if t.Needs != "" {
+		if err := c.Allow(t.Needs); err != nil {
+			return web.Caller{}, orUnavailable(err)
+		}
 	}
 	return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
 }

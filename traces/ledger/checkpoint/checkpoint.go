@@ -50,10 +50,13 @@ func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 			ErrInconsistent, now.Size, c.Size)
 	}
 	root, err := tlog.TreeHash(c.Size, tree)
-	if err == nil && root != c.Root {
-		err = fmt.Errorf("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
+	if err != nil {
+		return err
 	}
-	return err
+	if root != c.Root {
+		return fmt.Errorf("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
+	}
+	return nil
 }
 
 // noteText returns the text to sign.

@@ -84,12 +84,12 @@ func WitnessVerifier(vkey string) (note.Verifier, error) {
 		text = converted
 	}
 	v, err := formats.NewVerifierForCosignatureV1(text)
-	// The library does not compare the hash.
-	if err == nil && !strings.HasPrefix(text, keyName(v.Name(), v.KeyHash())+"+") {
-		err = errors.New("its hash is of another key")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("not a verifier key of a witness (NAME+HASH+KEY): %w", err)
+	}
+	// The library does not compare the hash.
+	if !strings.HasPrefix(text, keyName(v.Name(), v.KeyHash())+"+") {
+		return nil, errors.New("not a verifier key of a witness (NAME+HASH+KEY): its hash is of another key")
 	}
 	return v, nil
 }

@@ -69,7 +69,11 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 
 	var old int64 // a witness with an earlier checkpoint answers with its size
 	r, err := w.submitCheckpoint(ctx, signed, old, nil)
-	if err == nil && r.status == http.StatusConflict {
+	if err != nil {
+		return nil, err
+	}
+
+	if r.status == http.StatusConflict {
 		if old, err = r.cosignedSize(); err != nil {
 			return nil, fmt.Errorf("witness %s: %w", w.url, err)
 		}
@@ -82,12 +86,11 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 				return nil, err
 			}
 		}
-		r, err = w.submitCheckpoint(ctx, signed, old, proof)
+		if r, err = w.submitCheckpoint(ctx, signed, old, proof); err != nil {
+			return nil, err
+		}
 	}
 
-	if err != nil {
-		return nil, err
-	}
 	if err := w.checkResponse(r, c, old); err != nil {
 		return nil, err
 	}
@@ -206,7 +209,6 @@ func (w *Witness) addCosignature(signed, lines []byte) ([]byte, error) {
 	if err == nil && opened.Text != n.Text {
 		err = errors.New("there is more than signatures")
 	}
-
 	if err != nil {
 		return nil, fmt.Errorf("witness %s: its answer has no valid cosignature of %s: %w", w.url,
 			keyName(w.key.Name(), w.key.KeyHash()), err)

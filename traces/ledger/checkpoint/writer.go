@@ -74,10 +74,10 @@ func (w *Writer) Write(ctx context.Context) error {
 			}
 		}
 		signed, err := Sign(c, w.Signers...)
-		if err == nil {
-			err = os.MkdirAll(w.Dir, dirMode)
-		}
 		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(w.Dir, dirMode); err != nil {
 			return err
 		}
 		path := filepath.Join(w.Dir, filePrefix+strconv.FormatInt(c.Size, 10))
@@ -97,10 +97,13 @@ func Last(dir string) (c Checkpoint, err error) {
 	if err != nil {
 		return c, err
 	}
-	if c, err = Read(signed); err == nil && filepath.Base(path) != filePrefix+strconv.FormatInt(c.Size, 10) {
-		err = fmt.Errorf("%s is a checkpoint of %d entries", path, c.Size)
+	if c, err = Read(signed); err != nil {
+		return c, err
 	}
-	return c, err
+	if filepath.Base(path) != filePrefix+strconv.FormatInt(c.Size, 10) {
+		return c, fmt.Errorf("%s is a checkpoint of %d entries", path, c.Size)
+	}
+	return c, nil
 }
 
 // Files returns the files of the checkpoints in a folder, smallest first. A missing folder has

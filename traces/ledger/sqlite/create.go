@@ -41,10 +41,13 @@ func checkApplication(db *sql.DB, path string) error {
 	// This is one query, because the file may become a ledger between two.
 	foreign, err := selectNumber(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
 		"(SELECT application_id FROM pragma_application_id) <> ?", applicationID)
-	if err == nil && foreign > 0 {
-		err = fmt.Errorf("ledger %s: %w but another program's database: name another file", path, ErrNotLedger)
+	if err != nil {
+		return err
 	}
-	return err
+	if foreign > 0 {
+		return fmt.Errorf("ledger %s: %w but another program's database: name another file", path, ErrNotLedger)
+	}
+	return nil
 }
 
 // isEmpty reports whether a file contains nothing.

@@ -72,13 +72,13 @@ func (s *Store) checkSchema() error {
 		return err
 	}
 	blank, err := isEmpty(s.readers)
-	if err == nil && blank {
-		err = fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
-	}
-	if err == nil {
-		err = checkVersion(s.readers, s.path)
-	}
 	if err != nil {
+		return err
+	}
+	if blank {
+		return fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
+	}
+	if err := checkVersion(s.readers, s.path); err != nil {
 		return err
 	}
 	return checkUnaltered(s.readers, s.path)
@@ -107,8 +107,11 @@ func (f *frozen) checkUnchanged() error {
 		return nil
 	}
 	current, err := freeze(f.path)
-	if err == nil && (*current != *f || !noLog(f.path)) {
-		err = fmt.Errorf("ledger %s was written while it was read without locks: try again, or read a copy", f.path)
+	if err != nil {
+		return err
 	}
-	return err
+	if *current != *f || !noLog(f.path) {
+		return fmt.Errorf("ledger %s was written while it was read without locks: try again, or read a copy", f.path)
+	}
+	return nil
 }
