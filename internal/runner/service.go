@@ -177,13 +177,9 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 }
 
 func (s *Service) newAdmin() {
-	o := api.Options{
-		Hosts:    hostNames(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts),
-		Ready:    s.unreadyCauses,
-		Warnings: s.warnings,
-		Log:      s.runner.options.Report,
-		Metrics:  s.runner.metrics.Write,
-	}
+	o := api.Options{Ready: s.unreadyCauses, Warnings: s.warnings, Metrics: s.runner.metrics.Write}
+	o.Hosts = hostNames(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts)
+	o.Log = s.runner.options.Report
 
 	if w := s.options.Checkpoints; w != nil {
 		o.Checkpoints = w.Dir
@@ -197,16 +193,7 @@ func (s *Service) newAdmin() {
 
 	o.Callers = s.peopleAuthenticator(s.options.AdminURL)
 	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
-	forConsole := console.Options{
-		Ledger:      l,
-		Replayer:    s.runner.replayer,
-		Hosts:       o.Hosts,
-		Voted:       o.Voted,
-		Result:      o.Result,
-		Log:         o.Log,
-		Checkpoints: o.Checkpoints,
-	}
-
+	var forConsole console.Options
 	if s.options.Reload != nil {
 		o.Reload = s.reloadFor
 	}
@@ -219,15 +206,14 @@ func (s *Service) newAdmin() {
 
 	if s.runner.Configured().Upstreams != nil {
 		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
-		forConsole.Bundle, forConsole.Servers, forConsole.AskServers, forConsole.Explain = o.Bundle, o.Servers,
-			s.askServers, s.explainCall
+		forConsole.AskServers, forConsole.Explain = s.askServers, s.explainCall
 		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
 			return s.runner.Configured().definitionDigest(server, tool)
 		}
 	}
 
 	served := api.New(o)
-	forConsole.Health = served.Health
+	forConsole.Service, forConsole.Health = o.Service, served.Health
 	s.console = console.New(forConsole)
 	s.admin = console.WithConsole(s.console, served)
 }

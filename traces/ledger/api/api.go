@@ -10,63 +10,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/web"
-	"pgfsm/policy"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
 // Options of a handler.
 type Options struct {
-	// Ledger contains the calls and counts the votes. Without a ledger, only the health checks are
-	// served.
-	Ledger *ledger.Ledger
-	// Replayer executes the records of runs again. With a ledger it must not be nil.
-	Replayer *traces.Replayer
+	Service
 	// Callers verifies callers. Nil: the ledger's tokens are accepted.
 	Callers web.Authenticator
-	// Hosts are the accepted values of the Host header: name and port, as a browser writes them.
-	// Without hosts every request is rejected.
-	Hosts []string
 	// Metrics writes the metrics and returns their media type. Nil: there are none.
 	Metrics func(io.Writer) (mime string, err error)
-	// Voted is called after each vote that counted. It must not block. It may be nil.
-	Voted func(ledger.Ballot)
 	// Ready returns the reasons why the service cannot do its work now. It may be nil.
 	Ready func(context.Context) []NotReady
 	// Warnings returns the warnings of a ready service. It may be nil.
 	Warnings func() []string
-	// Checkpoints is the folder of signed checkpoints; empty: there is none.
-	Checkpoints string
-	// Result returns the result of a request's call, or nil and the reason why the caller may not
-	// see it. If Result is nil, no result is shown.
-	Result func(context.Context, ledger.Reader, *ledger.RunRow) (result jsontext.Value, note string, err error)
-	// Bundle returns the bundle that judges the calls of this service. Nil: the bundle that a
-	// gateway last activated.
-	Bundle func() *policy.Bundle
 	// Reload has the service read its configuration again, for a caller; the error may be a
 	// [ReloadError]. Nil: the service cannot reload.
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)
-	// Servers returns the servers as this service last saw them, and a note about missing
-	// information. Nil: the service has no servers.
-	Servers func() (all []present.Server, note string)
-	// Log writes one line with details that callers must not learn. Lines about invalid tokens are
-	// limited to one a second. It may be nil.
-	Log func(line string)
 }
 
 // A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
 	Options
 	guard *web.Guard
-	// One value while a page is read: a page may read all requests, and calls need the ledger's
-	// readers.
-	listing chan struct{}
+	// Held while a page is read: a page may read all requests, and calls need the ledger's readers.
+	listing web.Slot
 	// Limits the lines about rejected tokens: anybody can cause them, and must not fill a disk.
 	failed rate.Sometimes
 }
@@ -76,21 +49,14 @@ func New(o Options) *Handler {
 	h := &Handler{
 		Options: o,
 		guard:   web.NewGuard(o.Hosts, "Idempotency-Key"),
-		listing: make(chan struct{}, 1),
+		listing: web.NewSlot(),
 		failed:  rate.Sometimes{Interval: time.Second},
 	}
+	h.Service = o.WithDefaults()
 	if h.Callers == nil {
 		h.Callers = Tokens{Ledger: o.Ledger}
 	} else {
 		h.Callers = Unblocked{h.Callers, o.Ledger}
-	}
-
-	if h.Bundle == nil {
-		h.Bundle = func() *policy.Bundle { return nil }
-	}
-
-	if h.Voted == nil {
-		h.Voted = func(ledger.Ballot) {}
 	}
 
 	if h.Ready == nil {
@@ -99,10 +65,6 @@ func New(o Options) *Handler {
 
 	if h.Warnings == nil {
 		h.Warnings = func() []string { return []string{} }
-	}
-
-	if h.Log == nil {
-		h.Log = func(string) {}
 	}
 
 	return h
@@ -177,7 +139,7 @@ func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
 
 // ServeHTTP implements [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setSecurityHeaders(w.Header())
+	web.SetSecurityHeaders(w.Header(), contentPolicy, "no-referrer")
 	response, err := h.serveVisit(w, r)
 	if err != nil {
 		p := problemOf(r, err, h.Log)
@@ -227,8 +189,8 @@ func (h *Handler) serveVisit(w http.ResponseWriter, r *http.Request) (answer, er
 	return matched.serve(h, v)
 }
 
-// runID matches a run's id. Another form of the same id is another path.
-var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+// RunID matches a run's id. Another form of the same id is another path.
+var RunID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 // findRoute returns the route of a visit, and the run's id in its path. It does not decode or clean
 // the path: a proxy in front may have checked another form of it.
@@ -260,7 +222,7 @@ func (matched *route) match(path string) (id string, ok bool) {
 		return "", path == matched.path
 	}
 	id, ok = strings.CutPrefix(path, matched.path)
-	return id, ok && runID.MatchString(id)
+	return id, ok && RunID.MatchString(id)
 }
 
 // writeBody sends a response. net/http discards the body of a HEAD.

@@ -212,12 +212,16 @@ func TestResultsAreForAuditors(t *testing.T) {
 	q := d.Hold(1)
 	var fails error
 	d.handler = api.New(api.Options{
-		Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add,
-		Result: func(_ context.Context, _ ledger.Reader, of *ledger.RunRow) (jsontext.Value, string, error) {
-			if of.RunID != q.RunID || fails != nil {
-				return nil, "", fails
-			}
-			return jsontext.Value(`{"content":[]}`), "", nil
+		Service: api.Service{
+			Ledger: d.Ledger,
+			Hosts:  []string{service},
+			Log:    d.notes.add,
+			Result: func(_ context.Context, _ ledger.Reader, of *ledger.RunRow) (jsontext.Value, string, error) {
+				if of.RunID != q.RunID || fails != nil {
+					return nil, "", fails
+				}
+				return jsontext.Value(`{"content":[]}`), "", nil
+			},
 		},
 	})
 	for role, want := range map[string]string{ // in any order: each stands alone
@@ -243,7 +247,7 @@ func TestLogIsLimited(t *testing.T) {
 	d := newFixture(t)
 	const refused, broken = 500, 30
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
+	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Ready: notReady})
 	for range refused {
 		d.call(http.MethodGet, "/pending", "pgfsm_x", "").want(t, 401, "token_refused")
 	}

@@ -42,7 +42,7 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newFixture(t)
-			h := api.New(api.Options{Ledger: d.Ledger, Callers: named{tt.role}, Hosts: []string{service}, Log: d.notes.add})
+			h := api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Callers: named{tt.role}})
 			r := httptest.NewRequest(http.MethodGet, "/pending", http.NoBody)
 			r.Host = service
 			value := tt.user

@@ -46,8 +46,13 @@ func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	d := &fixture{Fixture: ledgertest.New(t), tokens: make(map[string]string)}
 	d.handler = api.New(api.Options{
-		Ledger: d.Ledger, Replayer: traces.NewReplayer(d.Machine, nil), Hosts: []string{service, "approvals.example.com"}, Log: d.notes.add,
-		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
+		Service: api.Service{
+			Ledger:   d.Ledger,
+			Replayer: traces.NewReplayer(d.Machine, nil),
+			Hosts:    []string{service, "approvals.example.com"},
+			Log:      d.notes.add,
+			Voted:    func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
+		},
 	})
 	return d
 }

@@ -13,15 +13,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// setSecurityHeaders sets headers that forbid browsers to render, execute, cache or frame an
-// answer.
-func setSecurityHeaders(h http.Header) {
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Content-Type-Options", "nosniff")
-}
+// contentPolicy forbids browsers to render, execute or frame an answer.
+const contentPolicy = "default-src 'none'; frame-ancestors 'none'"
 
 // checkOrigin rejects repeated headers, and requests for another host or of another origin.
 func (h *Handler) checkOrigin(r *http.Request) error {

@@ -9,7 +9,7 @@ import (
 func (h *Handler) listPolicies(v *visit) (answer, error) {
 	var out present.Policies
 	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.NewPolicies(r, h.Bundle())
+		out, err = present.NewPolicies(r, h.ActiveBundle())
 		return err
 	})
 	return jsonAnswer(out), err

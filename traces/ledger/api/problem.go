@@ -69,6 +69,9 @@ var statuses = map[Code]int{
 	Code(ledger.RefusedKey): http.StatusUnprocessableEntity,
 }
 
+// StatusOf returns the HTTP status of a refusal of the ledger.
+func StatusOf(refusal *ledger.Refusal) int { return statuses[Code(refusal.Code)] }
+
 // problemPrefix is the prefix of a problem type's URI; the code follows.
 const problemPrefix = "urn:pgfsm:problem:"
 
@@ -108,7 +111,7 @@ func problemOf(r *http.Request, err error, log func(string)) *problem {
 	switch {
 	case errors.As(err, &p):
 		return p
-	case errors.As(err, &refusal) && statuses[Code(refusal.Code)] != 0:
+	case errors.As(err, &refusal) && StatusOf(refusal) != 0:
 		if refusal.Detail != "" {
 			log("a caller was refused: " + refusal.Detail)
 		}

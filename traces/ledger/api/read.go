@@ -54,22 +54,12 @@ func (v *visit) pageLimit() (int, error) {
 	return n, nil
 }
 
-// acquireListing waits until no other request reads many rows.
-func (h *Handler) acquireListing(v *visit) error {
-	select {
-	case h.listing <- struct{}{}:
-		return nil
-	case <-v.r.Context().Done():
-		return v.r.Context().Err()
-	}
-}
-
 // viewInTurn calls do, which may read many requests, once no other request reads many.
 func (h *Handler) viewInTurn(v *visit, do func(ledger.Reader) error) error {
-	if err := h.acquireListing(v); err != nil {
+	if err := h.listing.Acquire(v.r.Context()); err != nil {
 		return err
 	}
-	defer func() { <-h.listing }()
+	defer h.listing.Release()
 	return h.Ledger.View(v.r.Context(), do)
 }
 
@@ -80,7 +70,7 @@ func (h *Handler) answerPage(v *visit, f ledger.Filter) (answer, error) {
 		return answer{}, err
 	}
 	if after, given := v.query["after"]; given {
-		if !runID.MatchString(after) {
+		if !RunID.MatchString(after) {
 			return answer{}, newProblem(QueryInvalid, "after must be the id of a run, as next says it")
 		}
 		f.After = after
@@ -105,16 +95,11 @@ func (h *Handler) showStatus(v *visit) (answer, error) {
 		if !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
 			return orUnknown(ledger.ErrNotFound)
 		}
-		if out, err = present.NewDetails(r, &q); err != nil || h.Result == nil || !v.caller.May(ledger.ActAudit) {
+		if out, err = present.NewDetails(r, &q); err != nil {
 			return err
 		}
-		result, note, err := h.Result(v.r.Context(), r, &q)
-		if err != nil {
-			h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
-			note = "the result cannot be shown; the service's log says why"
-		}
-		if out.ResultNote = note; result != nil {
-			out.Result = result
+		if v.caller.May(ledger.ActAudit) {
+			h.AddResult(v.r.Context(), r, &q, &out)
 		}
 		return nil
 	})
@@ -177,10 +162,10 @@ func (h *Handler) listCheckpoints(v *visit) (answer, error) {
 
 // listReplicas returns the processes that work on the ledger.
 func (h *Handler) listReplicas(v *visit) (answer, error) {
-	if err := h.acquireListing(v); err != nil {
+	if err := h.listing.Acquire(v.r.Context()); err != nil {
 		return answer{}, err
 	}
-	defer func() { <-h.listing }()
+	defer h.listing.Release()
 	last, err := checkpoint.Last(h.Checkpoints)
 	if err != nil {
 		return answer{}, err

@@ -16,7 +16,7 @@ import (
 func TestReadiness(t *testing.T) {
 	d := newFixture(t)
 	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
+	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Ready: notReady})
 	got := d.call(http.MethodGet, "/readyz", "", "")
 	got.want(t, 503, api.Unavailable)
 	if strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
@@ -25,7 +25,11 @@ func TestReadiness(t *testing.T) {
 	d.call(http.MethodGet, "/healthz", "", "").want(t, 200, "")
 
 	d.handler = api.New(api.Options{
-		Ledger: d.Ledger, Hosts: []string{service}, Warnings: func() []string { return []string{api.WarnBundleDiffers} },
+		Service: api.Service{
+			Ledger: d.Ledger,
+			Hosts:  []string{service},
+		},
+		Warnings: func() []string { return []string{api.WarnBundleDiffers} },
 	})
 	got = d.call(http.MethodGet, "/readyz", "", "")
 	got.want(t, 200, "")
@@ -74,12 +78,19 @@ func TestReasons(t *testing.T) {
 			l, err := ledger.Open(t.Context(), failingStore{d.Store, c.cause}, ledger.Options{})
 			check.NoError(t, err)
 			defer l.Close()
-			d.handler = api.New(api.Options{Ledger: l, Hosts: []string{service}, Log: d.notes.add, Ready: func(context.Context) []api.NotReady {
-				if c.worker == nil {
-					return nil
-				}
-				return []api.NotReady{api.NewNotReady(c.worker, api.WorkerBehind)}
-			}})
+			d.handler = api.New(api.Options{
+				Service: api.Service{
+					Ledger: l,
+					Hosts:  []string{service},
+					Log:    d.notes.add,
+				},
+				Ready: func(context.Context) []api.NotReady {
+					if c.worker == nil {
+						return nil
+					}
+					return []api.NotReady{api.NewNotReady(c.worker, api.WorkerBehind)}
+				},
+			})
 			got := d.call(http.MethodGet, "/readyz", "", "")
 			got.want(t, 503, api.Unavailable)
 			if body := string(got.body); !strings.Contains(body, `"reasons":`+c.want) || strings.Contains(body, "postgres") {

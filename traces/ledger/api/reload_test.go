@@ -20,12 +20,18 @@ func TestReload(t *testing.T) {
 	asked := 0
 	var done present.Reload
 	var failed error
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Reload: func(_ context.Context, by ledger.Caller) (present.Reload, error) {
-		if asked++; by.Name != "root" {
-			t.Errorf("%s asks", by.Name)
-		}
-		return done, failed
-	}})
+	d.handler = api.New(api.Options{
+		Service: api.Service{
+			Ledger: d.Ledger,
+			Hosts:  []string{service},
+		},
+		Reload: func(_ context.Context, by ledger.Caller) (present.Reload, error) {
+			if asked++; by.Name != "root" {
+				t.Errorf("%s asks", by.Name)
+			}
+			return done, failed
+		},
+	})
 	digest := canonical.Sum("bundle", nil)
 	good := present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: digest, Previous: digest, Changed: []string{"policy"}, Restart: []string{"ledger"},
@@ -66,7 +72,7 @@ func TestReload(t *testing.T) {
 	if got := d.call(http.MethodGet, "/reload", admin, ""); got.status != http.StatusMethodNotAllowed {
 		t.Errorf("GET /reload: %d", got.status)
 	}
-	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}})
+	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}}})
 	if got := d.call(http.MethodPost, "/reload", admin, ""); got.status != http.StatusNotFound {
 		t.Errorf("a service without a configuration: %d %s", got.status, got.body)
 	}

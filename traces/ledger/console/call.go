@@ -9,6 +9,7 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // A callView is the page of a held call.
@@ -185,7 +186,7 @@ func (h *Handler) castVote(v *visit) error {
 	_, err = h.Ledger.Vote(v.r.Context(), ballot)
 	var refused *ledger.Refusal
 	if errors.As(err, &refused) && refused.Code != ledger.RefusedUnknown && refused.Code != ledger.RefusedToken {
-		return h.renderCall(v, statusOf(refused), "Your vote does not count: "+refused.Error()+".", fields["reason"])
+		return h.renderCall(v, api.StatusOf(refused), "Your vote does not count: "+refused.Error()+".", fields["reason"])
 	}
 	if errors.Is(err, ledger.ErrToken) {
 		return ledger.ErrSession

@@ -33,8 +33,8 @@ func TestVoteOfAPageLeftOpen(t *testing.T) {
 				b.Clock.Add(30 * time.Minute)
 				b.page("calls/" + q.RunID)
 			}
-		}, http.StatusConflict, "the request expired at"},
-		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.RunRow) { q.Binding = canonical.Sum("other", nil) }, http.StatusConflict,
+		}, http.StatusGone, "the request expired at"},
+		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.RunRow) { q.Binding = canonical.Sum("other", nil) }, http.StatusPreconditionFailed,
 			"what was seen is not what waits"},
 		{"auditor", ledger.RoleAuditor, func(*browser, *ledger.RunRow) {}, http.StatusForbidden, "this needs a token of the role approver"},
 		{"no-such-run", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) { q.RunID = ledgertest.NewID(b.TB) }, http.StatusNotFound, "no run"},

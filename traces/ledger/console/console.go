@@ -17,15 +17,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/web"
-	"pgfsm/policy"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // Path is the console's path, below the address of its listener.
@@ -41,26 +39,9 @@ const LinkPath = Path + "link/"
 
 // Options of a handler.
 type Options struct {
-	Ledger   *ledger.Ledger
-	Replayer *traces.Replayer // executes runs with today's machine
-	// Hosts are the accepted values of the Host header: name and port, as a browser writes them.
-	// The console serves names of this machine without TLS; a proxy serves the others with TLS.
-	Hosts []string
-	// Voted is called after each vote that counted. It must not block.
-	Voted func(ledger.Ballot)
-	// Result returns the result of a request's call, or nil and the reason why the person may not
-	// see it.
-	Result func(context.Context, ledger.Reader, *ledger.RunRow) (result jsontext.Value, note string, err error)
-	// Checkpoints is the folder of signed checkpoints; empty: there is none.
-	Checkpoints string
+	api.Service
 	// Health returns the state of the service.
 	Health func(context.Context) present.Health
-	// Bundle returns the bundle that judges the calls of this service. Nil: the service makes no
-	// calls, and the bundle is the one that a gateway last activated.
-	Bundle func() *policy.Bundle
-	// Servers returns the servers as this service last saw them, and a note about missing
-	// information. Nil: the service has no servers.
-	Servers func() (all []present.Server, note string)
 	// Definition returns the digest of a tool's definition in the last known listing of its server;
 	// empty if the listing does not contain the tool. Nil: the service has no servers.
 	Definition func(server, tool string) (d canonical.Digest, known bool)
@@ -71,8 +52,6 @@ type Options struct {
 	Explain func(context.Context, present.Question) (present.Explanation, error)
 	// Providers sign people in, besides tokens.
 	Providers []Provider
-	// Log writes one line with details that people at the console must not learn.
-	Log func(line string)
 }
 
 // A Handler serves the console. It is safe for concurrent use.
@@ -80,8 +59,8 @@ type Handler struct {
 	Options
 	guard   *web.Guard
 	origin  http.CrossOriginProtection
-	listing chan struct{} // one value while a page reads many requests: calls need the ledger's readers
-	trying  chan struct{} // one value while a person tries out a policy or lists tools: that takes seconds
+	listing web.Slot      // held while a page reads many requests: calls need the ledger's readers
+	trying  web.Slot      // held while a person tries out a policy or lists tools: that takes seconds
 	streams chan struct{} // one value for each open event stream
 	// Limits the lines about failed sign-ins: anybody can cause them, and must not fill a disk.
 	failed rate.Sometimes
@@ -99,10 +78,11 @@ func New(o Options) *Handler {
 	h := &Handler{
 		Options: o,
 		guard:   web.NewGuard(o.Hosts),
-		listing: make(chan struct{}, 1),
-		trying:  make(chan struct{}, 1),
+		listing: web.NewSlot(),
+		trying:  web.NewSlot(),
 		streams: make(chan struct{}, maxStreams),
 	}
+	h.Service = o.WithDefaults()
 	h.failed.Interval, h.asking = time.Second, rate.NewLimiter(signInsEachSecond, signInsAtOnce)
 	h.closed, h.close = context.WithCancel(context.Background())
 	return h
@@ -124,14 +104,6 @@ func WithConsole(h *Handler, other http.Handler) http.Handler {
 			other.ServeHTTP(w, r)
 		}
 	})
-}
-
-// activeBundle returns the bundle of this service; nil: the service has none.
-func (h *Handler) activeBundle() *policy.Bundle {
-	if h.Bundle == nil {
-		return nil
-	}
-	return h.Bundle()
 }
 
 // Close ends the event streams. A server that shuts down would wait for them.
@@ -159,8 +131,8 @@ type route struct {
 }
 
 var (
-	runID    = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-	rawTrace = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/trace$`)
+	runID    = api.RunID
+	rawTrace = regexp.MustCompile(strings.TrimSuffix(runID.String(), "$") + "/trace$")
 	secret   = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 )
 
@@ -293,7 +265,7 @@ func (h *Handler) showFailure(v *visit, err error) {
 	case errors.As(err, &shown):
 		h.showError(v, shown.status, shown.text)
 	case errors.As(err, &refused):
-		h.showError(v, statusOf(refused), refused.Error())
+		h.showError(v, api.StatusOf(refused), refused.Error())
 	case v.r.Context().Err() != nil: // the browser has left
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrClockBack),
 		errors.Is(err, ledger.ErrUnsettled), errors.Is(err, ledger.ErrClosed):
@@ -305,19 +277,4 @@ func (h *Handler) showFailure(v *visit, err error) {
 		h.Log("a page of the console cannot be shown: " + err.Error())
 		h.showError(v, http.StatusInternalServerError, "This page cannot be shown. The service's log says why.")
 	}
-}
-
-// statusOf returns the HTTP status of a refusal of the ledger.
-func statusOf(refused *ledger.Refusal) int {
-	switch refused.Code {
-	case ledger.RefusedUnknown:
-		return http.StatusNotFound
-	case ledger.RefusedRole, ledger.RefusedBlocked, ledger.RefusedEligible, ledger.RefusedFresh:
-		return http.StatusForbidden
-	case ledger.RefusedToken:
-		return http.StatusUnauthorized
-	case ledger.RefusedBallot:
-		return http.StatusUnprocessableEntity
-	}
-	return http.StatusConflict
 }

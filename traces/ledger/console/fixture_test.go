@@ -18,6 +18,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -62,17 +63,21 @@ func newFixtureOn(t testing.TB, store ledger.Store, hosts ...string) *fixture {
 	t.Helper()
 	d := &fixture{Fixture: ledgertest.Open(t, store, ledgertest.NewClock(t)), id: func() string { return ledgertest.NewID(t) }}
 	h := console.New(console.Options{
-		Ledger: d.Ledger, Replayer: traces.NewReplayer(statestest.MustMachine(t), nil), Hosts: hosts,
-		Voted: func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
-		Result: func(context.Context, ledger.Reader, *ledger.RunRow) (jsontext.Value, string, error) {
-			return d.result, "", nil
+		Service: api.Service{
+			Ledger:   d.Ledger,
+			Replayer: traces.NewReplayer(statestest.MustMachine(t), nil),
+			Hosts:    hosts,
+			Voted:    func(b ledger.Ballot) { d.voted = append(d.voted, b.Run) },
+			Result: func(context.Context, ledger.Reader, *ledger.RunRow) (jsontext.Value, string, error) {
+				return d.result, "", nil
+			},
+			Log: func(line string) {
+				d.logged.Lock()
+				defer d.logged.Unlock()
+				d.log.WriteString(line + "\n")
+			},
 		},
 		Health: func(context.Context) present.Health { return d.health },
-		Log: func(line string) {
-			d.logged.Lock()
-			defer d.logged.Unlock()
-			d.log.WriteString(line + "\n")
-		},
 	})
 	d.console, d.handler = h, console.WithConsole(h, http.NotFoundHandler())
 	return d

@@ -19,12 +19,8 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // setSecurityHeaders sets headers that keep other pages and caches away. Without the origin in
 // Referer, browsers would send forms with the Origin null.
 func setSecurityHeaders(h http.Header) {
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", contentPolicy)
+	web.SetSecurityHeaders(h, contentPolicy, "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("X-Content-Type-Options", "nosniff")
 }
 
 // checkOrigin rejects repeated headers, requests for another host, and forms of another origin.

@@ -27,13 +27,9 @@ type inboxView struct {
 
 // showInbox shows the held calls, newest first.
 func (h *Handler) showInbox(v *visit) error {
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
 	beforeID := v.r.URL.Query().Get("before")
 	body, after := inboxView{Newer: beforeID != ""}, int64(0)
-	err := h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
+	err := h.readInTurn(v, &after, func(r ledger.Reader, now string) error {
 		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Before: beforeID, Newest: true}
 		runs, older, err := present.ReadRuns(r, f, pageSize)
 		if err != nil {
@@ -75,17 +71,13 @@ func (h *Handler) readSnapshot(v *visit, after *int64, do func(r ledger.Reader, 
 	})
 }
 
-// acquireListing waits until no other page reads many requests.
-func (h *Handler) acquireListing(v *visit) error { return acquireSlot(v, h.listing) }
-
-// acquireSlot waits for a free slot.
-func acquireSlot(v *visit, slot chan struct{}) error {
-	select {
-	case slot <- struct{}{}:
-		return nil
-	case <-v.r.Context().Done():
-		return v.r.Context().Err()
+// readInTurn calls readSnapshot once no other page reads many requests.
+func (h *Handler) readInTurn(v *visit, after *int64, do func(r ledger.Reader, now string) error) error {
+	if err := h.listing.Acquire(v.r.Context()); err != nil {
+		return err
 	}
+	defer h.listing.Release()
+	return h.readSnapshot(v, after, do)
 }
 
 // A runList is a table of runs.
@@ -123,10 +115,6 @@ var filters = []string{"status", "actor", "task", "server", "tool", "policy", "c
 
 // showRuns lists the runs that match a filter, newest first.
 func (h *Handler) showRuns(v *visit) error {
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
 	query := v.r.URL.Query()
 	body := runsView{List: runList{Base: v.base}, Statuses: ledger.Statuses(), Status: query.Get("status")}
 	words := []string{"pgfsm", "ledger", "list"}
@@ -164,7 +152,7 @@ func (h *Handler) showRuns(v *visit) error {
 	status, after := http.StatusOK, int64(0)
 	if err := f.Choose(statuses, value["since"], value["until"], h.Ledger.Now()); err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
-	} else if err := h.readSnapshot(v, &after, func(r ledger.Reader, _ string) (err error) {
+	} else if err := h.readInTurn(v, &after, func(r ledger.Reader, _ string) (err error) {
 		older := ""
 		if body.List.Runs, older, err = present.ReadRuns(r, f, pageSize); older != "" {
 			next := url.Values{"before": {older}}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"html/template"
 	"net/http"
@@ -45,10 +46,6 @@ var logFields = []field{
 
 // showLog shows the entries of the log, newest first, and its checkpoints.
 func (h *Handler) showLog(v *visit) error {
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
 	query := v.r.URL.Query()
 	body := logView{
 		Base:     v.base,
@@ -72,13 +69,10 @@ func (h *Handler) showLog(v *visit) error {
 		Run: query.Get("run")}
 	status, after := http.StatusOK, int64(0)
 	beforeIndex, err := parseEntryIndex(query.Get("before"))
-	if err == nil {
-		err = filter.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())
-	}
-	if err != nil {
+	if err := cmp.Or(err, filter.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())); err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
 	}
-	if err := h.readSnapshot(v, &after, func(r ledger.Reader, _ string) (err error) {
+	if err := h.readInTurn(v, &after, func(r ledger.Reader, _ string) (err error) {
 		if body.Audits && body.Error == "" {
 			if body.Log, err = present.ReadLog(r, filter, beforeIndex, pageSize); err != nil {
 				return err
@@ -90,13 +84,15 @@ func (h *Handler) showLog(v *visit) error {
 		return err
 	}
 	several, err := h.Ledger.Several(v.r.Context())
-	if err == nil && several { // with one replica, the page lists no replicas
-		var replicas ledger.Replicas
-		replicas, err = h.Ledger.Replicas(v.r.Context())
-		body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
-	}
 	if err != nil {
 		return err
+	}
+	if several { // with one replica, the page lists no replicas
+		replicas, err := h.Ledger.Replicas(v.r.Context())
+		if err != nil {
+			return err
+		}
+		body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
 	}
 	body.Size, body.Last = after, body.Log.To-1
 	if beforeIndex > 0 {

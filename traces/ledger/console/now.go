@@ -63,10 +63,6 @@ type segment struct {
 
 // showNow shows the current activity.
 func (h *Handler) showNow(v *visit) error {
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
 	body, after, status := nowView{Base: v.base, Audits: v.who.May(ledger.ActAudit)}, int64(0), http.StatusOK
 	chosen := cmp.Or(v.r.URL.Query().Get("since"), present.DefaultPeriod)
 
@@ -78,7 +74,7 @@ func (h *Handler) showNow(v *visit) error {
 	begin, err := ledger.ParsePast(chosen, h.Ledger.Now())
 	if err != nil {
 		status, body.Error, chosen = http.StatusBadRequest, "since "+err.Error(), ""
-	} else if err := h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
+	} else if err := h.readInTurn(v, &after, func(r ledger.Reader, now string) error {
 		a, err := ledger.ReadActivity(r, begin, now)
 		body.Summary = present.NewSummary(&a)
 		return err

@@ -49,13 +49,9 @@ type comparison struct {
 
 // showPolicies shows the number of decisions of each policy and risk rule.
 func (h *Handler) showPolicies(v *visit) error {
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-	defer func() { <-h.listing }()
 	body := h.newPolicyView(v)
-	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
-		p, err := present.NewPolicies(r, h.activeBundle())
+	err := h.readInTurn(v, new(int64), func(r ledger.Reader, _ string) error {
+		p, err := present.NewPolicies(r, h.ActiveBundle())
 		body.Uses = &p
 		return err
 	})
@@ -102,10 +98,10 @@ func (h *Handler) tryPolicy(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := acquireSlot(v, h.trying); err != nil {
+	if err := h.trying.Acquire(v.r.Context()); err != nil {
 		return err
 	}
-	defer func() { <-h.trying }()
+	defer h.trying.Release()
 	body, cli := h.newPolicyView(v), ""
 
 	for name, text := range fields { // in any order: each name occurs once
@@ -191,7 +187,7 @@ func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 
 	var active *policy.Content
 	err = h.Ledger.View(ctx, func(r ledger.Reader) (err error) {
-		active, _, _, err = present.ActiveBundle(r, h.activeBundle())
+		active, _, _, err = present.ActiveBundle(r, h.ActiveBundle())
 		return err
 	})
 	if err != nil {

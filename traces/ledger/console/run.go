@@ -40,14 +40,12 @@ func (h *Handler) showRun(v *visit) error {
 		return err
 	}
 
+	read := h.readSnapshot
 	if chosen {
-		if err := h.acquireListing(v); err != nil {
-			return err
-		}
-		defer func() { <-h.listing }()
+		read = h.readInTurn
 	}
 
-	err = h.readSnapshot(v, &after, func(r ledger.Reader, now string) error {
+	err = read(v, &after, func(r ledger.Reader, now string) error {
 		q, err := r.Run(v.id)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return errNoRun
@@ -74,13 +72,15 @@ func (h *Handler) showRun(v *visit) error {
 
 		return h.addWhatIf(v, r, &body)
 	})
-	if err == nil && body.Request.Args != nil {
-		body.Arguments, err = newArguments(body.Request.Args)
-		body.Arguments.Digest = body.Request.Arguments
-	}
-
 	if err != nil {
 		return err
+	}
+
+	if body.Request.Args != nil {
+		if body.Arguments, err = newArguments(body.Request.Args); err != nil {
+			return err
+		}
+		body.Arguments.Digest = body.Request.Arguments
 	}
 
 	return h.renderPage(v, http.StatusOK, "run", view{
@@ -124,17 +124,11 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 	return nil
 }
 
-func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.RunRow, body *runView) error {
-	result, note, err := h.Options.Result(v.r.Context(), r, q)
-	if err != nil {
-		h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
-		note = "the result cannot be shown; the service's log says why"
-	}
-	if body.ResultNote = note; result == nil {
+func (h *Handler) addResult(v *visit, r ledger.Reader, q *ledger.RunRow, body *runView) (err error) {
+	if !h.AddResult(v.r.Context(), r, q, &body.Details) {
 		return nil
 	}
-	body.Details.Result = result
-	body.Result, body.Summary, err = markEvidence(result, body.Steps.Summary)
+	body.Result, body.Summary, err = markEvidence(body.Details.Result, body.Steps.Summary)
 	return err
 }
 

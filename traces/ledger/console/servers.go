@@ -65,22 +65,17 @@ func (h *Handler) showServers(v *visit) error {
 		listed, note = h.Servers()
 	}
 
-	if err := h.acquireListing(v); err != nil {
-		return err
-	}
-
-	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
+	err := h.readInTurn(v, new(int64), func(r ledger.Reader, _ string) (err error) {
 		body.Servers, err = present.NewServers(r, listed, note)
 		return err
 	})
-	<-h.listing
 	if err != nil {
 		return err
 	}
-	if err := acquireSlot(v, h.trying); err != nil {
+	if err := h.trying.Acquire(v.r.Context()); err != nil {
 		return err
 	}
-	defer func() { <-h.trying }()
+	defer h.trying.Release()
 	left := maxChanges
 
 	for _, s := range body.Servers.Servers {
@@ -168,10 +163,10 @@ func (h *Handler) askServers(v *visit) error {
 	if h.AskServers == nil {
 		return errForm
 	}
-	if err := acquireSlot(v, h.trying); err != nil {
+	if err := h.trying.Acquire(v.r.Context()); err != nil {
 		return err
 	}
-	defer func() { <-h.trying }()
+	defer h.trying.Release()
 	if err := h.AskServers(v.r.Context()); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"pgfsm/internal/visible"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // sessionCookie contains the secret of a session. Without TLS, which the console serves only to
@@ -163,7 +164,7 @@ func (h *Handler) signedIn(v *visit, secret, next string, err error) error {
 		if refused.Detail != "" {
 			h.logSignIn("nobody was signed in at the console: " + refused.Detail)
 		}
-		return h.notSignedIn(v, statusOf(refused), next, refused.Error())
+		return h.notSignedIn(v, api.StatusOf(refused), next, refused.Error())
 	case err != nil:
 		return err
 	}
