@@ -13,8 +13,12 @@ import (
 // attachToHeld answers a call that repeats a held call whose outcome was not delivered yet. For any
 // other call, found is false.
 func (r *ConfiguredRunner) attachToHeld(ctx context.Context, call *gateway.ToolCall,
-	text []byte) (answer gateway.Answer, found bool) {
-	plan, verdict := policy.ReadCall(text, r.Bundle.Limits())
+	request *states.Request) (answer gateway.Answer, found bool) {
+	if !r.holdsCalls || request.Round != nil || request.Large != nil {
+		return answer, false
+	}
+
+	plan, verdict := policy.ReadCall(request.Text, r.Bundle.Limits())
 	if !verdict.Allows() {
 		return answer, false // the run's failure has the reason
 	}

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +16,6 @@ import (
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
-	"pgfsm/traces/ledger"
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call
@@ -25,36 +23,21 @@ import (
 func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gateway.Answer {
 	r.runner.calls.Add(1)
 	defer r.runner.calls.Done()
-	request := states.Request{
-		Actor:    call.From.Name,
-		At:       r.runner.timestamp(),
-		Identity: r.Bundle.Recorded(call.From.Name, call.Identity),
-		Kind:     states.KindAgent,
-		Trace:    (*states.TraceContext)(telemetry.CallOf(ctx)),
+
+	request, failed := r.agentRequest(ctx, call)
+	if failed != nil {
+		return gateway.Answer{Error: failed}
 	}
-	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
-	if call.Extra != nil {
-		round, err := canonical.JSON(call.Extra)
-		if err != nil {
-			return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "inputResponses and requestState are not strict JSON", nil)}
-		}
-		request.Round = round
+	if answer, found := r.attachToHeld(ctx, call, &request); found {
+		return answer
 	}
-	if r.holdsCalls && request.Round == nil && request.Large == nil {
-		if answer, found := r.attachToHeld(ctx, call, request.Text); found {
-			return answer
-		}
-	}
-	server, tool := call.Server, call.Tool
-	// The call will be blocked, so it uses up no limit of callers that may make it.
-	if !r.Bundle.Names(server, tool, call.Identity) {
-		server, tool = "", ""
-	}
-	limited, refused := r.limits.Call(call.From, call.Identity, server, tool)
+
+	limited, refused := r.limitCall(call)
 	if refused != nil {
 		return r.refuseLimited(ctx, call, refused)
 	}
 	defer limited.End()
+
 	id, err := uuid.NewV7()
 	if err != nil {
 		return r.refuseUnrecorded(ctx, call, "", err)
@@ -62,49 +45,58 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	runCtx, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.Bundle)
-	ports := &linkPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
-	defer ports.memory.Release()
+
 	// Effects go from outside to inside: the ledger answers questions about earlier calls
 	// (ledger.RunRecorder.Effects, in Advance), heldCallLimit bounds held calls, and Live passes
 	// the rest to ports: listing tools and the call itself.
+	ports := &agentPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
+	defer ports.memory.Release()
 	var handler states.EffectHandler = &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	if r.runner.options.Ledger != nil {
-		limit := &heldCallLimit{EffectHandler: handler, configured: r, run: run, by: callerOf(call.From)}
+		limit := &heldCallLimit{
+			EffectHandler: handler,
+			configured:    r,
+			run:           run,
+			by:            callerOf(call.From),
+		}
 		defer limit.endReservation()
 		handler = limit
 	}
+
 	result, err := r.runner.Advance(runCtx, run, handler, nil, nil)
 	if result.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(call.Server, result.Outcome, ports.cached)
 	}
 	limited.End() // a held call is not under way while it waits
-	switch {
-	case result.Run == nil:
-		return r.refuseUnrecorded(ctx, call, run.ID(), err)
-	case err != nil:
-		r.runner.noteWriteFailure(ctx, err)
-		r.runner.logCall(ctx, call, run.ID(), result.Outcome)
-		answer := r.answerRefused(refusalOf(run, result.Outcome), false)
-		answer.Judged = spanJudgement(run.ID(), result.Outcome)
-		return answer
-	}
-	r.runner.writeFailed.Store(nil)
-	if result.Outcome.Type == states.TypePending && r.runner.options.Ledger != nil {
-		r.runner.measureOutcome(result.Outcome)
-		return r.answerWaiting(ctx, call, heldRun(run), true)
-	}
-	r.runner.logCall(ctx, call, run.ID(), result.Outcome)
-	var rpc jsontext.Value
-	if f := ports.failed; f != nil {
-		rpc = wire.ErrorObject(f.Code, r.Secrets.String(f.Message), r.mask(f.Data))
-	}
-	return r.answerEnded(result, rpc)
+
+	return r.answerCall(ctx, call, run, ports.failed, result, err)
 }
 
-// Wait returns when every call of an agent has been recorded to its end, also if its client was
-// disconnected.
-func (r *Runner) Wait() { r.calls.Wait() }
+// agentRequest returns the request of a run for an agent's call. The error object says why there is
+// none.
+func (r *ConfiguredRunner) agentRequest(ctx context.Context, call *gateway.ToolCall) (request states.Request,
+	failed jsontext.Value) {
+	request = states.Request{
+		Actor:    call.From.Name,
+		At:       r.runner.timestamp(),
+		Identity: r.Bundle.Recorded(call.From.Name, call.Identity),
+		Kind:     states.KindAgent,
+		Trace:    (*states.TraceContext)(telemetry.CallOf(ctx)),
+	}
+	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
+	if call.Extra == nil {
+		return request, nil
+	}
+
+	round, err := canonical.JSON(call.Extra)
+	if err != nil {
+		return request, wire.ErrorObject(wire.InvalidParams,
+			"inputResponses and requestState are not strict JSON", nil)
+	}
+	request.Round = round
+	return request, nil
+}
 
 // agentPlan returns the call as a plan, spliced from the bytes that the agent sent.
 func agentPlan(call *gateway.ToolCall) []byte {
@@ -115,35 +107,9 @@ func agentPlan(call *gateway.ToolCall) []byte {
 	return append(b, `,"type":"call_tool"}`...)
 }
 
-// refuseUnrecorded refuses a call whose record could not be read or begun.
-func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.ToolCall, id string,
-	cause error) gateway.Answer {
-	r.runner.noteWriteFailure(ctx, cause)
-	o := states.Outcome{
-		Type:   states.TypeFailed,
-		Code:   policy.CodeRecordFailed,
-		Gate:   policy.GateRun,
-		Effect: states.NotSent,
-		Reason: cause.Error(),
-	}
-
-	// The delivery may be recorded: then a repetition is a new call.
-	if errors.Is(cause, ledger.ErrUnsettled) {
-		o.Effect = states.EffectUnknown
-	}
-
-	r.runner.logCall(ctx, call, id, o)
-	answer := r.answerRefused(gateway.Decision{
-		Code:   string(o.Code),
-		Reason: o.Reason,
-		RunID:  id,
-		Effect: string(o.Effect),
-		Retry:  retryOf(o),
-	}, false)
-
-	answer.Judged = spanJudgement(id, o)
-	return answer
-}
+// Wait returns when every call of an agent has been recorded to its end, also if its client was
+// disconnected.
+func (r *Runner) Wait() { r.calls.Wait() }
 
 // traceKey returns the log attribute with a trace's id; none if the id is empty.
 func traceKey(id string) []any {

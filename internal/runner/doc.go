@@ -5,15 +5,16 @@
 //
 // # One request
 //
-// [Runner.Run] takes the question of a person or the plan of an operator; [Runner.Call] takes a
+// [Runner.Run] takes the question of a person or the plan of an operator; [ConfiguredRunner.Call] takes a
 // tools/call that an agent sent to the gateway. Both make a [states.Run] and pass it to
 // [Runner.Advance]; the evaluation of attacks passes its own runs, with ports that reach no server.
 // Advance
 //
 //  1. begins a record (record.go): in the ledger, in a trace file, or nowhere;
-//  2. lets [states.Machine.Advance] move the run until it ends or is held. The machine decides; it asks for effects through
-//     the ports (ports.go, completion.go) and hands each transition to the record, which makes a held or dispatched run durable
-//     before the machine goes on;
+//  2. lets [states.Machine.Advance] move the run until it ends or is held. The machine decides; it
+//     asks for effects through the ports (agent_ports.go, ports.go, completion.go) and hands each
+//     transition to the record, which makes a held or dispatched run durable before the machine goes
+//     on;
 //  3. ends the record, and returns how the run ended and the head of its trace.
 //
 // If the record cannot be written, the run stops where it is and nothing more is called: the

@@ -24,6 +24,16 @@ func (r *Runner) limitRequest(from gateway.Identity, says *policy.Identity) (sec
 	return refused.Seconds(), active.limitReason(refused)
 }
 
+// limitCall counts a call as under way. A call that no rule lets the client make will be blocked,
+// so it uses up no limit of the callers that may make it.
+func (r *ConfiguredRunner) limitCall(call *gateway.ToolCall) (*ratelimit.Call, *ratelimit.Refusal) {
+	server, tool := call.Server, call.Tool
+	if !r.Bundle.Names(server, tool, call.Identity) {
+		server, tool = "", ""
+	}
+	return r.limits.Call(call.From, call.Identity, server, tool)
+}
+
 // refuseLimited refuses a call before its run begins. Nothing is recorded, so a flood of calls
 // cannot fill the ledger.
 func (r *ConfiguredRunner) refuseLimited(ctx context.Context, call *gateway.ToolCall,

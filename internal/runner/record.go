@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -18,6 +19,41 @@ type record interface {
 	Effects(states.EffectHandler) states.EffectHandler // wraps the run's handler
 	Finish(context.Context, states.Outcome) (head canonical.Digest, err error)
 	Abandon() error
+}
+
+// Advance records a new run and lets the machine move it until it ends or is held. An evaluation
+// passes a handler that reaches no server. task may be nil.
+func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile,
+	watch Watch) (Result, error) {
+	rec, err := r.beginRecord(run, task)
+	if err != nil {
+		return Result{}, err
+	}
+
+	outcome, err := r.machine.Advance(ctx, run, rec.Effects(handler), withWatch(run, rec, watch))
+	if err != nil {
+		return abandonRun(run, rec, err)
+	}
+	head, err := rec.Finish(ctx, outcome)
+	if err != nil {
+		return abandonRun(run, rec, err)
+	}
+
+	return Result{Run: run, Outcome: outcome, Head: head}, nil
+}
+
+// abandonRun gives up a run whose record cannot be written.
+func abandonRun(run *states.Run, rec record, cause error) (Result, error) {
+	cause = errors.Join(cause, rec.Abandon())
+	return Result{Run: run, Outcome: unrecordedOutcome(run, cause)}, cause
+}
+
+// unrecordedOutcome returns the outcome of a run whose record cannot be written. The run may have
+// made its call.
+func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
+	o := run.Outcome()
+	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
+	return o
 }
 
 // beginRecord begins the record of a run. If task is not nil, it counts the run's calls.

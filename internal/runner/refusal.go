@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/internal/config"
 	"pgfsm/mcp/gateway"
-	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -32,27 +29,6 @@ const (
 const opaqueRecordReason = "The gateway cannot record this call now."
 
 func (r *ConfiguredRunner) hidesReasons() bool { return r.Serve.Denials == config.DenialsOpaque }
-
-// answerEnded returns the answer to an agent whose run has ended. rpc is the server's error, if the
-// server answered the call with one.
-func (r *ConfiguredRunner) answerEnded(result Result, rpc jsontext.Value) gateway.Answer {
-	a := r.answerOf(result, rpc)
-	a.Judged = spanJudgement(result.Run.ID(), result.Outcome)
-	return a
-}
-
-func (r *ConfiguredRunner) answerOf(result Result, rpc jsontext.Value) gateway.Answer {
-	o := result.Outcome
-	switch {
-	case rpc != nil && o.Type == states.TypeFailed:
-		return gateway.Answer{Error: rpc}
-	case o.Effect == states.EffectDone && result.Run.Raw() != nil:
-		return gateway.Answer{Result: result.Run.Raw(), Native: true}
-	case o.Code == policy.CodeToolUnknown && !r.hidesReasons():
-		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
-	}
-	return r.answerRefused(refusalOf(result.Run, o), o.Type == states.TypeBlocked)
-}
 
 // refusalOf returns why a run ended without a result.
 func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {

@@ -172,30 +172,3 @@ func (r *Runner) closeTask(task *traces.TaskFile) {
 		r.reportf("warning: the task is not released: %s", err)
 	}
 }
-
-// Advance records a new run and lets the machine move it until it ends or is held. An evaluation
-// passes a handler that reaches no server. task may be nil.
-func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile,
-	watch Watch) (Result, error) {
-	rec, err := r.beginRecord(run, task)
-	if err != nil {
-		return Result{}, err
-	}
-	result := Result{Run: run}
-	if result.Outcome, err = r.machine.Advance(ctx, run, rec.Effects(handler), withWatch(run, rec, watch)); err == nil {
-		result.Head, err = rec.Finish(ctx, result.Outcome)
-	}
-	if err != nil {
-		err = errors.Join(err, rec.Abandon())
-		result.Outcome = unrecordedOutcome(run, err)
-	}
-	return result, err
-}
-
-// unrecordedOutcome returns the outcome of a run whose record cannot be written. The run may have
-// made its call.
-func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
-	o := run.Outcome()
-	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
-	return o
-}
