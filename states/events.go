@@ -84,7 +84,8 @@ func (*CallTool) isCommand()      {}
 
 // An Event is the outcome of a command, named in the past tense.
 type Event interface {
-	isEvent()
+	// happened returns the member with the event's name, and the name.
+	happened() (member *string, name string)
 }
 
 // ToolsListed contains every server's answer, in the operator's order of servers. For a cached
@@ -178,13 +179,13 @@ type Interrupted struct {
 	Reason   string      `json:"reason"`
 }
 
-func (*ToolsListed) isEvent()  {}
-func (*Completed) isEvent()    {}
-func (*HistoryRead) isEvent()  {}
-func (*Decided) isEvent()      {}
-func (*ToolReturned) isEvent() {}
-func (*EffectFailed) isEvent() {}
-func (*Interrupted) isEvent()  {}
+func (e *ToolsListed) happened() (*string, string)  { return &e.Happened, toolsListed }
+func (e *Completed) happened() (*string, string)    { return &e.Happened, completed }
+func (e *HistoryRead) happened() (*string, string)  { return &e.Happened, historyRead }
+func (e *Decided) happened() (*string, string)      { return &e.Happened, decided }
+func (e *ToolReturned) happened() (*string, string) { return &e.Happened, toolReturned }
+func (e *EffectFailed) happened() (*string, string) { return &e.Happened, effectFailed }
+func (e *Interrupted) happened() (*string, string)  { return &e.Happened, interrupted }
 
 // Effect says whether the call may have happened.
 type Effect string
@@ -213,28 +214,14 @@ const (
 	interrupted  = "interrupted"
 )
 
-// setDo writes the event's name into it, unless the event is shared and complete, so that no code
+// setHappened writes the event's name into it, unless the event is shared and complete, so that no code
 // can forget or confuse the name.
-func setDo(ev Event) Event {
-	switch e := ev.(type) {
-	case *ToolsListed:
-		if e.encoded != nil {
-			return ev
-		}
-		e.Happened = toolsListed
-	case *Completed:
-		e.Happened = completed
-	case *HistoryRead:
-		e.Happened = historyRead
-	case *Decided:
-		e.Happened = decided
-	case *ToolReturned:
-		e.Happened = toolReturned
-	case *EffectFailed:
-		e.Happened = effectFailed
-	case *Interrupted:
-		e.Happened = interrupted
+func setHappened(ev Event) Event {
+	if listed, ok := ev.(*ToolsListed); ok && listed.encoded != nil {
+		return ev
 	}
+	member, name := ev.happened()
+	*member = name
 	return computeDerived(ev)
 }
 
@@ -279,7 +266,7 @@ func (e *ToolsListed) catalogDigest() canonical.Digest {
 }
 
 // Shared returns the event of a listing that many runs use. Derived values are computed once.
-func Shared(listed *ToolsListed) *ToolsListed { return setDo(listed).(*ToolsListed) }
+func Shared(listed *ToolsListed) *ToolsListed { return setHappened(listed).(*ToolsListed) }
 
 // KeptOf is the event of a listing that was cached for age seconds, with the tools of part only.
 // The whole listing must be [Shared].
@@ -329,5 +316,5 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 
 // Interruption makes the event of a run that is interrupted.
 func Interruption(code policy.Code, reason string) Event {
-	return setDo(&Interrupted{Code: code, Reason: reason})
+	return setHappened(&Interrupted{Code: code, Reason: reason})
 }

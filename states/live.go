@@ -59,9 +59,9 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	if cause := ctx.Err(); cause != nil {
 		code, reason := stopCause(cause)
 		if calling { // the call has certainly not been sent
-			return setDo(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
+			return setHappened(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
 		}
-		return setDo(&Interrupted{Code: code, Reason: reason}), nil
+		return setHappened(&Interrupted{Code: code, Reason: reason}), nil
 	}
 
 	var ev Event
@@ -112,7 +112,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		ev = failed
 	}
 
-	return sanitizeEvent(setDo(ev), calling), nil
+	return sanitizeEvent(setHappened(ev), calling), nil
 }
 
 // addActiveBundle adds the active bundle to the listing of an approved run, if another bundle
@@ -158,7 +158,7 @@ func sanitizeEvent(ev Event, calling bool) Event {
 	}
 
 	if err := checkEvent(ev); err != nil {
-		return setDo(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect,
+		return setHappened(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect,
 			Reason: "The answer is not valid: " + err.Error() + "."})
 	}
 

@@ -60,31 +60,24 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 // no longer holds: that is also so if this build judges the held call otherwise than people saw,
 // because no effect broke. Every other cause is a failure.
 func stopBeforeCall(code policy.Code, reason string) Judgement {
+	var gate policy.Gate
 	switch code {
 	case policy.CodeCancelled:
-		return blockRun(policy.Verdict{
-			Code:    code,
-			Gate:    policy.GateRun,
-			Outcome: policy.Block,
-			Reason:  reason,
-		})
+		gate = policy.GateRun
 	case policy.CodeToolDefinitionChanged:
-		return blockRun(policy.Verdict{
-			Code:    code,
-			Gate:    policy.GateAllowlist,
-			Outcome: policy.Block,
-			Reason:  reason,
-		})
+		gate = policy.GateAllowlist
 	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged, policy.CodeBuildChanged,
 		policy.CodeTooManyHeld:
-		return blockRun(policy.Verdict{
-			Code:    code,
-			Gate:    policy.GateApproval,
-			Outcome: policy.Block,
-			Reason:  reason,
-		})
+		gate = policy.GateApproval
+	default:
+		return failRun(code, reason, NotSent)
 	}
-	return failRun(code, reason, NotSent)
+	return blockRun(policy.Verdict{
+		Code:    code,
+		Gate:    gate,
+		Outcome: policy.Block,
+		Reason:  reason,
+	})
 }
 
 // blockRun ends a run because a gate denied the call. Nothing was sent.
