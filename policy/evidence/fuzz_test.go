@@ -133,8 +133,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(doc)
 	}
 	f.Fuzz(func(t *testing.T, doc string) {
-		s, refused := decodeSummary([]byte(doc))
-		if refused != nil {
+		s, err := Parse([]byte(doc))
+		if err != nil {
 			return
 		}
 		again, err := json.Marshal(s)

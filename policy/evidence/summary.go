@@ -37,14 +37,6 @@ func Schema() []byte { return append([]byte(nil), schema...) }
 // Parse reads a summary strictly and judges its shape, sizes and characters; every error is a
 // [*RefusedError]. [Lock] judges the evidence.
 func Parse(doc []byte) (Summary, error) {
-	s, refused := decodeSummary(doc)
-	if refused != nil {
-		return Summary{}, refused
-	}
-	return s, nil
-}
-
-func decodeSummary(doc []byte) (Summary, *RefusedError) {
 	if len(doc) > MaxSummaryBytes {
 		return Summary{}, refuse(CodeTooLarge, WholeSummary,
 			"the summary has %d bytes, more than %d", len(doc), MaxSummaryBytes)
