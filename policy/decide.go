@@ -66,6 +66,7 @@ func (b *Bundle) WithDecider(d Decider) *Bundle {
 		allow:        b.allow,
 		pins:         b.pins,
 		grants:       b.grants,
+		inputs:       b.inputs,
 		outputs:      b.outputs,
 		schemaLimits: b.schemaLimits,
 		risk:         b.risk,
@@ -195,6 +196,15 @@ func (a *Assessment) setVerdict(d rules.Decision, now string) {
 	default:
 		a.Verdict = blockedBy(GatePolicy, CodePolicyDenied, reason)
 	}
+}
+
+// expiryAfter adds milliseconds, rounded down to whole seconds, to a time in [TimeForm]. It returns
+// an empty time, which as an expiry is in the past, for another form and beyond four-digit years.
+func expiryAfter(now string, ms int64) string {
+	if ms <= 0 {
+		return ""
+	}
+	return condition.Later(now, ms/1000)
 }
 
 // Unapprovable refuses a held call that carries more than its arguments, because approvers see only

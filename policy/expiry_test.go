@@ -8,8 +8,8 @@ import (
 
 const form = "2006-01-02T15:04:05Z"
 
-// TestLater compares with package time.
-func TestLater(t *testing.T) {
+// TestExpiryAfter compares with package time.
+func TestExpiryAfter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(9990, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	for range 10_000 {
@@ -17,12 +17,12 @@ func TestLater(t *testing.T) {
 		ms := 1 + rng.Int64N(60*24*60*60*1000)
 		want := at.Add(time.Duration(ms/1000) * time.Second).Format(form)
 		if got := expiryAfter(at.Format(form), ms); got != want {
-			t.Fatalf("later(%s, %d) = %q, want %q", at.Format(form), ms, got, want)
+			t.Fatalf("expiryAfter(%s, %d) = %q, want %q", at.Format(form), ms, got, want)
 		}
 	}
 }
 
-func TestLaterOfWhatIsNoTime(t *testing.T) {
+func TestExpiryOfWhatIsNoTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		now string
 		ms  int64
@@ -34,7 +34,7 @@ func TestLaterOfWhatIsNoTime(t *testing.T) {
 		"negative": {"2026-11-21T09:00:00Z", -1}, "past-the-last-year": {"9999-12-31T23:59:59Z", 1000},
 	} {
 		if got := expiryAfter(tt.now, tt.ms); got != "" {
-			t.Errorf("%s: later(%q, %d) = %q, want nothing", name, tt.now, tt.ms, got)
+			t.Errorf("%s: expiryAfter(%q, %d) = %q, want nothing", name, tt.now, tt.ms, got)
 		}
 	}
 }
