@@ -268,8 +268,8 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 		{"risk", "vars", risk.MaxVars},
 		{"risk", "rules", risk.MaxRules},
 		{"risk", "rules[].when.args", risk.MaxPredicates},
-		{"risk", "rules[].when.args.‹path›.in", risk.MaxIn},
-		{"risk", "rules[].when.args.‹path›.matches", risk.MaxPatternBytes},
+		{"risk", "rules[].when.args.‹path›.in", condition.MaxIn},
+		{"risk", "rules[].when.args.‹path›.matches", condition.MaxPattern},
 		{"risk", "set_mode_by_score", risk.MaxThresholds},
 		{"tests", "tests", config.MaxPolicyTests},
 	} {

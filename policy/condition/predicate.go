@@ -60,29 +60,21 @@ const (
 // case.
 const foldedPerUnit = 2
 
-// A PredicateError is one fault of a list of predicates.
-type PredicateError struct {
-	Index int
-	Key   string // path, op or value
-	Err   error
-}
-
 // Predicates compiles predicates into the condition that all of them hold. Without a predicate,
-// there is no program.
-func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
+// there is no program. It reports a fault under args[INDEX].path, op or value.
+func (e *Env) Predicates(predicates []Predicate, fault func(key string, err error)) *Program {
 	var tests []test
-	var faults []PredicateError
-
-	for i := range all {
-		t, key, err := all[i].compile()
+	for i := range predicates {
+		t, key, err := predicates[i].compile()
 		if err != nil {
-			faults = append(faults, PredicateError{i, key, err})
+			fault(fmt.Sprintf("args[%d].%s", i, key), err)
+			continue
 		}
 		tests = append(tests, t)
 	}
 
-	if len(all) == 0 || len(faults) > 0 {
-		return nil, faults
+	if len(tests) == 0 || len(tests) < len(predicates) {
+		return nil
 	}
 
 	// The predicates become one expression, whose calls run the tests: so CEL counts their cost and
@@ -110,10 +102,11 @@ func (e *Env) Predicates(all []Predicate) (*Program, []PredicateError) {
 			return &call{c.ID(), c.Args()[:1], tests[n].eval}, nil
 		}))
 	if err != nil {
-		return nil, []PredicateError{{0, "op", err}}
+		fault("args", err)
+		return nil
 	}
 
-	return &Program{program: program, tracker: e.tracker}, nil
+	return &Program{program: program, tracker: e.tracker}
 }
 
 // A test is a compiled predicate.

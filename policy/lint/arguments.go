@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
@@ -75,17 +76,17 @@ func asExpressions(p *risk.Predicate) []string {
 
 	value := string(p.Value)
 	switch p.Op {
-	case risk.OpEq:
+	case condition.OpEq:
 		return []string{path + " == " + value}
-	case risk.OpNe:
+	case condition.OpNe:
 		return []string{path + " != " + value}
-	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
+	case condition.OpGt, condition.OpGte, condition.OpLt, condition.OpLte:
 		return []string{path + " > " + value}
-	case risk.OpIn:
+	case condition.OpIn:
 		return []string{path + " in " + value}
-	case risk.OpContains:
+	case condition.OpContains:
 		return []string{path + ".contains(" + value + ")", value + " in " + path}
-	case risk.OpMatches:
+	case condition.OpMatches:
 		return []string{path + `.contains("")`}
 	}
 

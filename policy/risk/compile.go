@@ -187,13 +187,7 @@ func (c *compiler) compileRules(env *condition.Env) {
 			continue
 		}
 
-		var faults []condition.PredicateError
-		r.args, faults = env.Predicates(source.Args)
-
-		for _, f := range faults {
-			fault(fmt.Sprintf("args[%d].%s", f.Index, f.Key), f.Err)
-		}
-
+		r.args = env.Predicates(source.Args, fault)
 		c.model.rules = append(c.model.rules, r)
 		c.model.programs.Add("rules", i, "score_expr", r.globs, r.score)
 	}

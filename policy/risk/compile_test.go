@@ -86,7 +86,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"value-number-out-of-bounds", pred("a", "eq", "1e1001"),
 			`rules[0] ("r"), args[0].value: the number 1e1001 is too large for double`},
 		{"gt-text", pred("a", "gt", `"5"`), `rules[0] ("r"), args[0].value: gt takes a number`},
-		{"in-too-many", pred("a", "in", list(risk.MaxIn+1)),
+		{"in-too-many", pred("a", "in", list(condition.MaxIn+1)),
 			`rules[0] ("r"), args[0].value: the list has 1025 elements`},
 		{"in-list", pred("a", "in", `[[1]]`), `rules[0] ("r"), args[0].value: JSON nests too deep`},
 		{"contains-nothing", pred("a", "contains", `""`),

@@ -15,13 +15,11 @@ const ByScore = "set_mode_by_score"
 
 // Limits of a [Content]. Sizes are in bytes.
 const (
-	MaxModes        = 16
-	MaxVars         = 64
-	MaxRules        = 1000
-	MaxPredicates   = 32 // in one rule
-	MaxThresholds   = 16 // entries of set_mode_by_score
-	MaxIn           = condition.MaxIn
-	MaxPatternBytes = condition.MaxPattern
+	MaxModes      = 16
+	MaxVars       = 64
+	MaxRules      = 1000
+	MaxPredicates = 32 // in one rule
+	MaxThresholds = 16 // entries of set_mode_by_score
 )
 
 // Content is risk.yaml with every default filled in.
@@ -64,20 +62,6 @@ type Match = condition.Match
 
 // Predicate tests one place in the arguments.
 type Predicate = condition.Predicate
-
-// The ops of a [Predicate].
-const (
-	OpEq       = condition.OpEq
-	OpNe       = condition.OpNe
-	OpGt       = condition.OpGt
-	OpGte      = condition.OpGte
-	OpLt       = condition.OpLt
-	OpLte      = condition.OpLte
-	OpIn       = condition.OpIn
-	OpContains = condition.OpContains
-	OpMatches  = condition.OpMatches
-	OpExists   = condition.OpExists
-)
 
 // Threshold names the mode of the scores for which When is true.
 type Threshold struct {

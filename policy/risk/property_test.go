@@ -71,13 +71,13 @@ func randomPredicate(r *rand.Rand) risk.Predicate {
 	p := risk.Predicate{Path: one(r, "a", "b", "/c/d", "/c/e", "/c/e/0", "/c/e/1", "c", "z"), Op: one(r, condition.Ops()...)}
 	value := one(r, `5`, `"x"`, `true`, `0.5`, `"X"`, `1e300`)
 	switch p.Op {
-	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
+	case condition.OpGt, condition.OpGte, condition.OpLt, condition.OpLte:
 		value = one(r, `5`, `0`, `9007199254740993`, `-1e300`)
-	case risk.OpIn:
+	case condition.OpIn:
 		value = one(r, `[5]`, `["x","y"]`, `[5,"x",true]`)
-	case risk.OpMatches:
+	case condition.OpMatches:
 		value = one(r, `"x"`, `"^y?$"`)
-	case risk.OpExists:
+	case condition.OpExists:
 		value = one(r, `true`, `false`)
 	}
 	p.Value = jsontext.Value(value)

@@ -8,6 +8,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/policy"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -38,7 +39,7 @@ var (
 func readOf(id, policyID string) risk.Rule {
 	return risk.Rule{
 		ID: id, Match: risk.Match{Tool: "fetch_*"}, SetMode: "review", Reason: "This policy is looked at.",
-		Args: []risk.Predicate{{Path: "policy_id", Op: risk.OpEq, Value: jsontext.Value(`"` + policyID + `"`)}},
+		Args: []risk.Predicate{{Path: "policy_id", Op: condition.OpEq, Value: jsontext.Value(`"` + policyID + `"`)}},
 	}
 }
 
@@ -88,7 +89,7 @@ func policies() []Scenario {
 		ruled("risk-that-fails-is-more", states.Pending, policy.CodeApprovalRequired, Ladder(oldVersions),
 			allows(func(p *rules.Policy) { p.RequireApprovalIf = "risk.mode == 'review' && risk.score == 1000" })),
 		ruled("risk-of-an-unknown-argument", states.Pending, policy.CodeApprovalRequired, Ladder(risk.Rule{
-			ID: "german", SetMode: "danger", Args: []risk.Predicate{{Path: "lang", Op: risk.OpEq, Value: jsontext.Value(`"de"`)}},
+			ID: "german", SetMode: "danger", Args: []risk.Predicate{{Path: "lang", Op: condition.OpEq, Value: jsontext.Value(`"de"`)}},
 		}), withChange(holdReads, func(p *rules.Policy) { p.When = "risk.mode == 'danger'" })),
 		ruled("policy-budget-is-spent", blocked, policy.CodePolicySpent, nil, expensive(), allowReads),
 	}

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
@@ -82,7 +83,7 @@ func (c *pastCall) record(t *testing.T) *traces.Trace {
 	content.Env, content.Roles = c.env, []policy.Role{{Role: "readers", Actors: []string{"local:alice"}}}
 	if c.rated {
 		content.Risk = statestest.Ladder(risk.Rule{ID: "german", SetMode: "danger", Args: []risk.Predicate{
-			{Path: "lang", Op: risk.OpNe, Value: jsontext.Value(`"en"`)},
+			{Path: "lang", Op: condition.OpNe, Value: jsontext.Value(`"en"`)},
 		}})
 	}
 	if c.then != "" {
