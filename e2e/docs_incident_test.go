@@ -77,7 +77,7 @@ func TestDocsIncident(t *testing.T) {
 	command(t.Context(), nil, "ledger", "checkpoint", "-c", s.config, "--key", filepath.Join(dir, "pgfsm-log.key"),
 		"-o", filepath.Join(dir, "elsewhere", "pgfsm.checkpoint")).Want(t, exitYes)
 
-	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "562c29e3", ledger.Short(run), "/elsewhere", filepath.Join(dir, "elsewhere"),
+	typed := strings.NewReplacer("01a217a1-1f5b-748e-9ba1-41e0562c29e3", run, "562c29e3", ledger.ShortID(run), "/elsewhere", filepath.Join(dir, "elsewhere"),
 		"run.json", filepath.Join(dir, "run.json"), "run.tlog-proof", filepath.Join(dir, "run.tlog-proof"))
 	all := consoleCommands(t, "docs/operate/incident.md")
 	for _, c := range all {

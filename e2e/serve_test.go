@@ -91,7 +91,7 @@ func makeToken(t *testing.T, config, role, name string) string {
 	l, err := ledger.Open(t.Context(), store, ledger.Options{})
 	check.NoError(t, err)
 	defer l.Close()
-	secret, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	secret, _, err := l.CreateToken(t.Context(), ledger.LocalUser("local:root"), name, role, "")
 	check.NoError(t, err)
 	return secret
 }

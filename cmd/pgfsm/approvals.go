@@ -251,7 +251,7 @@ func (f *ledgerFlags) explainMissingFlags(ctx context.Context, word string, v le
 			if v.Run, err = ledger.FindRun(r, v.Run); err != nil {
 				return err
 			}
-			return ledger.Undecided(r, v.Run, o.timestamp())
+			return ledger.CheckUndecided(r, v.Run, o.timestamp())
 		}))
 	})
 	if err != nil {

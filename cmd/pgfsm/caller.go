@@ -48,14 +48,14 @@ func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who
 	if who, err = providers.Person(ctx, o.loaded.Serve.AdminOrigin(), text); err != nil {
 		return who, err
 	}
-	return who, o.View(ctx, who.Unblocked)
+	return who, o.View(ctx, who.CheckNotBlocked)
 }
 
 // authorizeManager returns the caller for managing tokens and pruning: the owner of the token or,
 // without a token, the user of the operating system.
 func (o *openedLedger) authorizeManager(ctx context.Context) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
-		return ledger.Local(localActor()), nil
+		return ledger.LocalUser(localActor()), nil
 	}
 	return o.authorizeCaller(ctx, ledger.ActManage)
 }

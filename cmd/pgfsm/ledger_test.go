@@ -29,7 +29,7 @@ func auditorOfLongAgo(t *testing.T, path, name string) string {
 	check.NoError(t, err)
 	l, err := ledger.Open(t.Context(), store, ledger.Options{Clock: long})
 	if err == nil {
-		_, _, err = l.CreateToken(t.Context(), ledger.Local("local:root"), name, ledger.RoleAuditor, "")
+		_, _, err = l.CreateToken(t.Context(), ledger.LocalUser("local:root"), name, ledger.RoleAuditor, "")
 		err = errors.Join(err, l.Close())
 	}
 	check.NoError(t, errors.Join(err, store.Close()))

@@ -197,7 +197,7 @@ func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledge
 		from = end.Size
 		first := max(0, end.Size-int64(t.lines)) // enough, because each entry has an event or more
 		if (t.LogFilter != present.LogFilter{}) {
-			if first, err = ledger.FirstAt(r, t.Since); err != nil {
+			if first, err = ledger.FirstEntryAt(r, t.Since); err != nil {
 				return err
 			}
 		}

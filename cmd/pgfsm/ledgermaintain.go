@@ -114,7 +114,7 @@ func (o *openedLedger) exportEntries(ctx context.Context, since string, follow b
 	x := ledger.Exporter{To: forScreen(o.w.stdout, out)}
 	if since != "" {
 		err := o.View(ctx, func(r ledger.Reader) (err error) {
-			x.Next, err = ledger.FirstAt(r, since)
+			x.Next, err = ledger.FirstEntryAt(r, since)
 			return err
 		})
 		if err != nil {

@@ -111,7 +111,7 @@ func (i ink) templateFuncs() template.FuncMap {
 		"add":            func(a, b int) int { return a + b },
 		"clip":           func(most int, v any) string { return visible.Clip(fmt.Sprint(v), most) },
 		"changedGrounds": changedGrounds, "changedTerms": changedTerms,
-		"short": ledger.Short, "person": present.ShortName, "toolColumn": toolColumn, "codeColumn": codeColumn,
+		"short": ledger.ShortID, "person": present.ShortName, "toolColumn": toolColumn, "codeColumn": codeColumn,
 		"hints": func(a policy.Annotations) string { return present.Hints(&a) },
 		"text":  func(v any) string { return visible.Text(fmt.Sprint(v)) },
 	}

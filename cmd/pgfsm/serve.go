@@ -146,7 +146,7 @@ func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*r
 	if l == nil {
 		return r, nil
 	}
-	return r, l.Activate(ctx, parts.Bundle, ledger.Why{Cause: ledger.CauseStart})
+	return r, l.RecordActivation(ctx, parts.Bundle, ledger.ActivationReason{Cause: ledger.CauseStart})
 }
 
 // startServed starts the servers that calls need. It logs a warning if no call will be made, or if

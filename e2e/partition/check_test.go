@@ -72,7 +72,7 @@ func (c *checker) reads(r ledger.Reader) error {
 		if err != nil {
 			return err
 		}
-		events, err := e.List(r)
+		events, err := e.ReadEvents(r)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	}
 
 	if f.Until != "" {
-		untilIndex, err := ledger.FirstAt(r, f.Until)
+		untilIndex, err := ledger.FirstEntryAt(r, f.Until)
 		if err != nil {
 			return l, err
 		}
@@ -139,7 +139,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 
 	first := int64(0)
 	if f.Since != "" {
-		if first, err = ledger.FirstAt(r, f.Since); err != nil {
+		if first, err = ledger.FirstEntryAt(r, f.Since); err != nil {
 			return l, err
 		}
 	}
@@ -189,7 +189,7 @@ func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int,
 			continue
 		}
 
-		events, err := e.List(r)
+		events, err := e.ReadEvents(r)
 		if errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}

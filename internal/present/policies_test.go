@@ -19,7 +19,9 @@ type longLog struct {
 	read *int
 }
 
-func (l longLog) LastOf(ledger.Type) (ledger.Entry, error) { return ledger.Entry{}, ledger.ErrNotFound }
+func (l longLog) LastOfType(ledger.Type) (ledger.Entry, error) {
+	return ledger.Entry{}, ledger.ErrNotFound
+}
 
 func (l longLog) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
 	return func(yield func(ledger.RunRow, error) bool) {

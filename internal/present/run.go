@@ -200,7 +200,7 @@ func NewRun(q *ledger.RunRow) Run {
 // RunWithArgs returns a run with its arguments.
 func RunWithArgs(r ledger.Reader, q *ledger.RunRow) (run Run, err error) {
 	run = NewRun(q)
-	run.Args, err = q.Call(r)
+	run.Args, err = q.ReadArgs(r)
 	return run, err
 }
 

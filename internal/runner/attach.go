@@ -24,7 +24,7 @@ func (r *ConfiguredRunner) attachToHeld(ctx context.Context, call *gateway.ToolC
 	}
 
 	caller := callerOf(call.From)
-	q, err := r.runner.options.Ledger.Attach(ctx, ledger.Look{
+	q, err := r.runner.options.Ledger.Attach(ctx, ledger.RepeatedCall{
 		Actor:      caller.Name,
 		OnBehalfOf: caller.OnBehalfOf(),
 		Client:     caller.Client(),

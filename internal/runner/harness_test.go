@@ -112,7 +112,7 @@ func (s *stage) calls() (n int) {
 // newToken is the text of a token of a role.
 func newToken(t *testing.T, l *ledger.Ledger, name, role string) string {
 	t.Helper()
-	text, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	text, _, err := l.CreateToken(t.Context(), ledger.LocalUser("local:root"), name, role, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,13 +108,13 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	}
 
 	if l := s.runner.options.Ledger; l != nil {
-		reason := ledger.Why{
+		reason := ledger.ActivationReason{
 			Cause:    cause,
 			By:       by,
 			Previous: active.Bundle.Digest(),
 			Changed:  next.Changed,
 		}
-		if err := l.Activate(ctx, configured.Bundle, reason); err != nil {
+		if err := l.RecordActivation(ctx, configured.Bundle, reason); err != nil {
 			return report, nil, err
 		}
 	}

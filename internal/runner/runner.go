@@ -142,7 +142,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	switch {
 	case q.Task == "":
 	case r.options.Ledger != nil:
-		request.Task = ledger.Task(q.Task)
+		request.Task = ledger.NewTask(q.Task)
 	default:
 		var err error
 		task, err = traces.OpenTask(ctx, r.options.TracesDir, q.Task, func() {

@@ -231,7 +231,7 @@ func hostNames(listener net.Listener, url string, others []string) []string {
 
 // recordPassage records a message other than tools/call before it is relayed.
 func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
-	return s.runner.options.Ledger.Pass(ctx, ledger.Passage{
+	return s.runner.options.Ledger.RecordPassage(ctx, ledger.Passage{
 		By:        callerOf(p.Identity),
 		Server:    p.Server,
 		Direction: p.Direction,
@@ -301,14 +301,14 @@ func (s *Service) Run(ctx context.Context) error {
 
 	o := &s.options
 	if w := o.Checkpoints; w != nil {
-		start(func() error { return explainUseless(w.Run(ctx)) })
+		start(func() error { return explainFatal(w.Run(ctx)) })
 	}
 
 	if l := s.runner.options.Ledger; l != nil {
 		start(func() error {
 			select {
-			case err := <-l.Useless():
-				return explainUseless(err)
+			case err := <-l.FatalError():
+				return explainFatal(err)
 			case <-ctx.Done():
 				return nil
 			}
@@ -339,8 +339,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// explainUseless tells the operator what to do after an error of [ledger.Ledger.Useless].
-func explainUseless(err error) error {
+// explainFatal tells the operator what to do after an error of [ledger.Ledger.FatalError].
+func explainFatal(err error) error {
 	switch {
 	case err == nil:
 		return nil

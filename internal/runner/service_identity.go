@@ -132,7 +132,7 @@ func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 
 // refusedScope records that a client's token lacks scopes.
 func (s *Service) refusedScope(ctx context.Context, endpoint string, lacking *web.ScopeError) {
-	err := s.runner.options.Ledger.RefusedAccess(ctx, lacking.Caller.Name, endpoint, strings.Join(lacking.Missing, " "))
+	err := s.runner.options.Ledger.RecordRefusedAccess(ctx, lacking.Caller.Name, endpoint, strings.Join(lacking.Missing, " "))
 	if err != nil {
 		s.lookup.Do(func() {
 			s.runner.log.WarnContext(ctx, "a refused request is not recorded", "error", visible.Error(err))

@@ -43,10 +43,10 @@ func (r *refusals) mustRecord(k accessKey, now time.Time) bool {
 	return true
 }
 
-// RefusedAccess records that the gateway refused a request of an identity provider's agent, because
-// the agent's token lacks a scope. It records the same refusal once a minute, and at most 256
-// different ones in that time.
-func (l *Ledger) RefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
+// RecordRefusedAccess records that the gateway refused a request of an identity provider's agent,
+// because the agent's token lacks a scope. It records the same refusal once a minute, and at most
+// 256 different ones in that time.
+func (l *Ledger) RecordRefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
 	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""),
 		Scope: visible.Cut(scope, maxRefusedText, "")}
 	if err := p.check(actor); err != nil {

@@ -22,30 +22,30 @@ const (
 
 var causes = []Cause{CauseStart, CauseSignal, CauseWatch, CauseReload}
 
-// A Why says why a gateway activates a bundle, and what changes with it.
-type Why struct {
+// An ActivationReason says why a gateway activates a bundle, and what changes with it.
+type ActivationReason struct {
 	Cause    Cause
 	By       *Caller          // the caller who asked for the reload; nil for other causes
 	Previous canonical.Digest // the bundle that the gateway used before; empty at the start
 	Changed  []string         // changed keys of the configuration
 }
 
-// Activate records that a gateway activates a bundle. If a caller asked for the reload, the caller
-// must be allowed to reload at that moment.
-func (l *Ledger) Activate(ctx context.Context, active *policy.Bundle, why Why) error {
+// RecordActivation records that a gateway activates a bundle. If a caller asked for the reload, the
+// caller must be allowed to reload at that moment.
+func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, reason ActivationReason) error {
 	return l.commit(ctx, func(b *batch) error {
 		a := &bundleActivated{
 			Build:    l.build,
 			Bundle:   active.Digest(),
-			Cause:    why.Cause,
-			Changed:  slices.Clone(why.Changed),
-			Previous: why.Previous,
+			Cause:    reason.Cause,
+			Changed:  slices.Clone(reason.Changed),
+			Previous: reason.Previous,
 		}
-		if why.By != nil {
-			if err := why.By.recheckAction(b, b.now, ActReload); err != nil {
+		if reason.By != nil {
+			if err := reason.By.recheckAction(b, b.now, ActReload); err != nil {
 				return err
 			}
-			a.Actor = why.By.Name
+			a.Actor = reason.By.Name
 		}
 		b.wrote = true
 		if err := b.PutBlob(Blob{Digest: active.Digest(), Kind: BlobBundle, Text: active.Text()}); err != nil {

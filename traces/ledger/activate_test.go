@@ -20,9 +20,9 @@ func TestActivate(t *testing.T) {
 	d := newFixture(t)
 	d.approved(nil)
 	admin := presented(t, d, "root", ledger.RoleAdmin)
-	check.NoError(t, d.Activate(context.Background(), active, ledger.Why{Cause: ledger.CauseStart}))
-	why := ledger.Why{Cause: ledger.CauseReload, By: &admin, Previous: active.Digest(), Changed: []string{"limits"}}
-	check.NoError(t, d.Activate(context.Background(), next, why))
+	check.NoError(t, d.RecordActivation(context.Background(), active, ledger.ActivationReason{Cause: ledger.CauseStart}))
+	why := ledger.ActivationReason{Cause: ledger.CauseReload, By: &admin, Previous: active.Digest(), Changed: []string{"limits"}}
+	check.NoError(t, d.RecordActivation(context.Background(), next, why))
 	d.forge(t, []forgery{
 		{"as-recorded", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i, want := range []string{
@@ -64,7 +64,7 @@ func TestActivateRefused(t *testing.T) {
 				d.revokeAs(by, by.TokenID)
 			}
 			before := d.count(ledger.BundleActivated)
-			err := d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseReload, By: &by, Previous: active.Digest()})
+			err := d.RecordActivation(t.Context(), active, ledger.ActivationReason{Cause: ledger.CauseReload, By: &by, Previous: active.Digest()})
 			var refused *ledger.Refusal
 			if !errors.As(err, &refused) || refused.Code != tt.want || d.count(ledger.BundleActivated) != before {
 				t.Errorf("Activate() = %v, and the log has %d activations, want %d", err, d.count(ledger.BundleActivated), before)
@@ -76,7 +76,7 @@ func TestActivateRefused(t *testing.T) {
 // presented creates a token, and returns the caller who presents it.
 func presented(t *testing.T, d *fixture, name, role string) ledger.Caller {
 	t.Helper()
-	text, _, err := d.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	text, _, err := d.CreateToken(t.Context(), ledger.LocalUser("local:root"), name, role, "")
 	check.NoError(t, err)
 	who, err := d.Authenticate(t.Context(), text)
 	check.NoError(t, err)

@@ -192,7 +192,7 @@ func (w *Waits) addWait(r Reader, q *RunRow) error {
 
 // LastActivation returns the last start or reload of a gateway; nil if none has started.
 func LastActivation(r Reader) (*Activation, error) {
-	e, err := r.LastOf(BundleActivated)
+	e, err := r.LastOfType(BundleActivated)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}

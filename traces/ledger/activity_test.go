@@ -52,7 +52,7 @@ func TestWaits(t *testing.T) {
 	denial.Approve, denial.Reason = false, "no"
 	f.Cast(denial)
 	back := f.HoldBy("local:"+carol, ledgertest.Holding(1))
-	check.NoError(t, f.Withdraw(t.Context(), back.RunID, ledger.Local("local:"+carol)))
+	check.NoError(t, f.Withdraw(t.Context(), back.RunID, ledger.LocalUser("local:"+carol)))
 	oldest := f.Hold(1)
 	f.Clock.Add(time.Minute)
 	f.Hold(1)

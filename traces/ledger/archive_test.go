@@ -57,11 +57,11 @@ func onDisk(t testing.TB, record func(*fixture)) string {
 func (d *fixture) fill() {
 	d.TB.Helper()
 	ctx := context.Background()
-	erin, _, err := d.CreateToken(ctx, ledger.Local("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
+	erin, _, err := d.CreateToken(ctx, ledger.LocalUser("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
 	check.NoError(d.TB, err)
 	who, err := d.Authenticate(ctx, erin)
 	check.NoError(d.TB, err)
-	if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), who.TokenID); err != nil {
+	if _, err := d.RevokeToken(ctx, ledger.LocalUser("local:root"), who.TokenID); err != nil {
 		d.TB.Fatal(err)
 	}
 	d.hold(nil)  // goes on waiting
@@ -89,7 +89,7 @@ func (d *fixture) fill() {
 				continue
 			}
 			if s.Request.Task != nil { // the calls of a task are counted over the runs of the ledger
-				s.Request.Task = ledger.Task(ledgertest.NewID(d.TB))
+				s.Request.Task = ledger.NewTask(ledgertest.NewID(d.TB))
 			}
 			if _, _, err := d.play(ledgertest.NewID(d.TB), &s); err != nil {
 				d.TB.Fatalf("%s: play() = %v", s.Name, err)
@@ -118,11 +118,11 @@ func (d *fixture) passing() {
 	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 	for _, p := range []ledger.Passage{
 		{By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
-		{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"},
-		{By: ledger.Local("local:alice"), Server: "mail", Direction: ledger.ToClient, Method: "notifications/message"},
+		{By: ledger.LocalUser(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"},
+		{By: ledger.LocalUser("local:alice"), Server: "mail", Direction: ledger.ToClient, Method: "notifications/message"},
 		{By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToClient, Method: "roots/list"},
 	} {
-		if err := d.Pass(context.Background(), p); err != nil {
+		if err := d.RecordPassage(context.Background(), p); err != nil {
 			d.TB.Fatalf("Pass(%+v) = %v", p, err)
 		}
 	}

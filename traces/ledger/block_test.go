@@ -55,7 +55,7 @@ func (d *fixture) block(subject string) {
 
 // Blocked reports whether a caller of this name is blocked.
 func (d *fixture) Blocked(ctx context.Context, name string) (bool, error) {
-	err := d.View(ctx, ledger.Caller{Name: name}.Unblocked)
+	err := d.View(ctx, ledger.Caller{Name: name}.CheckNotBlocked)
 	if errors.Is(err, ledger.ErrBlocked) {
 		return true, nil
 	}
@@ -290,7 +290,7 @@ func TestSessionsOfPeopleOfProviders(t *testing.T) {
 				t.Errorf("Session() (-want +got):\n%s", diff)
 			}
 			d.Inspect(func(r ledger.Reader) error {
-				err := who.Fresh(r, int64(15*time.Minute/time.Millisecond), d.Clock.Now().Format(policy.TimeForm))
+				err := who.CheckFresh(r, int64(15*time.Minute/time.Millisecond), d.Clock.Now().Format(policy.TimeForm))
 				if fresh := err == nil; fresh != c.fresh || err != nil && !errors.Is(err, ledger.ErrFresh) {
 					t.Errorf("Fresh() = %v", err)
 				}
@@ -311,7 +311,7 @@ func TestRefusedAccessIsBounded(t *testing.T) {
 	d := newFixture(t)
 	refuse := func(actor, scope string) {
 		t.Helper()
-		check.NoError(t, d.RefusedAccess(context.Background(), actor, "/mcp", scope))
+		check.NoError(t, d.RecordRefusedAccess(context.Background(), actor, "/mcp", scope))
 	}
 	for range 3 {
 		refuse(app, "mcp:call")
@@ -329,7 +329,7 @@ func TestRefusedAccessIsBounded(t *testing.T) {
 	if n := d.count(ledger.AccessRefused); n != 4+255 {
 		t.Errorf("%d entries, want %d", n, 4+255)
 	}
-	if err := d.RefusedAccess(context.Background(), "local:alice", "/mcp", "mcp:call"); err == nil {
+	if err := d.RecordRefusedAccess(context.Background(), "local:alice", "/mcp", "mcp:call"); err == nil {
 		t.Error("a user of the operating system lacks a scope")
 	}
 	d.sound()
@@ -378,7 +378,7 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 	d := newFixture(t)
 	d.block("zoe")
 	d.unblock("zoe")
-	err := d.Pass(context.Background(), ledger.Passage{
+	err := d.RecordPassage(context.Background(), ledger.Passage{
 		By: ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}}, Server: "files", Direction: ledger.ToServer, Method: "ping",
 	})
 	check.NoError(t, err)

@@ -59,8 +59,8 @@ func (c Caller) IsRequester(q *RunRow) bool {
 	return q.Actor == c.Name && q.OnBehalfOf == c.OnBehalfOf() && q.Client == c.Client()
 }
 
-// Local returns a user of the operating system, who has no token. The name begins with local:.
-func Local(name string) Caller { return Caller{Name: name} }
+// LocalUser returns a user of the operating system, who has no token. The name begins with local:.
+func LocalUser(name string) Caller { return Caller{Name: name} }
 
 // Roles of tokens.
 const (
@@ -130,8 +130,9 @@ func (c Caller) Allow(a Action) error {
 		roles, c.Role(), admins)}
 }
 
-// Unblocked returns [ErrBlocked] if the caller, or the person for whom the caller acts, is blocked.
-func (c Caller) Unblocked(r Reader) error { return checkNotBlocked(r, c.Name, c.OnBehalfOf()) }
+// CheckNotBlocked returns [ErrBlocked] if the caller, or the person for whom the caller acts, is
+// blocked.
+func (c Caller) CheckNotBlocked(r Reader) error { return checkNotBlocked(r, c.Name, c.OnBehalfOf()) }
 
 // recheckAction checks again, within a transaction, that the caller may do an action. Since the
 // caller was authenticated, the token may have been revoked or have expired, or the caller may have
@@ -148,7 +149,7 @@ func (c Caller) recheckAction(r Reader, now string, a Action) error {
 			return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + reason)
 		}
 	case c.isSubject():
-		if err := c.Unblocked(r); err != nil {
+		if err := c.CheckNotBlocked(r); err != nil {
 			return err
 		}
 		// An agent's token is verified with each HTTP request. Its messages may pass after that,

@@ -24,7 +24,7 @@ var ErrInUse = errors.New("live processes use the ledger")
 
 // closedError returns the error of a ledger whose last entry closes it.
 func closedError(r Reader) error {
-	e, err := r.LastOf(LedgerClosed)
+	e, err := r.LastOfType(LedgerClosed)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (m *Move) fillTarget(ctx context.Context, s Reader, to Store, e closingEntr
 		if err := copyRows(s, t); err != nil {
 			return err
 		}
-		return errors.Join(t.SetDelivered(copyMark, e.index+1), e.addTo(t))
+		return errors.Join(t.SetNextDelivery(copyMark, e.index+1), e.addTo(t))
 	})
 }
 
@@ -217,7 +217,7 @@ func findUnfinished(s, t Reader, e closingEntry) (_ closingEntry, found bool, er
 		return e, false, errors.Join(ErrNotEmpty, err)
 	}
 
-	last, err := t.LastOf(LedgerClosed)
+	last, err := t.LastOfType(LedgerClosed)
 	if err != nil {
 		return e, false, err
 	}
@@ -240,11 +240,11 @@ func copyRows(s Reader, t Tx) error {
 		func() error { return forEach(s.Deliveries("", afterAll, math.MaxInt), t.PutDelivery) },
 		func() error {
 			return forEach(s.Hooks(), func(hook string) error {
-				next, err := s.Delivered(hook)
+				next, err := s.NextDelivery(hook)
 				if err != nil {
 					return err
 				}
-				return t.SetDelivered(hook, next)
+				return t.SetNextDelivery(hook, next)
 			})
 		},
 	} {
@@ -307,7 +307,7 @@ func (m *Move) finishTarget(ctx context.Context, from, to Store) error {
 			return err
 		}
 		return to.Update(ctx, func(t Tx) error {
-			size, err := t.Delivered(copyMark)
+			size, err := t.NextDelivery(copyMark)
 			switch {
 			case errors.Is(err, ErrNotFound):
 				return closedError(s)

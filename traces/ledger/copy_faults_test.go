@@ -172,10 +172,10 @@ func TestClosedLedger(t *testing.T) {
 	closed := ledgertest.State(t, source)
 	writes := map[string]func(ctx context.Context) error{
 		"pass": func(ctx context.Context) error {
-			return d.Pass(ctx, ledger.Passage{By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"})
+			return d.RecordPassage(ctx, ledger.Passage{By: ledger.LocalUser(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"})
 		},
 		"update": func(ctx context.Context) error {
-			return d.Update(ctx, func(tx ledger.Tx) error { return tx.SetDelivered("hook", 1) })
+			return d.Update(ctx, func(tx ledger.Tx) error { return tx.SetNextDelivery("hook", 1) })
 		},
 		"prune": func(ctx context.Context) error { _, err := d.Prune(ctx, "2026-11-21T09:44:00Z", root); return err },
 		"token": func(ctx context.Context) error {

@@ -62,7 +62,7 @@ func prunedArchive(tb testing.TB) (path, held, approved string) {
 	s, err := sqlite.Open(path, sqlite.Options{})
 	check.NoError(tb, err)
 	err = s.Update(context.Background(), func(tx ledger.Tx) error {
-		return errors.Join(tx.SetDelivered("hook-1", 7), tx.SetDelivered("hook-2", 9),
+		return errors.Join(tx.SetNextDelivery("hook-1", 7), tx.SetNextDelivery("hook-2", 9),
 			tx.PutDelivery(ledger.Delivery{Entry: 9, Hook: "hook-2", Next: afterwards, State: "waiting", Attempts: 2, Error: "status 500"}))
 	})
 	check.NoError(tb, errors.Join(err, s.Close()))

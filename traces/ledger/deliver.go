@@ -17,22 +17,22 @@ const (
 	ByTask   = "task"   // in the result of a task
 )
 
-// Ways returns the ways in which outcomes are delivered.
-func Ways() []string { return []string{ByReply, ByRepeat, ByTask} }
+// DeliveryWays returns the ways in which outcomes are delivered.
+func DeliveryWays() []string { return []string{ByReply, ByRepeat, ByTask} }
 
 // ErrOpen means that a run has no outcome yet. A [ClaimError] wraps it.
 var ErrOpen = errors.New("the run has not ended, so there is no outcome to deliver")
 
 // Deliver records that the requester is about to get the outcome of a held run, and by which of the
-// [Ways]. Of several callers, in any number of processes, exactly one gets true; the others must
-// not deliver the outcome again. When Deliver returns true, that is durable: if the process ends
-// before it sends the response, no repetition attaches to the run any more, and the ledger still
-// shows the outcome.
+// [DeliveryWays]. Of several callers, in any number of processes, exactly one gets true; the others
+// must not deliver the outcome again. When Deliver returns true, that is durable: if the process
+// ends before it sends the response, no repetition attaches to the run any more, and the ledger
+// still shows the outcome.
 //
 // The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if the run was not held, and a
 // [*ClaimError] with [ErrOpen] if the run has not ended.
 func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err error) {
-	if !slices.Contains(Ways(), how) {
+	if !slices.Contains(DeliveryWays(), how) {
 		return false, fmt.Errorf("no outcome is delivered by way of %q", visible.Clip(how, MaxTokenName))
 	}
 	err = l.commit(ctx, func(b *batch) error {
@@ -58,9 +58,9 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	return first, nil
 }
 
-// A Look identifies an agent's call that is repeated. Its fields have the values of the same fields
-// of [RunRow].
-type Look struct {
+// A RepeatedCall identifies an agent's call that is repeated. Its fields have the values of the
+// same fields of [RunRow].
+type RepeatedCall struct {
 	Actor      string
 	OnBehalfOf string
 	Client     string
@@ -69,17 +69,17 @@ type Look struct {
 	Arguments  canonical.Digest
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.Waiting] finds
-// it. It reads one index, however many runs there are. The error is [ErrNotFound] if there is no
-// such run, which is the usual case. So it is if a member of look other than OnBehalfOf and Client
-// is empty.
-func (l *Ledger) Attach(ctx context.Context, look Look) (RunRow, error) {
+// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.FindWaiting]
+// finds it. It reads one index, however many runs there are. The error is [ErrNotFound] if there is
+// no such run, which is the usual case. So it is if a member of call other than OnBehalfOf and
+// Client is empty.
+func (l *Ledger) Attach(ctx context.Context, call RepeatedCall) (RunRow, error) {
 	// No call can be equal to it.
-	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" {
+	if call.Actor == "" || call.Server == "" || call.Tool == "" || call.Arguments == "" {
 		return RunRow{}, ErrNotFound
 	}
 	err := l.ReadCommitted(ctx, func(r Reader) error {
-		_, err := r.Waiting(look)
+		_, err := r.FindWaiting(call)
 		return err
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (RunRow, error) {
 	var q RunRow // declared here, because nearly all calls return above and save its allocation
 
 	err = l.View(ctx, func(r Reader) error { // the id of the run and its row must belong to one state
-		run, err := r.Waiting(look)
+		run, err := r.FindWaiting(call)
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func TestDeliverOfMany(t *testing.T) {
 	for i := range 64 {
 		l := []*ledger.Ledger{d.Ledger, other.Ledger}[i%2]
 		all.Go(func() {
-			first, err := l.Deliver(context.Background(), id, ledger.Ways()[i%3])
+			first, err := l.Deliver(context.Background(), id, ledger.DeliveryWays()[i%3])
 			if err != nil {
 				t.Error(err)
 			}
@@ -136,7 +136,7 @@ func TestAttach(t *testing.T) {
 	d := newFixture(t)
 	const worker = "worker-1"
 	d.token(worker, ledger.RoleAgent, "")
-	attach := func(l ledger.Look) string {
+	attach := func(l ledger.RepeatedCall) string {
 		t.Helper()
 		q, err := d.other().Attach(context.Background(), l)
 		if err != nil && (!errors.Is(err, ledger.ErrNotFound) || q.RunID != "") {
@@ -154,7 +154,7 @@ func TestAttach(t *testing.T) {
 	}
 	asked, _ := d.hold(func(s *statestest.Scenario) { s.Request.Actor = worker })
 	q := d.Run(asked)
-	look := ledger.Look{Actor: worker, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
+	look := ledger.RepeatedCall{Actor: worker, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 	if got := attach(look); got != "" {
 		t.Errorf("what is no agent's, or was not held, is attached to: %s of %s", got, asked)
 	}

@@ -62,7 +62,7 @@ func encodeLink(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h
 
 // Origin returns the name of the log, which the first entry records.
 func Origin(r Reader) (string, error) {
-	e, err := r.LastOf(LogCreated)
+	e, err := r.LastOfType(LogCreated)
 	if err != nil {
 		return "", err
 	}
@@ -102,8 +102,8 @@ func (e *Entry) splitEvents(events jsontext.Value) (list []Event, err error) {
 	return list, nil
 }
 
-// List returns the entry's events.
-func (e *Entry) List(r Reader) (list []Event, err error) {
+// ReadEvents returns the entry's events.
+func (e *Entry) ReadEvents(r Reader) (list []Event, err error) {
 	events, err := resolveRef(r, string(e.Events))
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
@@ -116,7 +116,7 @@ func (e *Entry) List(r Reader) (list []Event, err error) {
 
 // decodePayloads returns the entry's events, decoded.
 func (e *Entry) decodePayloads(r Reader) ([]payload, error) {
-	list, err := e.List(r)
+	list, err := e.ReadEvents(r)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func flattenEntries(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, 
 				yield(Event{}, err)
 				return
 			}
-			list, err := e.List(r)
+			list, err := e.ReadEvents(r)
 			if err != nil {
 				yield(Event{}, err)
 				return

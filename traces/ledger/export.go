@@ -95,9 +95,9 @@ func (x *Exporter) writeLine(v any) error {
 	return err
 }
 
-// FirstAt returns the index of the first entry with this time or a later one. If there is none, it
-// returns the index of the next new entry.
-func FirstAt(r Reader, at string) (int64, error) {
+// FirstEntryAt returns the index of the first entry with this time or a later one. If there is
+// none, it returns the index of the next new entry.
+func FirstEntryAt(r Reader, at string) (int64, error) {
 	end, err := r.End()
 	if err != nil {
 		return 0, err

@@ -15,8 +15,8 @@ const (
 	minShortRun = 4 // the fewest characters that can name a run
 )
 
-// Short returns the end of a run id, as lists show it.
-func Short(run string) string { return run[max(0, len(run)-ShortRun):] }
+// ShortID returns the end of a run id, as lists show it.
+func ShortID(run string) string { return run[max(0, len(run)-ShortRun):] }
 
 // FindRun returns the id of the run that a text names: by its whole id, or by the first four to
 // eight of its last eight characters. It returns a text that names no run unchanged. The error is

@@ -140,7 +140,7 @@ func (p *callHistory) answerQuery(b Reader, query policy.HistoryQuery) (policy.H
 		if query.Of != condition.QuerySum {
 			continue
 		}
-		args, err := q.Call(b)
+		args, err := q.ReadArgs(b)
 		if err != nil {
 			return policy.HistoryAnswer{}, err
 		}

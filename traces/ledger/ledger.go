@@ -111,16 +111,16 @@ func (l *Ledger) Owner() string { return l.owner }
 // and for times that they compare with the ledger's.
 func (l *Ledger) Now() time.Time { return l.clock() }
 
-// Useless returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as an
-// operation of the store has failed with it. From then on this process cannot use the ledger.
-func (l *Ledger) Useless() <-chan error { return l.fatal }
+// FatalError returns a channel that receives [ErrFenced], [ErrLost] or [ErrLedgerClosed] as soon as
+// an operation of the store has failed with it. From then on this process cannot use the ledger.
+func (l *Ledger) FatalError() <-chan error { return l.fatal }
 
 // MeasureCommits makes the ledger call took with the duration of each later commit. took must not
 // block.
 func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
 
 // reportFatal returns err. If err makes the store unusable, reportFatal also sends it to
-// [Ledger.Useless].
+// [Ledger.FatalError].
 func (l *Ledger) reportFatal(err error) error {
 	if errors.Is(err, ErrFenced) || errors.Is(err, ErrLost) || errors.Is(err, ErrLedgerClosed) {
 		select {

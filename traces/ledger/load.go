@@ -110,8 +110,8 @@ func (p *requestCreated) traceHeader(run string) traces.Header {
 	}
 }
 
-// Call returns all arguments of the request's call in canonical form; nil if there is no call.
-func (q *RunRow) Call(r Reader) (jsontext.Value, error) {
+// ReadArgs returns all arguments of the request's call in canonical form; nil if there is no call.
+func (q *RunRow) ReadArgs(r Reader) (jsontext.Value, error) {
 	if q.Args == "" {
 		return nil, nil
 	}

@@ -67,7 +67,7 @@ func beginLog(ctx context.Context, to Store, first *closingEntry) error {
 		if err != nil || end.Size == 0 {
 			return errors.Join(err, first.addTo(t))
 		}
-		e, err := t.LastOf(LogCreated)
+		e, err := t.LastOfType(LogCreated)
 		if err != nil {
 			return err
 		}

@@ -48,11 +48,12 @@ func ParamsDigest(raw []byte) canonical.Digest {
 	return canonical.Sum("mcp params", raw)
 }
 
-// Pass records that the gateway relays a message. When Pass returns nil, that is durable; otherwise
-// the gateway must not relay the message. The transaction that records it checks the caller. The
-// error is [ErrToken] if the caller has no valid token for calls, [ErrRole] if the token was never
-// for calls, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage is invalid.
-func (l *Ledger) Pass(ctx context.Context, p Passage) error {
+// RecordPassage records that the gateway relays a message. When Pass returns nil, that is durable;
+// otherwise the gateway must not relay the message. The transaction that records it checks the
+// caller. The error is [ErrToken] if the caller has no valid token for calls, [ErrRole] if the
+// token was never for calls, [ErrBlocked] if the caller is blocked, and [ErrPassage] if the passage
+// is invalid.
+func (l *Ledger) RecordPassage(ctx context.Context, p Passage) error {
 	event := &mcpPassed{
 		Direction:  p.Direction,
 		Method:     p.Method,

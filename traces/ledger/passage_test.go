@@ -91,7 +91,7 @@ func TestPassRefuses(t *testing.T) {
 			}
 			c.change(d, &p)
 			before := d.checkpoint()
-			err := d.Pass(context.Background(), p)
+			err := d.RecordPassage(context.Background(), p)
 			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Errorf("Pass() = %v, want %v", err, c.want)
 			}

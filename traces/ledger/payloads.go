@@ -209,7 +209,7 @@ type runEnded struct {
 // An outcomeDelivered payload says how the requester got the outcome of a held run.
 type outcomeDelivered struct {
 	typed
-	How string `json:"how"` // one of [Ways]
+	How string `json:"how"` // one of [DeliveryWays]
 }
 
 // An mcpPassed payload is one relayed message that is not a call; the event names the actor.

@@ -217,7 +217,7 @@ func (p *outcomeDelivered) applyTo(r *RunRow, e *Event) error {
 		return errors.New("an outcome is delivered of a run that was never held, or has not ended")
 	case r.Delivered != "":
 		return errors.New("an outcome is delivered twice")
-	case !slices.Contains(Ways(), p.How):
+	case !slices.Contains(DeliveryWays(), p.How):
 		return fmt.Errorf("no outcome is delivered by way of %q", p.How)
 	}
 	r.Delivered = e.At

@@ -100,9 +100,9 @@ type LeafHash struct {
 	Hash  tlog.Hash `json:"hash"`
 }
 
-// Include returns the inclusion of a run in the log as it is now. It proves nothing without a
+// InclusionOf returns the inclusion of a run in the log as it is now. It proves nothing without a
 // signed checkpoint: see [Prove].
-func Include(r Reader, run string) (in Inclusion, err error) {
+func InclusionOf(r Reader, run string) (in Inclusion, err error) {
 	c, err := TakeCheckpoint(r)
 	if err != nil {
 		return in, err

@@ -128,7 +128,7 @@ type knownPrune struct {
 // lastPrune returns the last prune; zero if there was none. It parses the entry once, because runs
 // need it while all writers wait.
 func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
-	e, err := r.LastOf(LedgerPruned)
+	e, err := r.LastOfType(LedgerPruned)
 	if errors.Is(err, ErrNotFound) {
 		return knownPrune{}, nil
 	}

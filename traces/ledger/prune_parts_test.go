@@ -95,7 +95,7 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 	d.passes(3)
 	const before = "2026-11-21T09:30:00Z"
 	d.Clock.Set(t, before)
-	other := d.meanwhile(2, func() { d.delivers(held, ledger.Ways()[0]) })
+	other := d.meanwhile(2, func() { d.delivers(held, ledger.DeliveryWays()[0]) })
 	done, err := other.PruneAtOnce(t.Context(), before, root, 4)
 	if !errors.Is(err, ledger.ErrPruning) || done.Runs == 0 {
 		t.Errorf("PruneAtOnce() = %+v, %v", done, err)

@@ -171,7 +171,7 @@ func TestExportSince(t *testing.T) {
 	d.passes(1)
 	for at, want := range map[string]int64{"2026-11-21T00:00:00Z": 0, "2026-11-21T09:00:01Z": size, "2026-11-21T09:10:00Z": size, "2026-11-22T00:00:00Z": d.checkpoint().Size} {
 		d.Inspect(func(r ledger.Reader) error {
-			if got, err := ledger.FirstAt(r, at); got != want || err != nil {
+			if got, err := ledger.FirstEntryAt(r, at); got != want || err != nil {
 				t.Errorf("FirstAt(%s) = %d, %v, want %d", at, got, err, want)
 			}
 			return nil
@@ -195,7 +195,7 @@ func TestWhoMayPrune(t *testing.T) {
 		t.Errorf("Prune() by an admin = %+v, %v", done, err)
 	}
 	d.Inspect(func(r ledger.Reader) error {
-		last, err := r.LastOf(ledger.LedgerPruned)
+		last, err := r.LastOfType(ledger.LedgerPruned)
 		if err != nil || last.By != admin.Name {
 			t.Errorf("the last prune is by %s, %v", last.By, err)
 		}

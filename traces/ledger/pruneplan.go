@@ -34,7 +34,7 @@ type prunePart struct {
 // checkCurrent returns an error if the plan is out of date: another process pruned the ledger, or
 // delivered the outcome of a run. A delivery is the only event after a run's end.
 func (p *prunePlan) checkCurrent(r Reader) error {
-	last, err := r.LastOf(LedgerPruned)
+	last, err := r.LastOfType(LedgerPruned)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}

@@ -205,7 +205,7 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 	if r.row.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
 		return errors.Join(checkCountable(r.header.Request.Task), r.checkRequester(b))
 	}
-	last, err := b.Reached(r.header.RunID)
+	last, err := b.LastIndexOf(r.header.RunID)
 	switch {
 	case err != nil:
 		return err

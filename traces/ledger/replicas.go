@@ -149,7 +149,7 @@ func (o *roster) liveReplicas(ctx context.Context, r Reader,
 
 // readActivations reads the entries that were not read yet.
 func (o *roster) readActivations(r Reader) error {
-	last, err := r.LastOf(BundleActivated)
+	last, err := r.LastOfType(BundleActivated)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
@@ -188,8 +188,8 @@ func (o *roster) readActivations(r Reader) error {
 	return nil
 }
 
-// Several reports whether several gateways work on the ledger.
-func (l *Ledger) Several(ctx context.Context) (several bool, err error) {
+// SeveralGateways reports whether several gateways work on the ledger.
+func (l *Ledger) SeveralGateways(ctx context.Context) (several bool, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		live, err := l.replicas.liveReplicas(ctx, r, l.store.OwnerGone)
 		several = len(live) > 1

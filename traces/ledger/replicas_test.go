@@ -27,7 +27,7 @@ func TestReplicas(t *testing.T) {
 		if want {
 			active = changed
 		}
-		check.NoError(t, d.Activate(t.Context(), active, ledger.Why{Cause: ledger.CauseStart}))
+		check.NoError(t, d.RecordActivation(t.Context(), active, ledger.ActivationReason{Cause: ledger.CauseStart}))
 	}
 	activate(first, false)
 	activate(second, false)
@@ -61,7 +61,7 @@ func TestReplicas(t *testing.T) {
 	differs(first, same.Digest(), true)
 	reload := func(d *fixture, to *policy.Bundle) {
 		t.Helper()
-		check.NoError(t, d.Activate(t.Context(), to, ledger.Why{Cause: ledger.CauseSignal, Previous: same.Digest()}))
+		check.NoError(t, d.RecordActivation(t.Context(), to, ledger.ActivationReason{Cause: ledger.CauseSignal, Previous: same.Digest()}))
 	}
 	since := p.Replicas[1].Since
 	reload(second, changed)

@@ -104,11 +104,11 @@ func TestTryBundle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
 			s := statestest.Find(t, "policy-allows")
-			s.Request.Task = ledger.Task("spring cleaning")
+			s.Request.Task = ledger.NewTask("spring cleaning")
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}
-			check.NoError(t, d.Activate(t.Context(), tc.by, ledger.Why{Cause: ledger.CauseStart}))
+			check.NoError(t, d.RecordActivation(t.Context(), tc.by, ledger.ActivationReason{Cause: ledger.CauseStart}))
 			calls, before := len(s.World.Calls), len(d.Events(0))
 			d.Inspect(func(r ledger.Reader) error {
 				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, tc.by.Digest())
@@ -158,7 +158,7 @@ func TestTryBundleWithoutTheArguments(t *testing.T) {
 		says  string
 	}{{larger, states.Received, "refused for their size"}, {same, states.Blocked, ""}} {
 		by := statestest.MustBundle(tc.by, nil)
-		check.NoError(t, d.Activate(t.Context(), by, ledger.Why{Cause: ledger.CauseStart}))
+		check.NoError(t, d.RecordActivation(t.Context(), by, ledger.ActivationReason{Cause: ledger.CauseStart}))
 		d.Inspect(func(r ledger.Reader) error {
 			w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
 			if err != nil || w.By.State() != tc.state || (w.Unanswered != nil) != (tc.says != "") ||
@@ -180,7 +180,7 @@ func TestActivations(t *testing.T) {
 		all = append(all, statestest.MustBundle(c, nil))
 	}
 	for _, i := range []int{0, 1, 2, 1} {
-		check.NoError(t, d.Activate(t.Context(), all[i], ledger.Why{Cause: ledger.CauseStart}))
+		check.NoError(t, d.RecordActivation(t.Context(), all[i], ledger.ActivationReason{Cause: ledger.CauseStart}))
 	}
 	d.Inspect(func(r ledger.Reader) error {
 		got, err := d.Activations(r, 2)
@@ -199,7 +199,7 @@ func TestInclude(t *testing.T) {
 		d.Hold(1)
 	}
 	d.Inspect(func(r ledger.Reader) error {
-		in, err := ledger.Include(r, q.RunID)
+		in, err := ledger.InclusionOf(r, q.RunID)
 		if err != nil || len(in.Entries) == 0 {
 			t.Fatalf("Include() = %+v, %v", in, err)
 		}
@@ -207,7 +207,7 @@ func TestInclude(t *testing.T) {
 		if err := tlog.CheckRecord(in.Path, in.Size, in.Root, last.Index, last.Hash); err != nil || last.Index != q.Entry {
 			t.Errorf("entry %d of %d: %v", last.Index, in.Size, err)
 		}
-		if _, err := ledger.Include(r, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
+		if _, err := ledger.InclusionOf(r, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("Include() of an unknown run = %v", err)
 		}
 		return nil

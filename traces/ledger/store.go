@@ -72,9 +72,9 @@ type Reader interface {
 	CountHashes() (int64, error)
 	// End returns the end of the log.
 	End() (End, error)
-	// LastOf returns the last entry without a run whose event has a type, or ErrNotFound. Its cost
-	// does not depend on the number of other entries.
-	LastOf(Type) (Entry, error)
+	// LastOfType returns the last entry without a run whose event has a type, or ErrNotFound. Its
+	// cost does not depend on the number of other entries.
+	LastOfType(Type) (Entry, error)
 	// EntriesOfType returns the entries without a run whose event has a type, oldest first. Its
 	// cost does not depend on the number of other entries. It does not find [MCPPassed]: there are
 	// many such entries.
@@ -84,18 +84,19 @@ type Reader interface {
 	// EntriesOf returns the entries of one run, oldest first.
 	EntriesOf(run string) iter.Seq2[Entry, error]
 	Run(run string) (RunRow, error)
-	// Reached returns the index of the run's last entry, as [RunRow.Entry] has it, or ErrNotFound.
-	Reached(run string) (int64, error)
+	// LastIndexOf returns the index of the run's last entry, as [RunRow.Entry] has it, or
+	// ErrNotFound.
+	LastIndexOf(run string) (int64, error)
 	// Runs returns the requests that match, in the filter's order.
 	Runs(Filter) iter.Seq2[RunRow, error]
 	// Counts counts the newest requests, at most newest of them. It groups those that were
 	// requested at since or later by the first unit bytes of their times, and puts all others into
 	// one group. It returns the groups in order.
 	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
-	// Waiting returns the id of the oldest run of exactly this call to which a repetition attaches:
-	// an agent's call that was held, and whose outcome was not delivered yet. The error is
-	// ErrNotFound if there is none. Its cost does not depend on the number of runs.
-	Waiting(Look) (string, error)
+	// FindWaiting returns the id of the oldest run of exactly this call to which a repetition
+	// attaches: an agent's call that was held, and whose outcome was not delivered yet. The error
+	// is ErrNotFound if there is none. Its cost does not depend on the number of runs.
+	FindWaiting(RepeatedCall) (string, error)
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all blobs, ordered by digest.
 	Blobs() iter.Seq2[Blob, error]
@@ -111,8 +112,8 @@ type Reader interface {
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
 	// Hooks returns the hooks that have a next entry, in order.
 	Hooks() iter.Seq2[string, error]
-	// Delivered returns the index of the next entry for a hook, or ErrNotFound for a new one.
-	Delivered(hook string) (int64, error)
+	// NextDelivery returns the index of the next entry for a hook, or ErrNotFound for a new one.
+	NextDelivery(hook string) (int64, error)
 	// Session returns the session with this digest of its secret, or ErrNotFound.
 	Session(secret canonical.Digest) (Session, error)
 	// Sessions returns all sessions, ordered by digest.
@@ -175,7 +176,7 @@ type Tx interface {
 	PutBlock(Block) error
 	DropBlock(name string) error
 	PutDelivery(Delivery) error
-	SetDelivered(hook string, next int64) error
+	SetNextDelivery(hook string, next int64) error
 	PutSession(Session) error
 	DropSession(secret canonical.Digest) error
 	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs.

@@ -14,9 +14,9 @@ var ErrForeignTask = errors.New("the calls of its task were not counted by this 
 // ErrTaskCalls means that a task has made too many calls to one tool to be counted.
 var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and no more are counted: go on under another task", MaxCounted)
 
-// Task returns the task with an id for a run of this ledger. The run reads the calls of the task
+// NewTask returns the task with an id for a run of this ledger. The run reads the calls of the task
 // later; see [RunRecorder.ReadHistory].
-func Task(id string) *policy.Task {
+func NewTask(id string) *policy.Task {
 	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }
 

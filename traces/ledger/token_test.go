@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	root = ledger.Local("local:root")
+	root = ledger.LocalUser("local:root")
 	form = regexp.MustCompile(`^pgfsm_[a-z2-7]{16}_[A-Za-z0-9_-]{43}$`)
 )
 

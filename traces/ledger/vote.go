@@ -104,7 +104,7 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 	if err := v.checkVoter(&q, bundle, cast); err != nil {
 		return q, nil, err
 	}
-	if err := v.By.Fresh(b, freshnessOf(bundle, q.Policy), b.now); err != nil {
+	if err := v.By.CheckFresh(b, freshnessOf(bundle, q.Policy), b.now); err != nil {
 		return q, nil, err
 	}
 
@@ -151,9 +151,9 @@ func (v *Ballot) check() error {
 	return nil
 }
 
-// Undecided returns the error that [Ledger.Vote] would return for every ballot about a run at the
-// time now.
-func Undecided(r Reader, run, now string) error {
+// CheckUndecided returns the error that [Ledger.Vote] would return for every ballot about a run at
+// the time now.
+func CheckUndecided(r Reader, run, now string) error {
 	q, err := r.Run(run)
 	if err != nil {
 		return explainNotFound(run, err)
@@ -227,11 +227,11 @@ func freshnessOf(bundle *policy.Bundle, id string) int64 {
 	return 0
 }
 
-// Fresh returns [ErrFresh] if ms is not 0 and the caller's session of the console began more than
-// ms milliseconds before now, or if the caller has no session. ms is the key fresh of a policy. A
-// session of a person of an identity provider began when the provider asked for the person's
-// credentials.
-func (c Caller) Fresh(r Reader, ms int64, now string) error {
+// CheckFresh returns [ErrFresh] if ms is not 0 and the caller's session of the console began more
+// than ms milliseconds before now, or if the caller has no session. ms is the key fresh of a
+// policy. A session of a person of an identity provider began when the provider asked for the
+// person's credentials.
+func (c Caller) CheckFresh(r Reader, ms int64, now string) error {
 	if ms == 0 {
 		return nil
 	}
@@ -370,7 +370,7 @@ func requestAt(r Reader, run string, entry int64) (q RunRow, err error) {
 
 // applyEntry applies an entry to the request of its run.
 func (q *RunRow) applyEntry(r Reader, e *Entry) error {
-	list, err := e.List(r)
+	list, err := e.ReadEvents(r)
 	if err != nil {
 		return err
 	}

@@ -26,12 +26,12 @@ func TestVoteRefuses(t *testing.T) {
 		says   string
 		ballot func(c *fixture, v *ledger.Ballot)
 	}{
-		{"no-token", ledger.ErrRole, "token of the role approver", func(c *fixture, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
+		{"no-token", ledger.ErrRole, "token of the role approver", func(c *fixture, v *ledger.Ballot) { v.By = ledger.LocalUser("local:alice") }},
 		{"agent", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAgent)) }},
 		{"auditor", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAuditor)) }},
 		{"admin", ledger.ErrRole, "approver", func(c *fixture, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAdmin)) }},
 		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *fixture, v *ledger.Ballot) {
-			if _, err := c.RevokeToken(context.Background(), ledger.Local("local:root"), v.By.TokenID); err != nil {
+			if _, err := c.RevokeToken(context.Background(), ledger.LocalUser("local:root"), v.By.TokenID); err != nil {
 				c.TB.Fatal(err)
 			}
 		}},

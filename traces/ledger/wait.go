@@ -123,7 +123,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (events []seenEvent,
 			if err != nil {
 				return err
 			}
-			list, err := e.List(r)
+			list, err := e.ReadEvents(r)
 			if err != nil {
 				return err
 			}

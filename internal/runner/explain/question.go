@@ -90,7 +90,7 @@ func (q *Question) callOf() (c *Call, err error) {
 		if err := traces.CheckTaskID(q.Task); err != nil {
 			return nil, fmt.Errorf("task: %w", err)
 		}
-		c.Task = ledger.Task(q.Task)
+		c.Task = ledger.NewTask(q.Task)
 	}
 	return c, nil
 }

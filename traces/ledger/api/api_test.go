@@ -82,7 +82,7 @@ func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
 	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
 		t.Errorf("with a valid token: %d %s", got.status, got.body)
 	}
-	if _, err := d.Ledger.RevokeToken(t.Context(), ledger.Local("local:root"), strings.Split(agent, "_")[1]); err != nil {
+	if _, err := d.Ledger.RevokeToken(t.Context(), ledger.LocalUser("local:root"), strings.Split(agent, "_")[1]); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.approve(revoked, voter); got.status != 200 || !strings.Contains(string(got.body), `"not_called":"`+carol) {
@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 		{"revoked-token", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			id := strings.Split(text, "_")[1]
-			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.Local("local:root"), id); err != nil {
+			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.LocalUser("local:root"), id); err != nil {
 				d.TB.Fatal(err)
 			}
 			return d.approve(q, text)

@@ -39,7 +39,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{fixture: newFixture(t)}
 	content := ledgertest.Holding(1)
-	check.NoError(t, s.Activate(t.Context(), statestest.MustBundle(content, nil), ledger.Why{Cause: ledger.CauseStart}))
+	check.NoError(t, s.RecordActivation(t.Context(), statestest.MustBundle(content, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
 	s.made = s.Ask(carol, statestest.Content())
 	s.Clock.Add(50 * time.Minute)
 	s.denied = s.Hold(1)
@@ -76,7 +76,7 @@ func (s *scene) servers(c *policy.Content) {
 	s.handler = api.New(o)
 	denying := statestest.Content()
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not any more."})
-	check.NoError(s.TB, s.Activate(s.TB.Context(), statestest.MustBundle(denying, nil), ledger.Why{Cause: ledger.CauseStart}))
+	check.NoError(s.TB, s.RecordActivation(s.TB.Context(), statestest.MustBundle(denying, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
 }
 
 // TestDocuments shows who may read each document, and compares it with testdata.

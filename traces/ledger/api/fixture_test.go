@@ -62,7 +62,7 @@ func (d *fixture) token(role, name string) string {
 	d.TB.Helper()
 	key := role + " " + name
 	if d.tokens[key] == "" {
-		by := ledger.Local("local:root")
+		by := ledger.LocalUser("local:root")
 		for known, text := range d.tokens { // in any order: any admin will do
 			if strings.HasPrefix(known, ledger.RoleAdmin+" ") {
 				by = d.Caller(text)

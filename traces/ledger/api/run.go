@@ -47,7 +47,7 @@ func (h *Handler) showWhatIf(v *visit) (answer, error) {
 func (h *Handler) showInclusion(v *visit) (answer, error) {
 	var out ledger.Inclusion
 	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
-		out, err = ledger.Include(r, v.run)
+		out, err = ledger.InclusionOf(r, v.run)
 		return err
 	})
 	return jsonAnswer(out), orUnknown(err)

@@ -45,7 +45,7 @@ func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := u.Ledger.ReadCommitted(r.Context(), CallerOf(c).Unblocked); err != nil {
+	if err := u.Ledger.ReadCommitted(r.Context(), CallerOf(c).CheckNotBlocked); err != nil {
 		return web.Caller{}, orUnavailable(err)
 	}
 	return c, nil

@@ -103,7 +103,7 @@ func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *polic
 	}
 
 	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
-	switch undecided := ledger.Undecided(r, q.Run, now); {
+	switch undecided := ledger.CheckUndecided(r, q.Run, now); {
 	case undecided != nil:
 	case who.Allow(ledger.ActVote) != nil:
 		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
@@ -113,7 +113,7 @@ func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *polic
 	case slices.ContainsFunc(c.Votes, ownVote):
 		c.Why = "You have voted. Another approver's vote is still needed."
 	default:
-		err := who.Fresh(r, c.Bound.Fresh, now)
+		err := who.CheckFresh(r, c.Bound.Fresh, now)
 		if errors.Is(err, ledger.ErrFresh) {
 			c.Why = "You signed in too long ago for this policy. Sign out, sign in again, and vote."
 			c.Stale = true
@@ -147,7 +147,7 @@ func (c *callView) compareArguments(r ledger.Reader) error {
 		if q.Agreed < max(q.Quorum, 1) {
 			continue
 		}
-		args, err := q.Call(r)
+		args, err := q.ReadArgs(r)
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (h *Handler) readState(ctx context.Context, subject string) (end, last int6
 		return end, end, strconv.FormatInt(end, 10), nil
 	}
 	err = h.Ledger.ReadCommitted(ctx, func(r ledger.Reader) (err error) {
-		last, err = r.Reached(subject)
+		last, err = r.LastIndexOf(subject)
 		return err
 	})
 	return max(end, last+1), last + 1, strconv.FormatInt(last, 10), err // the end may be older than the run

@@ -79,7 +79,7 @@ func TestEventStream(t *testing.T) {
 	}
 	d.Inspect(func(r ledger.Reader) error {
 		token := b.tokenOf(r, alice)
-		if _, err := d.RevokeToken(t.Context(), ledger.Local("local:root"), token); err != nil {
+		if _, err := d.RevokeToken(t.Context(), ledger.LocalUser("local:root"), token); err != nil {
 			t.Fatal(err)
 		}
 		return nil

@@ -83,7 +83,7 @@ func (h *Handler) showLog(v *visit) error {
 	}); err != nil {
 		return err
 	}
-	several, err := h.Ledger.Several(v.r.Context())
+	several, err := h.Ledger.SeveralGateways(v.r.Context())
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 		if e.Index != index {
 			break
 		}
-		events, err := e.List(r)
+		events, err := e.ReadEvents(r)
 		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}

@@ -135,7 +135,7 @@ func TestLogCheckpoints(t *testing.T) {
 	signer, public := ledgertest.NewSigner(t, d.Store)
 	d.signs(d.console.Checkpoints, signer)
 	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
-	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
+	check.NoError(t, d.AddKey(t.Context(), ledger.LocalUser("local:root"), public))
 	d.signs(d.console.Checkpoints, signer)
 	key := fmt.Sprintf("%s&#43;%08x", signer.Name(), signer.KeyHash())
 	got := d.signedIn(there, bob, ledger.RoleApprover).page("log")

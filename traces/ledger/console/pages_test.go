@@ -137,7 +137,7 @@ func (d *fixture) gateway(t *testing.T) policy.Content {
 		present.Server{Server: "tickets", Status: policy.ServerDown, Since: statestest.At, Asked: statestest.At, Code: policy.CodeServerDown,
 			Reason: "connection refused"},
 	), func(o *console.Options) { o.Hosts = hosts })
-	check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
+	check.NoError(t, d.RecordActivation(t.Context(), statestest.MustBundle(c, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
 	return c
 }
 
@@ -145,7 +145,7 @@ func (d *fixture) gateway(t *testing.T) policy.Content {
 func (d *fixture) checkpoints(t *testing.T) (origin string) {
 	t.Helper()
 	signer, public := ledgertest.NewSigner(t, d.Store)
-	check.NoError(t, d.AddKey(t.Context(), ledger.Local("local:root"), public))
+	check.NoError(t, d.AddKey(t.Context(), ledger.LocalUser("local:root"), public))
 	d.console.Checkpoints = t.TempDir()
 	d.signs(d.console.Checkpoints, signer)
 	return signer.Name()

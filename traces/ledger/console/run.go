@@ -109,7 +109,7 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 	}
 
 	b.Rows = b.Details.Rows(events, now)
-	proof, err := ledger.Include(r, run)
+	proof, err := ledger.InclusionOf(r, run)
 	if err != nil {
 		return err
 	}

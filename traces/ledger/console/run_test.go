@@ -131,7 +131,7 @@ func TestWhatIf(t *testing.T) {
 	denying := statestest.Content()
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not <b>any</b> more."})
 	for _, c := range []policy.Content{statestest.Content(), denying} {
-		check.NoError(t, d.Activate(t.Context(), statestest.MustBundle(c, nil), ledger.Why{Cause: ledger.CauseStart}))
+		check.NoError(t, d.RecordActivation(t.Context(), statestest.MustBundle(c, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
 	}
 	before := len(d.Events(0))
 	b.page("runs/"+run).want(t, http.StatusOK, "the active one: ")

@@ -123,8 +123,8 @@ func (s *Sender) Begin(ctx context.Context) error {
 				return err
 			}
 			// A new hook gets no earlier events.
-			if _, err = tx.Delivered(hook.id); errors.Is(err, ledger.ErrNotFound) {
-				err = tx.SetDelivered(hook.id, end.Size)
+			if _, err = tx.NextDelivery(hook.id); errors.Is(err, ledger.ErrNotFound) {
+				err = tx.SetNextDelivery(hook.id, end.Size)
 			}
 		}
 		return err
@@ -251,7 +251,7 @@ func (s *Sender) claimNext(ctx context.Context, hook *receiver) (d *ledger.Deliv
 		}
 
 		if p.moved {
-			if err := tx.SetDelivered(hook.id, p.next); err != nil {
+			if err := tx.SetNextDelivery(hook.id, p.next); err != nil {
 				return err
 			}
 		}
@@ -301,7 +301,7 @@ func (s *Sender) planNext(r ledger.Reader, hook *receiver) (p plan, err error) {
 		return s.planRetry(r, hook, pending)
 	}
 
-	begin, err := r.Delivered(hook.id)
+	begin, err := r.NextDelivery(hook.id)
 	if err != nil {
 		return p, err
 	}
@@ -339,7 +339,7 @@ func (s *Sender) messageOf(r ledger.Reader, hook *receiver, e *ledger.Entry) (m 
 	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
 		return nil, nil, nil
 	}
-	list, err := e.List(r)
+	list, err := e.ReadEvents(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,5 @@
-// Package ledgertest opens ledgers for tests, with a clock that the tests set, in which calls run, are held and are voted about.
+// Package ledgertest opens ledgers for tests, with a clock that the tests set, in which calls run,
+// are held and are voted about.
 package ledgertest
 
 import (
@@ -21,7 +22,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// The people of the tests. Alice, Bob and Carol have the role that may decide; Carol also sends the requests.
+// The people of the tests. Alice, Bob and Carol have the role that may decide; Carol also sends the
+// requests.
 const (
 	Alice = "alice@example.com"
 	Bob   = "bob@example.com"
@@ -100,7 +102,8 @@ func NewID(tb testing.TB) string {
 	return id.String()
 }
 
-// Holding returns a configuration that holds every call for an hour, until the given number of owners approve.
+// Holding returns a configuration that holds every call for an hour, until the given number of
+// owners approve.
 func Holding(quorum int) policy.Content {
 	c := statestest.Content()
 	c.Roles = []policy.Role{{Role: "owners", Actors: []string{Alice, Bob, Carol}}}
@@ -211,8 +214,8 @@ func (f *Fixture) PassMessages(n int) {
 	var group sync.WaitGroup
 	for range n {
 		group.Go(func() {
-			err := f.Pass(context.Background(), ledger.Passage{
-				By: ledger.Local(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping",
+			err := f.RecordPassage(context.Background(), ledger.Passage{
+				By: ledger.LocalUser(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping",
 			})
 			if err != nil {
 				f.TB.Errorf("Pass() = %v", err)
@@ -225,7 +228,7 @@ func (f *Fixture) PassMessages(n int) {
 // Token makes a token that does not expire and returns its text.
 func (f *Fixture) Token(name, role string) string {
 	f.TB.Helper()
-	text, _, err := f.CreateToken(context.Background(), ledger.Local("local:root"), name, role, "")
+	text, _, err := f.CreateToken(context.Background(), ledger.LocalUser("local:root"), name, role, "")
 	if err != nil {
 		f.TB.Fatalf("CreateToken(%q, %q) = %v", name, role, err)
 	}

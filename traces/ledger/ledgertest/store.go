@@ -34,13 +34,15 @@ const (
 	Delivered   Op = "SetDelivered"
 )
 
-// A Store is a store as one process of a test has it open. It fails at the places that the test chooses.
+// A Store is a store as one process of a test has it open. It fails at the places that the test
+// chooses.
 type Store struct {
 	ledger.Store
 
-	// Fail is called at each place, with the number of times that this process was there, from 1. The operation returns its error. At
-	// Committed the rows are durable already: an error stands for a process that ended before it learned of the commit. Set Fail before
-	// the store is used, or between two updates.
+	// Fail is called at each place, with the number of times that this process was there, from 1.
+	// The operation returns its error. At Committed the rows are durable already: an error stands
+	// for a process that ended before it learned of the commit. Set Fail before the store is used,
+	// or between two updates.
 	Fail func(op Op, n int) error
 
 	tb  testing.TB
@@ -101,7 +103,8 @@ func (s *Store) Copy(tb testing.TB) *Store {
 	return newStore(tb, "sqlite:"+copyPath)
 }
 
-// FailAt returns a [Store.Fail] that fails when the process is at a place for the nth time, or each time if n is 0.
+// FailAt returns a [Store.Fail] that fails when the process is at a place for the nth time, or each
+// time if n is 0.
 func FailAt(place Op, n int, err error) func(Op, int) error {
 	return func(at Op, times int) error {
 		if at == place && (n == 0 || n == times) {
@@ -230,6 +233,6 @@ func (t *failingTx) PutDelivery(d ledger.Delivery) error {
 	return t.write(PutDelivery, func() error { return t.Tx.PutDelivery(d) })
 }
 
-func (t *failingTx) SetDelivered(hook string, next int64) error {
-	return t.write(Delivered, func() error { return t.Tx.SetDelivered(hook, next) })
+func (t *failingTx) SetNextDelivery(hook string, next int64) error {
+	return t.write(Delivered, func() error { return t.Tx.SetNextDelivery(hook, next) })
 }

@@ -25,7 +25,7 @@ func TestRoles(t *testing.T) {
 	s := openStore(t, c.URL(serves, name))
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error {
 		return errors.Join(addEntry(0)(tx), tx.PutRun(ledger.RunRow{RunID: "r"}), tx.PutBlob(ledger.Blob{Digest: "d"}),
-			tx.PutToken(ledger.Token{ID: "k"}), tx.PutDelivery(ledger.Delivery{State: "waiting"}), tx.SetDelivered("h", 1))
+			tx.PutToken(ledger.Token{ID: "k"}), tx.PutDelivery(ledger.Delivery{State: "waiting"}), tx.SetNextDelivery("h", 1))
 	}); err != nil {
 		t.Fatal(err)
 	}

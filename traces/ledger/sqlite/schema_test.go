@@ -115,7 +115,7 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 		{"delivery", "INSERT ON deliveries", nil, func(tx ledger.Tx) error {
 			return tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting"})
 		}},
-		{"hook", "INSERT ON delivered", nil, func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) }},
+		{"hook", "INSERT ON delivered", nil, func(tx ledger.Tx) error { return tx.SetNextDelivery("h", 1) }},
 		{"prune", "INSERT ON pruning", nil, func(tx ledger.Tx) error { return tx.Prune(nil, nil, nil) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

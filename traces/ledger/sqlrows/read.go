@@ -55,7 +55,7 @@ func (t *Tx) End() (ledger.End, error) {
 const OfType = "SELECT " + entryColumns +
 	" FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
-func (t *Tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
+func (t *Tx) LastOfType(kind ledger.Type) (ledger.Entry, error) {
 	return queryRow(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
 }
 
@@ -174,7 +174,7 @@ func (t *Tx) Run(run string) (ledger.RunRow, error) {
 	return queryRow(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
 }
 
-func (t *Tx) Reached(run string) (int64, error) {
+func (t *Tx) LastIndexOf(run string) (int64, error) {
 	return queryRow(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
 }
 
@@ -283,11 +283,11 @@ func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, 
 // attachable repeats the conditions of the partial index, so that the database uses the index.
 const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
 
-// Waiting is the query of [ledger.Reader.Waiting].
+// Waiting is the query of [ledger.Reader.FindWaiting].
 const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
 	" ORDER BY run_id LIMIT 1"
 
-func (t *Tx) Waiting(l ledger.Look) (string, error) {
+func (t *Tx) FindWaiting(l ledger.RepeatedCall) (string, error) {
 	return queryRow(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
 		l.Tool, string(l.Arguments))
 }
@@ -361,6 +361,6 @@ func (t *Tx) Hooks() iter.Seq2[string, error] {
 	return queryRows(t, fullPage, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
 }
 
-func (t *Tx) Delivered(hook string) (int64, error) {
+func (t *Tx) NextDelivery(hook string) (int64, error) {
 	return queryRow(t, "hook", hook, (*Row).Int64, "SELECT next FROM delivered WHERE hook = ?", hook)
 }

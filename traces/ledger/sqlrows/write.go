@@ -116,7 +116,7 @@ func (t *Tx) PutDelivery(d ledger.Delivery) error {
 		d.Error)
 }
 
-func (t *Tx) SetDelivered(hook string, next int64) error {
+func (t *Tx) SetNextDelivery(hook string, next int64) error {
 	return t.Change("hook", hook, upsertDelivered, hook, next)
 }
 

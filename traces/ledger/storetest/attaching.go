@@ -35,24 +35,24 @@ func waiting(t *testing.T, h Harness) {
 		}
 		return nil
 	})
-	look := ledger.Look{Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args")}
+	look := ledger.RepeatedCall{Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args")}
 	for _, tc := range []struct {
 		name   string
-		change func(*ledger.Look)
+		change func(*ledger.RepeatedCall)
 		want   string // empty: none
 	}{
-		{"first", func(*ledger.Look) {}, "3"},
-		{"of-another-actor", func(l *ledger.Look) { l.Actor = "bob" }, "5"},
-		{"on-behalf-of-a-person", func(l *ledger.Look) { l.OnBehalfOf = "ben" }, "51"},
-		{"on-behalf-of-another-person", func(l *ledger.Look) { l.OnBehalfOf = "cat" }, "52"},
-		{"on-behalf-of-nobody-who-asked", func(l *ledger.Look) { l.OnBehalfOf = "dan" }, ""},
-		{"another-client", func(l *ledger.Look) { l.Client = "desk" }, "53"},
-		{"other-arguments", func(l *ledger.Look) { l.Arguments = digest("other args") }, "6"},
-		{"another-server", func(l *ledger.Look) { l.Server = "mail" }, "7"},
-		{"another-tool", func(l *ledger.Look) { l.Tool = "write" }, "8"},
-		{"actor-in-other-case", func(l *ledger.Look) { l.Actor = "Ann" }, ""},
-		{"of-nobody", func(l *ledger.Look) { l.Actor = "" }, ""},
-		{"nothing", func(l *ledger.Look) { *l = ledger.Look{} }, ""},
+		{"first", func(*ledger.RepeatedCall) {}, "3"},
+		{"of-another-actor", func(l *ledger.RepeatedCall) { l.Actor = "bob" }, "5"},
+		{"on-behalf-of-a-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "ben" }, "51"},
+		{"on-behalf-of-another-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "cat" }, "52"},
+		{"on-behalf-of-nobody-who-asked", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "dan" }, ""},
+		{"another-client", func(l *ledger.RepeatedCall) { l.Client = "desk" }, "53"},
+		{"other-arguments", func(l *ledger.RepeatedCall) { l.Arguments = digest("other args") }, "6"},
+		{"another-server", func(l *ledger.RepeatedCall) { l.Server = "mail" }, "7"},
+		{"another-tool", func(l *ledger.RepeatedCall) { l.Tool = "write" }, "8"},
+		{"actor-in-other-case", func(l *ledger.RepeatedCall) { l.Actor = "Ann" }, ""},
+		{"of-nobody", func(l *ledger.RepeatedCall) { l.Actor = "" }, ""},
+		{"nothing", func(l *ledger.RepeatedCall) { *l = ledger.RepeatedCall{} }, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := look
@@ -67,10 +67,10 @@ func waiting(t *testing.T, h Harness) {
 	waits(t, s, look, "")
 }
 
-func waits(t *testing.T, s ledger.Store, l ledger.Look, want string) {
+func waits(t *testing.T, s ledger.Store, l ledger.RepeatedCall, want string) {
 	t.Helper()
 	view(t, s, func(r ledger.Reader) {
-		run, err := r.Waiting(l)
+		run, err := r.FindWaiting(l)
 		if run != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("Waiting(%v) = %q, %v, want %q", l, run, err, want)
 		}
@@ -94,7 +94,7 @@ func ofType(t *testing.T, h Harness) {
 			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,
 		} {
 			wantEqual(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind))))
-			e, err := r.LastOf(kind)
+			e, err := r.LastOfType(kind)
 			if want == nil {
 				missing(t, "LastOf", e, err)
 			} else if err != nil || e.Index != want[len(want)-1] {

@@ -37,7 +37,8 @@ func snapshot(t *testing.T, h Harness) {
 	wantEqual(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
 
-// glance checks that each read sees all earlier commits of any process, and that a started sequence does not change.
+// glance checks that each read sees all earlier commits of any process, and that a started sequence
+// does not change.
 func glance(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
@@ -170,14 +171,15 @@ const (
 
 // counter returns the current count.
 func counter(r ledger.Reader) (int64, error) {
-	n, err := r.Delivered("counter")
+	n, err := r.NextDelivery("counter")
 	if errors.Is(err, ledger.ErrNotFound) {
 		err = nil
 	}
 	return n, err
 }
 
-// count increments the counter in several goroutines. If another writer wrote between the read and the write, an increment would be lost.
+// count increments the counter in several goroutines. If another writer wrote between the read and
+// the write, an increment would be lost.
 func count(s ledger.Store) error {
 	errs := make(chan error)
 	for range counters {
@@ -185,7 +187,7 @@ func count(s ledger.Store) error {
 			for range rounds {
 				err := s.Update(context.Background(), func(tx ledger.Tx) error {
 					n, err := counter(tx)
-					return errors.Join(err, add(tx, entry(n+1, "counter")), tx.SetDelivered("counter", n+1))
+					return errors.Join(err, add(tx, entry(n+1, "counter")), tx.SetNextDelivery("counter", n+1))
 				})
 				if err != nil {
 					errs <- err
@@ -326,8 +328,8 @@ func owners(t *testing.T, h Harness) {
 	}
 }
 
-// ownersAtOnce checks concurrent calls while an owner is acquired and released: each caller gets an answer that was true at some time,
-// and no error.
+// ownersAtOnce checks concurrent calls while an owner is acquired and released: each caller gets an
+// answer that was true at some time, and no error.
 func ownersAtOnce(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)

@@ -30,7 +30,7 @@ func emptyStore(t *testing.T, h Harness) {
 		if n, err := r.CountHashes(); n != 0 || err != nil {
 			t.Errorf("CountHashes = %d, %v, want none", n, err)
 		}
-		seq, err := r.Reached("none")
+		seq, err := r.LastIndexOf("none")
 		missing(t, "Reached", seq, err)
 		q, err := r.Run("none")
 		missing(t, "Request", q, err)
@@ -75,7 +75,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutBlock(w.Block) },
 			func() error { return tx.PutDelivery(w.Delivery) },
-			func() error { return tx.SetDelivered("hook", 7) },
+			func() error { return tx.SetNextDelivery("hook", 7) },
 		} {
 			if err := write(); err != nil {
 				return err
@@ -103,7 +103,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
 		}
-		if entry, err := r.Reached(w.Request.RunID); err != nil || entry != w.Request.Entry {
+		if entry, err := r.LastIndexOf(w.Request.RunID); err != nil || entry != w.Request.Entry {
 			t.Errorf("Reached = %d, %v, want %d", entry, err, w.Request.Entry)
 		}
 		if w.Entry.RunID != "" {
@@ -113,7 +113,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		wantEqual(t, "Blobs", w.Blob, onlyRow(t, r.Blobs()))
 		wantEqual(t, "Tokens", w.Token, onlyRow(t, r.Tokens()))
 		wantEqual(t, "Blocks", w.Block, onlyRow(t, r.Blocks()))
-		if n, err := r.Delivered("hook"); n != 7 || err != nil {
+		if n, err := r.NextDelivery("hook"); n != 7 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 7", n, err)
 		}
 	})

@@ -13,10 +13,11 @@ import (
 
 // A Harness makes stores for the suite.
 type Harness struct {
-	// New prepares a place for a new store, and returns its path. If New is nil, the path is that of a file in a folder of its own.
+	// New prepares a place for a new store, and returns its path. If New is nil, the path is that
+	// of a file in a folder of its own.
 	New func(t testing.TB) string
-	// Open opens the store of that path, and makes it if it does not exist. Several stores can be open for one path. The suite closes
-	// them.
+	// Open opens the store of that path, and makes it if it does not exist. Several stores can be
+	// open for one path. The suite closes them.
 	Open func(t testing.TB, path string) ledger.Store
 }
 
@@ -153,11 +154,11 @@ func nothing(t *testing.T, s ledger.Store) {
 				t.Errorf("the store has %d %s, want none", n, what)
 			}
 		}
-		run, err := r.Waiting(ledger.Look{})
+		run, err := r.FindWaiting(ledger.RepeatedCall{})
 		missing(t, "Waiting", run, err)
-		e, err := r.LastOf(ledger.LedgerPruned)
+		e, err := r.LastOfType(ledger.LedgerPruned)
 		missing(t, "LastOf", e, err)
-		n, err := r.Delivered("hook")
+		n, err := r.NextDelivery("hook")
 		missing(t, "Delivered", n, err)
 	})
 }

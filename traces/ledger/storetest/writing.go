@@ -36,7 +36,7 @@ func putReplaces(t *testing.T, h Harness) {
 			tx.PutToken(ledger.Token{ID: "k", Created: early, Role: "agent"}), tx.PutToken(ledger.Token{ID: "k", Created: early, Revoked: late}),
 			tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting"}),
 			tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}),
-			tx.SetDelivered("h", 5), tx.SetDelivered("h", 4), tx.SetDelivered("other", 9),
+			tx.SetNextDelivery("h", 5), tx.SetNextDelivery("h", 4), tx.SetNextDelivery("other", 9),
 			tx.PutBlob(b), tx.PutBlob(ledger.Blob{Digest: b.Digest, Kind: "other", Text: "another text"}))
 	})
 	view(t, s, func(r ledger.Reader) {
@@ -44,7 +44,7 @@ func putReplaces(t *testing.T, h Harness) {
 		wantEqual(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries("", late, 5)))
 		wantEqual(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
 		wantEqual(t, "Hooks", []string{"h", "other"}, list(t, r.Hooks()))
-		if n, err := r.Delivered("h"); n != 4 || err != nil {
+		if n, err := r.NextDelivery("h"); n != 4 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 4", n, err)
 		}
 	})
@@ -110,7 +110,7 @@ func appendOnly(t *testing.T, h Harness) {
 func writeAll(tx ledger.Tx) error {
 	return errors.Join(add(tx, entry(1, "a")),
 		tx.PutRun(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
-		tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
+		tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "hook", State: "waiting"}), tx.SetNextDelivery("hook", 1))
 }
 
 func undoneByError(t *testing.T, h Harness) {
@@ -181,12 +181,12 @@ func usedAfterwards(t *testing.T, h Harness) {
 	view(t, s, func(x ledger.Reader) { r = x })
 	_, readErr := r.End()
 	_, txErr := tx.End()
-	_, typeErr := tx.LastOf(ledger.LedgerPruned)
+	_, typeErr := tx.LastOfType(ledger.LedgerPruned)
 	_, hashErr := tx.ReadHashes([]int64{1})
 	_, countErr := tx.CountHashes()
-	_, waitErr := r.Waiting(ledger.Look{})
+	_, waitErr := r.FindWaiting(ledger.RepeatedCall{})
 	for what, err := range map[string]error{ // in any order
-		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRun(request("b")), "AddRequest": tx.AddRun(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
+		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRun(request("b")), "AddRequest": tx.AddRun(request("c")), "SetDelivered": tx.SetNextDelivery("hook", 2),
 		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "CountHashes": countErr,
 		"Waiting": waitErr,
 	} {
@@ -213,7 +213,7 @@ func readsOwnWrites(t *testing.T, h Harness) {
 				return err
 			}
 		}
-		return errors.Join(tx.PutRun(request("a")), tx.SetDelivered("hook", 3))
+		return errors.Join(tx.PutRun(request("a")), tx.SetNextDelivery("hook", 3))
 	})
 	update(t, s, func(tx ledger.Tx) error {
 		q, err := tx.Run("a")
@@ -225,7 +225,7 @@ func readsOwnWrites(t *testing.T, h Harness) {
 			return err
 		}
 		wantEqual(t, "Requests", []string{"a"}, runs(list(t, tx.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
-		n, err := tx.Delivered("hook")
+		n, err := tx.NextDelivery("hook")
 		if n != 3 {
 			t.Errorf("Delivered = %d, want 3", n)
 		}
