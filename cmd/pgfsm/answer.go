@@ -18,27 +18,22 @@ import (
 	"pgfsm/states"
 )
 
-// answerOptions holds the flags that the suggested commands repeat.
-type answerOptions struct {
-	config  string // the file of -c
-	waiting bool   // this process waits for the decision, and makes the call
-}
-
-// printAnswer prints how a run ended.
-func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
-	path, rest := d.Ledger, commandText(o.config, "ledger", "trace", d.RunID)+" writes all of it"
+// answerPrinter returns a function that prints how a run ended. waiting: this process waits for the
+// decision, and makes the call.
+func (a *app) answerPrinter(d present.Outcome, waiting bool) func(io.Writer, ink) {
+	path, rest := d.Ledger, commandText(a.flag, "ledger", "trace", d.RunID)+" writes all of it"
 	if d.Ledger == "" {
 		path, rest = *d.Trace, "the trace has all of it"
 	}
-	templatePrinter("answer", struct {
+	return templatePrinter("answer", struct {
 		present.Outcome
 		ToolError, Waiting               bool
 		Path, Rest, Remedy, Show, Resume string
 	}{
-		d, d.IsError != nil && *d.IsError, o.waiting,
-		filepath.ToSlash(path), rest, policy.Remedy(d.Code), commandText(o.config, "approvals", "show", d.RunID),
-		commandText(o.config, "resume", d.RunID),
-	})(out, k)
+		d, d.IsError != nil && *d.IsError, waiting,
+		filepath.ToSlash(path), rest, policy.Remedy(d.Code), commandText(a.flag, "approvals", "show", d.RunID),
+		commandText(a.flag, "resume", d.RunID),
+	})
 }
 
 // maxShown bounds the printed text of a result, in bytes: four screens.

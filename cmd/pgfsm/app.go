@@ -105,9 +105,9 @@ func (o *options) withApp(w world, do func(*app) error) error {
 // newCommand makes a command that opens the configuration, and calls do.
 func (o *options) newCommand(w world, use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, a *app, args []string) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand(use, args, func(cmd *cobra.Command, args []string) error {
 		return o.withApp(w, func(a *app) error { return do(cmd.Context(), a, args) })
-	}}
+	})
 	o.addFlags(cmd)
 	return cmd
 }

@@ -22,9 +22,8 @@ import (
 
 func newApprovals(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newApprovalsApprove(f),
-		newApprovalsDeny(f), newApprovalsWatch(f),
-		newApprovalsServe(f))
+	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newVote(f, true, "approve ID --digest DIGEST"),
+		newVote(f, false, "deny ID --digest DIGEST --reason REASON"), newApprovalsWatch(f), newApprovalsServe(f))
 	f.addFlags(cmd)
 	return cmd
 }
@@ -145,29 +144,16 @@ func commandText(config string, words ...string) string {
 	return present.CommandLine(words...)
 }
 
-func newApprovalsApprove(f *ledgerFlags) *cobra.Command {
-	return newVote(f, true, &cobra.Command{
-		Use: "approve ID --digest DIGEST",
-	})
-}
-
-func newApprovalsDeny(f *ledgerFlags) *cobra.Command {
-	return newVote(f, false, &cobra.Command{
-		Use: "deny ID --digest DIGEST --reason REASON",
-	})
-}
-
-func newVote(f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
+func newVote(f *ledgerFlags, approve bool, use string) *cobra.Command {
 	v := ledger.Ballot{Approve: approve}
 	var digest string
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand(use, cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
 		if digest == "" || !approve && v.Reason == "" {
 			return f.explainMissingFlags(cmd.Context(), cmd.Name(), v)
 		}
 		return f.withLedger(stores.ToChange, func(o *openedLedger) error { return f.castVote(cmd.Context(), o, v) })
-	}
+	})
 	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
 	return cmd

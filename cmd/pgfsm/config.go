@@ -23,19 +23,15 @@ import (
 func newConfig(w world) *cobra.Command {
 	var o options
 	var strict bool
-	check := &cobra.Command{
-		Use:  "check",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.checkConfig(cmd.Context(), w, strict)
-			var faults config.Errors
-			if o.json && errors.As(err, &faults) {
-				return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)),
-					cli.Exit(cli.ExitFailed))
-			}
-			return err
-		},
-	}
+	check := newCommand("check", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		err := o.checkConfig(cmd.Context(), w, strict)
+		var faults config.Errors
+		if o.json && errors.As(err, &faults) {
+			return errors.Join(cli.PrintJSON(w.stdout, cli.Document("ok", false, "faults", faults)),
+				cli.Exit(cli.ExitFailed))
+		}
+		return err
+	})
 
 	o.addFlags(check)
 	o.addGrantFlag(check)
@@ -169,24 +165,20 @@ type initOptions struct {
 
 func newInit(w world) *cobra.Command {
 	o := initOptions{w: w, dir: "."}
-	cmd := &cobra.Command{
-		Use:  "init [FOLDER]",
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.dir = args[0]
-			}
-			switch {
-			case o.from != "" && o.bundle != "":
-				return errors.New("--bundle and --from do not go together: copy the bundle's files over afterwards")
-			case o.from != "" && o.json && !o.yes:
-				return errors.New("--json asks nothing: it needs --yes")
-			case o.from == "" && o.yes:
-				return errors.New("--yes goes with --from")
-			}
-			return o.writeFiles()
-		},
-	}
+	cmd := newCommand("init [FOLDER]", cobra.MaximumNArgs(1), func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			o.dir = args[0]
+		}
+		switch {
+		case o.from != "" && o.bundle != "":
+			return errors.New("--bundle and --from do not go together: copy the bundle's files over afterwards")
+		case o.from != "" && o.json && !o.yes:
+			return errors.New("--json asks nothing: it needs --yes")
+		case o.from == "" && o.yes:
+			return errors.New("--yes goes with --from")
+		}
+		return o.writeFiles()
+	})
 
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVar(&o.from, "from", "", "copy the servers of a client's own `FILE`, like .mcp.json")

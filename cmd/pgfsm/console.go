@@ -30,17 +30,13 @@ type consoleOptions struct {
 
 func newConsole(w world) *cobra.Command {
 	o := consoleOptions{ledgerFlags: ledgerFlags{w: w}}
-	cmd := &cobra.Command{
-		Use:  "console",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			address, err := o.adminAddress(cmd)
-			if err != nil {
-				return err
-			}
-			return o.withLedger(stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), l, address) })
-		},
-	}
+	cmd := newCommand("console", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		address, err := o.adminAddress(cmd)
+		if err != nil {
+			return err
+		}
+		return o.withLedger(stores.ToChange, func(l *openedLedger) error { return o.signIn(cmd.Context(), l, address) })
+	})
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.url, "url", "",
 		"scheme, host and port of the console (default: the configuration's serve.admin_url, or its serve.admin)")

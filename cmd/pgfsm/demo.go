@@ -13,21 +13,17 @@ import (
 func newDemo(w world) *cobra.Command {
 	var asJSON bool
 	addrs := []string{"127.0.0.1:5101", "127.0.0.1:5102", "127.0.0.1:5103"}
-	cmd := &cobra.Command{
-		Use:  "demo",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fleet, err := demo.Listen(cmd.Context(), addrs)
-			if err != nil {
-				return err
-			}
-			if err := printServers(w, fleet, asJSON); err != nil {
-				return errors.Join(err, fleet.Close())
-			}
-			<-cmd.Context().Done()
-			return fleet.Close()
-		},
-	}
+	cmd := newCommand("demo", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		fleet, err := demo.Listen(cmd.Context(), addrs)
+		if err != nil {
+			return err
+		}
+		if err := printServers(w, fleet, asJSON); err != nil {
+			return errors.Join(err, fleet.Close())
+		}
+		<-cmd.Context().Done()
+		return fleet.Close()
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, then serve")
 	cmd.Flags().StringSliceVar(&addrs, "listen", addrs,
 		"the three loopback addresses, one a server; port 0 takes a free port")

@@ -50,9 +50,9 @@ func newLedger(w world) *cobra.Command {
 func (f *ledgerFlags) newCommand(use string, args cobra.PositionalArgs, purpose stores.Purpose,
 	do func(ctx context.Context, o *openedLedger, args []string) error,
 ) *cobra.Command {
-	return &cobra.Command{Use: use, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+	return newCommand(use, args, func(cmd *cobra.Command, args []string) error {
 		return f.withLedger(purpose, func(o *openedLedger) error { return do(cmd.Context(), o, args) })
-	}}
+	})
 }
 
 // newManageCommand makes a command that opens the ledger for a purpose, and calls do with the
@@ -102,32 +102,23 @@ type openedLedger struct {
 	loaded      *config.Loaded // the configuration that names the ledger; nil if a flag names it
 }
 
-// openLedger opens the ledger that the flag or else the configuration names.
-func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
-	url, loaded, err := namedLedger(w, file, flag)
-	if err != nil {
-		return nil, err
-	}
-	return openStored(w, url, purpose, loaded)
-}
-
 // namedLedger returns the URL of the ledger that the flag or else the configuration names. In the
 // second case, it returns the configuration, too.
-func namedLedger(w world, file, flag string) (url string, loaded *config.Loaded, err error) {
-	if flag != "" {
-		if err := config.CheckLedger(flag); err != nil {
+func (f *ledgerFlags) namedLedger() (url string, loaded *config.Loaded, err error) {
+	if f.ledger != "" {
+		if err := config.CheckLedger(f.ledger); err != nil {
 			return "", nil, fmt.Errorf("the URL after --ledger %w: write sqlite:PATH or postgres://USER@HOST/DATABASE", err)
 		}
-		return flag, nil, nil
+		return f.ledger, nil, nil
 	}
-	loaded, from, err := loadConfig(w, &options{config: file})
+	loaded, from, err := loadConfig(f.w, &options{config: f.config})
 	if err != nil {
 		return "", nil, err
 	}
 	if loaded.Ledger == "" {
 		return "", nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
 	}
-	url, err = loaded.LedgerURL(w.getenv, safefile.ReadTrusted)
+	url, err = loaded.LedgerURL(f.w.getenv, safefile.ReadTrusted)
 	return url, loaded, err
 }
 
@@ -238,7 +229,11 @@ func (o *openedLedger) verifyOpen(ctx context.Context) error {
 
 // withLedger opens the ledger for a purpose, calls do, and closes the ledger.
 func (f *ledgerFlags) withLedger(purpose stores.Purpose, do func(*openedLedger) error) error {
-	o, err := openLedger(f.w, f.config, f.ledger, purpose)
+	url, loaded, err := f.namedLedger()
+	if err != nil {
+		return err
+	}
+	o, err := openStored(f.w, url, purpose, loaded)
 	if err != nil {
 		return err
 	}

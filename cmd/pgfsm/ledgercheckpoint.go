@@ -161,21 +161,20 @@ func (o *openedLedger) checkpointWriter(ctx context.Context, log *slog.Logger) (
 
 func newLedgerWitness(f *ledgerFlags) *cobra.Command {
 	var file, vkey string
-	cmd := &cobra.Command{Use: "witness URL --witness-key KEY", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
-			if err != nil {
-				return err
-			}
-			target, err := checkpoint.NewWitness(args[0], keys[0])
-			if err != nil {
-				return err
-			}
-			return f.withLedger(stores.ToRead, func(o *openedLedger) error {
-				return f.orInconsistent(o.requestCosignature(cmd.Context(), target,
-					file))
-			})
-		}}
+	cmd := newCommand("witness URL --witness-key KEY", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		keys, err := readKeys("witness-key", []string{vkey}, checkpoint.WitnessVerifier)
+		if err != nil {
+			return err
+		}
+		target, err := checkpoint.NewWitness(args[0], keys[0])
+		if err != nil {
+			return err
+		}
+		return f.withLedger(stores.ToRead, func(o *openedLedger) error {
+			return f.orInconsistent(o.requestCosignature(cmd.Context(), target,
+				file))
+		})
+	})
 	cmd.Flags().StringVar(&vkey, "witness-key", "", "the verifier key of the witness, or the file with it")
 	cmd.Flags().StringVar(&file, "checkpoint", "", "the file with the signed checkpoint (default: a new checkpoint)")
 	cli.MustFlags(cmd, "witness-key")

@@ -21,8 +21,8 @@ import (
 )
 
 func newLedgerInit(f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{Use: "init", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		url, _, err := namedLedger(f.w, f.config, f.ledger)
+	return newCommand("init", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		url, _, err := f.namedLedger()
 		if err != nil {
 			return err
 		}
@@ -36,18 +36,18 @@ func newLedgerInit(f *ledgerFlags) *cobra.Command {
 		fmt.Fprintln(f.w.stderr, "pgfsm: the tables are ready; run these statements with psql to make the roles:")
 		_, err = io.WriteString(f.w.stdout, roles)
 		return err
-	}}
+	})
 }
 
 func newLedgerRebuild(f *ledgerFlags) *cobra.Command {
 	var check bool
-	cmd := &cobra.Command{Use: "rebuild", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("rebuild", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 		purpose := stores.ToChange
 		if check {
 			purpose = stores.ToRead
 		}
 		return f.withLedger(purpose, func(o *openedLedger) error { return f.rebuildRows(cmd.Context(), o, check) })
-	}}
+	})
 	cmd.Flags().BoolVar(&check, "check", false, "only name the rows that differ")
 	return cmd
 }
@@ -169,11 +169,10 @@ func newLedgerPrune(f *ledgerFlags) *cobra.Command {
 }
 
 func newLedgerCopy(f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
-			return f.moveLog(cmd.Context(), args[0], args[1], text, ledger.Copy)
-		}}
+	return newCommand("copy FROM TO", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+		const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
+		return f.moveLog(cmd.Context(), args[0], args[1], text, ledger.Copy)
+	})
 }
 
 // moveLog opens two ledgers and calls do, which closes the first and begins or continues the
@@ -222,38 +221,37 @@ func (f *ledgerFlags) moveLog(ctx context.Context, from, to, text string,
 func newLedgerContinue(f *ledgerFlags) *cobra.Command {
 	var origin string
 	var files []string
-	cmd := &cobra.Command{Use: "continue-after-loss TO", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			url, loaded, err := namedLedger(f.w, f.config, f.ledger)
-			if err != nil {
+	cmd := newCommand("continue-after-loss TO", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		url, loaded, err := f.namedLedger()
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
+			if files, err = checkpoint.Files(loaded.Checkpoints.Dir); err != nil {
 				return err
 			}
-			if len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
-				if files, err = checkpoint.Files(loaded.Checkpoints.Dir); err != nil {
-					return err
-				}
-			}
-			if len(files) == 0 {
-				return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
-			}
+		}
+		if len(files) == 0 {
+			return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
+		}
 
-			signed := make([][]byte, len(files))
-			for i, file := range files {
-				if signed[i], _, err = safefile.Read(file); err != nil {
-					return fmt.Errorf("%s: %w", file, err)
-				}
+		signed := make([][]byte, len(files))
+		for i, file := range files {
+			if signed[i], _, err = safefile.Read(file); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
 			}
+		}
 
-			if origin == "" {
-				origin = "pgfsm-log-" + rand.Text()
-			}
+		if origin == "" {
+			origin = "pgfsm-log-" + rand.Text()
+		}
 
-			const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
-			return f.moveLog(cmd.Context(), url, args[0], text,
-				func(ctx context.Context, url, to ledger.Store, m ledger.Move) error {
-					return ledger.ContinueAfterLoss(ctx, url, to, signed, origin, m)
-				})
-		}}
+		const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
+		return f.moveLog(cmd.Context(), url, args[0], text,
+			func(ctx context.Context, url, to ledger.Store, m ledger.Move) error {
+				return ledger.ContinueAfterLoss(ctx, url, to, signed, origin, m)
+			})
+	})
 
 	cmd.Flags().StringArrayVar(&files, "checkpoint", nil,
 		"a file with a signed checkpoint of the ledger; may be given again (default: all in checkpoints.dir)")

@@ -122,27 +122,26 @@ func newLedgerSummary(f *ledgerFlags) *cobra.Command {
 func newLedgerTrace(f *ledgerFlags) *cobra.Command {
 	var out string
 	var all bool
-	cmd := &cobra.Command{Use: "trace RUN | --all -o DIR", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if all == (len(args) == 1) {
-				return errors.New("name one RUN, or give --all")
-			}
-			if all && out == "" {
-				return errors.New("--all needs -o DIR: it writes one file a run")
-			}
-			p, err := newReplayer()
-			if err != nil {
-				return err
-			}
-			return f.withLedger(stores.ToRead, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error {
-					if all {
-						return f.writeTraces(cmd.Context(), r, p, out)
-					}
-					return f.writeTrace(cmd.Context(), r, p, args[0], out)
-				})
+	cmd := newCommand("trace RUN | --all -o DIR", cobra.MaximumNArgs(1), func(cmd *cobra.Command, args []string) error {
+		if all == (len(args) == 1) {
+			return errors.New("name one RUN, or give --all")
+		}
+		if all && out == "" {
+			return errors.New("--all needs -o DIR: it writes one file a run")
+		}
+		p, err := newReplayer()
+		if err != nil {
+			return err
+		}
+		return f.withLedger(stores.ToRead, func(o *openedLedger) error {
+			return o.View(cmd.Context(), func(r ledger.Reader) error {
+				if all {
+					return f.writeTraces(cmd.Context(), r, p, out)
+				}
+				return f.writeTrace(cmd.Context(), r, p, args[0], out)
 			})
-		}}
+		})
+	})
 
 	cmd.Flags().StringVarP(&out, "output", "o", "",
 		"the file, or with --all the folder, to write to (default: standard output)")

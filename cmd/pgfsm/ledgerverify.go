@@ -26,7 +26,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 	var path string
 	var keys keyFlags
 	var execute bool
-	cmd := &cobra.Command{Use: "verify", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("verify", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 		var report ledger.Report
 		given, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
 		if err == nil {
@@ -42,7 +42,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 			return err
 		}
 		return f.printVerified(&report, fault, given)
-	}}
+	})
 
 	keys.addFlags(cmd)
 	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
@@ -243,20 +243,16 @@ func readKeys(flag string, values []string, parse func(string) (note.Verifier, e
 func newVerifyProof(w world) *cobra.Command {
 	var f keyFlags
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:  "verify-proof TRACE PROOF",
-		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(f.log) == 0 {
-				return errors.New("give the verifier key of the log with --key: without it nothing is verified")
-			}
-			keys, err := f.verifierKeys()
-			if err != nil {
-				return err
-			}
-			return verifyProof(w, args[0], args[1], keys, asJSON)
-		},
-	}
+	cmd := newCommand("verify-proof TRACE PROOF", cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
+		if len(f.log) == 0 {
+			return errors.New("give the verifier key of the log with --key: without it nothing is verified")
+		}
+		keys, err := f.verifierKeys()
+		if err != nil {
+			return err
+		}
+		return verifyProof(w, args[0], args[1], keys, asJSON)
+	})
 	f.addFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd

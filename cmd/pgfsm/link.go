@@ -30,16 +30,12 @@ type linkOptions struct {
 
 func newLink(w world) *cobra.Command {
 	var o linkOptions
-	cmd := &cobra.Command{
-		Use:  "link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, words []string) error {
-			if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
-				return err
-			}
-			return o.linkClient(w, words[0])
-		},
-	}
+	cmd := newCommand("link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}", cobra.ExactArgs(1), func(cmd *cobra.Command, words []string) error {
+		if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
+			return err
+		}
+		return o.linkClient(w, words[0])
+	})
 
 	o.addFlags(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")

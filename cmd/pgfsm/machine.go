@@ -23,44 +23,40 @@ var pictures = []struct {
 
 func newGraph(w world) *cobra.Command {
 	var format, trace, output string
-	cmd := &cobra.Command{
-		Use:  "graph",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			m, err := states.NewMachine()
+	cmd := newCommand("graph", cobra.NoArgs, func(*cobra.Command, []string) error {
+		m, err := states.NewMachine()
+		if err != nil {
+			return err
+		}
+
+		var marks fsm.Marks
+		if trace != "" {
+			t, err := traces.ReadFile(trace)
 			if err != nil {
 				return err
 			}
-
-			var marks fsm.Marks
-			if trace != "" {
-				t, err := traces.ReadFile(trace)
-				if err != nil {
-					return err
-				}
-				for _, s := range t.Steps {
-					marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
-				}
+			for _, s := range t.Steps {
+				marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
 			}
+		}
 
-			for _, p := range pictures {
-				if p.name != format {
-					continue
-				}
-				picture := p.draw(m.Spec(), marks)
-				if output != "" {
-					if err := safefile.CheckReplaceable(output, "", trace); err != nil {
-						return fmt.Errorf("%s: %w", output, err)
-					}
-					return safefile.Write(output, picture, publicMode)
-				}
-				_, err := w.stdout.Write(picture)
-				return err
+		for _, p := range pictures {
+			if p.name != format {
+				continue
 			}
+			picture := p.draw(m.Spec(), marks)
+			if output != "" {
+				if err := safefile.CheckReplaceable(output, "", trace); err != nil {
+					return fmt.Errorf("%s: %w", output, err)
+				}
+				return safefile.Write(output, picture, publicMode)
+			}
+			_, err := w.stdout.Write(picture)
+			return err
+		}
 
-			return fmt.Errorf("unknown format %q: use dot, svg or mermaid", format)
-		},
-	}
+		return fmt.Errorf("unknown format %q: use dot, svg or mermaid", format)
+	})
 
 	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg or mermaid")
 	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
@@ -71,11 +67,9 @@ func newGraph(w world) *cobra.Command {
 
 func newVerify(w world) *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:  "verify",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return proveTable(w, states.Table().Spec(), asJSON) },
-	}
+	cmd := newCommand("verify", cobra.NoArgs, func(*cobra.Command, []string) error {
+		return proveTable(w, states.Table().Spec(), asJSON)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -118,30 +112,26 @@ func buildRevision() (commit string, modified bool) {
 
 func newVersion(w world) *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use:  "version",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			m, err := states.NewMachine()
-			if err != nil {
-				return err
+	cmd := newCommand("version", cobra.NoArgs, func(*cobra.Command, []string) error {
+		m, err := states.NewMachine()
+		if err != nil {
+			return err
+		}
+		commit, modified := buildRevision()
+		doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go",
+			runtime.Version(),
+			"trace_format", traces.Format, "machine", string(m.Digest()))
+		return w.printDocument(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
+			switch {
+			case commit == "":
+				commit = "unknown"
+			case modified:
+				commit += " with changes"
 			}
-			commit, modified := buildRevision()
-			doc := cli.Document("version", cli.Version(), "revision", commit, "modified", modified, "go",
-				runtime.Version(),
-				"trace_format", traces.Format, "machine", string(m.Digest()))
-			return w.printDocument(asJSON, doc, cli.ExitYes, func(out io.Writer, _ ink) {
-				switch {
-				case commit == "":
-					commit = "unknown"
-				case modified:
-					commit += " with changes"
-				}
-				fmt.Fprintf(out, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
-					cli.Version(), runtime.Version(), commit, traces.Format, m.Digest())
-			})
-		},
-	}
+			fmt.Fprintf(out, "pgfsm %s (%s)\nrevision %s\ntrace format %s\nmachine %s\n",
+				cli.Version(), runtime.Version(), commit, traces.Format, m.Digest())
+		})
+	})
 
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd

@@ -35,11 +35,11 @@ type pinCommand struct {
 
 // newPinsCommand makes a pins command. It reads the allowlist file that the configuration or
 // SAFE_ALLOWLIST_PATH names.
-func newPinsCommand(w world, cmd *cobra.Command,
+func newPinsCommand(w world, use string, args cobra.PositionalArgs,
 	do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
 	var o options
 	var group string
-	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+	cmd := newCommand(use, args, func(cmd *cobra.Command, names []string) error {
 		p, err := openPins(w, &o, group)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func newPinsCommand(w world, cmd *cobra.Command,
 			return err
 		}
 		return do(cmd.Context(), p, names)
-	}
+	})
 	o.addFlags(cmd)
 	switch cmd.Name() {
 	case "verify", "diff", "approve": // these ask the servers
@@ -170,19 +170,13 @@ func (p *pinCommand) commandFor(t *pins.Entry, words ...string) string {
 }
 
 func newPinsList(w world) *cobra.Command {
-	return newPinsCommand(w, &cobra.Command{
-		Use:  "list",
-		Args: cobra.NoArgs,
-	}, func(_ context.Context, p *pinCommand, _ []string) error {
+	return newPinsCommand(w, "list", cobra.NoArgs, func(_ context.Context, p *pinCommand, _ []string) error {
 		return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: p.newRows()}, "", "", cli.ExitYes)
 	})
 }
 
 func newPinsVerify(w world) *cobra.Command {
-	return newPinsCommand(w, &cobra.Command{
-		Use:  "verify",
-		Args: cobra.NoArgs,
-	}, func(ctx context.Context, p *pinCommand, _ []string) error {
+	return newPinsCommand(w, "verify", cobra.NoArgs, func(ctx context.Context, p *pinCommand, _ []string) error {
 		c, err := p.compareLive(ctx)
 		if err != nil {
 			return err
@@ -213,10 +207,7 @@ func newPinsVerify(w world) *cobra.Command {
 }
 
 func newPinsDiff(w world) *cobra.Command {
-	return newPinsCommand(w, &cobra.Command{
-		Use:  "diff [SERVER [TOOL]]",
-		Args: cobra.MaximumNArgs(2),
-	}, func(ctx context.Context, p *pinCommand, _ []string) error {
+	return newPinsCommand(w, "diff [SERVER [TOOL]]", cobra.MaximumNArgs(2), func(ctx context.Context, p *pinCommand, _ []string) error {
 		d, err := p.readDefinitions()
 		if err != nil {
 			return err
@@ -255,10 +246,7 @@ func newPinsApprove(w world) *cobra.Command {
 	var expect string
 	var yes bool
 	var cmd *cobra.Command
-	cmd = newPinsCommand(w, &cobra.Command{
-		Use:  "approve [SERVER [TOOL]]",
-		Args: cobra.MaximumNArgs(2),
-	}, func(ctx context.Context, p *pinCommand, names []string) error {
+	cmd = newPinsCommand(w, "approve [SERVER [TOOL]]", cobra.MaximumNArgs(2), func(ctx context.Context, p *pinCommand, names []string) error {
 		if cmd.Flags().Changed("expect") && yes {
 			return errors.New("--expect names one definition and --yes takes any: use one of them")
 		}
@@ -328,14 +316,11 @@ func (p *pinCommand) approveTools(ctx context.Context, expect canonical.Digest, 
 
 func newPinsReset(w world) *cobra.Command {
 	var all bool
-	cmd := newPinsCommand(w, &cobra.Command{
-		Use: "reset {SERVER [TOOL] | --all}",
-		Args: func(_ *cobra.Command, names []string) error {
-			if all == (len(names) > 0) || len(names) > 2 {
-				return errors.New("name a server, or a server and a tool, or say --all")
-			}
-			return nil
-		},
+	cmd := newPinsCommand(w, "reset {SERVER [TOOL] | --all}", func(_ *cobra.Command, names []string) error {
+		if all == (len(names) > 0) || len(names) > 2 {
+			return errors.New("name a server, or a server and a tool, or say --all")
+		}
+		return nil
 	}, func(_ context.Context, p *pinCommand, _ []string) (err error) {
 		if p.tools, err = p.file.Reset(p.tools); err != nil {
 			return err

@@ -39,29 +39,25 @@ type explainOptions struct {
 
 func newPolicyExplain(w world) *cobra.Command {
 	var o explainOptions
-	cmd := &cobra.Command{
-		Use:  "explain --server S --tool T [--args '{…}']",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("task") {
-				if err := traces.CheckTaskID(o.task); err != nil {
-					return fmt.Errorf("--task: %w", err)
-				}
+	cmd := newCommand("explain --server S --tool T [--args '{…}']", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("task") {
+			if err := traces.CheckTaskID(o.task); err != nil {
+				return fmt.Errorf("--task: %w", err)
 			}
-			var pinned *bool
-			var annotations *policy.Annotations
-			if cmd.Flags().Changed("pinned") {
-				pinned = &o.pinned
+		}
+		var pinned *bool
+		var annotations *policy.Annotations
+		if cmd.Flags().Changed("pinned") {
+			pinned = &o.pinned
+		}
+		if cmd.Flags().Changed("annotations") {
+			var err error
+			if annotations, err = explain.ParseAnnotations(o.annotations); err != nil {
+				return err
 			}
-			if cmd.Flags().Changed("annotations") {
-				var err error
-				if annotations, err = explain.ParseAnnotations(o.annotations); err != nil {
-					return err
-				}
-			}
-			return o.withApp(w, func(a *app) error { return a.explainCall(cmd.Context(), &o, pinned, annotations) })
-		},
-	}
+		}
+		return o.withApp(w, func(a *app) error { return a.explainCall(cmd.Context(), &o, pinned, annotations) })
+	})
 
 	o.addFlags(cmd)
 	o.addGrantFlag(cmd)

@@ -34,17 +34,13 @@ type diffOptions struct {
 
 func newPolicyDiff(w world) *cobra.Command {
 	var o diffOptions
-	cmd := &cobra.Command{
-		Use:  "diff OLD NEW --traces DIR",
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			// The value comes from an unset variable.
-			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 {
-				return errors.New("--fail-on names no kind of change")
-			}
-			return o.comparePolicies(cmd.Context(), w, args[0], args[1])
-		},
-	}
+	cmd := newCommand("diff OLD NEW --traces DIR", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+		// The value comes from an unset variable.
+		if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 {
+			return errors.New("--fail-on names no kind of change")
+		}
+		return o.comparePolicies(cmd.Context(), w, args[0], args[1])
+	})
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, separated by commas")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge in parallel")

@@ -32,17 +32,13 @@ const maxReloadAnswer = 1 << 20
 
 func newReload(w world) *cobra.Command {
 	o := consoleOptions{ledgerFlags: ledgerFlags{w: w}}
-	cmd := &cobra.Command{
-		Use:  "reload",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			address, err := o.adminAddress(cmd)
-			if err != nil {
-				return err
-			}
-			return o.requestReload(cmd.Context(), w, address)
-		},
-	}
+	cmd := newCommand("reload", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		address, err := o.adminAddress(cmd)
+		if err != nil {
+			return err
+		}
+		return o.requestReload(cmd.Context(), w, address)
+	})
 	cmd.Flags().StringVarP(&o.config, "config", "c", "",
 		"configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")

@@ -22,16 +22,12 @@ type replayOptions struct {
 
 func newReplay(w world) *cobra.Command {
 	var o replayOptions
-	cmd := &cobra.Command{
-		Use:  "replay TRACE...",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := notEmpty(cmd, "head"); err != nil {
-				return err
-			}
-			return replayTraces(cmd.Context(), w, o, args)
-		},
-	}
+	cmd := newCommand("replay TRACE...", cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) error {
+		if err := notEmpty(cmd, "head"); err != nil {
+			return err
+		}
+		return replayTraces(cmd.Context(), w, o, args)
+	})
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVarP(&o.all, "verbose", "v", false, "print every transition of every trace")

@@ -46,6 +46,12 @@ func newRoot(w world) *cobra.Command {
 	return root
 }
 
+// newCommand makes a command that calls do.
+func newCommand(use string, args cobra.PositionalArgs,
+	do func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Args: args, RunE: do}
+}
+
 // checkFirst makes a command check its flags before it begins.
 func checkFirst(cmd *cobra.Command, check func() error) {
 	begin := cmd.RunE

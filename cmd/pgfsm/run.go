@@ -57,28 +57,24 @@ func (o *runOptions) checkFlags(cmd *cobra.Command) error {
 // newRun makes the command pgfsm run.
 func newRun(w world) *cobra.Command {
 	var o runOptions
-	cmd := &cobra.Command{
-		Use:  "run QUESTION",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			text := []byte(strings.Join(args, " "))
-			if len(args) == 1 && args[0] == "-" {
-				var err error
-				if text, err = readQuestion(w.stdin); err != nil {
-					return err
-				}
-			}
-			if len(text) == 0 {
-				return errors.New("the question is empty")
-			}
-			if err := o.checkFlags(cmd); err != nil {
+	cmd := newCommand("run QUESTION", cobra.MinimumNArgs(1), func(cmd *cobra.Command, args []string) error {
+		text := []byte(strings.Join(args, " "))
+		if len(args) == 1 && args[0] == "-" {
+			var err error
+			if text, err = readQuestion(w.stdin); err != nil {
 				return err
 			}
-			return o.withApp(w, func(a *app) error {
-				return a.runRequest(cmd.Context(), states.KindAsk, text, &o)
-			})
-		},
-	}
+		}
+		if len(text) == 0 {
+			return errors.New("the question is empty")
+		}
+		if err := o.checkFlags(cmd); err != nil {
+			return err
+		}
+		return o.withApp(w, func(a *app) error {
+			return a.runRequest(cmd.Context(), states.KindAsk, text, &o)
+		})
+	})
 
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.planner, "planner", "", "the planner: auto, router or llm (default: planner.mode)")
@@ -102,22 +98,18 @@ func readQuestion(stdin io.Reader) ([]byte, error) {
 
 func newCall(w world) *cobra.Command {
 	var o runOptions
-	cmd := &cobra.Command{
-		Use:  "call SERVER TOOL ARGUMENTS",
-		Args: cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := explain.Plan(args[0], args[1], "ARGUMENTS", args[2])
-			if err != nil {
-				return err
-			}
-			if err := o.checkFlags(cmd); err != nil {
-				return err
-			}
-			return o.withApp(w, func(a *app) error {
-				return a.runRequest(cmd.Context(), states.KindCall, plan, &o)
-			})
-		},
-	}
+	cmd := newCommand("call SERVER TOOL ARGUMENTS", cobra.ExactArgs(3), func(cmd *cobra.Command, args []string) error {
+		plan, err := explain.Plan(args[0], args[1], "ARGUMENTS", args[2])
+		if err != nil {
+			return err
+		}
+		if err := o.checkFlags(cmd); err != nil {
+			return err
+		}
+		return o.withApp(w, func(a *app) error {
+			return a.runRequest(cmd.Context(), states.KindCall, plan, &o)
+		})
+	})
 	o.addFlags(cmd)
 	return cmd
 }
@@ -167,7 +159,7 @@ func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (g
 // awaitDecision waits for the decision about a held run, and prints how the run ended.
 func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, held runner.Result, wait time.Duration) error {
 	if !a.json {
-		printAnswer(a.w.stdout, newInk(a.w), a.newOutcome(held), answerOptions{config: a.flag, waiting: true})
+		a.answerPrinter(a.newOutcome(held), true)(a.w.stdout, newInk(a.w))
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", wait)
 	}
 	result, err := r.Await(ctx, held.Run.ID(), wait, a.stepPrinter())
@@ -193,8 +185,7 @@ func (a *app) newOutcome(result runner.Result) present.Outcome {
 // printResult prints how a run ended, and returns it as an exit code.
 func (a *app) printResult(result runner.Result) error {
 	doc := a.newOutcome(result)
-	return a.printDocument(doc, exitCode(result.Outcome),
-		func(out io.Writer, k ink) { printAnswer(out, k, doc, answerOptions{config: a.flag}) })
+	return a.printDocument(doc, exitCode(result.Outcome), a.answerPrinter(doc, false))
 }
 
 // exitCode returns the exit code of an outcome.
@@ -238,27 +229,24 @@ func (w world) warn(line string) {
 
 func newResume(w world) *cobra.Command {
 	var o options
-	cmd := &cobra.Command{
-		Use: "resume [ID...]",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.withApp(w, func(a *app) error {
-				if a.Loaded.Ledger == "" {
-					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
+	cmd := newCommand("resume [ID...]", nil, func(cmd *cobra.Command, args []string) error {
+		return o.withApp(w, func(a *app) error {
+			if a.Loaded.Ledger == "" {
+				return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
+			}
+			return a.withRunner(cmd.Context(), func(r *runner.Runner, l *openedLedger) (err error) {
+				for i := range args {
+					if args[i], err = l.findRun(cmd.Context(), args[i]); err != nil {
+						return err
+					}
 				}
-				return a.withRunner(cmd.Context(), func(r *runner.Runner, l *openedLedger) (err error) {
-					for i := range args {
-						if args[i], err = l.findRun(cmd.Context(), args[i]); err != nil {
-							return err
-						}
-					}
-					if len(args) == 1 {
-						return a.resumeOne(cmd.Context(), r, args[0])
-					}
-					return a.resumeAll(cmd.Context(), r, args)
-				})
+				if len(args) == 1 {
+					return a.resumeOne(cmd.Context(), r, args[0])
+				}
+				return a.resumeAll(cmd.Context(), r, args)
 			})
-		},
-	}
+		})
+	})
 
 	o.addFlags(cmd)
 	return cmd
@@ -275,13 +263,6 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error 
 		return a.printStopped(result, noRun(id, err))
 	}
 	return a.printResult(result)
-}
-
-// resumedDocument is the --json form of several resumed runs.
-type resumedDocument struct {
-	SchemaVersion int               `json:"schema_version"`
-	Runs          []present.Outcome `json:"runs"`
-	Stopped       []stoppedResume   `json:"stopped"`
 }
 
 // stoppedResume is a run that cannot be resumed.
@@ -301,7 +282,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		}
 	}
 
-	doc := resumedDocument{SchemaVersion: cli.SchemaVersion, Runs: []present.Outcome{}, Stopped: []stoppedResume{}}
+	runs, stopped := []present.Outcome{}, []stoppedResume{}
 	k := newInk(a.w)
 	worst := cli.ExitYes
 
@@ -313,9 +294,9 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 		result, err := r.Resume(ctx, id, a.stepPrinter())
 		if err == nil {
 			outcome := a.newOutcome(result)
-			doc.Runs, worst = append(doc.Runs, outcome), worseCode(worst, exitCode(result.Outcome))
+			runs, worst = append(runs, outcome), worseCode(worst, exitCode(result.Outcome))
 			if !a.json {
-				printAnswer(a.w.stdout, k, outcome, answerOptions{config: a.flag})
+				a.answerPrinter(outcome, false)(a.w.stdout, k)
 				fmt.Fprintln(a.w.stdout)
 			}
 			continue
@@ -323,7 +304,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 
 		err = noRun(id, err)
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
-		doc.Stopped = append(doc.Stopped, stoppedResume{id, err.Error()})
+		stopped = append(stopped, stoppedResume{id, err.Error()})
 
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
@@ -338,10 +319,11 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 	}
 
 	if a.json {
-		if err := cli.PrintJSON(a.w.stdout, doc); err != nil {
-			return err
-		}
-	} else if len(ids) == 0 {
+		doc := cli.Document("runs", runs, "stopped", stopped)
+		return errors.Join(cli.PrintJSON(a.w.stdout, doc), cli.Exit(worst))
+	}
+
+	if len(ids) == 0 {
 		waiting, err := r.Undecided(ctx)
 		if err != nil {
 			return err

@@ -39,13 +39,9 @@ type gatewayOptions struct {
 
 func newServe(w world) *cobra.Command {
 	var o gatewayOptions
-	cmd := &cobra.Command{
-		Use:  "serve",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.serveGateway(cmd.Context(), w, cmd.Flags().Changed("admin"))
-		},
-	}
+	cmd := newCommand("serve", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		return o.serveGateway(cmd.Context(), w, cmd.Flags().Changed("admin"))
+	})
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port, or with serve.tls any IP address and a port (default: serve.listen)")
 	cmd.Flags().StringVar(&o.admin, "admin", "",
@@ -308,11 +304,9 @@ const defaultAdmin = "127.0.0.1:9464"
 
 func newApprovalsServe(f *ledgerFlags) *cobra.Command {
 	o := serveOptions{ledgerFlags: f}
-	cmd := &cobra.Command{
-		Use:  "serve",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.serveApprovals(cmd.Context()) },
-	}
+	cmd := newCommand("serve", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		return o.serveApprovals(cmd.Context())
+	})
 	checkFirst(cmd, func() error {
 		for _, host := range o.hosts {
 			if !api.HostName(host) {

@@ -188,40 +188,36 @@ type loginOptions struct {
 
 func newLogin(w world) *cobra.Command {
 	var o loginOptions
-	cmd := &cobra.Command{
-		Use:  "login",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			loaded, _, err := loadConfig(w, &o.options)
-			if err != nil {
-				return err
-			}
-			c, err := setup.Login(loaded, o.issuer)
-			if err != nil {
-				return err
-			}
+	cmd := newCommand("login", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
+		loaded, _, err := loadConfig(w, &o.options)
+		if err != nil {
+			return err
+		}
+		c, err := setup.Login(loaded, o.issuer)
+		if err != nil {
+			return err
+		}
 
-			var token string
-			if o.device {
-				token, err = c.Device(cmd.Context(), func(at, code string) error {
-					_, err := fmt.Fprintf(w.stderr, "Open %s and enter the code %s\n", visible.Text(at),
-						visible.Text(code))
-					return err
-				})
-			} else {
-				token, err = c.Browser(cmd.Context(), func(at string) error {
-					_, err := fmt.Fprintf(w.stderr, "Open this URL in a browser on this machine:\n%s\n", at)
-					return err
-				})
-			}
-
-			if err != nil {
+		var token string
+		if o.device {
+			token, err = c.Device(cmd.Context(), func(at, code string) error {
+				_, err := fmt.Fprintf(w.stderr, "Open %s and enter the code %s\n", visible.Text(at),
+					visible.Text(code))
 				return err
-			}
+			})
+		} else {
+			token, err = c.Browser(cmd.Context(), func(at string) error {
+				_, err := fmt.Fprintf(w.stderr, "Open this URL in a browser on this machine:\n%s\n", at)
+				return err
+			})
+		}
 
-			return w.printDocument(o.json, cli.Document("token", token), cli.ExitYes, linePrinter("%s\n", token))
-		},
-	}
+		if err != nil {
+			return err
+		}
+
+		return w.printDocument(o.json, cli.Document("token", token), cli.ExitYes, linePrinter("%s\n", token))
+	})
 
 	o.addFlags(cmd)
 	cmd.Flags().StringVar(&o.issuer, "issuer", "",

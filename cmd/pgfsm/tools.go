@@ -110,23 +110,19 @@ type allowOptions struct {
 
 func newAllow(w world) *cobra.Command {
 	var o allowOptions
-	cmd := &cobra.Command{
-		Use:  "allow SERVER {TOOL... | --read-only | --all}",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			switch some := o.all || o.readOnlyTools; {
-			case o.json && !o.yes:
-				return errors.New("--json asks nothing: it needs --yes")
-			case some == (len(names) > 1) || o.all && o.readOnlyTools:
-				return errors.New("name the tools, or say either --read-only or --all; pgfsm tools --not-allowed lists the tools")
-			}
-			p, err := openPins(w, &o.options, o.group)
-			if err != nil {
-				return err
-			}
-			return p.allowTools(cmd.Context(), names[0], names[1:], &o)
-		},
-	}
+	cmd := newCommand("allow SERVER {TOOL... | --read-only | --all}", cobra.MinimumNArgs(1), func(cmd *cobra.Command, names []string) error {
+		switch some := o.all || o.readOnlyTools; {
+		case o.json && !o.yes:
+			return errors.New("--json asks nothing: it needs --yes")
+		case some == (len(names) > 1) || o.all && o.readOnlyTools:
+			return errors.New("name the tools, or say either --read-only or --all; pgfsm tools --not-allowed lists the tools")
+		}
+		p, err := openPins(w, &o.options, o.group)
+		if err != nil {
+			return err
+		}
+		return p.allowTools(cmd.Context(), names[0], names[1:], &o)
+	})
 
 	o.addFlags(cmd)
 	o.addServerUserFlag(cmd)
