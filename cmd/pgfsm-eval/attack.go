@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/internal/cli"
 	"pgfsm/internal/safefile"
@@ -89,7 +90,7 @@ func (o *attackOptions) runAttack(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := result.Write(o.output); err != nil {
+	if err := eval.WriteResult(o.output, result); err != nil {
 		return err
 	}
 

@@ -102,11 +102,10 @@ func (o *e2eOptions) runCases(ctx context.Context, s streams) error {
 // printMetrics writes and prints the metrics, and returns an exit code.
 func (o *e2eOptions) printMetrics(s streams, m *endtoend.Metrics, path string) error {
 	doc, err := json.Marshal(m, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
-	if err == nil {
-		err = safefile.Write(path, append(doc, '\n'), 0o600)
-	}
-
 	if err != nil {
+		return err
+	}
+	if err := safefile.Write(path, append(doc, '\n'), 0o600); err != nil {
 		return err
 	}
 

@@ -51,12 +51,8 @@ func (o *gatesOptions) evaluateGates(ctx context.Context, s streams) error {
 		return err
 	}
 
-	doc, err := report.JSON()
-	if err != nil {
+	if err := eval.WriteResult(o.output, report); err != nil {
 		return err
-	}
-	if err := eval.WriteFile(o.output, doc); err != nil {
-		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
 	}
 
 	code := cli.ExitYes

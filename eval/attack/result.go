@@ -1,13 +1,8 @@
 package attack
 
 import (
-	"fmt"
-
 	"pgfsm/eval"
 	"pgfsm/internal/canonical"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Format names the shape of a [Result].
@@ -171,18 +166,6 @@ type CallResult struct {
 // OK reports whether nothing slipped and every expectation holds. How many attacks got through is a
 // finding and no failure.
 func (r *Result) OK() bool { return len(r.Slips) == 0 && len(r.Broken) == 0 }
-
-// Write writes the result to a file.
-func (r *Result) Write(path string) error {
-	doc, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err == nil {
-		err = eval.WriteFile(path, append(doc, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("the result could not be written to %s: %w", path, err)
-	}
-	return nil
-}
 
 // ResultStart begins every result, without its white space.
 const ResultStart = `{"format":"pgfsm.attack/`

@@ -1,9 +1,6 @@
 package gates
 
 import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/internal/visible"
 )
 
@@ -57,10 +54,4 @@ func (r *Report) Slips() (n int) {
 		n += r.Suites[i].Slips
 	}
 	return n
-}
-
-// JSON is the report as the file has it.
-func (r *Report) JSON() ([]byte, error) {
-	doc, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
-	return append(doc, '\n'), err
 }

@@ -3,10 +3,13 @@ package gates
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/eval"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy/corpus"
 )
@@ -36,11 +39,11 @@ func TestNothingSlips(t *testing.T) {
 		t.Errorf("suites (-want +got):\n%s", diff)
 	}
 
-	doc, err := r.JSON()
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "result.json")
+	if err := eval.WriteResult(path, r); err != nil {
 		t.Fatal(err)
 	}
-	golden.File(t, "../results/offline_gate_eval.json", doc)
+	golden.File(t, "../results/offline_gate_eval.json", clitest.Read(t, path))
 }
 
 // TestAnEvaluationThatIsStopped ends with the cause, and with no report that could be taken for a whole one.
