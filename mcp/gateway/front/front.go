@@ -33,8 +33,8 @@ import (
 	"pgfsm/policy"
 )
 
-// A Dispatcher answers messages. Dispatch returns the whole message that answers a request, and nil
-// for notifications and responses.
+// A Dispatcher answers messages; pgfsm's is gateway.Gateway. Dispatch returns the whole message
+// that answers a request, and nil for notifications and responses.
 type Dispatcher interface {
 	Dispatch(context.Context, *session.Request) []byte
 }
@@ -123,7 +123,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		conn:     web.ConnOf(r.Context()),
 	}
 
-	defer func() { x.transferBody()() }()
+	defer x.releaseBody()
+
 	if refused := x.serveRequest(); refused != nil {
 		x.writeRefusal(refused, nil)
 	}

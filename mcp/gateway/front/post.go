@@ -35,25 +35,41 @@ func (x *exchange) servePost() *refusal {
 		return nil
 	}
 
-	ctx, finish, refused := x.admitMessage(q)
+	if q.Request() {
+		x.serveCall(q)
+	} else {
+		x.acceptOneWay(q)
+	}
+	return nil
+}
+
+// serveCall answers a request.
+func (x *exchange) serveCall(q *session.Request) {
+	ctx, finish, refused := x.admitRequest(q)
 	if refused != nil {
 		x.writeRefusal(refused, q.ID)
-		return nil
+		return
 	}
 	defer finish()
-	if !q.Request() {
-		x.front.dispatcher.Dispatch(ctx, q)
-		x.writeStatus(http.StatusAccepted)
-		return nil
-	}
 
 	a := &response{exchange: x, request: q}
 	q.Out = a
 	a.startTimer()
 	defer a.stopTimer()
 	a.writeAnswer(x.front.dispatcher.Dispatch(ctx, q))
+}
 
-	return nil
+// acceptOneWay accepts a notification or a response.
+func (x *exchange) acceptOneWay(q *session.Request) {
+	if refused := x.applyRevision(q); refused != nil {
+		x.writeRefusal(refused, q.ID)
+		return
+	}
+	if q.Session != nil {
+		cancelRequest(q, &q.Session.Requests)
+	}
+	x.front.dispatcher.Dispatch(x.r.Context(), q)
+	x.writeStatus(http.StatusAccepted)
 }
 
 // checkContentType refuses a body that is not JSON.
@@ -90,34 +106,25 @@ func acceptedTypes(r *http.Request) (json, stream bool) {
 	return json, stream
 }
 
-// admitMessage applies the rules of the message's revision and registers a request as under way,
-// until finish is called. The context is the session's, if there is one: a lost connection cancels
-// none of its requests.
-func (x *exchange) admitMessage(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
+// admitRequest applies the rules of the request's revision and registers it as under way, until
+// finish is called. The context is the session's, if there is one: a lost connection cancels none
+// of its requests.
+func (x *exchange) admitRequest(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
 	// Answers to servers are still accepted: a request under way may wait for one.
-	if q.Request() && x.front.table.Requests.Stopped() {
+	if x.front.table.Requests.Stopped() {
 		return nil, nil, refusalOf(session.ErrStopping)
 	}
 	if refused = x.applyRevision(q); refused != nil {
 		return nil, nil, refused
 	}
 
-	ctx = x.r.Context()
 	s := q.Session
 	if s == nil {
-		if !q.Request() {
-			return ctx, func() {}, nil
-		}
-		return x.front.beginRequest(ctx, q, nil, x.stillAuthenticated)
-	}
-	if !q.Request() {
-		cancelRequest(q, &s.Requests)
-		return ctx, func() {}, nil
+		return x.front.beginRequest(x.r.Context(), q, nil, x.stillAuthenticated)
 	}
 
 	s.Touch()
 	ctx, end, refused := x.front.beginRequest(s.Context, q, &s.Requests, x.stillAuthenticated)
-
 	return ctx, func() { s.Touch(); end() }, refused
 }
 
@@ -182,10 +189,11 @@ func cancelRequest(q *session.Request, requests *session.InFlight) {
 // readMessage reads the body of a POST. It reports false if it has answered with a refusal.
 func (x *exchange) readMessage(m *wire.Message) bool {
 	body, refused := x.readBody()
-	if refused == nil && len(body) == 0 {
+	switch {
+	case refused != nil:
+	case len(body) == 0:
 		refused = invalidMessage(wire.ParseError, "there is no message")
-	}
-	if refused == nil {
+	default:
 		*m, refused = parseMessage(body)
 	}
 	if refused != nil {
@@ -215,14 +223,7 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 	}
 
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.front.timeouts.body)) // net/http resets it after the body
-	body, err := readAll(x.r.Body, x.r.ContentLength, limit,
-		func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
-	if err == nil {
-		if values := session.MemoryOfValues(body); x.reserved > 0 || values > session.Small {
-			err = x.reserveBody(values)
-		}
-	}
-
+	body, err := x.readReserved(limit)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, tooLarge(limit)
@@ -236,6 +237,19 @@ func (x *exchange) readBody() ([]byte, *refusal) {
 		return nil, newRefusal(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
 
+	return body, nil
+}
+
+// readReserved reads the body, and reserves the memory of the body and of its values.
+func (x *exchange) readReserved(limit int) ([]byte, error) {
+	body, err := readAll(x.r.Body, x.r.ContentLength, limit,
+		func(size int) error { return x.reserveBody(session.MemoryOf(size)) })
+	if err != nil {
+		return nil, err
+	}
+	if values := session.MemoryOfValues(body); x.reserved > 0 || values > session.Small {
+		return body, x.reserveBody(values)
+	}
 	return body, nil
 }
 
@@ -259,20 +273,24 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 	}
 
 	body, err := io.ReadAll(io.LimitReader(r, session.SmallBody+1))
-	if err == nil && len(body) > session.SmallBody {
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > session.SmallBody {
 		if err = reserve(limit); err != nil {
 			return nil, err
 		}
-		var rest []byte
-		rest, err = io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
+		rest, err := io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
+		if err != nil {
+			return nil, err
+		}
 		body = append(body, rest...)
 	}
-
-	if err == nil && len(body) > limit {
-		err = errTooLarge
+	if len(body) > limit {
+		return nil, errTooLarge
 	}
 
-	return body, err
+	return body, nil
 }
 
 // reserveBody takes memory from the budget.
@@ -283,6 +301,9 @@ func (x *exchange) reserveBody(memory int) error {
 	x.reserved += memory
 	return nil
 }
+
+// releaseBody gives the memory of the body back, unless transferBody was called.
+func (x *exchange) releaseBody() { x.transferBody()() }
 
 // transferBody makes the caller responsible for the memory of the body, and returns the function
 // that gives it back.
