@@ -44,23 +44,20 @@ func (r *ConfiguredRunner) answerCall(ctx context.Context, call *gateway.ToolCal
 
 // answerEnded returns the answer to an agent whose run has ended. rpc is the server's error, if the
 // server answered the call with one.
-func (r *ConfiguredRunner) answerEnded(result Result, rpc jsontext.Value) gateway.Answer {
-	a := r.answerOf(result, rpc)
-	a.Judged = spanJudgement(result.Run.ID(), result.Outcome)
-	return a
-}
-
-func (r *ConfiguredRunner) answerOf(result Result, rpc jsontext.Value) gateway.Answer {
+func (r *ConfiguredRunner) answerEnded(result Result, rpc jsontext.Value) (answer gateway.Answer) {
 	o := result.Outcome
 	switch {
-	case rpc != nil && o.Type == states.TypeFailed:
-		return gateway.Answer{Error: rpc}
 	case o.Effect == states.EffectDone && result.Run.Raw() != nil:
-		return gateway.Answer{Result: result.Run.Raw(), Native: true}
+		answer = gateway.Answer{Result: result.Run.Raw(), Native: true}
+	case rpc != nil && o.Type == states.TypeFailed:
+		answer = gateway.Answer{Error: rpc}
 	case o.Code == policy.CodeToolUnknown && !r.hidesReasons():
-		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
+		answer = gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
+	default:
+		answer = r.answerRefused(refusalOf(result.Run, o), o.Type == states.TypeBlocked)
 	}
-	return r.answerRefused(refusalOf(result.Run, o), o.Type == states.TypeBlocked)
+	answer.Judged = spanJudgement(result.Run.ID(), o)
+	return answer
 }
 
 // refuseUnrecorded refuses a call whose record could not be read or begun.

@@ -59,15 +59,17 @@ func callerOf(client gateway.Identity) ledger.Caller {
 func (r *ConfiguredRunner) deliverOutcome(ctx context.Context, call *gateway.ToolCall, id,
 	delivery string) (answer gateway.Answer, first bool) {
 	ended, err := r.runner.endedRun(ctx, id)
-	if err == nil {
-		first, err = r.runner.options.Ledger.Deliver(ctx, id, delivery)
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return r.refuseUnrecorded(ctx, call, id, err), true
-	case !first:
+	}
+	first, err = r.runner.options.Ledger.Deliver(ctx, id, delivery)
+	if err != nil {
+		return r.refuseUnrecorded(ctx, call, id, err), true
+	}
+	if !first {
 		return answer, false
 	}
+
 	r.dropHeld(ended.Run, ended.Outcome) // another gateway may have resumed the run
 	return r.answerEnded(ended, nil), true
 }

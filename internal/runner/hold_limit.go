@@ -72,15 +72,16 @@ func (d *heldCallLimit) reserveHold(ctx context.Context, limit int) (waiting int
 		}
 		return nil
 	})
-	if err == nil && waiting < limit {
-		if h.begun == nil {
-			h.begun = make(map[string]ledger.Caller)
-		}
-		h.begun[d.run.ID()] = d.by
-		d.reserved = true
+	if err != nil || waiting >= limit {
+		return waiting, err
 	}
 
-	return waiting, err
+	if h.begun == nil {
+		h.begun = make(map[string]ledger.Caller)
+	}
+	h.begun[d.run.ID()] = d.by
+	d.reserved = true
+	return waiting, nil
 }
 
 // endReservation ends the reservation: the run is in the ledger, or was not held. Most runs have no

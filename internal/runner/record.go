@@ -132,11 +132,11 @@ type watchedRecorder struct {
 
 // Append records the step, and then tells the watcher.
 func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
-	err := w.Recorder.Append(ctx, s)
-	if err == nil {
-		w.watch(w.run, s)
+	if err := w.Recorder.Append(ctx, s); err != nil {
+		return err
 	}
-	return err
+	w.watch(w.run, s)
+	return nil
 }
 
 // writeFailureTime bounds how long a failed write makes the gateway unready if no call follows: a

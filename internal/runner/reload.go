@@ -95,10 +95,10 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 	var replacement gateway.Replacement
 	if s.gateway != nil {
 		settings, err := s.gatewayConfig(configured)
-		if err == nil {
-			replacement, err = s.gateway.Prepare(settings)
-		}
 		if err != nil {
+			return refuse(err)
+		}
+		if replacement, err = s.gateway.Prepare(settings); err != nil {
 			return refuse(err)
 		}
 	}

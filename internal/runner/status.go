@@ -68,12 +68,11 @@ func (r *ConfiguredRunner) Status(ctx context.Context, caller gateway.Identity, 
 	var d agentStatus
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
 		q, err := look.Run(run)
-		if err == nil && !callerOf(caller).IsRequester(&q) {
-			err = ledger.ErrNotFound
-		}
-
 		if err != nil {
 			return err
+		}
+		if !callerOf(caller).IsRequester(&q) {
+			return ledger.ErrNotFound
 		}
 
 		d = agentStatus{

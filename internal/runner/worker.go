@@ -117,10 +117,10 @@ func (w *Worker) pollOnce(ctx, runs context.Context) {
 	if err == nil {
 		err = w.startDecided(ctx, runs)
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return
-	}
-	if err == nil {
+	case err == nil:
 		w.failed.Store(nil)
 		return
 	}
