@@ -66,6 +66,7 @@ func (c *Clock) applyChange(change func()) {
 		return
 	}
 
+	// The time so far counts before the change does. If it is over, the change comes too late.
 	now := time.Now()
 	elapsed := now.Sub(c.since)
 	c.since = now

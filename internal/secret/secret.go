@@ -137,6 +137,8 @@ func (m *Masker) Bytes(text []byte) []byte {
 		found, isJSON := w.findSpans(text, deepest)
 		text = maskSpans(text, found, isJSON)
 	}
+
+	// The masks themselves still form a secret: the whole text is replaced.
 	if deepest := w.deepestLevel(text); deepest >= 0 {
 		_, isJSON := w.findSpans(text, deepest)
 		return maskSpans(text, []span{{start: 0, end: len(text), value: true}}, isJSON)
@@ -171,11 +173,14 @@ func (w *wordIndex) deepestLevel(text []byte) int {
 func (w *wordIndex) findSpans(text []byte, deepest int) ([]span, bool) {
 	var found []span
 	var buf []byte
+	// From the innermost layer outwards: the spans of a layer are moved to the next one, and joined
+	// with the secrets that occur there.
 	for level := deepest; level >= 0; level-- {
 		view := text
 		for range level {
 			view, _ = unescape(&buf, view)
 		}
+
 		outer := w.matchSpans(view)
 		snapToEscapes(view, outer)
 		locateDecoded(view, found)

@@ -61,6 +61,7 @@ func (s *contentStore) runTool(does string, args map[string]string) map[string]a
 		return map[string]any{"query": args["query"], "count": len(hits), "hits": hits}
 	}
 
+	// All other tools work on one entry.
 	id := args[s.spec.ID]
 	i := slices.IndexFunc(s.records, func(r record) bool { return r.id == id })
 

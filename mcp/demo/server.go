@@ -94,6 +94,7 @@ func Servers() []*Server {
 	return servers
 }
 
+// newServer returns a server with the tools, the resource and the prompt of its spec.
 func newServer(spec spec) *Server {
 	s := &Server{name: spec.Name}
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: spec.Name, Title: spec.Title, Version: version}, &sdk.ServerOptions{

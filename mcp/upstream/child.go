@@ -37,6 +37,7 @@ func startChild(s Server) (*child, error) {
 		}
 	}
 
+	// The child's ends of the pipes are closed here after the start: the child has copies.
 	childStdin, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -30,8 +30,11 @@ type duplex struct {
 
 func newDuplex(l *Link) duplex { return duplex{l: l, pending: make(map[int64]*query)} }
 
+// roundTrip sends a request, and passes on the messages that belong to it until the answer arrives.
 func (d *duplex) roundTrip(ctx context.Context, q *query) outcome {
 	q.inbox, q.gone = make(chan incoming, inboxSize), make(chan struct{})
+
+	// The request is registered before it is sent, because the answer may arrive at once.
 	d.mu.Lock()
 	d.pending[q.id] = q
 	d.mu.Unlock()
@@ -101,6 +104,7 @@ func (d *duplex) receiveMessage(doc []byte) *fault {
 	switch {
 	case f != nil || !pass:
 	case q != nil && len(doc) > largeMessage:
+		// The reader waits until the query has taken the message.
 		waiting := make(chan struct{})
 		d.passToQuery(q, incoming{Message: m, taken: waiting})
 		select {

@@ -33,6 +33,7 @@ func (h *httpConn) readStream(ctx context.Context, span *requestContext, resp *h
 	events := newEventReader(body, h.l.maxFrame, hold)
 	o, cut := h.awaitAnswer(ctx, events, q)
 
+	// A cut stream is continued with GETs, which repeat nothing.
 	for n := 0; cut && n < maxResumes; n++ {
 		resumed := h.resumeStream(span.ctx, events)
 		if resumed == nil {

@@ -100,7 +100,7 @@ func (h *httpConn) newRequestContext(ctx context.Context) *requestContext {
 	return b
 }
 
-// A bound is the context of an HTTP request.
+// A requestContext is the context of an HTTP request.
 type requestContext struct {
 	ctx    context.Context
 	cut    context.CancelFunc // cancels the context
@@ -120,6 +120,8 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 	frame []byte, p *permit) (
 	*http.Response, *fault) {
 	for first := true; ; first = false {
+		// If the caller or the link gives up while a token is requested, that is the reason, not
+		// the token.
 		token, f := h.l.up.tokens.currentToken(ctx)
 		switch {
 		case f != nil && ctx.Err() != nil:
@@ -156,6 +158,7 @@ func (h *httpConn) roundTrip(ctx context.Context, q *query) outcome {
 		return failedWith(f)
 	}
 
+	// The server names the session in its answer to initialize, and never again.
 	if q.method == methodInitialize {
 		h.session = resp.Header.Get(sessionHeader)
 	}
@@ -246,6 +249,7 @@ func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 	if err := hold(int(max(n, 0))); err != nil {
 		return nil, err
 	}
+	// A moderate length is allocated at once. A larger one may be a lie.
 	if n > 0 && n <= maxPreallocated {
 		doc := make([]byte, n)
 		_, err := io.ReadFull(resp.Body, doc)

@@ -168,17 +168,19 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	return u.openLink(ctx, up, p)
 }
 
+// openLink opens a link within ctx.
 func (u *Upstreams) openLink(ctx context.Context, up *upstream, p Peer) (*Link, error) {
+	// The link counts against the limits from before it connects.
 	l := newLink(u, up, p)
 	if f := u.admitLink(ctx, l); f != nil {
 		l.endWith(f)
 		l.finish() // closeLinks may wait for it
 		return nil, f.linkError()
 	}
+
+	// The end of ctx, or Close, interrupts the connecting.
 	defer context.AfterFunc(u.ctx, func() { l.endWith(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
-	stop := context.AfterFunc(ctx, func() {
-		l.fail(contextCode(ctx), errNoAnswer)
-	})
+	stop := context.AfterFunc(ctx, func() { l.fail(contextCode(ctx), errNoAnswer) })
 	f := l.connect(ctx)
 	stop()
 	if f == nil {

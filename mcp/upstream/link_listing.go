@@ -29,6 +29,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	ctx, cancel := l.up.server.connectContext(ctx)
 	defer cancel()
 
+	// One caller lists at a time. The others wait, and then take its listing.
 	select {
 	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
@@ -121,6 +122,7 @@ func (l *Link) listPages(ctx context.Context) (pages [][]byte, f *fault) {
 			return fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
 
+		// Every limit is checked before the next page is requested.
 		pages, size, tools = append(pages, o.Result), size+len(o.Result), tools+n
 		switch {
 		case size > limits.CatalogBytes:

@@ -36,6 +36,7 @@ func (l *Link) checkSession(q *query, o outcome) {
 	case strings.HasSuffix(q.method, "/list"):
 		l.retire(lostSession(o.status))
 	case o.status == http.StatusBadRequest, o.status == http.StatusUnauthorized, o.status == http.StatusForbidden:
+		// The status may concern this request alone. A session that is lost refuses a ping, too.
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
 		defer cancel()
 		ping, err := l.newQuery(methodPing, nil, nil)

@@ -120,6 +120,7 @@ func (m *Memory) awaitRoom(ctx context.Context, size int, pause func() (resume f
 		return nil
 	}
 
+	// The lock is not held while the message waits. Each release wakes all messages that wait.
 	for paused := false; need > m.size && !m.reserve(need-m.size); {
 		freed := b.freed
 		b.mu.Unlock()

@@ -226,11 +226,22 @@ func (l *Link) sendRequest(ctx context.Context, q *query) outcome {
 	o := l.conn.roundTrip(ctx, q)
 	l.checkSession(q, o)
 	l.requests.dropRequestsOf(q)
-	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize &&
-		q.method != methodDiscover &&
-		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
+	if o.fault != nil && ctx.Err() != nil && l.mustCancel(q) {
 		l.enqueueMessage(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
 	}
 
 	return o
+}
+
+// mustCancel reports whether the server must be told that the caller gives a request up.
+func (l *Link) mustCancel(q *query) bool {
+	switch {
+	case l.ctx.Err() != nil, q.method == methodInitialize, q.method == methodDiscover:
+		return false
+	case l.modern && l.up.server.Type == TypeHTTP: // the closed connection says it
+		return false
+	case q.permit != nil: // otherwise the call has not left
+		return q.permit.touched.Load()
+	}
+	return true
 }

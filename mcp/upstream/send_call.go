@@ -65,6 +65,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())
 	}
+	// From here on the run has called, whatever becomes of this call.
 	if !l.u.called.markCalled(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}

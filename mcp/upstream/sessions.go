@@ -118,6 +118,7 @@ func (s *linkSet) tryAdd(l *Link, most, share int) (victim *Link, f *fault) {
 		return nil, &fault{code: CodeClosed, reason: errClosed.Error()}
 	}
 
+	// An owner that has its share makes room only by closing one of its own links.
 	full, victimOwner := len(s.links) >= most, ""
 	if owner := l.peer.Owner; owner != "" && s.ownedBy(owner) >= share {
 		full, victimOwner = true, owner
@@ -159,6 +160,7 @@ func (s *linkSet) closeOldestIdle(owner string) (victim *Link) {
 			closing = l
 		}
 	}
+	// A user may have come meanwhile: endUnused decides.
 	if victim != nil && victim.endUnused(0) {
 		go victim.Close()
 		return victim
@@ -284,6 +286,7 @@ func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing,
 			return nil, err
 		}
 
+		// A session that has never listed is new: another one would fail in the same way.
 		fresh := l.cached.Load() == nil
 		listing, err := l.Listing(ctx, 0)
 		if err != nil {
@@ -336,6 +339,7 @@ func (c *Client) useSession(ctx context.Context, up *upstream) (*Link, error) {
 			return l, nil
 		}
 
+		// The context of the opening is not the caller's, because other callers may wait for it.
 		opened := up.opening.DoChan(owner, func() (any, error) {
 			ctx, cancel := up.server.connectContext(c.u.ctx)
 			defer cancel()

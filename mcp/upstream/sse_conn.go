@@ -48,6 +48,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 		return f
 	}
 
+	// The URL for messages arrives on the stream, so the stream is read before the link is open.
 	l.tasks.run(func() {
 		defer resp.Body.Close()
 		c.readEvents(resp.Body)

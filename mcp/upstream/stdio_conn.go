@@ -101,7 +101,9 @@ func (c *stdioConn) skipLine(line []byte) *fault {
 		maxJunk, unaskedWindow, cutLabel(string(line), c.l.secrets))
 }
 
+// sendFrame writes one message as a line, if it may leave.
 func (c *stdioConn) sendFrame(ctx context.Context, frame []byte, p *permit) *fault {
+	// Wait until no other frame is being written, and check only then what may have changed.
 	select {
 	case c.writing <- struct{}{}:
 		defer func() { <-c.writing }()

@@ -98,6 +98,8 @@ func (c *common) newUpstreams(servers []Server, limits Limits, former *Upstreams
 	u := &Upstreams{common: c, limits: limits.withDefaults(), byName: make(map[string]*upstream)}
 	for _, s := range servers {
 		s.setTimeouts()
+
+		// A server that did not change keeps its sessions, connections and access token.
 		var up *upstream
 		if former != nil && former.limits == u.limits {
 			up = former.byName[s.Name]
@@ -110,6 +112,7 @@ func (c *common) newUpstreams(servers []Server, limits Limits, former *Upstreams
 				up.transport = up.target.newTransport()
 			}
 		}
+
 		u.servers = append(u.servers, up)
 		if s.Type == TypeStdio {
 			u.stdio++

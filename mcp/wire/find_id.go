@@ -46,6 +46,7 @@ func (f *IDFinder) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
+// readByte reads the next byte of the message.
 func (f *IDFinder) readByte(c byte) {
 	switch {
 	case f.escaped:

@@ -127,12 +127,14 @@ func Reason(doc []byte, err error) string {
 // pair is missing.
 var halfPair = regexp.MustCompile(`^\\u[dD][89a-fA-F]`)
 
+// readMessage reads one message strictly.
 func readMessage(doc []byte) (m Message, err error) {
 	values, depth := canonical.Outline(doc)
 	if depth > MaxDepth { // readers recurse, so depth is bounded
 		return m, errDepth
 	}
 
+	// The strict reader needs memory for each name. Of a large message only the envelope is strict.
 	var version jsontext.Value
 	var seen []string // names in the envelope of a large message
 	m.Large = values > MaxValues
