@@ -126,7 +126,7 @@ func TestAccessTokenIsRequestedOnceForAllSessions(t *testing.T) {
 	eventually(t, "a token is requested", func() bool { return p.asked() > 0 })
 	close(release)
 	wg.Wait()
-	listed(t, u)
+	mustList(t, u)
 	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
 		t.Errorf("Call() = %+v, want done", r)
 	}
@@ -149,7 +149,7 @@ func TestRefusedAccessToken(t *testing.T) {
 	revoked.Store("token-0000")
 	srv, seen, s := locked(t, honest, p, func(token string) bool { return token > revoked.Load().(string) })
 	u := upstreams(t, Limits{}, s)
-	listed(t, u)
+	mustList(t, u)
 	revoked.Store("token-0001")
 	first := call(t.Context(), u, "web", `{}`)
 	if first.Effect != EffectUnknown || first.Code != CodeUnreachable ||
@@ -162,7 +162,7 @@ func TestRefusedAccessToken(t *testing.T) {
 
 	revoked.Store("token-0002")
 	lists := srv.count(methodList)
-	listed(t, u)
+	mustList(t, u)
 	if d := cmp.Diff([]string{"token-0001", "token-0002", "token-0003"}, seen()); d != "" {
 		t.Errorf("tokens at the server (-want +got):\n%s", d)
 	}
@@ -177,7 +177,7 @@ func TestServerThatAcceptsNoTokenCausesFewTokenRequests(t *testing.T) {
 	u := upstreams(t, Limits{}, s)
 	begun := time.Now()
 	for range 3 {
-		if reason := down(t, u, CodeUnreachable); !strings.Contains(reason, "HTTP status 401 Unauthorized to the access token from 127.0.0.1:") {
+		if reason := mustBeDown(t, u, CodeUnreachable); !strings.Contains(reason, "HTTP status 401 Unauthorized to the access token from 127.0.0.1:") {
 			t.Errorf("reason = %q", reason)
 		}
 	}
@@ -231,7 +231,7 @@ func TestTokenEndpointThatFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := serveProvider(t, tt.answer)
 			srv, _, s := locked(t, honest, p, issued)
-			reason := down(t, upstreams(t, Limits{}, s), tt.code)
+			reason := mustBeDown(t, upstreams(t, Limits{}, s), tt.code)
 			if !strings.HasPrefix(reason, "there is no access token from 127.0.0.1:") || !strings.Contains(reason, tt.reason) {
 				t.Errorf("reason = %q, want it to name %q", reason, tt.reason)
 			}
@@ -259,7 +259,7 @@ func TestCallWithoutATokenIsNotSent(t *testing.T) {
 	}
 	srv, _, s := locked(t, honest, p, issued)
 	u := upstreams(t, Limits{}, s)
-	listed(t, u)
+	mustList(t, u)
 	broken.Store(true)
 	r := call(t.Context(), u, "web", `{}`)
 	if r.Effect != EffectNotSent || r.Code != CodeUnreachable || srv.count(methodCall) != 0 {
@@ -273,11 +273,11 @@ func TestCallWithoutATokenIsNotSent(t *testing.T) {
 
 func TestAccessTokenIsMasked(t *testing.T) {
 	p := serveProvider(t, nil)
-	_, _, s := locked(t, on("tools/call", says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"bad Bearer token-0001"}}`)), p, issued)
+	_, _, s := locked(t, answering("tools/call", answerWith(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"bad Bearer token-0001"}}`)), p, issued)
 	secrets := secret.New([]string{clientSecret})
 	u := New([]Server{s}, Limits{}, Info{}, secrets)
 	defer u.Close()
-	listed(t, u)
+	mustList(t, u)
 	r := call(t.Context(), u, "web", `{}`)
 	if strings.Contains(r.Reason, "token-0001") || !strings.Contains(r.Reason, secret.Mask) {
 		t.Errorf("Reason = %q, want it without the token", r.Reason)

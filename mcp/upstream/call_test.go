@@ -11,15 +11,15 @@ import (
 func TestAStaleSessionIsReplacedByListOnly(t *testing.T) {
 	srv := serveForgetful(t, honest, withStatus(404, ""))
 	u := upstreams(t, Limits{}, srv.server())
-	listed(t, u)
+	mustList(t, u)
 	srv.restarts.Add(1)
 	r := call(t.Context(), u, "web", `{}`)
 	if r.Effect != EffectUnknown || r.Code != CodeUnreachable || !strings.Contains(r.Reason, "404") {
 		t.Errorf("Call() on a forgotten session = %+v, want %s with 404, unknown", r, CodeUnreachable)
 	}
-	listed(t, u)
+	mustList(t, u)
 	srv.restarts.Add(1)
-	listed(t, u) // the session that it had is stale again, and replaced within one listing
+	mustList(t, u) // the session that it had is stale again, and replaced within one listing
 	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
 		t.Errorf("Call() on a new session = %+v, want done", r)
 	}

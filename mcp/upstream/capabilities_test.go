@@ -32,7 +32,7 @@ func TestServersLearnCapabilitiesOfClientsOfTheirKind(t *testing.T) {
 				}
 				return speak(w)
 			}, false)
-			l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.client, Capabilities: []byte(can)})
+			l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.client, Capabilities: []byte(can)})
 			if l.Modern() != tt.stateless || declared != tt.want {
 				t.Errorf("the server, of a stateless revision: %t, learned the capabilities %s, want %t and %s", l.Modern(), declared, tt.stateless, tt.want)
 			}

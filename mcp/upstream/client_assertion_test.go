@@ -53,7 +53,7 @@ func TestClientAuthenticatesWithAnAssertion(t *testing.T) {
 			c.KeyID, c.Scopes = tt.id, []string{"crm.read"}
 			s.Auth = &c
 			u := upstreams(t, Limits{}, s)
-			listed(t, u)
+			mustList(t, u)
 			if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone || len(p.forms) < 2 {
 				t.Fatalf("Call() = %+v after %d token requests, want done, and several", r, len(p.forms))
 			}
@@ -118,14 +118,14 @@ func TestAssertionIsMasked(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"token-0001","expires_in":3600}`)
 	}
 	secrets := secret.New(nil)
-	_, _, s := locked(t, on("tools/call", func(w spoken) []string {
+	_, _, s := locked(t, answering("tools/call", func(w spoken) []string {
 		return []string{fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":%q}}`, w.id, "you signed "+assertion)}
 	}), p, issued)
 	c := withKey(t, *p.credentials(), "ES256")
 	s.Auth = &c
 	u := New([]Server{s}, Limits{}, Info{}, secrets)
 	defer u.Close()
-	listed(t, u)
+	mustList(t, u)
 	r := call(t.Context(), u, "web", `{}`)
 	if assertion == "" || strings.Contains(r.Reason, assertion) || !strings.Contains(r.Reason, "you signed "+secret.Mask) {
 		t.Errorf("Reason = %q, want it without the assertion", r.Reason)

@@ -16,7 +16,7 @@ const echoed = `s3cret"tok\en`
 func init() {
 	fault := func(lines ...string) func() script {
 		return func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				out := []string{}
 				for _, line := range lines {
 					out = append(out, strings.ReplaceAll(line, "ID", w.id))
@@ -26,7 +26,7 @@ func init() {
 		}
 	}
 	maps.Copy(roles, map[string]func() script{
-		"hangs-at-call":      func() script { return on("tools/call", silence) },
+		"hangs-at-call":      func() script { return answering("tools/call", silence) },
 		"dies-in-its-answer": fault(cutOff + `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ha`),
 		"100-MiB":            fault(flood + "ID"),
 		"not-json":           fault(`{hello`),

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// soon is the deadline of servers that are expected to miss it.
-const soon = 300 * time.Millisecond
+// shortTimeout is the deadline of servers that are expected to miss it.
+const shortTimeout = 300 * time.Millisecond
 
-// A lie is a server whose listing must fail.
-type lie struct {
+// A listingFault is a server whose listing must fail.
+type listingFault struct {
 	name   string
 	script script
 	limits Limits
@@ -23,27 +23,27 @@ type lie struct {
 }
 
 // lists answers tools/list with one line.
-func lists(line string) script { return on("tools/list", says(line)) }
+func lists(line string) script { return answering("tools/list", answerWith(line)) }
 
-func listLies() []lie {
+func listingFaults() []listingFault {
 	page := func(cursor string) string { return fmt.Sprintf(`{"tools":[{"name":"a"}],"nextCursor":%q}`, cursor) }
 	forever := 0
-	return []lie{
-		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
-		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
-		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "did not answer tools/list within connect_timeout"},
-		{"same-cursor-again", on("tools/list", func(w spoken) []string { return []string{result(w.id, page("x"))} }),
+	return []listingFault{
+		{"hangs-at-initialize", answering("initialize", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
+		{"hangs-at-discover", answering("server/discover", silence), Limits{}, CodeTimeout, "did not connect and answer the handshake within connect_timeout"},
+		{"hangs-at-list", answering("tools/list", silence), Limits{}, CodeTimeout, "did not answer tools/list within connect_timeout"},
+		{"same-cursor-again", answering("tools/list", func(w spoken) []string { return []string{result(w.id, page("x"))} }),
 			Limits{}, CodeProtocol, "circle"},
-		{"pages-without-end", on("tools/list", func(w spoken) []string {
+		{"pages-without-end", answering("tools/list", func(w spoken) []string {
 			forever++
 			return []string{result(w.id, page(fmt.Sprint(forever)))}
 		}), Limits{Pages: 5}, CodeCatalog, "5 pages"},
 		{"one-tool-too-many", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[1,2,3]}}`),
 			Limits{Tools: 2}, CodeCatalog, "more than 2 tools"},
-		{"catalog-too-large", on("tools/list", func(w spoken) []string {
+		{"catalog-too-large", answering("tools/list", func(w spoken) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", 100)+`]}`)}
 		}), Limits{CatalogBytes: 111}, CodeCatalog, "more than 111 bytes"},
-		{"message-too-large", on("tools/list", func(w spoken) []string {
+		{"message-too-large", answering("tools/list", func(w spoken) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", envelopeSlack+20)+`]}`)}
 		}), Limits{CatalogBytes: 10, ResultBytes: 10}, CodeCatalog, "more than"},
 		{"tools-missing", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tool":[]}}`), Limits{}, CodeProtocol, `no "tools"`},
@@ -58,27 +58,27 @@ func listLies() []lie {
 		{"id-another", lists(`{"jsonrpc":"2.0","id":77,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "77 in place"},
 		{"id-null", lists(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`), Limits{},
 			CodeProtocol, "what?"},
-		{"initialize-twice-version", on("initialize", says(
+		{"initialize-twice-version", answering("initialize", answerWith(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","protocolVersion":"2024-11-05"}}`)), Limits{},
 			CodeProtocol, "initialize"},
-		{"initialize-unknown-version", on("initialize", says(
+		{"initialize-unknown-version", answering("initialize", answerWith(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2099-01-01"}}`)),
 			Limits{}, CodeProtocol, "2099-01-01"},
-		{"initialize-stateless-version", on("initialize", says(
+		{"initialize-stateless-version", answering("initialize", answerWith(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2026-07-28","capabilities":{}}}`)), Limits{}, CodeProtocol, "2026-07-28"},
-		{"initialize-refused", on("initialize", says(
+		{"initialize-refused", answering("initialize", answerWith(
 			`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"go away"}}`)),
 			Limits{}, CodeProtocol, "go away"},
 	}
 }
 
 func TestListServersThatLie(t *testing.T) {
-	for _, tt := range listLies() {
+	for _, tt := range listingFaults() {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
 			s, healthy := serveScript(t, tt.script, true).server(), serveScript(t, honest, true).server()
 			if tt.code == CodeTimeout {
-				s.ConnectTimeout = soon
+				s.ConnectTimeout = shortTimeout
 			}
 			healthy.Name = "healthy"
 			u := upstreams(t, tt.limits, s, healthy)
@@ -100,7 +100,7 @@ func TestListServersThatLie(t *testing.T) {
 
 func TestListLimitsAreExact(t *testing.T) {
 	two := `{"tools":[1,2]}`
-	paged := on("tools/list", func(w spoken) []string {
+	paged := answering("tools/list", func(w spoken) []string {
 		if strings.Contains(w.params, "second") {
 			return []string{result(w.id, two)}
 		}
@@ -121,8 +121,8 @@ func TestListLimitsAreExact(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			u := upstreams(t, tt.limits, serveScript(t, paged, false).server())
 			if tt.code != "" {
-				down(t, u, tt.code)
-			} else if l := listed(t, u); len(l.Pages) != 2 || string(l.Pages[1]) != two {
+				mustBeDown(t, u, tt.code)
+			} else if l := mustList(t, u); len(l.Pages) != 2 || string(l.Pages[1]) != two {
 				t.Errorf("Pages = %q, want two, byte for byte", l.Pages)
 			}
 		})
@@ -176,11 +176,11 @@ func TestHTTPRefusals(t *testing.T) {
 			}
 			within := 5 * time.Second
 			if tt.code == CodeTimeout {
-				within = soon
+				within = shortTimeout
 			}
 			u := upstreams(t, Limits{}, Server{Name: "w", Type: tt.kind, URL: srv.URL, ConnectTimeout: within,
 				Headers: []Header{{"Authorization", "Bearer secret-token"}}})
-			reason := down(t, u, tt.code)
+			reason := mustBeDown(t, u, tt.code)
 			if !strings.Contains(reason, tt.reason) || strings.Contains(reason, "secret-token") {
 				t.Errorf("Reason = %q, want it to hold %q and no secret", reason, tt.reason)
 			}

@@ -55,8 +55,8 @@ func serveRaw(t *testing.T, serve func(conn net.Conn, number int)) *rawServer {
 	return s
 }
 
-// each reads requests to the connection's end, and calls answer with the number and the body of each.
-func each(conn net.Conn, answer func(n int, body string) (more bool)) {
+// forEachRequest reads requests to the connection's end, and calls answer with the number and the body of each.
+func forEachRequest(conn net.Conn, answer func(n int, body string) (more bool)) {
 	src := bufio.NewReader(conn)
 	for n := 1; ; n++ {
 		req, err := http.ReadRequest(src)
@@ -100,7 +100,7 @@ func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 func TestWhenAPermitIsTouched(t *testing.T) {
 	noLeak(t)
 	srv := serveRaw(t, func(conn net.Conn, _ int) {
-		each(conn, func(int, string) bool {
+		forEachRequest(conn, func(int, string) bool {
 			_, err := io.WriteString(conn, plain)
 			return err == nil
 		})
@@ -148,7 +148,7 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 	noLeak(t)
 	var mu sync.Mutex
 	arrived := make(map[string]int)
-	srv := serveScript(t, on(methodCall, func(w spoken) []string { return []string{result(w.id, w.params)} }), false)
+	srv := serveScript(t, answering(methodCall, func(w spoken) []string { return []string{result(w.id, w.params)} }), false)
 	srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
 		if w.method != methodCall {
 			return false
@@ -165,12 +165,12 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 		}
 		return false
 	}
-	u := upstreams(t, Limits{}, patient(time.Minute, srv.server()))
+	u := upstreams(t, Limits{}, withTimeout(time.Minute, srv.server()))
 	var wg sync.WaitGroup
-	links := []*Link{linked(t, u, "web", Peer{Protocol: older}), linked(t, u, "web", Peer{Protocol: older})}
+	links := []*Link{mustLink(t, u, "web", Peer{Protocol: older}), mustLink(t, u, "web", Peer{Protocol: older})}
 	for i := range callers {
 		l := links[i%len(links)]
-		c := asCall(t, l, `{}`)
+		c := callByListing(t, l, `{}`)
 		wg.Go(func() {
 			for n := range calls {
 				c := c

@@ -48,7 +48,7 @@ func TestProcessesThatLeaveTheirPipesToOthersAreDead(t *testing.T) {
 until [ -e "$1" ]; do sleep 0.01; done
 read line; read line; exit 3`
 	server := Server{Name: "s", Type: TypeStdio, Command: "sh", Args: []string{"-c", script, setsid, filepath.Join(t.TempDir(), "left")}, ConnectTimeout: time.Minute}
-	l := linked(t, upstreams(t, Limits{}, server), "s", Peer{Protocol: older})
+	l := mustLink(t, upstreams(t, Limits{}, server), "s", Peer{Protocol: older})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // before the pipe is closed
 	defer cancel()
 	_, err := l.Request(ctx, "resources/list", nil, nil)

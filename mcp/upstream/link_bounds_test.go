@@ -24,7 +24,7 @@ func init() {
 	maps.Copy(roles, map[string]func() script{
 		// More notes in a call than fit into an inbox.
 		"talks-much": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				var lines []string
 				for i := range much {
 					lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"n":%d}}`, i))
@@ -34,7 +34,7 @@ func init() {
 		},
 		// The same, and each is largeMessage.
 		"talks-heavily": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				var lines []string
 				for range 16 {
 					lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":"`+strings.Repeat("x", largeMessage)+`"}}`)
@@ -44,7 +44,7 @@ func init() {
 		},
 		// Requests without end, and it reads no answer.
 		"pings-without-end": func() script {
-			return on("tools/call", func(spoken) []string {
+			return answering("tools/call", func(spoken) []string {
 				var lines []string
 				for i := range 40 * maxOwed {
 					lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d%s","method":"ping"}`, i, strings.Repeat("x", 200)))
@@ -65,10 +65,10 @@ func TestUnaskedMessagesAreBounded(t *testing.T) {
 	} {
 		for _, n := range []int{most, most + 1} {
 			t.Run(fmt.Sprint(name, "-", n), func(t *testing.T) {
-				flood := on("tools/list", func(w spoken) []string {
+				flood := answering("tools/list", func(w spoken) []string {
 					return append(slices.Repeat([]string{line}, n), result(w.id, onePage))
 				})
-				l := linked(t, upstreams(t, Limits{Unasked: most}, serveSSE(t, flood)), "sse", Peer{Protocol: older})
+				l := mustLink(t, upstreams(t, Limits{Unasked: most}, serveSSE(t, flood)), "sse", Peer{Protocol: older})
 				_, err := l.Listing(t.Context(), 0)
 				var e *LinkError
 				if (err == nil) != (n == most) || err != nil && (!errors.As(err, &e) || e.Code != CodeProtocol) {
@@ -133,9 +133,9 @@ func waitingOn(l *Link) int {
 func TestSlowListenersLoseNothing(t *testing.T) {
 	overEach(t, "talks-much", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older})
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
 		n := 0
-		r := l.Call(t.Context(), asCall(t, l, `{}`), func(m wire.Message) {
+		r := l.Call(t.Context(), callByListing(t, l, `{}`), func(m wire.Message) {
 			if want := fmt.Sprintf(`{"n":%d}`, n); string(m.Params) != want {
 				t.Errorf("message number %d has params %s", n, m.Params)
 			}
@@ -153,13 +153,13 @@ func TestSlowListenersLoseNothing(t *testing.T) {
 // Of messages that are largeMessage one waits, and no more.
 func TestHeavyMessagesWaitAlone(t *testing.T) {
 	for _, kind := range []string{TypeStdio, TypeSSE} {
-		s := self(t, "talks-heavily")
+		s := childServer(t, "talks-heavily")
 		if kind == TypeSSE {
 			s = serveSSE(t, roles["talks-heavily"]())
 		}
-		l := linked(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
+		l := mustLink(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
 		n := 0
-		r := l.Call(t.Context(), asCall(t, l, `{}`), func(wire.Message) {
+		r := l.Call(t.Context(), callByListing(t, l, `{}`), func(wire.Message) {
 			n++
 			for range 1000 {
 				runtime.Gosched()
@@ -177,12 +177,12 @@ func TestHeavyMessagesWaitAlone(t *testing.T) {
 // A server that asks without end and takes no answer fills no memory, and hangs nobody.
 func TestAServerThatReadsNoAnswer(t *testing.T) {
 	noLeak(t)
-	s := self(t, "pings-without-end")
+	s := childServer(t, "pings-without-end")
 	s.ConnectTimeout = 5 * time.Second
-	u := upstreams(t, Limits{Unasked: 1 << 20}, patient(30*time.Second, s))
-	l := linked(t, u, "child", Peer{Protocol: older})
+	u := upstreams(t, Limits{Unasked: 1 << 20}, withTimeout(30*time.Second, s))
+	l := mustLink(t, u, "child", Peer{Protocol: older})
 	before := allocated()
-	if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectUnknown || r.Code != CodeProtocol && r.Code != CodeTimeout {
+	if r := l.Call(t.Context(), callByListing(t, l, `{}`), nil); r.Effect != EffectUnknown || r.Code != CodeProtocol && r.Code != CodeTimeout {
 		t.Errorf("Call() = %+v, want it lost", r)
 	}
 	if used := allocated() - before; used > 200<<20 {
@@ -192,11 +192,11 @@ func TestAServerThatReadsNoAnswer(t *testing.T) {
 
 // What a server says of itself holds no secret and no control characters.
 func TestHelloHoldsNoSecret(t *testing.T) {
-	s := serveScript(t, on("initialize", func(w spoken) []string {
+	s := serveScript(t, answering("initialize", func(w spoken) []string {
 		return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a\u001b[2J k3yk3yk3y","version":"\u202e"}}`)}
 	}), false).server()
 	s.Headers = []Header{{"x-key", "k3yk3yk3y"}}
-	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older})
+	l := mustLink(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older})
 	if got := l.ServerInfo().Server; strings.ContainsAny(got.Name+got.Version, "\x1b\u202e") || strings.Contains(got.Name, "k3yk3yk3y") {
 		t.Errorf("ServerInfo().Server = %q, want it printable and without the secret", got)
 	}
@@ -258,8 +258,8 @@ func TestConnectionsOfLinksAreUsedAgain(t *testing.T) {
 		u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
 		const calls = 50
 		for range 2 { // both links have the same connections
-			l := linked(t, u, "web", Peer{Protocol: older})
-			c := asCall(t, l, `{}`)
+			l := mustLink(t, u, "web", Peer{Protocol: older})
+			c := callByListing(t, l, `{}`)
 			for range calls / 2 {
 				c.RunID = newRun()
 				if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {

@@ -14,9 +14,9 @@ func TestWhatWasGivenUpIsToldBeforeTheEnd(t *testing.T) {
 		for _, deaf := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s-deaf-%t", kind, deaf), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := newStage(t, kind, older, nobody)
+					s := newLinkFixture(t, kind, older, ignoreMessage)
 					s.deaf = deaf
-					c := s.call(t.Context(), nobody)
+					c := s.call(t.Context(), ignoreMessage)
 					<-c.over
 					s.link.Close()
 					grace := time.Duration(0)
@@ -37,14 +37,14 @@ func TestNothingIsSentOverALinkThatIsBeingClosed(t *testing.T) {
 	for _, kind := range []string{onOneStream, onItsStream} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, kind, older, nobody)
+				s := newLinkFixture(t, kind, older, ignoreMessage)
 				s.deaf = true
-				c := s.call(t.Context(), nobody)
+				c := s.call(t.Context(), ignoreMessage)
 				<-c.over
 				go s.link.Close()
 				synctest.Wait()
 				r := s.link.Call(t.Context(), Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(),
-					Listing: s.link.u.moments.Add(1)}, nobody)
+					Listing: s.link.u.moments.Add(1)}, ignoreMessage)
 				if r.Effect != EffectNotSent || r.Code != CodeClosed {
 					t.Errorf("Call() = %+v, want nothing sent, %s", r, CodeClosed)
 				}

@@ -54,7 +54,7 @@ func TestErasOfServers(t *testing.T) {
 				if isModern {
 					asked, want, refused = older, newer, methodInitialize
 				}
-				l := linked(t, u, "web", Peer{Protocol: asked})
+				l := mustLink(t, u, "web", Peer{Protocol: asked})
 				if l.ServerInfo().Protocol != want || l.Modern() != isModern {
 					t.Errorf("ServerInfo() = %+v, want revision %s", l.ServerInfo(), want)
 				}
@@ -117,15 +117,15 @@ func TestChildrenThatFail(t *testing.T) {
 		code   string
 		reason string
 	}{
-		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "to standard output that is not a JSON-RPC message"},
-		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
+		{"garbage-on-stdout", func(t *testing.T) Server { return childServer(t, "garbage") }, CodeProtocol, "to standard output that is not a JSON-RPC message"},
+		{"dies-at-start", func(t *testing.T) Server { return childServer(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
 			CodeDied, `exit status 3), its last words: \u001b[31mno database \u202eat [masked by pgfsm]`},
 		{"no-such-command", func(t *testing.T) Server {
 			return Server{Name: "child", Type: TypeStdio, Command: "./no-such-command"}
 		}, CodeUnreachable, "does not start"},
 		{"deaf", func(t *testing.T) Server {
-			s := self(t, "deaf")
-			s.ConnectTimeout = soon
+			s := childServer(t, "deaf")
+			s.ConnectTimeout = shortTimeout
 			return s
 		}, CodeTimeout, "connect_timeout"},
 	}
@@ -141,9 +141,9 @@ func TestChildrenThatFail(t *testing.T) {
 		})
 	}
 	t.Run("downloads", func(t *testing.T) {
-		s, reason := self(t, "downloads"), ""
-		for s.ConnectTimeout = soon; s.ConnectTimeout < time.Minute && !strings.Contains(reason, "npm"); s.ConnectTimeout *= 4 { // it must have started
-			reason = down(t, upstreams(t, Limits{}, s), CodeTimeout)
+		s, reason := childServer(t, "downloads"), ""
+		for s.ConnectTimeout = shortTimeout; s.ConnectTimeout < time.Minute && !strings.Contains(reason, "npm"); s.ConnectTimeout *= 4 { // it must have started
+			reason = mustBeDown(t, upstreams(t, Limits{}, s), CodeTimeout)
 		}
 		want := fmt.Sprintf("within connect_timeout (%s); the last line on its standard error: npm warn exec this will be installed: x", s.ConnectTimeout/4)
 		if !strings.HasSuffix(reason, want) {
@@ -157,9 +157,9 @@ func TestAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
 	var over error
 	r := timedOut(t, func(timeout time.Duration) Returned {
-		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
-		l := linked(t, u, "child", Peer{Protocol: older})
-		r := l.Call(t.Context(), asCall(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
+		u := upstreams(t, Limits{}, withTimeout(timeout, childServer(t, "stops-reading")))
+		l := mustLink(t, u, "child", Peer{Protocol: older})
+		r := l.Call(t.Context(), callByListing(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
 		over = l.Err()
 		return r
 	})
@@ -175,24 +175,24 @@ func TestLinksAreBounded(t *testing.T) {
 		server func(t *testing.T) Server
 	}{
 		{"http", Limits{Links: 2, ServerSessions: 1}, func(t *testing.T) Server { return serveScript(t, honest, false).server() }},
-		{"stdio", Limits{ServerSessions: 2}, func(t *testing.T) Server { return self(t, "honest") }},
+		{"stdio", Limits{ServerSessions: 2}, func(t *testing.T) Server { return childServer(t, "honest") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
 			s := tt.server(t)
 			u := upstreams(t, tt.limits, s)
-			first := linked(t, u, s.Name, Peer{Protocol: older})
-			linked(t, u, s.Name, Peer{Protocol: older})
+			first := mustLink(t, u, s.Name, Peer{Protocol: older})
+			mustLink(t, u, s.Name, Peer{Protocol: older})
 			var e *LinkError
 			if _, err := u.Link(t.Context(), s.Name, Peer{Protocol: older}); !errors.As(err, &e) || e.Code != CodeLinks {
 				t.Errorf("Link() one past the limit = %v, want %s", err, CodeLinks)
 			}
 			first.Close()
 			first.Close()
-			third := linked(t, u, s.Name, Peer{Protocol: older})
+			third := mustLink(t, u, s.Name, Peer{Protocol: older})
 			third.fail(CodeProtocol, "it is over")
 			<-third.finished // one that ends by itself makes room too
-			linked(t, u, s.Name, Peer{Protocol: older})
+			mustLink(t, u, s.Name, Peer{Protocol: older})
 		})
 	}
 	u := upstreams(t, Limits{}, serveScript(t, honest, false).server())
@@ -205,7 +205,7 @@ func TestLinksAreBounded(t *testing.T) {
 	if _, err := u.Link(ctx, "web", Peer{}); !errors.As(err, &e) || e.Code != CodeCancelled {
 		t.Errorf("Link(cancelled) = %v, want %s", err, CodeCancelled)
 	}
-	l := linked(t, u, "web", Peer{Protocol: older})
+	l := mustLink(t, u, "web", Peer{Protocol: older})
 	if err := u.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -221,8 +221,8 @@ func TestLinksAreBounded(t *testing.T) {
 func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	overEach(t, "hangs-at-call", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older})
-		c := asCall(t, l, `{}`)
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
+		c := callByListing(t, l, `{}`)
 		returned := make(chan Returned)
 		go func() { returned <- l.Call(context.Background(), c, nil) }()
 		eventually(t, "the call is under way", func() bool { return l.calls.Load() == 1 })
@@ -270,8 +270,8 @@ func TestClosingALinkEndsTheSession(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
-	heldBy(t, l)
+	l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
+	listingOf(t, l)
 	<-listening
 	l.Close()
 	if !ended.Load() || wrong.Load() != 0 {
@@ -318,7 +318,7 @@ func TestNothingIsLeftOfLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeak(t)
-			s, stop := self(t, "echo"), func() {}
+			s, stop := childServer(t, "echo"), func() {}
 			fds, procs := descriptors(t), children(t)
 			if handler != nil {
 				// A server's own goroutines and connections must be gone too, so the server ends before the count.
@@ -369,14 +369,14 @@ func TestASecondEndpointIsIgnored(t *testing.T) {
 	noLeak(t)
 	elsewhere := serveScript(t, honest, false)
 	move := "event: endpoint\ndata: " + elsewhere.URL + "/mcp\n\n"
-	s := serveSSE(t, on("tools/call", func(w spoken) []string {
+	s := serveSSE(t, answering("tools/call", func(w spoken) []string {
 		// The line ends the event that it stands in, and begins another.
 		return []string{`{"jsonrpc":"2.0","method":"notifications/message"}` + "\n\n" + move, result(w.id, oneResult)}
 	}))
 	u := upstreams(t, Limits{}, s)
-	l := linked(t, u, "sse", Peer{Protocol: older})
+	l := mustLink(t, u, "sse", Peer{Protocol: older})
 	for range 2 {
-		if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+		if r := l.Call(t.Context(), callByListing(t, l, `{}`), nil); r.Effect != EffectDone {
 			t.Errorf("Call() = %+v, want done", r)
 		}
 	}

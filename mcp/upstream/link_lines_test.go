@@ -37,10 +37,10 @@ func TestNoLineOfAClientIsAMessage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
-			s := self(t, "minds-its-lines")
-			l := linked(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
+			s := childServer(t, "minds-its-lines")
+			l := mustLink(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
 			hidden := jsontext.Value(`{"x":[` + tt.end + smuggled + tt.end + `]}`)
-			call := asCall(t, l, `{}`)
+			call := callByListing(t, l, `{}`)
 			call.Meta = hidden
 			if r := l.Call(t.Context(), call, nil); string(r.Result) != `{"calls":1,"broken":false}` {
 				t.Errorf("Call() = %+v with the result %s", r, r.Result)

@@ -33,14 +33,14 @@ func TestChangesDuringListing(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			overEach(t, tt.role, func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
-				l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: newTold().accept})
-				k := heldBy(t, l)
+				l := mustLink(t, u, s.Name, Peer{Protocol: older, OnMessage: newMessageLog().accept})
+				k := listingOf(t, l)
 				if page := string(k.Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) || l.Changed(k.Number) != tt.changed {
 					t.Errorf("Pages[0] = %s, Changed() = %t, want the tool %s, %t", page, l.Changed(k.Number), tt.tool, tt.changed)
 				}
 				r := l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
 				if tt.changed {
-					stopped(t, r)
+					checkStopped(t, r)
 				} else if r.Effect != EffectDone {
 					t.Errorf("Call() = %+v, want done", r)
 				}
@@ -53,12 +53,12 @@ func TestChangesDuringListing(t *testing.T) {
 func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 	overEach(t, "changes-during-the-call", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older})
-		first := heldBy(t, l)
-		if again := heldBy(t, l); again != first {
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
+		first := listingOf(t, l)
+		if again := listingOf(t, l); again != first {
 			t.Error("Listing() = another, want the one that is kept")
 		}
-		c := asCall(t, l, `{}`)
+		c := callByListing(t, l, `{}`)
 		if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
 			t.Fatalf("Call() = %+v, want done", r)
 		}
@@ -66,8 +66,8 @@ func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 			t.Error("Changed() = false, want true")
 		}
 		c.RunID = newRun()
-		stopped(t, l.Call(t.Context(), c, nil))
-		second := heldBy(t, l)
+		checkStopped(t, l.Call(t.Context(), c, nil))
+		second := listingOf(t, l)
 		if second == first || l.Changed(second.Number) || !strings.Contains(string(second.Pages[0]), "listing-2") {
 			t.Errorf("Listing() = %s, want the second", second.Pages[0])
 		}
@@ -79,7 +79,7 @@ func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 		if s.Type == TypeSSE {
 			return
 		}
-		if other := linked(t, u, s.Name, Peer{Protocol: older}); !other.Changed(second.Number) {
+		if other := mustLink(t, u, s.Name, Peer{Protocol: older}); !other.Changed(second.Number) {
 			t.Error("Changed() of a newer link = false, want true")
 		}
 	})
@@ -108,8 +108,8 @@ func TestTheEmptyCursor(t *testing.T) {
 			}
 			return speak(w)
 		}, false)
-		l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.protocol})
-		if k := heldBy(t, l); len(k.Pages) != tt.pages || l.ServerInfo().Protocol != tt.protocol {
+		l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: tt.protocol})
+		if k := listingOf(t, l); len(k.Pages) != tt.pages || l.ServerInfo().Protocol != tt.protocol {
 			t.Errorf("%s: %d pages over %s, want %d", tt.protocol, len(k.Pages), l.ServerInfo().Protocol, tt.pages)
 		}
 	}
@@ -119,11 +119,11 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)
-	srv := serveScript(t, on("tools/list", func(w spoken) []string {
+	srv := serveScript(t, answering("tools/list", func(w spoken) []string {
 		<-release
 		return []string{result(w.id, onePage)}
 	}), false)
-	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
+	l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
 	const rivals = 16
 	var wg sync.WaitGroup
 	for range rivals {
@@ -157,19 +157,19 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 // News between requests: what changes the tools is incoming and told, other things are told, requests are answered by the peer.
 func TestNewsOfALink(t *testing.T) {
 	noLeak(t)
-	n := serveNews(t, announces)
+	n := serveStream(t, announces)
 	u := upstreams(t, Limits{}, n.server())
-	peer := newTold()
-	l := linked(t, u, "web", Peer{Protocol: older, OnMessage: peer.accept})
+	peer := newMessageLog()
+	l := mustLink(t, u, "web", Peer{Protocol: older, OnMessage: peer.accept})
 	if n.gets.Load() != 0 {
 		t.Error("the stream was opened before anybody listed")
 	}
-	k := heldBy(t, l)
-	n.tell(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a\/b"}}`)
+	k := listingOf(t, l)
+	n.sendEvents(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a\/b"}}`)
 	if l.Changed(k.Number) {
 		t.Error("Changed() after other news = true, want false")
 	}
-	n.tell(t, changedNote, progress("1", 1))
+	n.sendEvents(t, changedNote, progress("1", 1))
 	if !l.Changed(k.Number) {
 		t.Error("Changed() = false, want true")
 	}
@@ -189,10 +189,10 @@ func TestNewsOfALink(t *testing.T) {
 		t.Fatal("the request was not answered")
 	}
 	want := []string{`notifications/resources/updated {"uri":"a\/b"}`, "notifications/tools/list_changed", "elicitation/create {}"}
-	if diff := cmp.Diff(want, peer.list()); diff != "" {
+	if diff := cmp.Diff(want, peer.entries()); diff != "" {
 		t.Errorf("the peer was told (-want +got):\n%s", diff)
 	}
-	if heldBy(t, l) == k || n.gets.Load() != 1 {
+	if listingOf(t, l) == k || n.gets.Load() != 1 {
 		t.Errorf("after the change: the same listing, or %d streams, want a new one and 1", n.gets.Load())
 	}
 }
@@ -219,7 +219,7 @@ func TestNewsBehindAnAnswer(t *testing.T) {
 	if r.Effect != EffectDone {
 		t.Fatalf("Call() = %+v, want done", r)
 	}
-	k := heldBy(t, l)
+	k := listingOf(t, l)
 	close(answered)
 	eventually(t, "the change was received", func() bool { return l.Changed(k.Number) })
 }
@@ -249,10 +249,10 @@ func TestNewsThatLie(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
-			n := serveNews(t, announces)
+			n := serveStream(t, announces)
 			u := upstreams(t, Limits{ResultBytes: 100, CatalogBytes: 100, Unasked: 20}, n.server())
-			l := linked(t, u, "web", Peer{Protocol: older})
-			heldBy(t, l)
+			l := mustLink(t, u, "web", Peer{Protocol: older})
+			listingOf(t, l)
 			n.lines <- tt.lines
 			select {
 			case <-l.Done():
@@ -272,19 +272,19 @@ func TestAnswersToListening(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			judge := func(t *testing.T, s Server) {
 				noLeak(t)
-				peer := newTold()
-				l := linked(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: newer, OnMessage: peer.accept})
+				peer := newMessageLog()
+				l := mustLink(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: newer, OnMessage: peer.accept})
 				for range 2 {
-					if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+					if r := l.Call(t.Context(), callByListing(t, l, `{}`), nil); r.Effect != EffectDone {
 						t.Errorf("Call() = %+v, want done", r)
 					}
 				}
 				l.Close()
-				if said := peer.list(); len(said) != 0 { // that we are listened to is our affair
+				if said := peer.entries(); len(said) != 0 { // that we are listened to is our affair
 					t.Errorf("the peer was told %q, want nothing", said)
 				}
 			}
-			t.Run("stdio", func(t *testing.T) { judge(t, self(t, role)) })
+			t.Run("stdio", func(t *testing.T) { judge(t, childServer(t, role)) })
 			t.Run("http", func(t *testing.T) { judge(t, serveScript(t, roles[role](), true).server()) })
 		})
 	}
@@ -299,17 +299,17 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			noLeak(t)
 			s := realServers(growing())[tt.name](t)
 			if tt.name == "stdio" {
-				s = self(t, "grows")
+				s = childServer(t, "grows")
 			}
 			u := upstreams(t, Limits{}, s)
 			var once sync.Once
 			incoming := make(chan struct{})
-			l := linked(t, u, s.Name, Peer{Protocol: tt.protocol, OnMessage: func(m wire.Message) {
+			l := mustLink(t, u, s.Name, Peer{Protocol: tt.protocol, OnMessage: func(m wire.Message) {
 				if m.Method == noteToolsChanged {
 					once.Do(func() { close(incoming) })
 				}
 			}})
-			k := heldBy(t, l)
+			k := listingOf(t, l)
 			looks := 0
 			eventually(t, "the change was received", func() bool {
 				if looks%50 == 0 {
@@ -323,7 +323,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("the peer was not told")
 			}
-			if page := string(heldBy(t, l).Pages[0]); !strings.Contains(page, `"more"`) {
+			if page := string(listingOf(t, l).Pages[0]); !strings.Contains(page, `"more"`) {
 				t.Errorf("Pages = %s, want the new tool", page)
 			}
 		})

@@ -29,7 +29,7 @@ func TestRevisionThatIsRefusedAndSpoken(t *testing.T) {
 				}
 				return both(w)
 			}, false)
-			l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: newer})
+			l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: newer})
 			if got := l.ServerInfo().Protocol; got != tt.want || int(asked.Load()) != tt.asked {
 				t.Errorf("revision %s after %d questions, want %s after %d", got, asked.Load(), tt.want, tt.asked)
 			}

@@ -48,7 +48,7 @@ func TestSmuggledAnswers(t *testing.T) {
 						close(closed)
 					}
 				}()
-				each(conn, func(_ int, body string) bool {
+				forEachRequest(conn, func(_ int, body string) bool {
 					w := readWire([]byte(body))
 					switch {
 					case w.id == "":
@@ -70,8 +70,8 @@ func TestSmuggledAnswers(t *testing.T) {
 			})
 			t.Cleanup(again)
 			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
-			one, other := linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})
-			call := asCall(t, one, `{}`)
+			one, other := mustLink(t, u, "s", Peer{Protocol: older}), mustLink(t, u, "s", Peer{Protocol: older})
+			call := callByListing(t, one, `{}`)
 			for n, l := range []*Link{one, other, one, other} {
 				call.RunID = newRun()
 				r := l.Call(t.Context(), call, nil)

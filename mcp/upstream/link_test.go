@@ -20,8 +20,8 @@ const (
 	newer = "2026-07-28"
 )
 
-// linked is a link that must come about.
-func linked(t testing.TB, u *Upstreams, server string, p Peer) *Link {
+// mustLink is a link that must come about.
+func mustLink(t testing.TB, u *Upstreams, server string, p Peer) *Link {
 	t.Helper()
 	l, err := u.Link(t.Context(), server, p)
 	if err != nil {
@@ -30,8 +30,8 @@ func linked(t testing.TB, u *Upstreams, server string, p Peer) *Link {
 	return l
 }
 
-// heldBy is the latest listing of a link.
-func heldBy(t testing.TB, l *Link) *CachedListing {
+// listingOf is the latest listing of a link.
+func listingOf(t testing.TB, l *Link) *CachedListing {
 	t.Helper()
 	k, err := l.Listing(t.Context(), time.Hour)
 	if err != nil {
@@ -40,10 +40,10 @@ func heldBy(t testing.TB, l *Link) *CachedListing {
 	return k
 }
 
-// asCall is a call by the latest listing.
-func asCall(t testing.TB, l *Link, args string) Call {
+// callByListing is a call by the latest listing.
+func callByListing(t testing.TB, l *Link, args string) Call {
 	t.Helper()
-	return Call{Server: l.up.server.Name, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: heldBy(t, l).Number}
+	return Call{Server: l.up.server.Name, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: listingOf(t, l).Number}
 }
 
 func sdkHTTP(t *testing.T, h http.Handler) string {
@@ -62,7 +62,7 @@ func realServers(shared *sdk.Server) map[string]func(t *testing.T) Server {
 		}
 	}
 	return map[string]func(t *testing.T) Server{
-		"stdio": func(t *testing.T) Server { return self(t, "echo") },
+		"stdio": func(t *testing.T) Server { return childServer(t, "echo") },
 		"sse": func(t *testing.T) Server {
 			return Server{Name: "s", Type: TypeSSE, URL: sdkHTTP(t, sdk.NewSSEHandler(same, nil))}
 		},
@@ -89,19 +89,19 @@ func TestLinksOverRealTransports(t *testing.T) {
 			noLeak(t)
 			s := servers[tt.name](t)
 			u := upstreams(t, Limits{}, s)
-			l := linked(t, u, s.Name, Peer{Protocol: tt.asked})
+			l := mustLink(t, u, s.Name, Peer{Protocol: tt.asked})
 			hello := l.ServerInfo()
 			if hello.Protocol != tt.protocol || l.Modern() != (tt.protocol == newer) || hello.Server != (Info{"echo-server", "3"}) ||
 				wire.Member(hello.Capabilities, "tools") == nil {
 				t.Errorf("ServerInfo() = %+v, want revision %s of echo-server 3 with tools", hello, tt.protocol)
 			}
-			k := heldBy(t, l)
+			k := listingOf(t, l)
 			if len(k.Pages) != 1 || !strings.Contains(string(k.Pages[0]), `"name":"echo"`) || k.Protocol != tt.protocol ||
 				k.ServerName != "echo-server" || k.Server != s.Name || k.Status != StatusUp || l.Changed(k.Number) {
 				t.Errorf("Listing() = %+v, want one page with the tool echo", k.Listing)
 			}
 			args := `{"a":9007199254740993,"b":1e300,"c":"<&>` + "\u2028" + `","d":1.0}`
-			r := l.Call(t.Context(), asCall(t, l, args), nil)
+			r := l.Call(t.Context(), callByListing(t, l, args), nil)
 			if want := `9007199254740993,\"b\":1e300`; r.Effect != EffectDone || !strings.Contains(string(r.Result), want) {
 				t.Errorf("Call() = %+v with the result %s, want the arguments unchanged", r, r.Result)
 			}

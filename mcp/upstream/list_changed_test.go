@@ -37,8 +37,8 @@ func talkative(before, after func(method string, n int) []string) script {
 
 func quiet(string, int) []string { return nil }
 
-// at says the lines with the first times messages of a method.
-func at(method string, times int, lines ...string) func(string, int) []string {
+// linesAt says the lines with the first times messages of a method.
+func linesAt(method string, times int, lines ...string) func(string, int) []string {
 	return func(m string, n int) []string {
 		if m == method && n <= times {
 			return lines
@@ -50,7 +50,7 @@ func at(method string, times int, lines ...string) func(string, int) []string {
 // paged lists on two pages, and its tools change before the n-th page of all is given.
 func paged(n int) script {
 	pages := 0
-	return on("tools/list", func(w spoken) []string {
+	return answering("tools/list", func(w spoken) []string {
 		pages++
 		answer := fmt.Sprintf(`{"tools":[{"name":"page-%d"}],"nextCursor":"x"}`, pages)
 		if strings.Contains(w.params, `"cursor"`) {
@@ -69,13 +69,13 @@ func init() {
 	note := func(method string) string { return `{"jsonrpc":"2.0","method":"` + method + `"}` }
 	maps.Copy(roles, map[string]func() script{
 		"says-nothing":                 func() script { return talkative(quiet, quiet) },
-		"changes-before-listing":       func() script { return talkative(at("initialize", 1, changed...), quiet) },
-		"changes-during-one-listing":   func() script { return talkative(at("tools/list", 1, changed...), quiet) },
-		"changes-during-two-listings":  func() script { return talkative(at("tools/list", 2, changed...), quiet) },
-		"changes-during-every-listing": func() script { return talkative(at("tools/list", always, changed...), quiet) },
-		"changes-during-the-call":      func() script { return talkative(at("tools/call", 1, changed...), quiet) },
+		"changes-before-listing":       func() script { return talkative(linesAt("initialize", 1, changed...), quiet) },
+		"changes-during-one-listing":   func() script { return talkative(linesAt("tools/list", 1, changed...), quiet) },
+		"changes-during-two-listings":  func() script { return talkative(linesAt("tools/list", 2, changed...), quiet) },
+		"changes-during-every-listing": func() script { return talkative(linesAt("tools/list", always, changed...), quiet) },
+		"changes-during-the-call":      func() script { return talkative(linesAt("tools/call", 1, changed...), quiet) },
 		"says-other-things": func() script {
-			return talkative(at("tools/list", always, note("notifications/prompts/list_changed"),
+			return talkative(linesAt("tools/list", always, note("notifications/prompts/list_changed"),
 				note("notifications/resources/list_changed"), note("notifications/tools/list_Changed"),
 				note("notifications/tools"), pingAsk, untilAnswered), quiet)
 		},
@@ -83,8 +83,8 @@ func init() {
 	})
 }
 
-// stopped checks that a call was not sent because the tools have changed.
-func stopped(t *testing.T, r Returned) {
+// checkStopped checks that a call was not sent because the tools have changed.
+func checkStopped(t *testing.T, r Returned) {
 	t.Helper()
 	if r.Code != CodeChanged || r.Effect != EffectNotSent || r.Result != nil || r.Reason == "" {
 		t.Errorf("Call() = %+v, want %s, not_sent and a reason", r, CodeChanged)

@@ -81,15 +81,15 @@ func TestARestartedServerEndsTheLink(t *testing.T) {
 					noLeak(t)
 					srv := serveForgetful(t, honest, withStatus(status, words))
 					u := upstreams(t, Limits{}, srv.server())
-					l := linked(t, u, "web", Peer{Protocol: older})
-					c, before := asCall(t, l, `{}`), srv.count(method)
+					l := mustLink(t, u, "web", Peer{Protocol: older})
+					c, before := callByListing(t, l, `{}`), srv.count(method)
 					srv.restarts.Add(1)
 					send(t.Context(), t, l, c)
 					if n := srv.count(method) - before; n != 1 || l.Err() == nil {
 						t.Errorf("the server got %s %d times, and the link ended with %v; want it once, and an error", method, n, l.Err())
 					}
-					next := linked(t, u, "web", Peer{Protocol: older})
-					if r := next.Call(t.Context(), asCall(t, next, `{}`), nil); r.Effect != EffectDone {
+					next := mustLink(t, u, "web", Peer{Protocol: older})
+					if r := next.Call(t.Context(), callByListing(t, next, `{}`), nil); r.Effect != EffectDone {
 						t.Errorf("Call() over the next link = %+v, want it done", r)
 					}
 				})
@@ -106,7 +106,7 @@ func TestAFailedListingEndsTheSession(t *testing.T) {
 				noLeak(t)
 				var busy atomic.Bool
 				calling, answer := make(chan struct{}, 1), make(chan struct{})
-				srv := serveScript(t, on("tools/call", func(w spoken) []string {
+				srv := serveScript(t, answering("tools/call", func(w spoken) []string {
 					calling <- struct{}{}
 					<-answer
 					return honest(w)
@@ -121,8 +121,8 @@ func TestAFailedListingEndsTheSession(t *testing.T) {
 					}
 					return false
 				}
-				l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
-				c, returned := asCall(t, l, `{}`), make(chan Returned)
+				l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
+				c, returned := callByListing(t, l, `{}`), make(chan Returned)
 				go func() { returned <- l.Call(t.Context(), c, nil) }()
 				<-calling
 				busy.Store(true)
@@ -180,8 +180,8 @@ func TestALostSessionOverSSE(t *testing.T) {
 	t.Cleanup(func() { close(hold) })
 	s := srv.server()
 	s.Type = TypeSSE
-	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older, OnMessage: func(wire.Message) {}})
-	c := asCall(t, l, `{}`)
+	l := mustLink(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older, OnMessage: func(wire.Message) {}})
+	c := callByListing(t, l, `{}`)
 	lost.Store(true)
 	if r := l.Call(t.Context(), c, nil); r.Code != CodeUnreachable || r.Effect != EffectUnknown || l.Err() == nil {
 		t.Errorf("Call() = %+v and Err() = %v, want %s, unknown, and an error", r, l.Err(), CodeUnreachable)
@@ -204,8 +204,8 @@ func TestALostSessionIsNoticedWithoutARequest(t *testing.T) {
 		http.NewResponseController(rw).Flush()
 		<-cut
 	}
-	l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older, OnMessage: func(wire.Message) { close(told) }})
-	heldBy(t, l)
+	l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older, OnMessage: func(wire.Message) { close(told) }})
+	listingOf(t, l)
 	<-told
 	srv.restarts.Add(1)
 	close(cut)

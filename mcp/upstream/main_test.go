@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// self is a stdio server that is this test binary in a role.
-func self(t *testing.T, role string, env ...Header) Server {
+// childServer is a stdio server that is this test binary in a role.
+func childServer(t *testing.T, role string, env ...Header) Server {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -98,8 +98,8 @@ func honest(w spoken) []string {
 	return []string{failure(w.id, -32601)}
 }
 
-// on is honest except for one method.
-func on(method string, answer func(w spoken) []string) script {
+// answering is honest except for one method.
+func answering(method string, answer func(w spoken) []string) script {
 	return func(w spoken) []string {
 		if w.method == method {
 			return answer(w)
@@ -110,8 +110,8 @@ func on(method string, answer func(w spoken) []string) script {
 
 func silence(spoken) []string { return nil }
 
-// says answers with one line, ID standing for the id.
-func says(line string) func(spoken) []string {
+// answerWith answers with one line, ID standing for the id.
+func answerWith(line string) func(spoken) []string {
 	return func(w spoken) []string { return []string{strings.ReplaceAll(line, "ID", w.id)} }
 }
 
@@ -306,14 +306,14 @@ func upstreams(t *testing.T, lim Limits, servers ...Server) *Upstreams {
 	return u
 }
 
-// patient is a server with a Timeout.
-func patient(timeout time.Duration, s Server) Server {
+// withTimeout is a server with a Timeout.
+func withTimeout(timeout time.Duration, s Server) Server {
 	s.Timeout = timeout
 	return s
 }
 
-// listed is the one listing of a server that must be up.
-func listed(t *testing.T, u *Upstreams) Listing {
+// mustList is the one listing of a server that must be up.
+func mustList(t *testing.T, u *Upstreams) Listing {
 	t.Helper()
 	l := clientOf(u).List(t.Context())
 	if len(l) != 1 || l[0].Status != StatusUp {
@@ -322,8 +322,8 @@ func listed(t *testing.T, u *Upstreams) Listing {
 	return l[0]
 }
 
-// down checks that the one server is down for the given code and returns the reason.
-func down(t *testing.T, u *Upstreams, code string) string {
+// mustBeDown checks that the one server is down for the given code and returns the reason.
+func mustBeDown(t *testing.T, u *Upstreams, code string) string {
 	t.Helper()
 	l := clientOf(u).List(t.Context())
 	if len(l) != 1 || l[0].Status != StatusDown || l[0].Code != code || l[0].Reason == "" || l[0].Pages != nil {
@@ -350,7 +350,7 @@ func call(ctx context.Context, u *Upstreams, server, args string) Returned {
 // is another case; so it is tried again with longer ones.
 func timedOut(t *testing.T, try func(timeout time.Duration) Returned) Returned {
 	t.Helper()
-	for timeout := soon; ; timeout *= 4 {
+	for timeout := shortTimeout; ; timeout *= 4 {
 		if r := try(timeout); r.Effect != EffectNotSent || timeout > time.Minute {
 			return r
 		}

@@ -72,7 +72,7 @@ func TestMemoryOfLargeMessages(t *testing.T) {
 
 // TestLargeMessagesWithoutAnEnd: a server that sends only the beginning of a large message must not keep its memory.
 func TestLargeMessagesWithoutAnEnd(t *testing.T) {
-	s := self(t, "honest")
+	s := childServer(t, "honest")
 	s.Timeout = 50 * time.Millisecond
 	u := upstreams(t, Limits{}, s)
 	u.memory = newMemoryBudget(2 * memoryPerByte * memoryStep)
@@ -122,7 +122,7 @@ func TestLargeMessagesWithoutAnEnd(t *testing.T) {
 
 func init() {
 	roles["200-KiB"] = func() script {
-		return on("tools/call", func(w spoken) []string {
+		return answering("tools/call", func(w spoken) []string {
 			return []string{result(w.id, `{"content":[],"x":"`+strings.Repeat("x", 200<<10)+`"}`)}
 		})
 	}
@@ -133,9 +133,9 @@ func TestResultsWaitForMemory(t *testing.T) {
 	judge := func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
 		u.memory = newMemoryBudget(1) // one message at a time
-		l := linked(t, u, s.Name, Peer{Protocol: older})
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
 		call := func(m *Memory) (r Returned) {
-			c := asCall(t, l, `{}`)
+			c := callByListing(t, l, `{}`)
 			c.Memory = m
 			return l.Call(t.Context(), c, nil)
 		}

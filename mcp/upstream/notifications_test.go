@@ -21,16 +21,16 @@ func announces(w spoken) []string {
 	return honest(w)
 }
 
-// A newsroom is a server with a standalone stream. What is sent on lines goes onto the stream, each line as it is.
-type newsroom struct {
+// A streamFixture is a server with a standalone stream. What is sent on lines goes onto the stream, each line as it is.
+type streamFixture struct {
 	*scripted
 	lines chan string
 	gets  atomic.Int32
 }
 
-func serveNews(t *testing.T, s script) *newsroom {
+func serveStream(t *testing.T, s script) *streamFixture {
 	t.Helper()
-	n := &newsroom{scripted: serveScript(t, s, false), lines: make(chan string)}
+	n := &streamFixture{scripted: serveScript(t, s, false), lines: make(chan string)}
 	n.get = func(rw http.ResponseWriter, r *http.Request) {
 		n.gets.Add(1)
 		rw.Header().Set("Content-Type", "text/event-stream")
@@ -54,8 +54,8 @@ func serveNews(t *testing.T, s script) *newsroom {
 
 func event(line string) string { return "data: " + line + "\n\n" }
 
-// tell sends the lines of one event each, and returns when they have been read and a ping behind them is answered.
-func (n *newsroom) tell(t *testing.T, lines ...string) {
+// sendEvents sends the lines of one event each, and returns when they have been read and a ping behind them is answered.
+func (n *streamFixture) sendEvents(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range append(lines, pingAsk) {
 		select {
@@ -120,7 +120,7 @@ func TestServersWithoutAStream(t *testing.T) {
 				gets.Add(1)
 				tt.get(rw, r)
 			}
-			l := linked(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
+			l := mustLink(t, upstreams(t, Limits{}, srv.server()), "web", Peer{Protocol: older})
 			for i := range 2 {
 				before := gets.Load()
 				if _, err := l.Listing(t.Context(), 0); err != nil {
@@ -130,7 +130,7 @@ func TestServersWithoutAStream(t *testing.T) {
 					eventually(t, "the stream was asked for", func() bool { return gets.Load() > before })
 				}
 				newsOver(t, l)
-				if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+				if r := l.Call(t.Context(), callByListing(t, l, `{}`), nil); r.Effect != EffectDone {
 					t.Errorf("Call() = %+v, want done", r)
 				}
 			}
@@ -142,17 +142,17 @@ func TestServersWithoutAStream(t *testing.T) {
 }
 
 func TestNewsAreAskedForAgain(t *testing.T) {
-	n := serveNews(t, announces)
+	n := serveStream(t, announces)
 	u := upstreams(t, Limits{}, n.server())
-	listed(t, u)
-	n.tell(t)
+	mustList(t, u)
+	n.sendEvents(t)
 	s := clientOf(u).heldLink(u.servers[0].server.Name)
 	close(n.lines)
 	newsOver(t, s)
 	if f := s.fault(); f != nil {
 		t.Fatalf("the session ended: %v, want it to live on", f)
 	}
-	listed(t, u)
+	mustList(t, u)
 	eventually(t, "it was opened again", func() bool { return n.gets.Load() == 2 })
 }
 

@@ -9,7 +9,7 @@ func TestARunCallsOnce(t *testing.T) {
 	const rivals = 64
 	srv := serveScript(t, honest, false)
 	u := upstreams(t, Limits{}, srv.server())
-	listed(t, u)
+	mustList(t, u)
 	results := make(chan Returned, rivals)
 	for range rivals {
 		go func() {

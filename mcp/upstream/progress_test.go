@@ -30,9 +30,9 @@ var workers = []worker{
 	{"progress-until-the-total", 9 * time.Second, 100, true, DefaultTimeoutTotal, CodeTimeout},
 }
 
-// reports has a server report progress under a token.
-func (c *turn) reports(token string) {
-	c.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":` + token + `}}`)
+// reportProgress has a server report progress under a token.
+func (c *fixtureCall) reportProgress(token string) {
+	c.sendLines(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":` + token + `}}`)
 }
 
 // tellProgress collects what a caller is told of progress.
@@ -49,17 +49,17 @@ func TestProgressExtendsTheTimeOfACall(t *testing.T) {
 					t.Run(fmt.Sprintf("%s-%s-%s-asked-%t", tt.name, kind, protocol, meta != ""), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							var told []string
-							s := newStage(t, kind, protocol, nobody)
+							s := newLinkFixture(t, kind, protocol, ignoreMessage)
 							s.meta = jsontext.Value(meta)
 							c := s.call(t.Context(), tellProgress(&told))
 							for range tt.reports {
 								time.Sleep(tt.every)
-								c.reports(fmt.Sprint(c.id))
+								c.reportProgress(fmt.Sprint(c.id))
 							}
 							if tt.answers {
-								c.answers()
+								c.answerCall()
 							}
-							c.ends(t, tt.after, tt.code)
+							c.checkEnd(t, tt.after, tt.code)
 							want := 0
 							if meta != "" {
 								want = min(tt.reports, int(tt.after/tt.every))
@@ -86,12 +86,12 @@ func TestProgressThatDoesNotCount(t *testing.T) {
 			t.Run(progress+"-"+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var told []string
-					s := newStage(t, kind, older, nobody)
+					s := newLinkFixture(t, kind, older, ignoreMessage)
 					s.meta = jsontext.Value(`{"progressToken":"caller"}`)
 					c := s.call(t.Context(), tellProgress(&told))
-					c.at(callTime / 2)
-					c.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + strings.Replace(progress, "ID", fmt.Sprint(c.id), 1) + `}}`)
-					c.ends(t, callTime, CodeTimeout)
+					c.waitUntil(callTime / 2)
+					c.sendLines(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + strings.Replace(progress, "ID", fmt.Sprint(c.id), 1) + `}}`)
+					c.checkEnd(t, callTime, CodeTimeout)
 					if told != nil {
 						t.Errorf("the caller was told of %q, want nothing", told)
 					}
@@ -104,17 +104,17 @@ func TestProgressThatDoesNotCount(t *testing.T) {
 // The time that people are waited for does not count against the timeout, and it counts against the total.
 func TestProgressAndQuestionsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, onOneStream, older, nobody)
-		c := s.call(t.Context(), nobody)
-		c.at(9 * time.Second)
-		c.reports(fmt.Sprint(c.id))
-		c.asks("7")
-		c.at(5 * time.Minute)
-		s.answered(t, "7")
+		s := newLinkFixture(t, onOneStream, older, ignoreMessage)
+		c := s.call(t.Context(), ignoreMessage)
+		c.waitUntil(9 * time.Second)
+		c.reportProgress(fmt.Sprint(c.id))
+		c.askClient("7")
+		c.waitUntil(5 * time.Minute)
+		s.answerRequest(t, "7")
 		for n := range 100 {
-			c.at(5*time.Minute + time.Duration(n)*9*time.Second)
-			c.reports(fmt.Sprint(c.id))
+			c.waitUntil(5*time.Minute + time.Duration(n)*9*time.Second)
+			c.reportProgress(fmt.Sprint(c.id))
 		}
-		c.ends(t, DefaultTimeoutTotal, CodeTimeout)
+		c.checkEnd(t, DefaultTimeoutTotal, CodeTimeout)
 	})
 }

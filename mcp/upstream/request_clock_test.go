@@ -10,78 +10,78 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// nobody is asked: who takes a question does not answer it.
-func nobody(wire.Message) {}
+// ignoreMessage is asked: who takes a question does not answer it.
+func ignoreMessage(wire.Message) {}
 
 // A pause is what happens in a call, when it is over, and with which code.
 type pause struct {
 	name  string
-	play  func(t *testing.T, s *stage, c *turn)
+	play  func(t *testing.T, s *linkFixture, c *fixtureCall)
 	after time.Duration
 	code  string
 }
 
 var pauses = []pause{
-	{"nothing-is-asked", func(*testing.T, *stage, *turn) {}, callTime, CodeTimeout},
-	{"a-person-takes-a-minute", func(t *testing.T, s *stage, c *turn) {
-		c.at(callTime - 1)
-		c.asks("7")
-		c.at(time.Minute)
-		s.answered(t, "7")
-		c.answers()
+	{"nothing-is-asked", func(*testing.T, *linkFixture, *fixtureCall) {}, callTime, CodeTimeout},
+	{"a-person-takes-a-minute", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.waitUntil(callTime - 1)
+		c.askClient("7")
+		c.waitUntil(time.Minute)
+		s.answerRequest(t, "7")
+		c.answerCall()
 	}, time.Minute, ""},
-	{"the-question-comes-with-the-end", func(t *testing.T, s *stage, c *turn) {
-		c.at(callTime)
-		c.asks("7")
+	{"the-question-comes-with-the-end", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.waitUntil(callTime)
+		c.askClient("7")
 	}, callTime, CodeTimeout},
-	{"several-questions-at-once", func(t *testing.T, s *stage, c *turn) {
-		c.at(2 * time.Second)
-		c.asks("7")
-		c.at(3 * time.Second)
-		c.asks(`"b"`)
-		c.at(20 * time.Second)
-		s.answered(t, "7")
-		c.at(time.Minute)
-		s.answered(t, `"b"`)
+	{"several-questions-at-once", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.waitUntil(2 * time.Second)
+		c.askClient("7")
+		c.waitUntil(3 * time.Second)
+		c.askClient(`"b"`)
+		c.waitUntil(20 * time.Second)
+		s.answerRequest(t, "7")
+		c.waitUntil(time.Minute)
+		s.answerRequest(t, `"b"`)
 	}, time.Minute + 8*time.Second, CodeTimeout},
-	{"withdrawn", func(t *testing.T, s *stage, c *turn) {
-		c.asks("7")
-		c.at(time.Minute)
-		c.withdraws("7")
-		c.withdraws("7")
-		c.at(time.Minute + time.Second)
-		s.answered(t, "7")
+	{"withdrawn", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.askClient("7")
+		c.waitUntil(time.Minute)
+		c.withdrawRequest("7")
+		c.withdrawRequest("7")
+		c.waitUntil(time.Minute + time.Second)
+		s.answerRequest(t, "7")
 	}, time.Minute + callTime, CodeTimeout},
-	{"the-call-ends-while-a-question-is-open", func(t *testing.T, s *stage, c *turn) {
-		c.asks("7")
-		c.at(time.Minute)
-		c.answers()
+	{"the-call-ends-while-a-question-is-open", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.askClient("7")
+		c.waitUntil(time.Minute)
+		c.answerCall()
 	}, time.Minute, ""},
-	{"the-link-ends-while-a-question-is-open", func(t *testing.T, s *stage, c *turn) {
-		c.asks("7")
-		c.at(time.Minute)
+	{"the-link-ends-while-a-question-is-open", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.askClient("7")
+		c.waitUntil(time.Minute)
 		s.link.fail(CodeDied, "it is gone")
 	}, time.Minute, CodeDied},
-	{"the-answer-is-not-taken", func(t *testing.T, s *stage, c *turn) {
+	{"the-answer-is-not-taken", func(t *testing.T, s *linkFixture, c *fixtureCall) {
 		s.deaf = true
-		c.asks("7")
-		c.at(time.Minute)
-		go s.answered(t, "7")
+		c.askClient("7")
+		c.waitUntil(time.Minute)
+		go s.answerRequest(t, "7")
 	}, time.Minute + callTime, CodeTimeout},
-	{"nobody-answers", func(t *testing.T, s *stage, c *turn) {
-		c.at(4 * time.Second)
-		c.asks("7")
+	{"nobody-answers", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.waitUntil(4 * time.Second)
+		c.askClient("7")
 	}, DefaultTimeoutTotal, CodeTimeout},
-	{"answered-at-the-most", func(t *testing.T, s *stage, c *turn) {
-		c.asks("7")
-		c.at(DefaultTimeoutTotal)
-		s.answered(t, "7")
+	{"answered-at-the-most", func(t *testing.T, s *linkFixture, c *fixtureCall) {
+		c.askClient("7")
+		c.waitUntil(DefaultTimeoutTotal)
+		s.answerRequest(t, "7")
 	}, DefaultTimeoutTotal, CodeTimeout},
-	{"the-server-asks-again-and-again", func(t *testing.T, s *stage, c *turn) {
+	{"the-server-asks-again-and-again", func(t *testing.T, s *linkFixture, c *fixtureCall) {
 		for n := range 20 {
-			c.asks("7")
-			c.at(time.Duration(n+1) * time.Minute)
-			s.answered(t, "7")
+			c.askClient("7")
+			c.waitUntil(time.Duration(n+1) * time.Minute)
+			s.answerRequest(t, "7")
 		}
 	}, DefaultTimeoutTotal, CodeTimeout},
 }
@@ -92,10 +92,10 @@ func TestTheTimeOfACallWhileItsServerAsks(t *testing.T) {
 		for _, kind := range []string{onOneStream, onItsStream, onNews} {
 			t.Run(tt.name+"-"+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := newStage(t, kind, older, nobody)
-					c := s.call(t.Context(), nobody)
+					s := newLinkFixture(t, kind, older, ignoreMessage)
+					c := s.call(t.Context(), ignoreMessage)
 					tt.play(t, s, c)
-					c.ends(t, tt.after, tt.code)
+					c.checkEnd(t, tt.after, tt.code)
 				})
 			})
 		}
@@ -108,20 +108,20 @@ func TestRefusedQuestionsWinNoTime(t *testing.T) {
 		for _, kind := range []string{onOneStream, onItsStream, onNews} {
 			t.Run(fmt.Sprintf("%s-deaf-%t", kind, deaf), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var s *stage
+					var s *linkFixture
 					refuses := func(m wire.Message) {
 						if err := s.link.Answer(context.Background(), m.ID, nil, wire.ErrorObject(wire.MethodNotFound, "no", nil)); err != nil && !deaf {
 							t.Errorf("Answer() = %v", err)
 						}
 					}
-					s = newStage(t, kind, older, func(m wire.Message) { go refuses(m) })
+					s = newLinkFixture(t, kind, older, func(m wire.Message) { go refuses(m) })
 					s.deaf = deaf
 					c := s.call(t.Context(), refuses)
 					var ids []string
 					for n := range 30 {
 						ids = append(ids, fmt.Sprint(n))
 					}
-					go c.asks(ids...) // they are read as they are passed on
+					go c.askClient(ids...) // they are read as they are passed on
 					<-c.over
 					most := callTime // and for the refusal that is on its way when it ends
 					if deaf {
@@ -141,9 +141,9 @@ func TestTheCallersTimeGoesOnWhileTheServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c := newStage(t, onOneStream, older, nobody).call(ctx, nobody)
-		c.asks("7")
-		c.ends(t, time.Minute, CodeTimeout)
+		c := newLinkFixture(t, onOneStream, older, ignoreMessage).call(ctx, ignoreMessage)
+		c.askClient("7")
+		c.checkEnd(t, time.Minute, CodeTimeout)
 	})
 }
 
@@ -152,9 +152,9 @@ func TestStatelessServersWinNoTime(t *testing.T) {
 	for _, kind := range []string{onOneStream, onItsStream} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newStage(t, kind, newer, nobody).call(t.Context(), nobody)
-				c.asks("7")
-				c.ends(t, callTime, CodeTimeout)
+				c := newLinkFixture(t, kind, newer, ignoreMessage).call(t.Context(), ignoreMessage)
+				c.askClient("7")
+				c.checkEnd(t, callTime, CodeTimeout)
 			})
 		})
 	}
@@ -170,41 +170,41 @@ func TestWhoseClockAQuestionStops(t *testing.T) {
 	} {
 		t.Run("of-two-calls-"+tt.kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, tt.kind, older, nobody)
-				one, other := s.call(t.Context(), nobody), s.call(t.Context(), nobody)
-				one.asks("7")
-				one.at(time.Minute)
-				s.answered(t, "7")
-				one.ends(t, time.Minute+callTime, CodeTimeout)
-				other.ends(t, tt.others, CodeTimeout)
-				s.nothingWaits(t)
+				s := newLinkFixture(t, tt.kind, older, ignoreMessage)
+				one, other := s.call(t.Context(), ignoreMessage), s.call(t.Context(), ignoreMessage)
+				one.askClient("7")
+				one.waitUntil(time.Minute)
+				s.answerRequest(t, "7")
+				one.checkEnd(t, time.Minute+callTime, CodeTimeout)
+				other.checkEnd(t, tt.others, CodeTimeout)
+				s.checkNothingWaits(t)
 			})
 		})
 	}
 	for _, kind := range []string{onOneStream, onNews} {
 		t.Run("asked-before-the-call-"+kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, kind, older, nobody)
-				(&turn{stage: s}).asks("7")
+				s := newLinkFixture(t, kind, older, ignoreMessage)
+				(&fixtureCall{stage: s}).askClient("7")
 				synctest.Wait()
-				c := s.call(t.Context(), nobody)
-				c.at(time.Second)
-				s.answered(t, "7")
-				c.ends(t, callTime, CodeTimeout)
+				c := s.call(t.Context(), ignoreMessage)
+				c.waitUntil(time.Second)
+				s.answerRequest(t, "7")
+				c.checkEnd(t, callTime, CodeTimeout)
 			})
 		})
 		t.Run("asked-in-a-call-that-is-over-"+kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, kind, older, nobody)
-				one := s.call(t.Context(), nobody)
-				other := s.call(t.Context(), nobody)
-				one.asks("7") // of one of the two
-				one.answers()
-				one.ends(t, 0, "")
-				other.at(time.Minute)
-				s.answered(t, "7")
-				other.ends(t, time.Minute+callTime, CodeTimeout)
-				s.nothingWaits(t)
+				s := newLinkFixture(t, kind, older, ignoreMessage)
+				one := s.call(t.Context(), ignoreMessage)
+				other := s.call(t.Context(), ignoreMessage)
+				one.askClient("7") // of one of the two
+				one.answerCall()
+				one.checkEnd(t, 0, "")
+				other.waitUntil(time.Minute)
+				s.answerRequest(t, "7")
+				other.checkEnd(t, time.Minute+callTime, CodeTimeout)
+				s.checkNothingWaits(t)
 			})
 		})
 	}
@@ -223,24 +223,24 @@ func TestTheTimeOfARequestWhileItsServerAsks(t *testing.T) {
 		for _, kind := range []string{onOneStream, onItsStream, onNews} {
 			t.Run(kind+"-"+tt.method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := newStage(t, kind, older, nobody)
-					c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
+					s := newLinkFixture(t, kind, older, ignoreMessage)
+					c := &fixtureCall{stage: s, over: make(chan struct{}), since: time.Now()}
 					go func() {
 						defer close(c.over)
-						_, err := s.link.Request(t.Context(), tt.method, nil, nobody)
+						_, err := s.link.Request(t.Context(), tt.method, nil, ignoreMessage)
 						c.came, c.took = Returned{Code: err.(*LinkError).Code, Effect: EffectUnknown}, time.Since(c.since)
 					}()
 					c.begun = <-s.begun
-					c.asks("7")
+					c.askClient("7")
 					took := callTime
 					if tt.pauses {
 						took += time.Minute
-						c.at(time.Minute)
-						s.answered(t, "7")
+						c.waitUntil(time.Minute)
+						s.answerRequest(t, "7")
 					}
-					c.ends(t, took, CodeTimeout)
+					c.checkEnd(t, took, CodeTimeout)
 					if tt.pauses {
-						s.nothingWaits(t)
+						s.checkNothingWaits(t)
 					}
 				})
 			})
@@ -251,7 +251,7 @@ func TestTheTimeOfARequestWhileItsServerAsks(t *testing.T) {
 // Nothing is left of a question that the server withdraws before it was passed on.
 func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, onOneStream, older, nobody)
+		s := newLinkFixture(t, onOneStream, older, ignoreMessage)
 		first := true
 		c := s.call(t.Context(), func(wire.Message) {
 			if first { // the second waits behind it
@@ -259,12 +259,12 @@ func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		})
-		c.asks("7")
-		c.asks("8")
-		c.withdraws("8")
-		c.at(2 * time.Second)
-		s.answered(t, "7")
-		c.ends(t, callTime+time.Second, CodeTimeout) // the first was a second on its way
-		s.nothingWaits(t)
+		c.askClient("7")
+		c.askClient("8")
+		c.withdrawRequest("8")
+		c.waitUntil(2 * time.Second)
+		s.answerRequest(t, "7")
+		c.checkEnd(t, callTime+time.Second, CodeTimeout) // the first was a second on its way
+		s.checkNothingWaits(t)
 	})
 }

@@ -18,30 +18,30 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// told collects what a link is told.
-type told struct {
+// messageLog collects what a link is told.
+type messageLog struct {
 	mu   sync.Mutex
 	said []string
 	all  chan wire.Message
 }
 
-func newTold() *told { return &told{all: make(chan wire.Message, 1000)} }
+func newMessageLog() *messageLog { return &messageLog{all: make(chan wire.Message, 1000)} }
 
-func (o *told) accept(m wire.Message) {
+func (o *messageLog) accept(m wire.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.said = append(o.said, strings.TrimSpace(m.Method+" "+string(m.Params)))
 	o.all <- m
 }
 
-func (o *told) list() []string {
+func (o *messageLog) entries() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string{}, o.said...)
 }
 
 // next is the next message, which must come.
-func (o *told) next(t *testing.T) wire.Message {
+func (o *messageLog) next(t *testing.T) wire.Message {
 	t.Helper()
 	select {
 	case m := <-o.all:
@@ -89,7 +89,7 @@ func init() {
 			}
 		},
 		"asks-in-a-call": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				return []string{
 					`{"jsonrpc":"2.0","id":"7","method":"elicitation/create","params":{"message":"a\/b"}}`, untilAnswered,
 					`{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}`, untilRefused,
@@ -102,12 +102,12 @@ func init() {
 			})
 		},
 		"asks-and-does-not-wait": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				return []string{`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`, result(w.id, oneResult)}
 			})
 		},
 		"asks-twice-with-one-id": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				ask := `{"jsonrpc":"2.0","id":5,"method":"roots/list"}`
 				return []string{ask, ask, result(w.id, oneResult)}
 			})
@@ -136,32 +136,32 @@ func TestWhatComesWithARequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			overEach(t, "talks", func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
-				peer := newTold()
-				l := linked(t, u, s.Name, Peer{Protocol: older, OnMessage: peer.accept})
-				incoming := newTold()
-				c := asCall(t, l, `{}`)
+				peer := newMessageLog()
+				l := mustLink(t, u, s.Name, Peer{Protocol: older, OnMessage: peer.accept})
+				incoming := newMessageLog()
+				c := callByListing(t, l, `{}`)
 				if tt.meta != "" {
 					c.Meta = jsontext.Value(tt.meta)
 				}
 				if r := l.Call(t.Context(), c, incoming.accept); r.Effect != EffectDone || string(r.Result) != oneResult {
 					t.Errorf("Call() = %+v, want done", r)
 				}
-				if diff := cmp.Diff(tt.want, incoming.list()); diff != "" {
+				if diff := cmp.Diff(tt.want, incoming.entries()); diff != "" {
 					t.Errorf("on was told (-want +got):\n%s", diff)
 				}
 				params := []byte(`{"name":"p"}`)
 				if tt.meta != "" {
 					params = []byte(`{"name":"p","_meta":` + tt.meta + `}`)
 				}
-				incoming = newTold()
+				incoming = newMessageLog()
 				if r, err := l.Request(t.Context(), "prompts/get", params, incoming.accept); err != nil || string(r.Result) != oneResult {
 					t.Errorf("Request() = %+v, %v, want the result", r, err)
 				}
-				if diff := cmp.Diff(tt.want, incoming.list()); diff != "" {
+				if diff := cmp.Diff(tt.want, incoming.entries()); diff != "" {
 					t.Errorf("on was told by the request (-want +got):\n%s", diff)
 				}
-				if len(peer.list()) != 0 {
-					t.Errorf("the peer was told %q, want nothing", peer.list())
+				if len(peer.entries()) != 0 {
+					t.Errorf("the peer was told %q, want nothing", peer.entries())
 				}
 			})
 		})
@@ -172,9 +172,9 @@ func TestWhatComesWithARequest(t *testing.T) {
 func TestRequestsOfTheServerDuringACall(t *testing.T) {
 	overEach(t, "asks-in-a-call", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older, Capabilities: jsontext.Value(`{"elicitation":{}}`)})
+		l := mustLink(t, u, s.Name, Peer{Protocol: older, Capabilities: jsontext.Value(`{"elicitation":{}}`)})
 		var asked []string
-		r := l.Call(t.Context(), asCall(t, l, `{}`), func(m wire.Message) {
+		r := l.Call(t.Context(), callByListing(t, l, `{}`), func(m wire.Message) {
 			asked = append(asked, fmt.Sprintf("%s %s %s", m.ID, m.Method, m.Params))
 			var err error
 			if m.Method == "elicitation/create" {
@@ -206,11 +206,11 @@ func TestRequestsOfTheServerDuringACall(t *testing.T) {
 func TestRequestsThatOutliveTheirCall(t *testing.T) {
 	overEach(t, "asks-and-does-not-wait", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older})
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
 		for range 3 { // also with the same id again
-			incoming := newTold()
-			if r := l.Call(t.Context(), asCall(t, l, `{}`), incoming.accept); r.Effect != EffectDone || len(incoming.list()) != 1 {
-				t.Errorf("Call() = %+v, told %q, want done and the request", r, incoming.list())
+			incoming := newMessageLog()
+			if r := l.Call(t.Context(), callByListing(t, l, `{}`), incoming.accept); r.Effect != EffectDone || len(incoming.entries()) != 1 {
+				t.Errorf("Call() = %+v, told %q, want done and the request", r, incoming.entries())
 			}
 			if n := len(l.requests.open); n != 0 {
 				t.Errorf("%d requests wait for an answer, want none", n)
@@ -225,8 +225,8 @@ func TestRequestsThatOutliveTheirCall(t *testing.T) {
 func TestARequestIDIsUsedOnce(t *testing.T) {
 	overEach(t, "asks-twice-with-one-id", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
-		l := linked(t, u, s.Name, Peer{Protocol: older})
-		if r := l.Call(t.Context(), asCall(t, l, `{}`), func(wire.Message) {}); r.Code != CodeProtocol || r.Effect != EffectUnknown {
+		l := mustLink(t, u, s.Name, Peer{Protocol: older})
+		if r := l.Call(t.Context(), callByListing(t, l, `{}`), func(wire.Message) {}); r.Code != CodeProtocol || r.Effect != EffectUnknown {
 			t.Errorf("Call() = %+v, want %s, unknown", r, CodeProtocol)
 		}
 	})
@@ -240,11 +240,11 @@ func TestCancelling(t *testing.T) {
 	}{{onOneStream, older, true}, {onItsStream, older, true}, {onOneStream, newer, true}, {onItsStream, newer, false}} {
 		t.Run(tt.kind+"-"+tt.protocol, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, tt.kind, tt.protocol, nobody)
+				s := newLinkFixture(t, tt.kind, tt.protocol, ignoreMessage)
 				ctx, cancel := context.WithCancel(t.Context())
-				c := s.call(ctx, nobody)
+				c := s.call(ctx, ignoreMessage)
 				cancel()
-				c.ends(t, 0, CodeCancelled)
+				c.checkEnd(t, 0, CodeCancelled)
 				synctest.Wait()
 				if tt.said {
 					want := spoken{method: noteCancelled, params: fmt.Sprintf(`{"requestId":%d}`, c.id)}
@@ -265,7 +265,7 @@ func TestCancelling(t *testing.T) {
 func TestWhatIsNotSentAsARequest(t *testing.T) {
 	srv := serveScript(t, honest, false)
 	u := upstreams(t, Limits{}, srv.server())
-	l := linked(t, u, "web", Peer{Protocol: older})
+	l := mustLink(t, u, "web", Peer{Protocol: older})
 	before := len(srv.seen)
 	for _, method := range []string{methodCall, methodInitialize, methodDiscover, ""} {
 		if _, err := l.Request(t.Context(), method, nil, nil); err == nil {
@@ -323,8 +323,8 @@ func TestModernRequests(t *testing.T) {
 	s := srv.server()
 	s.Headers = []Header{{"x-key", "k"}}
 	u := upstreams(t, Limits{}, s)
-	l := linked(t, u, "web", Peer{Protocol: newer, Capabilities: jsontext.Value(`{"elicitation":{"form":{}}}`)})
-	c := asCall(t, l, `{}`)
+	l := mustLink(t, u, "web", Peer{Protocol: newer, Capabilities: jsontext.Value(`{"elicitation":{"form":{}}}`)})
+	c := callByListing(t, l, `{}`)
 	c.Meta = jsontext.Value(`{"traceparent":"00","progressToken":"p","io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/clientInfo":"forged"}`)
 	c.Extra = jsontext.Value(`{"inputResponses":{"a":1},"requestState":"s"}`)
 	c.Header = map[string]string{"Mcp-Param-Region": "eu"}

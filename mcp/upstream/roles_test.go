@@ -43,17 +43,17 @@ func play(role string) int {
 		fmt.Fprintf(os.Stderr, "\x1b[31mno database \u202eat %s\n", os.Getenv("DB_PASSWORD"))
 		return 3
 	case "dies-at-call":
-		runScript(on("tools/call", func(spoken) []string { os.Exit(5); return nil }))
+		runScript(answering("tools/call", func(spoken) []string { os.Exit(5); return nil }))
 	case "deaf":
 		hang()
 	case "stops-reading":
-		runScript(on("tools/list", func(w spoken) []string {
+		runScript(answering("tools/list", func(w spoken) []string {
 			fmt.Println(result(w.id, onePage))
 			hang()
 			return nil
 		}))
 	case "environment":
-		runScript(on("tools/list", func(w spoken) []string {
+		runScript(answering("tools/list", func(w spoken) []string {
 			return []string{result(w.id, fmt.Sprintf(`{"tools":[],"env":%q}`, strings.Join(os.Environ(), "\n")))}
 		}))
 	case "family", "stubborn-family": // it has a child of its own
@@ -65,7 +65,7 @@ func play(role string) int {
 			return 1
 		}
 		page := fmt.Sprintf(`{"tools":[],"pids":[%d,%d]}`, os.Getpid(), grandchild.Process.Pid)
-		runScript(on("tools/list", func(w spoken) []string { return []string{result(w.id, page)} }))
+		runScript(answering("tools/list", func(w spoken) []string { return []string{result(w.id, page)} }))
 		if role == "stubborn-family" {
 			hang()
 		}

@@ -18,8 +18,8 @@ const (
 
 func tokens() *secret.Masker { return secret.New([]string{composed, hushed}) }
 
-// part is a piece of the token that a text shows, in whatever case and with whatever backslashes, "" if there is none.
-func part(text string) string {
+// secretPart is a piece of the token that a text shows, in whatever case and with whatever backslashes, "" if there is none.
+func secretPart(text string) string {
 	bare := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, `\`, "")) }
 	text = bare(strings.ReplaceAll(text, secret.Mask, "|"))
 	for i := range len(bare(hushed)) - 3 {
@@ -30,8 +30,8 @@ func part(text string) string {
 	return ""
 }
 
-// across calls check with paddings that put the cut at limit everywhere into the token and around it.
-func across(limit int, check func(padding string)) {
+// forEachPadding calls check with paddings that put the cut at limit everywhere into the token and around it.
+func forEachPadding(limit int, check func(padding string)) {
 	for n := max(0, limit-2*len(hushed)-len(secret.Mask)-60); n < limit+8; n++ {
 		check(strings.Repeat("A", n))
 	}
@@ -45,10 +45,10 @@ func TestReasonsHoldNoPartOfASecret(t *testing.T) {
 		{"escaped", `{"a":"\u005aq9\"x\\wV7-Kd3\/Jm5"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			across(maxReason, func(padding string) {
+			forEachPadding(maxReason, func(padding string) {
 				got := presentableText("it said "+padding+tt.spelled, tokens())
-				if part(got) != "" || len(got) > maxReason+len("…") {
-					t.Fatalf("presentableText(%d A and the token) = %.500q: it shows %q", len(padding), got, part(got))
+				if secretPart(got) != "" || len(got) > maxReason+len("…") {
+					t.Fatalf("presentableText(%d A and the token) = %.500q: it shows %q", len(padding), got, secretPart(got))
 				}
 			})
 		})
@@ -83,7 +83,7 @@ func TestHTTPEchoesNoSecret(t *testing.T) {
 				{"X-Auth", composed}, {"X-Piece", hushed}, {"X-Plain", plain},
 			}}
 			l := clientOf(upstreams(t, Limits{}, s)).List(t.Context())[0]
-			shown := part(l.Reason) != "" || strings.Contains(strings.ToLower(l.Reason), strings.ToLower(plain))
+			shown := secretPart(l.Reason) != "" || strings.Contains(strings.ToLower(l.Reason), strings.ToLower(plain))
 			if l.Status != StatusDown || shown {
 				t.Errorf("List() = %+v, want it down for a reason without the token", l)
 			}
@@ -104,15 +104,15 @@ func TestDecodersCutNoSecret(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			padding := 0
-			srv := serveScript(t, on("initialize", func(w spoken) []string {
+			srv := serveScript(t, answering("initialize", func(w spoken) []string {
 				answer := fmt.Sprintf(tt.answer, strings.Repeat("A", padding), quoted)
 				return []string{strings.Replace(answer, `"id":1`, `"id":`+w.id, 1)}
 			}), false)
 			u := New([]Server{srv.server()}, Limits{}, Info{}, tokens())
 			defer u.Close()
 			for ; padding < 130; padding++ {
-				if l := clientOf(u).List(t.Context())[0]; l.Status == StatusUp || part(l.Reason) != "" {
-					t.Fatalf("%d A: %+v shows %q", padding, l, part(l.Reason))
+				if l := clientOf(u).List(t.Context())[0]; l.Status == StatusUp || secretPart(l.Reason) != "" {
+					t.Fatalf("%d A: %+v shows %q", padding, l, secretPart(l.Reason))
 				}
 			}
 		})

@@ -15,8 +15,8 @@ import (
 // linkCall makes a link, lists, and calls once.
 func linkCall(t *testing.T, u *Upstreams, server, args string) (*Link, Returned) {
 	t.Helper()
-	l := linked(t, u, server, Peer{Protocol: older})
-	return l, l.Call(t.Context(), asCall(t, l, args), nil)
+	l := mustLink(t, u, server, Peer{Protocol: older})
+	return l, l.Call(t.Context(), callByListing(t, l, args), nil)
 }
 
 // Every way in which a call goes wrong, over every transport: what holds for sessions holds for links.
@@ -52,7 +52,7 @@ func TestFaultsOfACall(t *testing.T) {
 				}
 				var l *Link
 				try := func(timeout time.Duration) (r Returned) {
-					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20}, patient(timeout, s))
+					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20}, withTimeout(timeout, s))
 					l, r = linkCall(t, u, s.Name, `{}`)
 					return r
 				}
@@ -109,7 +109,7 @@ func TestResultsAreRaw(t *testing.T) {
 		`{"resultType":"task","taskId":"7","status":"working"}`,
 	} {
 		for _, stream := range []bool{false, true} {
-			srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
+			srv := serveScript(t, answering("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
 			u := upstreams(t, Limits{}, srv.server())
 			if _, r := linkCall(t, u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
 				t.Errorf("Call() = %q %+v, want the bytes %q", r.Result, r, raw)
@@ -121,7 +121,7 @@ func TestResultsAreRaw(t *testing.T) {
 func TestResultLimitIsExact(t *testing.T) {
 	const limit = 1000
 	for size, code := range map[int]string{limit: "", limit + 1: CodeResult} { // in any order
-		srv := serveScript(t, on("tools/call", says(result("ID", `"`+strings.Repeat("x", size-2)+`"`))), false)
+		srv := serveScript(t, answering("tools/call", answerWith(result("ID", `"`+strings.Repeat("x", size-2)+`"`))), false)
 		if _, r := linkCall(t, upstreams(t, Limits{ResultBytes: limit}, srv.server()), "web", `{}`); r.Code != code || r.Effect != EffectDone {
 			t.Errorf("Call() with a result of %d bytes = %+v, want done, %q", size, r, code)
 		}
@@ -185,7 +185,7 @@ func TestACallIsNeverRepeated(t *testing.T) {
 				}
 				return w.method == methodCall
 			}
-			u := upstreams(t, Limits{}, patient(10*time.Second, srv.server()))
+			u := upstreams(t, Limits{}, withTimeout(10*time.Second, srv.server()))
 			l, r := linkCall(t, u, "web", `{}`)
 			if r.Effect != EffectUnknown || r.Code != tt.code || !strings.Contains(r.Reason, tt.reason) {
 				t.Errorf("Call() = %+v, want %s, unknown, %q", r, tt.code, tt.reason)
@@ -239,8 +239,8 @@ func TestALengthThatIsClaimed(t *testing.T) {
 func TestACallWithoutConnectionIsNotSent(t *testing.T) {
 	srv := serveScript(t, honest, false)
 	u := upstreams(t, Limits{}, srv.server())
-	l := linked(t, u, "web", Peer{Protocol: older})
-	c := asCall(t, l, `{}`)
+	l := mustLink(t, u, "web", Peer{Protocol: older})
+	c := callByListing(t, l, `{}`)
 	srv.Server.Close()
 	l.up.transport.CloseIdleConnections()
 	if r := l.Call(t.Context(), c, nil); r.Effect != EffectNotSent || r.Code != CodeUnreachable || !strings.Contains(r.Reason, "refused") {
@@ -251,8 +251,8 @@ func TestACallWithoutConnectionIsNotSent(t *testing.T) {
 func TestCallsThatAreNotSent(t *testing.T) {
 	srv := serveScript(t, honest, false)
 	u := upstreams(t, Limits{}, srv.server())
-	l := linked(t, u, "web", Peer{Protocol: older})
-	valid := asCall(t, l, `{"a":1}`)
+	l := mustLink(t, u, "web", Peer{Protocol: older})
+	valid := callByListing(t, l, `{"a":1}`)
 	tests := []struct {
 		name   string
 		change func(c *Call)
@@ -299,22 +299,22 @@ func TestCallsThatAreNotSent(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := l.Call(over, asCall(t, l, `{}`), nil); r.Effect != EffectNotSent || r.Code != CodeCancelled {
+	if r := l.Call(over, callByListing(t, l, `{}`), nil); r.Effect != EffectNotSent || r.Code != CodeCancelled {
 		t.Errorf("Call(cancelled) = %+v, want %s, not_sent", r, CodeCancelled)
 	}
 	if n := srv.count(methodCall); n != 0 {
 		t.Errorf("%d calls on the wire, want none", n)
 	}
-	again := asCall(t, l, `{}`)
+	again := callByListing(t, l, `{}`)
 	if r := l.Call(t.Context(), again, nil); r.Effect != EffectDone {
 		t.Fatalf("Call() = %+v, want done", r)
 	}
-	another := linked(t, u, "web", Peer{Protocol: older})
-	again.Listing = heldBy(t, another).Number
+	another := mustLink(t, u, "web", Peer{Protocol: older})
+	again.Listing = listingOf(t, another).Number
 	if r := another.Call(t.Context(), again, nil); r.Code != CodePermit || r.Effect != EffectNotSent {
 		t.Errorf("Call() of the same run over another link = %+v, want %s", r, CodePermit)
 	}
-	listed(t, u)
+	mustList(t, u)
 	again.Listing = latest(u, "web")
 	if r := clientOf(u).Call(t.Context(), again); r.Code != CodePermit || r.Effect != EffectNotSent || srv.count(methodCall) != 1 {
 		t.Errorf("Upstreams.Call() of the same run = %+v, want %s", r, CodePermit)

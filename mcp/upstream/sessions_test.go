@@ -9,9 +9,9 @@ import (
 )
 
 func TestAnUnusedSessionEnds(t *testing.T) {
-	for _, s := range []Server{self(t, "honest"), serveScript(t, honest, false).server()} {
+	for _, s := range []Server{childServer(t, "honest"), serveScript(t, honest, false).server()} {
 		s.IdleTimeout = time.Millisecond
-		l := linked(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
+		l := mustLink(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
 		if !l.Use() {
 			t.Fatal("Use() of an open link = false")
 		}
@@ -30,13 +30,13 @@ func TestAnUnusedSessionEnds(t *testing.T) {
 // TestTheLongestUnusedSessionMakesRoom: the limit counts the processes of all servers.
 func TestTheLongestUnusedSessionMakesRoom(t *testing.T) {
 	noLeak(t)
-	a, b := self(t, "honest"), self(t, "honest")
+	a, b := childServer(t, "honest"), childServer(t, "honest")
 	a.Name, b.Name = "a", "b"
 	u := upstreams(t, Limits{ServerSessions: 2}, a, b)
-	first, second := linked(t, u, "a", Peer{Protocol: older}), linked(t, u, "b", Peer{Protocol: older})
+	first, second := mustLink(t, u, "a", Peer{Protocol: older}), mustLink(t, u, "b", Peer{Protocol: older})
 	second.Release()
 	first.Release()
-	third := linked(t, u, "a", Peer{Protocol: older})
+	third := mustLink(t, u, "a", Peer{Protocol: older})
 	if !second.Idle() || first.Idle() {
 		t.Error("the link that was unused for longer is open, or the other one is not")
 	}
@@ -51,12 +51,12 @@ func TestTheLongestUnusedSessionMakesRoom(t *testing.T) {
 		t.Errorf("Link() while all are in use = %v, want %s", err, CodeLinks)
 	}
 	third.Close()
-	linked(t, u, "b", Peer{Protocol: older})
+	mustLink(t, u, "b", Peer{Protocol: older})
 }
 
 func TestOneOwnerLeavesRoom(t *testing.T) {
 	noLeak(t)
-	s := self(t, "honest")
+	s := childServer(t, "honest")
 	u := upstreams(t, Limits{ServerSessions: 4}, s)
 	open := func(owner string) (*Link, error) {
 		return u.Link(t.Context(), s.Name, Peer{Owner: owner, Protocol: older})
@@ -105,7 +105,7 @@ func TestClientsOfOneIdentityShareASession(t *testing.T) {
 
 // TestAClientListsWhatItNeeds: a server that does not answer delays only who asks it.
 func TestAClientListsWhatItNeeds(t *testing.T) {
-	good, slow := serveScript(t, honest, false).server(), serveScript(t, on("initialize", silence), false).server()
+	good, slow := serveScript(t, honest, false).server(), serveScript(t, answering("initialize", silence), false).server()
 	good.Name, slow.Name = "good", "slow"
 	u := upstreams(t, Limits{}, slow, good)
 	c := u.Client("ann")

@@ -70,7 +70,7 @@ func overEach(t *testing.T, role string, test func(t *testing.T, s Server)) {
 		name  string
 		serve func(t *testing.T) Server
 	}{
-		{"stdio", func(t *testing.T) Server { return self(t, role) }},
+		{"stdio", func(t *testing.T) Server { return childServer(t, role) }},
 		{"sse", func(t *testing.T) Server { return serveSSE(t, roles[role]()) }},
 		{"http-stream", func(t *testing.T) Server { return serveScript(t, roles[role](), true).server() }},
 	}

@@ -12,19 +12,19 @@ import (
 func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		get  func(rw http.ResponseWriter, n *newsroom)
+		get  func(rw http.ResponseWriter, n *streamFixture)
 	}{
-		{"there-is-one", func(rw http.ResponseWriter, n *newsroom) {
+		{"there-is-one", func(rw http.ResponseWriter, n *streamFixture) {
 			rw.Header().Set("Content-Type", "text/event-stream")
 			http.NewResponseController(rw).Flush()
 			<-n.hold
 		}},
-		{"there-is-none", func(rw http.ResponseWriter, _ *newsroom) { rw.WriteHeader(http.StatusMethodNotAllowed) }},
-		{"it-breaks", func(http.ResponseWriter, *newsroom) { panic(http.ErrAbortHandler) }},
-		{"it-is-not-answered", func(_ http.ResponseWriter, n *newsroom) { <-n.hold }},
+		{"there-is-none", func(rw http.ResponseWriter, _ *streamFixture) { rw.WriteHeader(http.StatusMethodNotAllowed) }},
+		{"it-breaks", func(http.ResponseWriter, *streamFixture) { panic(http.ErrAbortHandler) }},
+		{"it-is-not-answered", func(_ http.ResponseWriter, n *streamFixture) { <-n.hold }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := serveNews(t, announces)
+			n := serveStream(t, announces)
 			calling, looked := make(chan struct{}), make(chan struct{})
 			var early atomic.Bool
 			var once sync.Once
@@ -41,8 +41,8 @@ func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 				})
 				tt.get(rw, n)
 			}
-			l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older, OnMessage: newTold().accept, Capabilities: []byte(`{"elicitation":{}}`)})
-			c := asCall(t, l, `{}`)
+			l := mustLink(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older, OnMessage: newMessageLog().accept, Capabilities: []byte(`{"elicitation":{}}`)})
+			c := callByListing(t, l, `{}`)
 			close(calling)
 			if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
 				t.Errorf("Call() = %+v, want it done", r)

@@ -26,12 +26,12 @@ func init() {
 	maps.Copy(roles, map[string]func() script{
 		"chatty": chatty(noise),
 		"too-chatty": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				return append(slices.Repeat([]string{"log"}, maxJunk+1), result(w.id, oneResult))
 			})
 		},
 		"just-chatty": func() script {
-			return on("tools/call", func(w spoken) []string {
+			return answering("tools/call", func(w spoken) []string {
 				return append(slices.Repeat([]string{"log"}, maxJunk), result(w.id, oneResult))
 			})
 		},
@@ -41,7 +41,7 @@ func init() {
 // TestLinesThatAreNoMessages shows that they cost neither the server nor a call, up to a limit, and that the first one is logged.
 func TestLinesThatAreNoMessages(t *testing.T) {
 	noLeak(t)
-	s := self(t, "chatty", Header{"TOKEN", "hunter22"})
+	s := childServer(t, "chatty", Header{"TOKEN", "hunter22"})
 	u := upstreams(t, Limits{}, s)
 	var log bytes.Buffer
 	u.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
@@ -61,7 +61,7 @@ func TestLinesThatAreNoMessagesAreBounded(t *testing.T) {
 	for role, code := range map[string]string{"just-chatty": "", "too-chatty": CodeProtocol} { // in any order
 		t.Run(role, func(t *testing.T) {
 			noLeak(t)
-			s := self(t, role)
+			s := childServer(t, role)
 			l, r := linkCall(t, upstreams(t, Limits{}, s), s.Name, `{}`)
 			if r.Code != code {
 				t.Errorf("Call() = %+v, want the code %q", r, code)

@@ -18,22 +18,22 @@ import (
 )
 
 func TestAChildIsStartedAnewByListOnly(t *testing.T) {
-	u := upstreams(t, Limits{}, self(t, "dies-at-call"))
-	listed(t, u)
+	u := upstreams(t, Limits{}, childServer(t, "dies-at-call"))
+	mustList(t, u)
 	if r := call(t.Context(), u, "child", `{}`); r.Code != CodeDied {
 		t.Fatalf("Call() = %+v, want %s", r, CodeDied)
 	}
 	if r := call(t.Context(), u, "child", `{}`); r.Code != CodeUnreachable || r.Effect != EffectNotSent {
 		t.Errorf("Call() to a dead child = %+v, want %s, not_sent", r, CodeUnreachable)
 	}
-	listed(t, u)
+	mustList(t, u)
 }
 
 func TestChildEnvironment(t *testing.T) {
 	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
 	t.Setenv("TMPDIR", "/tmp")
-	u := upstreams(t, Limits{}, self(t, "environment", Header{"LANG", "C"}, Header{"NAMED", "yes"}))
-	env := wire.TextMember(listed(t, u).Pages[0], "env")
+	u := upstreams(t, Limits{}, childServer(t, "environment", Header{"LANG", "C"}, Header{"NAMED", "yes"}))
+	env := wire.TextMember(mustList(t, u).Pages[0], "env")
 	allowed := map[string]bool{"PATH": true, "HOME": true, "LANG": true, "TMPDIR": true, "NAMED": true, serveAs: true}
 	for _, line := range strings.Split(env, "\n") {
 		name, value, _ := strings.Cut(line, "=")
@@ -76,8 +76,8 @@ func TestCloseKillsTheFamily(t *testing.T) {
 
 func closeKills(t *testing.T, role string) {
 	noLeak(t)
-	u := upstreams(t, Limits{}, self(t, role))
-	page := listed(t, u).Pages[0]
+	u := upstreams(t, Limits{}, childServer(t, role))
+	page := mustList(t, u).Pages[0]
 	var pids []int
 	wire.Items(wire.Member(page, "pids"), func(item jsontext.Value, _ int) {
 		pid, err := strconv.Atoi(string(item))

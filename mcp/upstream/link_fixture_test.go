@@ -16,7 +16,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// How the words of a server that is staged come to its link.
+// How the messages of the fixture's server arrive at its link.
 const (
 	onOneStream = "one-stream" // as over stdio and SSE
 	onItsStream = "its-stream" // over HTTP, with the response to the call
@@ -26,8 +26,8 @@ const (
 // callTime is what the calls of a staged link may take.
 const callTime = 10 * time.Second
 
-// A stage is a link whose server is the test, so that both work in a bubble of time.
-type stage struct {
+// A linkFixture is a link whose server is the test, so that both work in a bubble of time.
+type linkFixture struct {
 	kind     string
 	meta     jsontext.Value // of the calls
 	link     *Link
@@ -50,19 +50,19 @@ type stagedPipe struct{ duplex }
 
 func (*stagedPipe) close(bool) {}
 
-// newStage makes a link of a revision. The peer can be asked, and is.
-func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *stage {
+// newLinkFixture makes a link of a revision. The peer can be asked, and is.
+func newLinkFixture(t *testing.T, kind, protocol string, tell func(wire.Message)) *linkFixture {
 	t.Helper()
 	server := Server{Name: "s", Type: TypeHTTP, URL: "http://127.0.0.1:1/mcp"}
 	if kind == onOneStream {
 		server = Server{Name: "s", Type: TypeStdio, Command: "none"}
 	}
-	u := upstreams(t, Limits{}, patient(callTime, server))
+	u := upstreams(t, Limits{}, withTimeout(callTime, server))
 	l := newLink(u, u.byName["s"], Peer{Protocol: protocol, OnMessage: tell, Capabilities: []byte(`{"elicitation":{}}`)})
-	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan spoken, 10), news: make(chan *io.PipeWriter, 10)}
+	s := &linkFixture{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan spoken, 10), news: make(chan *io.PipeWriter, 10)}
 	if kind == onOneStream {
 		pipe := &stagedPipe{newDuplex(l)}
-		pipe.send = s.take
+		pipe.send = s.takeFrame
 		l.conn, s.duplex = pipe, &pipe.duplex
 	} else {
 		h := newHTTPConn(l)
@@ -81,22 +81,22 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	return s
 }
 
-// take takes a message of the link where all is on one stream.
-func (s *stage) take(ctx context.Context, frame []byte, p *permit) *fault {
+// takeFrame takes a message of the link where all is on one stream.
+func (s *linkFixture) takeFrame(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := s.link.authorizeSend(frame, p); f != nil {
 		return f
 	}
 	if p != nil {
 		p.touched.Store(true)
 	}
-	if s.arrives(ctx, frame, nil) != nil {
+	if s.receiveFrame(ctx, frame, nil) != nil {
 		return &fault{code: contextCode(ctx), reason: "nobody reads"}
 	}
 	return nil
 }
 
-// arrives is what the server does with a message.
-func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) error {
+// receiveFrame is what the server does with a message.
+func (s *linkFixture) receiveFrame(ctx context.Context, frame []byte, end *io.PipeWriter) error {
 	w := readWire(frame)
 	switch {
 	case w.id == "" && s.deaf, w.method == "" && s.deaf:
@@ -113,7 +113,7 @@ func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) e
 }
 
 // RoundTrip takes a message of the link over HTTP.
-func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *linkFixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	var frame []byte
 	if r.Body != nil {
@@ -132,17 +132,17 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.StatusCode, resp.Body = http.StatusAccepted, http.NoBody
 		fallthrough
 	default:
-		if err := s.arrives(ctx, frame, end); err != nil {
+		if err := s.receiveFrame(ctx, frame, end); err != nil {
 			return nil, err
 		}
 	}
 	return resp, nil
 }
 
-// A turn is one call that is under way.
-type turn struct {
+// A fixtureCall is one call that is under way.
+type fixtureCall struct {
 	begun
-	stage *stage
+	stage *linkFixture
 	over  chan struct{}
 	came  Returned
 	since time.Time
@@ -150,8 +150,8 @@ type turn struct {
 }
 
 // call makes a call, which has arrived when it returns.
-func (s *stage) call(ctx context.Context, on func(wire.Message)) *turn {
-	c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
+func (s *linkFixture) call(ctx context.Context, on func(wire.Message)) *fixtureCall {
+	c := &fixtureCall{stage: s, over: make(chan struct{}), since: time.Now()}
 	number := s.link.u.moments.Add(1)
 	go func() {
 		defer close(c.over)
@@ -162,29 +162,29 @@ func (s *stage) call(ctx context.Context, on func(wire.Message)) *turn {
 	return c
 }
 
-// asks has the server ask something, all at once, during the call and as the kind of stage has it.
-func (c *turn) asks(ids ...string) {
+// askClient has the server ask something, all at once, during the call and as the kind of stage has it.
+func (c *fixtureCall) askClient(ids ...string) {
 	var lines []string
 	for _, id := range ids {
 		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":"?"}}`, id))
 	}
-	c.says(lines...)
+	c.sendLines(lines...)
 }
 
-func (c *turn) withdraws(id string) {
-	c.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+func (c *fixtureCall) withdrawRequest(id string) {
+	c.sendLines(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
 }
 
-func (c *turn) says(lines ...string) {
+func (c *fixtureCall) sendLines(lines ...string) {
 	end := c.end
 	if c.stage.kind == onNews {
 		end = c.stage.incoming
 	}
-	c.stage.put(end, lines...)
+	c.stage.sendLines(end, lines...)
 }
 
-// put sends messages, over HTTP in one go. Who has gone does not hear them.
-func (s *stage) put(end io.Writer, lines ...string) {
+// sendLines sends messages, over HTTP in one go. Who has gone does not hear them.
+func (s *linkFixture) sendLines(end io.Writer, lines ...string) {
 	var events strings.Builder
 	for _, line := range lines {
 		if s.duplex != nil {
@@ -197,16 +197,16 @@ func (s *stage) put(end io.Writer, lines ...string) {
 	}
 }
 
-// answers has the server answer the call.
-func (c *turn) answers() {
-	c.stage.put(c.end, result(strconv.FormatInt(c.id, 10), oneResult))
+// answerCall has the server answer the call.
+func (c *fixtureCall) answerCall() {
+	c.stage.sendLines(c.end, result(strconv.FormatInt(c.id, 10), oneResult))
 	if c.end != nil {
 		c.end.Close()
 	}
 }
 
-// ends waits for the call's end and checks when that was, and what it came to; done is without a code.
-func (c *turn) ends(t *testing.T, after time.Duration, code string) {
+// checkEnd waits for the call's end and checks when that was, and what it came to; done is without a code.
+func (c *fixtureCall) checkEnd(t *testing.T, after time.Duration, code string) {
 	t.Helper()
 	<-c.over
 	effect := EffectUnknown
@@ -218,8 +218,8 @@ func (c *turn) ends(t *testing.T, after time.Duration, code string) {
 	}
 }
 
-// nothingWaits checks that nothing is left of questions and clocks.
-func (s *stage) nothingWaits(t *testing.T) {
+// checkNothingWaits checks that nothing is left of questions and clocks.
+func (s *linkFixture) checkNothingWaits(t *testing.T) {
 	t.Helper()
 	s.link.requests.mu.Lock()
 	defer s.link.requests.mu.Unlock()
@@ -228,15 +228,15 @@ func (s *stage) nothingWaits(t *testing.T) {
 	}
 }
 
-// at waits until a moment of the call, and until all that was said before has been incoming.
-func (c *turn) at(moment time.Duration) {
+// waitUntil waits until a moment of the call, and until all that was said before has been incoming.
+func (c *fixtureCall) waitUntil(moment time.Duration) {
 	synctest.Wait()
 	time.Sleep(moment - time.Since(c.since))
 	synctest.Wait()
 }
 
-// answered has a person answer a question.
-func (s *stage) answered(t *testing.T, id string) {
+// answerRequest has a person answer a question.
+func (s *linkFixture) answerRequest(t *testing.T, id string) {
 	t.Helper()
 	synctest.Wait()
 	if err := s.link.Answer(t.Context(), jsontext.Value(id), []byte(`{"action":"accept"}`), nil); err != nil && !s.deaf {
