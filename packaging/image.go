@@ -128,6 +128,7 @@ func writeImage(out, product string, b *binary, entries []entry) error {
 		return err
 	}
 
+	// The image: its layer, then its configuration.
 	image, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
 		types.OCIConfigJSON),
 		mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make dist", Created: v1.Time{Time: b.committed}}})
@@ -158,6 +159,7 @@ func writeImage(out, product string, b *binary, entries []entry) error {
 		return err
 	}
 
+	// The archive: a folder in the layout of OCI, packed.
 	folder := filepath.Join(work, product+".oci")
 	written, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err != nil {

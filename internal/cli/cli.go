@@ -84,6 +84,7 @@ func Execute(ctx context.Context, args []string, s Streams, newRoot func(out io.
 		return verdict.Code
 	}
 
+	// The reason of a cancelled context is a signal.
 	message := err.Error()
 	if ctx.Err() != nil {
 		message = strings.ReplaceAll(message, context.Canceled.Error(),

@@ -203,7 +203,7 @@ func subjectOf(p path) string {
 
 func rangeText(low, high int64) string {
 	if low == high {
-		return strconv.FormatInt(low, 10)
+		return fmt.Sprint(low)
 	}
 	return fmt.Sprintf("%d to %d", low, high)
 }
@@ -223,13 +223,7 @@ func hasControl(s string, lines bool) bool {
 }
 
 // clipText cuts a text from a file to the length that fits into a message.
-func clipText(s string) string {
-	const most = 64
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clipText(s string) string { return visible.Cut(s, 64, "…") }
 
 // quote quotes and clips a text from a file for printing.
 func quote(s string) string { return strconv.Quote(clipText(s)) }

@@ -48,9 +48,6 @@ func (c *client) findServers() {
 	}
 }
 
-// plainName matches names of servers.
-var plainName = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
-
 // unsupported are keys of an entry that change the command or the connection in a way that pgfsm
 // does not support.
 var unsupported = []string{
@@ -66,8 +63,10 @@ var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp
 // and then returns nil.
 func (c *client) convertEntry(m *member) *node {
 	entry := path{c.key, m.key}
+
 	names := configSchema().subschema(configSchema().get("properties").get("servers").get("propertyNames"))
-	if f := names.textFault(m.key, !plainName.MatchString(m.key)); f != (fault{}) {
+	usable := regexp.MustCompile(names.textOf("pattern")).MatchString(m.key)
+	if f := names.textFault(m.key, !usable); f != (fault{}) {
 		c.addFaultAt(m.at, entry.String(), f.remedy, "the name %s %s", quote(m.key), f.problem)
 	}
 
@@ -99,6 +98,7 @@ func (c *client) convertEntry(m *member) *node {
 	if len(c.faults) > 0 {
 		return nil
 	}
+	// Judging fills in defaults and converts durations: keep a copy of what was written.
 	written := out.copyAt(out.at)
 	if c.judgeNode(out, serverSchema(), entry); len(c.faults) > 0 {
 		return nil

@@ -102,6 +102,7 @@ func checkServer(f *file, p path, s *serverSettings) {
 			p.child("timeout"), writeDuration(s.Timeout), writeDuration(s.TimeoutTotal))
 	}
 
+	// A server that asks its client needs to know which one.
 	if i := slices.IndexFunc(s.Expose, func(w string) bool { return slices.Contains(needsSession, w) }); i >= 0 &&
 		s.Sessions != SessionsSession {
 		f.addFault(p.child("expose"), "write sessions: "+SessionsSession+" as well, or leave "+s.Expose[i]+" out",
@@ -174,6 +175,7 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 			return fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
 		}
 
+		// A group has a number or a name.
 		n, err := strconv.ParseUint(name, 10, 16)
 		if err == nil && int(n) > re.NumSubexp() {
 			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups",

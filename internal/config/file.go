@@ -142,6 +142,7 @@ func (f *file) locateCharacter(n *node, line, column int) place {
 	}
 
 	position := place{1, 1}
+	// Walk through the text and the file side by side, up to the place in the text.
 	for _, want := range strings.TrimRight(n.text, " \n") {
 		// YAML folds and indents lines: white space in the file and in the text differs.
 		if !unicode.IsSpace(want) {

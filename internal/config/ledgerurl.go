@@ -48,7 +48,7 @@ func ledgerIn(text, folder string) string {
 // it.
 func checkLedger(s string) fault {
 	pieces, f := splitReferences(s)
-	if f != (fault{}) || len(pieces) == 1 && pieces[0].from != "" {
+	if f != (fault{}) || len(pieces) == 1 && pieces[0].source != "" {
 		return f
 	}
 	if strings.HasPrefix(s, sqliteScheme) && !isLiteral(s) {
@@ -66,7 +66,7 @@ func expandReferences(pieces []piece, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range pieces {
 		text := p.text
-		if p.from != "" {
+		if p.source != "" {
 			if text = value(p); len(pieces) > 1 {
 				text = strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 			}

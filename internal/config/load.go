@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -92,6 +91,8 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 		return nil, err
 	}
 
+	// The configuration itself is valid. All faults of the files that it names are reported
+	// together.
 	l := &loader{configFile: c, open: open, out: &Loaded{file: c.file}}
 	l.copySettings(over)
 
@@ -456,5 +457,3 @@ func (n *node) refusedPlace(err error) place {
 	}
 	return n.at
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -86,6 +86,7 @@ func (l *loader) environmentModel(m *LLM) {
 	f := &file{name: environment}
 	llm := configSchema().subschema(configSchema().get("properties").get("planner").get("properties").get("llm"))
 
+	// A value from the environment is judged as the file's value of the same meaning.
 	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"},
 		{varModel, m.Model, varBaseURL, "model"}} {
 		s, _ := llm.memberSchema(isMap, v.key)

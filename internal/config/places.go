@@ -91,8 +91,8 @@ func (p *Places) findKey(list string, i int, key string) (place, path) {
 	}
 
 	entry = entry.item(i)
-	if rest, ok := strings.CutPrefix(key, "match."); ok && list == "rules" {
-		key = "when." + rest
+	if matched, ok := strings.CutPrefix(key, "match."); ok && list == "rules" {
+		key = "when." + matched
 	}
 
 	index, part, ok := strings.Cut(strings.TrimPrefix(key, "args["), "].")

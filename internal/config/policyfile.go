@@ -29,6 +29,7 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 		p, entry := &c.Policies[i], path{"policies"}.item(i)
 		*p = one.Policy
 		p.Expires, p.Fresh = one.Expires, one.Fresh
+		// The schema's defaults are for policies that hold calls; others must not have these keys.
 		holds := p.Effect == rules.Pending || p.Effect == rules.Allow && p.RequireApprovalIf != ""
 		if !holds && !f.isWritten(entry.child("quorum")) {
 			p.Quorum = 0

@@ -53,8 +53,8 @@ type GivenRisk struct {
 
 // ReadPolicyTests reads a file of tests and checks its names, modes and scores against a
 // configuration, if it is not nil. The error is of type [Errors].
-func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
-	f, err := readJudged(name, content, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
+func ReadPolicyTests(name string, text []byte, configured *policy.Content) ([]PolicyTest, error) {
+	f, err := readJudged(name, text, testsSchema(), MaxTestsFileBytes, "write tests: and what is expected")
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 			t.Declared = slices.Contains(from.Tools[server].Value, t.Tool)
 		}
 
-		if of != nil {
-			h := testCheck{f, entry, of}
+		if configured != nil {
+			h := testCheck{f, entry, configured}
 			h.checkNames(t)
 			h.checkRisk(t)
 		}
@@ -106,13 +106,13 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 
 // testCheck checks one test against a configuration.
 type testCheck struct {
-	file *file
-	at   path
-	of   *policy.Content
+	file       *file
+	entry      path
+	configured *policy.Content
 }
 
 func (h *testCheck) addFault(key, remedy, problem string, args ...any) {
-	p := h.at.child(strings.Split(key, ".")...)
+	p := h.entry.child(strings.Split(key, ".")...)
 	h.file.addFault(p, remedy, "%s: %s", p, fmt.Sprintf(problem, args...))
 }
 
@@ -122,21 +122,21 @@ func (h *testCheck) checkNames(t *PolicyTest) {
 	listed := func(a policy.Allowance) bool { return a.Server == t.Server && slices.Contains(a.Tools, t.Tool) }
 	switch {
 	case t.Declared:
-	case !slices.ContainsFunc(h.of.Servers, func(s policy.Server) bool { return s.Name == t.Server }):
+	case !slices.ContainsFunc(h.configured.Servers, func(s policy.Server) bool { return s.Name == t.Server }):
 		h.addFault("input.server", remedy, "no server %q is configured", t.Server)
-	case !slices.ContainsFunc(h.of.Allowlist, listed):
+	case !slices.ContainsFunc(h.configured.Allowlist, listed):
 		h.addFault("input.tool", remedy, "the allowlist names no tool %q of server %q", t.Tool, t.Server)
 	}
 	if t.Identity != nil {
 		for _, c := range t.Identity.Claims {
-			if h.of.Identity == nil || !slices.Contains(h.of.Identity.Claims, c.Name) {
+			if h.configured.Identity == nil || !slices.Contains(h.configured.Identity.Claims, c.Name) {
 				h.addFault("input.as.claims", "correct it, or add it to claims of an issuer",
 					"no claim %q is configured", c.Name)
 			}
 		}
 	}
 	named := func(p rules.Policy) bool { return p.ID == t.Policy }
-	if t.Policy != "" && (h.of.Policy == nil || !slices.ContainsFunc(h.of.Policy.Policies, named)) {
+	if t.Policy != "" && (h.configured.Policy == nil || !slices.ContainsFunc(h.configured.Policy.Policies, named)) {
 		h.addFault("expect_policy", "", "there is no policy %q", t.Policy)
 	}
 }
@@ -148,8 +148,8 @@ func (h *testCheck) checkRisk(t *PolicyTest) {
 		return
 	}
 	modes := []risk.Mode{{Name: policy.Unrated}}
-	if h.of.Risk != nil {
-		modes = h.of.Risk.Modes
+	if h.configured.Risk != nil {
+		modes = h.configured.Risk.Modes
 	}
 	names := make([]string, len(modes))
 	for i, m := range modes {
@@ -158,7 +158,7 @@ func (h *testCheck) checkRisk(t *PolicyTest) {
 	switch i := slices.Index(names, t.Risk.Mode); {
 	case i < 0:
 		h.addFault("risk.mode", "use "+strings.Join(names, ", "), "there is no risk mode %q", t.Risk.Mode)
-	case !h.file.isWritten(h.at.child("risk", "score")):
+	case !h.file.isWritten(h.entry.child("risk", "score")):
 		t.Risk.Score = modes[i].Baseline
 	case t.Risk.Score < modes[i].Baseline:
 		h.addFault("risk.score", "", "no call has the mode %q and the score %d: the baseline of the mode is %d",

@@ -11,8 +11,8 @@ const (
 	fromFile = "file"
 )
 
-// piece is literal text, or a reference if from is not empty.
-type piece struct{ text, from string }
+// piece is literal text, or a reference if source is not empty.
+type piece struct{ text, source string }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -44,12 +44,12 @@ func splitReferences(s string) ([]piece, fault) {
 			return nil, fault{"has a ${ that is never closed", "write $${ for the two characters themselves"}
 		}
 
-		from, name, _ := strings.Cut(inner, ":")
+		source, name, _ := strings.Cut(inner, ":")
 		switch {
-		case from == fromEnv && envName.MatchString(name), from == fromFile && name != "":
-		case from == fromEnv:
+		case source == fromEnv && envName.MatchString(name), source == fromFile && name != "":
+		case source == fromEnv:
 			return nil, fault{"has a ${env:…} that names no variable", "write ${env:NAME}"}
-		case from == fromFile:
+		case source == fromFile:
 			return nil, fault{"has a ${file:} without a path", "write ${file:PATH}"}
 		default:
 			return nil, fault{"has a ${…} that is no reference",
@@ -61,7 +61,7 @@ func splitReferences(s string) ([]piece, fault) {
 			literal.Reset()
 		}
 
-		pieces = append(pieces, piece{name, from})
+		pieces = append(pieces, piece{name, source})
 		s = rest
 	}
 
@@ -76,7 +76,7 @@ func splitReferences(s string) ([]piece, fault) {
 func isLiteral(s string) bool {
 	pieces, _ := splitReferences(s)
 	for _, p := range pieces {
-		if p.from != "" {
+		if p.source != "" {
 			return false
 		}
 	}

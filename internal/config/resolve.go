@@ -144,6 +144,7 @@ func (r *resolver) resolveAuth(c *ClientCredentials, p path) *ClientCredentials 
 		return &out
 	}
 
+	// The key decides which algorithms are possible.
 	algorithms := algorithmsOf(signer)
 	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
 		r.addFault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg,
@@ -171,7 +172,7 @@ func (r *resolver) resolveText(p path) string {
 	var b strings.Builder
 	for _, one := range pieces {
 		value := one.text
-		if one.from != "" {
+		if one.source != "" {
 			value = r.resolveReference(one, p)
 			r.addSecret(value)
 		}
@@ -188,16 +189,17 @@ func (r *resolver) addSecret(value string) {
 }
 
 // resolveReference returns the value of a reference, or notes a fault.
-func (r *resolver) resolveReference(from piece, p path) string {
-	what, value := "the variable "+from.text, ""
-	if from.from == fromEnv {
+func (r *resolver) resolveReference(reference piece, p path) string {
+	what, value := "the variable "+reference.text, ""
+	if reference.source == fromEnv {
 		set := false
-		if value, set = r.getenv(from.text); !set {
-			r.addFault(p, "export "+from.text+", or remove the reference", "%s needs %s, which is not set", p, what)
+		if value, set = r.getenv(reference.text); !set {
+			r.addFault(p, "export "+reference.text+", or remove the reference", "%s needs %s, which is not set", p,
+				what)
 			return ""
 		}
 	} else {
-		name := r.resolvePath(from.text)
+		name := r.resolvePath(reference.text)
 		what = "the file " + name
 		b, err := r.readFile(name)
 		if err != nil {

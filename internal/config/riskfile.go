@@ -46,17 +46,17 @@ func ReadRisk(name string, text []byte, claims ...string) (*risk.Content, *Place
 }
 
 // riskContent returns the risk rules. Entry i of each list is entry i of the file's list.
-func (from *riskFile) riskContent() (c risk.Content) {
-	for _, m := range from.Modes {
+func (f *riskFile) riskContent() (c risk.Content) {
+	for _, m := range f.Modes {
 		c.Modes = append(c.Modes, risk.Mode{Name: m.Name, Baseline: m.Value})
 	}
 
-	c.Initial = cmp.Or(from.Initial, c.Modes[0].Name)
-	for _, v := range from.Vars {
+	c.Initial = cmp.Or(f.Initial, c.Modes[0].Name)
+	for _, v := range f.Vars {
 		c.Vars = append(c.Vars, risk.Var{Name: v.Name, Expr: v.Value})
 	}
 
-	for _, r := range from.Rules {
+	for _, r := range f.Rules {
 		rule := r.Rule
 		rule.Match, rule.Escalate = r.When.Match, r.Escalate != ""
 		for _, arg := range r.When.Args {
@@ -68,7 +68,7 @@ func (from *riskFile) riskContent() (c risk.Content) {
 		c.Rules = append(c.Rules, rule)
 	}
 
-	for _, t := range from.SetModeByScore {
+	for _, t := range f.SetModeByScore {
 		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: t.Name, When: t.Value})
 	}
 

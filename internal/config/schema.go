@@ -160,6 +160,7 @@ const delimiter = "\x00"
 
 // reportError notes an error of the validator.
 func (j *judge) reportError(e gojsonschema.ResultError, n *node, s *fileSchema, p path) {
+	// Walk down to the value that the error is about, and to its schema.
 	m, above, parent := member{value: n, at: n.at}, s, n
 	for _, name := range strings.Split(e.Context().String(delimiter), delimiter)[1:] {
 		next := m.value.child(name)
@@ -218,11 +219,11 @@ func (j *judge) reportError(e gojsonschema.ResultError, n *node, s *fileSchema, 
 
 // dependentKey returns the key of an object that depends on another key or, if absent is true, on
 // its absence.
-func (s *fileSchema) dependentKey(n *node, on string, absent bool) string {
+func (s *fileSchema) dependentKey(n *node, key string, absent bool) string {
 	for _, d := range s.membersOf("dependencies") {
-		about := absent && d.value.get("properties").member(on) != nil
+		about := absent && d.value.get("properties").member(key) != nil
 		for _, m := range d.value.members {
-			about = about || !absent && m.value.text == on
+			about = about || !absent && m.value.text == key
 		}
 		if about && n.member(d.key) != nil {
 			return d.key
@@ -271,10 +272,10 @@ func (s *fileSchema) valueFault(e gojsonschema.ResultError, n *node) fault {
 		most := max(s.intOf("maxItems"), s.intOf("maxProperties"))
 		least := max(s.intOf("minItems"), s.intOf("minProperties"))
 		if int64(len(n.members)) < least {
-			return fault{"has " + strconv.Itoa(len(n.members)) + " entries; it must have at least " + decimal(least),
+			return fault{fmt.Sprintf("has %d entries; it must have at least %d", len(n.members), least),
 				s.exampleRemedy()}
 		}
-		return fault{"has " + strconv.Itoa(len(n.members)) + " entries; at most " + decimal(most) + " are accepted", ""}
+		return fault{fmt.Sprintf("has %d entries; at most %d are accepted", len(n.members), most), ""}
 	case "unique":
 		return fault{"has " + quote(n.members[e.Details()["j"].(int)].value.text) + " twice", "keep one of them"}
 	case "string_gte", "string_lte", "enum", "pattern", "number_not":
@@ -331,6 +332,7 @@ func (j *judge) completeNode(n *node, s *fileSchema, p path, secret bool) {
 			j.file.name, n.at.line, n.at.col, p))
 	}
 
+	// The value itself, unless the validator refused it.
 	switch {
 	case j.reported[p.String()]:
 	case n.kind == isText:
@@ -361,6 +363,7 @@ func (j *judge) completeNode(n *node, s *fileSchema, p path, secret bool) {
 		return
 	}
 
+	// A missing key gets the schema's default, at the place of its object.
 	for _, m := range s.membersOf("properties") {
 		if start := m.value.get("default"); start != nil && n.member(m.key) == nil {
 			value := start.copyAt(n.at)
@@ -411,8 +414,7 @@ func (s *fileSchema) textFault(text string, refused bool) fault {
 	case text == "" && refused:
 		return fault{"is empty", cmp.Or(s.exampleRemedy(), "remove it")}
 	case most > 0 && int64(len(text)) > most:
-		return fault{"has " + strconv.Itoa(len(text)) + " bytes; at most " + s.textOf("maxLength") + " are accepted",
-			""}
+		return fault{fmt.Sprintf("has %d bytes; at most %d are accepted", len(text), most), ""}
 	case hasControl(text, lines):
 		return fault{"holds a line end or another control character", "remove it"}
 	case refused && s.textOf("format") == formatDuration:

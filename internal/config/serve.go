@@ -115,8 +115,8 @@ func (c *configFile) checkAddresses(p path) {
 		{"admin", s.Admin, "admin_url", s.AdminURL},
 	} {
 		where := p.child(setting.key)
-		switch at, local, _ := splitAddress(setting.address); {
-		case local || at.Addr().IsLoopback():
+		switch address, local, _ := splitAddress(setting.address); {
+		case local || address.Addr().IsLoopback():
 		case s.TLS.Cert == "":
 			c.addFault(where, "listen on 127.0.0.1, add serve.tls, or put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)",
 				"%s is refused: it can be reached from other machines, and tokens would cross the network unencrypted", where)
@@ -126,6 +126,7 @@ func (c *configFile) checkAddresses(p path) {
 		}
 	}
 
+	// With port 0, the system chooses different ports.
 	listen, listenLocal, _ := splitAddress(s.Listen)
 	admin, adminLocal, _ := splitAddress(s.Admin)
 	if listen.Port() != admin.Port() || listen.Port() == 0 ||
@@ -133,12 +134,12 @@ func (c *configFile) checkAddresses(p path) {
 		return
 	}
 
-	at := p.child("admin")
-	if !c.isWritten(at) {
-		at = p.child("listen")
+	faulty := p.child("admin")
+	if !c.isWritten(faulty) {
+		faulty = p.child("listen")
 	}
 
-	c.addFaultAt(c.findNearest(at).value.at, p.String(), "choose another port for one of them",
+	c.addFaultAt(c.findNearest(faulty).value.at, p.String(), "choose another port for one of them",
 		"%s.listen and %s.admin are one address, %s", p, p, quote(s.Admin))
 }
 

@@ -53,6 +53,7 @@ func (l *loader) copyServer(name string, s *serverSettings) {
 	if c := s.Auth.ClientCredentials; c != nil {
 		up.Auth = c
 		credentials := entry.child("auth", "client_credentials")
+		// Without a resource in the file, the token is for the server itself.
 		if !l.isWritten(credentials.child("resource")) {
 			c.Resource = up.URL
 		}

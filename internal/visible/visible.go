@@ -15,10 +15,10 @@ import (
 // Text returns s with every character that is not visible written as \uXXXX, \UXXXXXXXX, or \xXX
 // for a byte that is not UTF-8. New lines and tabs are escaped too: the result is one line.
 // Printable text is returned unchanged, without an allocation.
-func Text(s string) string { return escapeRune(s, false) }
+func Text(s string) string { return escapeText(s, false) }
 
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
-func Lines(s string) string { return escapeRune(s, true) }
+func Lines(s string) string { return escapeText(s, true) }
 
 // Line is [Text] for messages of our own, which may have joined errors: its new lines are
 // semicolons.
@@ -49,7 +49,7 @@ func Cut(s string, limit int, mark string) string {
 	return s[:end] + mark
 }
 
-func escapeRune(s string, block bool) string {
+func escapeText(s string, block bool) string {
 	clean := func(r rune) bool { return isPlain(r) || block && (r == '\n' || r == '\t') }
 	if i := strings.IndexFunc(s, func(r rune) bool { return !clean(r) }); i < 0 {
 		return s

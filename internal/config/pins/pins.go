@@ -189,6 +189,7 @@ func (f *File) Select(names ...string) ([]Entry, error) {
 // grants hide nothing in that catalog.
 func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest,
 	listed []policy.Listing) (*policy.Catalog, error) {
+	// Without pins and grants, the catalog has every definition as its server sends it.
 	content := *b.Content()
 	content.Allowlist, content.Pins, content.Grants = f.allowlist, nil, nil
 	bundle, err := policy.Compile(content)
@@ -369,6 +370,7 @@ func (f *File) save(pins []policy.Pin, d *Definitions) (err error) {
 		return nil
 	}
 
+	// Nobody else may write between the comparison with what was read and the replacement.
 	lock := flock.New(f.Path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil {
 		return err
@@ -381,6 +383,7 @@ func (f *File) save(pins []policy.Pin, d *Definitions) (err error) {
 	if err := safefile.Unchanged(f.Path, f.text); err != nil {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
+	// Definitions go first: a pin without its definition could not be compared.
 	if definitions != nil {
 		if err := safefile.Replace(d.Path, d.was, definitions, f.mode); err != nil {
 			return err
