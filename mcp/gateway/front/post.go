@@ -36,15 +36,15 @@ func (x *exchange) servePost() *refusal {
 	}
 
 	if q.Request() {
-		x.serveCall(q)
+		x.answerRequest(q)
 	} else {
 		x.acceptOneWay(q)
 	}
 	return nil
 }
 
-// serveCall answers a request.
-func (x *exchange) serveCall(q *session.Request) {
+// answerRequest answers a request.
+func (x *exchange) answerRequest(q *session.Request) {
 	ctx, finish, refused := x.admitRequest(q)
 	if refused != nil {
 		x.writeRefusal(refused, q.ID)
