@@ -76,7 +76,7 @@ func (q *request) readMeta() {
 // for notifications and responses. For a subscription it returns when that ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
-	defer func() { q.release() }() // in a closure: a subscription changes what it uses
+	defer q.release()
 	ctx = g.beginTrace(ctx, q)
 	defer q.reportOperation(ctx, time.Now())
 
