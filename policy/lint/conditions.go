@@ -77,7 +77,7 @@ func (l *linter) checkNames(p place, key string, x *expression) {
 		if m.name == nameOf[toolName] && l.containsServer(m.text) {
 			code, remedy = MatchImpossible, "write the tool's own name, and compare server with that of its server"
 		}
-		f := l.add(p, key, code, remedy, "there is no %s %q in the configuration", what, clip(m.text))
+		f := l.addUnconfigured(p, key, code, what, m.text, remedy)
 		f.Line, f.Column = m.line, m.column
 	}
 }
@@ -153,10 +153,15 @@ func listConfigured(kind string, configured []string) string {
 
 // checkApprovers finds approvers that the configuration does not have.
 func (l *linter) checkApprovers(e *entry) {
+	roles := l.roleNames()
 	for _, a := range e.Approvers {
-		if !slices.Contains(l.roleNames(), a) {
-			l.add(e.place, "approvers", RoleUnknown, listConfigured("roles", l.roleNames()),
-				"there is no role %q in the configuration", clip(a))
+		if !slices.Contains(roles, a) {
+			l.addUnconfigured(e.place, "approvers", RoleUnknown, "role", a, listConfigured("roles", roles))
 		}
 	}
+}
+
+// addUnconfigured reports a name that the configuration does not have.
+func (l *linter) addUnconfigured(p place, key, code, kind, name, remedy string) *Finding {
+	return l.add(p, key, code, remedy, "there is no %s %q in the configuration", kind, clip(name))
 }

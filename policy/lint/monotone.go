@@ -53,6 +53,7 @@ func (l *linter) stopsLessRisk(e *entry, about []*entry) {
 				stops = append(stops, stop{candidate, key})
 				continue
 			}
+			// The call is allowed here: was it stopped at less risk?
 			k := slices.IndexFunc(stops, func(s stop) bool { return candidate.isAbove(s.level) })
 			if k >= 0 && decider != nil && key == "" {
 				l.add(e.place, stops[k].key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,

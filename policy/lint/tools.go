@@ -167,8 +167,7 @@ func (l *linter) matchesNothing(p place, m *match, stops bool) (found bool) {
 				"the glob %q matches no tool: it contains the name of a server, which only the names on /mcp have",
 				clip(g.String()))
 		case i == serverName && one:
-			l.add(p, key, ServerUnconfigured, listConfigured("servers", servers),
-				"there is no server %q in the configuration", clip(literal))
+			l.addUnconfigured(p, key, ServerUnconfigured, "server", literal, listConfigured("servers", servers))
 		default:
 			continue
 		}

@@ -119,6 +119,7 @@ func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question
 		}
 	}
 
+	// The names that have few values, and the atoms that stay open with them.
 	for i, x := range expressions {
 		x.formula.forEachAtom(func(a *atom) {
 			for _, name := range a.reads {
