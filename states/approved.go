@@ -24,6 +24,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 		return failUnexpected(ev, NotSent)
 	}
 
+	// The bundle that is active now judges the call, if it is another than that of the run.
 	b, by := r.bundle, "checked again, nothing changed."
 	if listed.Bundle != nil {
 		var err error

@@ -84,8 +84,8 @@ func (*CallTool) isCommand()      {}
 
 // An Event is the outcome of a command, named in the past tense.
 type Event interface {
-	// happened returns the member with the event's name, and the name.
-	happened() (member *string, name string)
+	// eventName returns the member with the event's name, and the name.
+	eventName() (member *string, name string)
 }
 
 // ToolsListed contains every server's answer, in the operator's order of servers. For a cached
@@ -179,13 +179,13 @@ type Interrupted struct {
 	Reason   string      `json:"reason"`
 }
 
-func (e *ToolsListed) happened() (*string, string)  { return &e.Happened, toolsListed }
-func (e *Completed) happened() (*string, string)    { return &e.Happened, completed }
-func (e *HistoryRead) happened() (*string, string)  { return &e.Happened, historyRead }
-func (e *Decided) happened() (*string, string)      { return &e.Happened, decided }
-func (e *ToolReturned) happened() (*string, string) { return &e.Happened, toolReturned }
-func (e *EffectFailed) happened() (*string, string) { return &e.Happened, effectFailed }
-func (e *Interrupted) happened() (*string, string)  { return &e.Happened, interrupted }
+func (e *ToolsListed) eventName() (*string, string)  { return &e.Happened, toolsListed }
+func (e *Completed) eventName() (*string, string)    { return &e.Happened, completed }
+func (e *HistoryRead) eventName() (*string, string)  { return &e.Happened, historyRead }
+func (e *Decided) eventName() (*string, string)      { return &e.Happened, decided }
+func (e *ToolReturned) eventName() (*string, string) { return &e.Happened, toolReturned }
+func (e *EffectFailed) eventName() (*string, string) { return &e.Happened, effectFailed }
+func (e *Interrupted) eventName() (*string, string)  { return &e.Happened, interrupted }
 
 // Effect says whether the call may have happened.
 type Effect string
@@ -220,7 +220,7 @@ func setHappened(ev Event) Event {
 	if listed, ok := ev.(*ToolsListed); ok && listed.encoded != nil {
 		return ev
 	}
-	member, name := ev.happened()
+	member, name := ev.eventName()
 	*member = name
 	return computeDerived(ev)
 }

@@ -21,6 +21,7 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 		}
 		return failRun(code, NoServers(c), NotSent)
 	}
+	// Runs with one catalog share what View made, so each gets a copy of the fact.
 	f := *c.View(newDiscoveredFact).(*DiscoveredFact)
 	return Judgement{Discover, &f}
 }

@@ -37,6 +37,7 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		Definition: f.Definition,
 		Plan:       f.Plan,
 	}
+	// Whatever was asked must be answered before the call is authorized.
 	if query := historyWanted(r); query != nil {
 		read, ok := ev.(*HistoryRead)
 		if !ok || !read.answersCommand(query) {
