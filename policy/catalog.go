@@ -372,6 +372,7 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 		}
 	}
 
+	// The digest covers every other member, also those that pgfsm does not know.
 	t.InputSchema, t.Output = members["inputSchema"], members["outputSchema"]
 	delete(members, "_meta") // by the specification, it may change from one answer to the next
 	definition, err := canonical.Marshal(members)

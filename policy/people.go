@@ -127,6 +127,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 		OnBehalfOfDisplay: full.OnBehalfOfDisplay,
 	}
 
+	// Claims are recorded in the order of their names.
 	for _, name := range b.reads.claims {
 		for _, c := range full.Claims {
 			if c.Name == name {

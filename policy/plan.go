@@ -95,6 +95,7 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 		return nil, notStrict(doc, errors.New("not a JSON object"))
 	}
 
+	// From here on only the canonical form counts: it is judged, recorded and sent.
 	p, err := planOf(maps.Collect(canonical.Members(object)))
 	switch {
 	case errors.Is(err, errFinalAnswer):

@@ -106,6 +106,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		names        []string
 		celType      *cel.Type
 	}{{"variable", varPrefix, vars, cel.DoubleType}, {"claim", ClaimPrefix, claims, cel.StringType}} {
+		// Variables and claims have names from the configuration, which are checked here.
 		for i, name := range group.names {
 			if err := CheckName(name); err != nil {
 				return nil, fmt.Errorf("%q cannot be the name of a %s: %w", name, group.what, err)

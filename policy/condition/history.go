@@ -118,6 +118,7 @@ func ParseWindow(text string) (seconds int64, err error) {
 	if text == "" || units[text[len(text)-1]] == 0 {
 		return 0, refused
 	}
+	// The number has no sign and no leading zero, so that a window is written in one way only.
 	digits := text[:len(text)-1]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || digits[0] < '1' || digits[0] > '9' || n > MaxWindow {

@@ -61,6 +61,7 @@ func splitDecimal(literal string) (digits string, exp int, ok bool) {
 		return "", 0, false
 	}
 
+	// Zeros at either end move the point, and say nothing else.
 	digits = strings.TrimLeft(integer+fraction, "0")
 	exp = len(digits) - len(fraction) + power
 	if digits = strings.TrimRight(digits, "0"); digits == "" {

@@ -227,6 +227,7 @@ func (t *test) compileValue(value jsontext.Value) (err error) {
 		return err
 	}
 
+	// Each op but exists judges the value at the place; nil stands for another type.
 	switch t.op {
 	case OpEq:
 		t.holds = func(m meter, place ref.Val) ref.Val { return sameType(m, place, scalar) }

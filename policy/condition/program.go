@@ -82,6 +82,7 @@ func (e *Env) compileTyped(src string, fits func(*cel.Type) (problem, remedy str
 		return nil, errorAt(nil, problem, remedy)
 	}
 
+	// The types are right; now the parts of CEL that this subset leaves out.
 	a := checked.NativeRep()
 	if refused := checkSubset(src, a); refused != nil {
 		return nil, refused

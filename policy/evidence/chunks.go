@@ -49,6 +49,7 @@ func splitChunks(s string) []chunk {
 		}
 		c := chunk{start: i, end: coreEnd(s, i)}
 		c.core = withoutIgnorable(s[c.start:c.end])
+		// A number takes the signs before it and the unit behind it into its chunk.
 		if first, _ := utf8.DecodeRuneInString(c.core); isNumber(first) {
 			c.start = prefixStart(s, free, c.start)
 		}

@@ -66,6 +66,7 @@ func yieldCells(at int, line string, yield func(int, string) bool) bool {
 			bars = append(bars, i)
 		}
 	}
+	// A line that does not end with a bar is no row of a table.
 	if bars[len(bars)-1] != len(line)-1 {
 		return true
 	}

@@ -62,6 +62,7 @@ func Parse(doc []byte) (Summary, error) {
 		return Summary{}, refuse(CodeNotStrict, WholeSummary, `there is no list "items"`)
 	}
 
+	// A member that is missing or null is told from one that is empty.
 	var s Summary
 	for i, item := range *wire.Items {
 		if item.Claim == nil || item.Evidence == nil {

@@ -105,6 +105,7 @@ func (j *judgement) applyRule(r *rule, unknown error) {
 	contribution := Contribution{Rule: r.id, Reason: r.reason}
 	if r.score != nil {
 		score, err := j.evaluateScore(r)
+		// After a failure the score stays at the highest, whatever later rules compute.
 		switch {
 		case err != nil:
 			j.level = min(j.level+1, top)

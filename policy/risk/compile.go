@@ -141,6 +141,7 @@ func (c *compiler) compileVars() *condition.Env {
 	for i, v := range c.source.Vars {
 		program, err := env.Number(v.Expr)
 		c.addFault("vars", i, v.Name, "expr", err)
+		// The next variables may use this one.
 		wider, err := condition.RiskEnv(append(slices.Clone(names), v.Name), c.claims...)
 		if err != nil {
 			c.addFault("vars", i, v.Name, "name", err)

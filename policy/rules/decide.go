@@ -149,6 +149,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 		}
 	}
 
+	// deny comes before require_approval_if: approvers are not asked about a denied call.
 	if p.ask != nil {
 		switch yes, err := p.ask.True(sub); {
 		case err != nil:

@@ -182,6 +182,7 @@ func (c *closer) copyOuter(n *node) *node {
 	case f.names:
 		return c.closedCopy(n)
 	}
+	// The node names nothing that closing could keep, so it stays open, and is listed.
 	if f.object && !f.others || f.array && !f.items {
 		c.open[pointerOf(n)] = struct{}{}
 	}

@@ -63,6 +63,7 @@ func (m *meter) spendMembers(c *costs, n *linked, members map[string]any) bool {
 			len(n.name) > 0 && !m.spendNodes(c, n.name, name) {
 			return false
 		}
+		// A member goes to its own node, or else to that of all others.
 		next, named := n.Properties[name]
 		if !named {
 			next, named = n.AdditionalProperties.(*node)
@@ -78,6 +79,7 @@ func (m *meter) spendItems(c *costs, n *linked, items []any) bool {
 	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.spendDeep(n.deep, items) {
 		return false
 	}
+	// The first items may have a node each; the rest share one.
 	placed := len(n.PrefixItems)
 	if list, ok := n.Items.([]*node); ok {
 		placed += len(list)

@@ -25,6 +25,7 @@ func explainRefusal(err error, doc any, lim Limits) *RefusedError {
 		}
 	}
 
+	// The rest is about references, which have one sentence.
 	if !byMetaSchema {
 		return unresolved
 	}

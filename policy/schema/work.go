@@ -62,6 +62,7 @@ func (g *graph) computeCosts() *costs {
 		return p
 	}
 
+	// The edges become positions once, so that judging looks nothing up in maps.
 	for i, n := range g.order {
 		e := edgesOf(n)
 		c.nodes[i] = linked{

@@ -164,6 +164,7 @@ func (s *Screen) Judge(texts ...string) *Hit {
 		return hit
 	}
 
+	// Of all rules that match any text, the first in the list is reported.
 	first, left := len(s.rules), budget(MaxCost)
 	for i, t := range texts {
 		first = s.firstMatch(viewsOf(t, folded[i]), first, &left)
