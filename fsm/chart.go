@@ -118,6 +118,7 @@ func (c *chart) topologicalOrder() []int {
 	}
 	var order []int
 	for {
+		// The place of lowest rank that no row enters any more.
 		next := slices.Index(waiting, 0)
 		if next < 0 {
 			return order

@@ -13,6 +13,7 @@ func (c *chart) proveAcyclic() verdict {
 		states = append(states, c.stateAt(place))
 	}
 	v.witness = fmt.Sprintf("topological order: %s; the longest path has %d rows", list(states), c.longestPath())
+	// Every place has an order, so there is no cycle.
 	if len(order) == len(c.out) {
 		return v
 	}
