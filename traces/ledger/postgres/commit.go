@@ -72,6 +72,7 @@ func (s *Store) beginWrite(t *tx) error {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
 
+	// The transaction is open even if its first answer is lost: it must be rolled back.
 	t.session.begun = true
 	t.began = time.Now()
 	results, _, err := t.session.sendBatch(t.session.ctx, batch...)

@@ -13,11 +13,12 @@ import (
 
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres/pgurl"
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 // maxConns bounds the connections of a process. Readers and the writer use fewer; the others are
 // connections that are being closed.
-const maxConns = 2 * (maxReaders + 2)
+const maxConns = 2 * (sqlrows.MaxReaders + 2)
 
 // parseURL reads a URL. No error wraps an error of pgx, which repeats the URL.
 func parseURL(url string) (*pgxpool.Config, time.Duration, error) {
@@ -76,6 +77,7 @@ func (s *Store) checkConn(ctx context.Context, conn *pgx.Conn) error {
 		return explainError(ctx, err)
 	}
 
+	// The settings come after the schema: without a ledger they do not matter.
 	s.setClock(dbTime, sent)
 	switch {
 	case version == nil, *version == 0: // a migration failed

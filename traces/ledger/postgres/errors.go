@@ -15,9 +15,7 @@ import (
 var (
 	ErrNoLedger = fmt.Errorf("%w: this role finds no tables of a ledger in the database; run pgfsm ledger init",
 		ledger.ErrSchema)
-	ErrUnsafe = errors.New("the database can lose what it acknowledges")
-	ErrClosed = errors.New("the ledger is closed")
-
+	ErrUnsafe     = errors.New("the database can lose what it acknowledges")
 	ErrUnreadable = errors.New("the database's answers cannot be read")
 
 	errNoAnswer = errors.New("the database does not answer")

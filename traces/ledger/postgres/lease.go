@@ -59,6 +59,8 @@ func (s *Store) AcquireOwnership(ctx context.Context, owner string) (release fun
 		return nil, fmt.Errorf("the ledger: owner %s is another process", owner)
 	}
 
+	// From here on every transaction renews the lease, and so does a goroutine between
+	// transactions.
 	s.owners = append(s.owners, owner)
 	ctx, stop := context.WithCancel(context.Background())
 	renewed := make(chan struct{})
@@ -122,12 +124,16 @@ func (s *Store) renewOnce(ctx context.Context, owner string) {
 	defer conn.Release()
 	var dbTime time.Time
 	sent := time.Now()
-	switch err := conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&dbTime); {
-	case errors.Is(err, pgx.ErrNoRows):
+	err = conn.QueryRow(ctx, renewLease, owner, s.lease.Microseconds()).Scan(&dbTime)
+	if errors.Is(err, pgx.ErrNoRows) {
 		_ = s.endWith(ledger.ErrFenced) // every operation returns it
-	case err == nil:
-		s.setClock(dbTime, sent)
+		return
 	}
+	if err != nil { // the next attempt follows
+		return
+	}
+
+	s.setClock(dbTime, sent)
 }
 
 // OwnerGone implements [ledger.Store.OwnerGone]. It is called within views, so it does not wait for

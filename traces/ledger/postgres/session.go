@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,9 +12,6 @@ import (
 
 	"pgfsm/traces/ledger/sqlrows"
 )
-
-// ErrUnrecorded means that a statement did not change the required number of rows.
-var ErrUnrecorded = errors.New("a row was not recorded")
 
 // rollbackTime bounds the end of a transaction that changes nothing. A connection whose transaction
 // does not end is closed.
@@ -85,6 +81,7 @@ func (s *session) sendBatch(ctx context.Context, statements ...statement) (_ []r
 		}
 	}()
 
+	// The answers come in the order of the statements.
 	results := make([]result, len(sent))
 	for i := range sent {
 		if results[i], err = readResult(answers); err != nil {
@@ -92,7 +89,7 @@ func (s *session) sendBatch(ctx context.Context, statements ...statement) (_ []r
 		}
 		if n := results[i].tag.RowsAffected(); sent[i].table != "" && n != 1 {
 			return nil, i, fmt.Errorf("%s %v: %w: %d rows were changed instead of one", sent[i].table, sent[i].key,
-				ErrUnrecorded, n)
+				sqlrows.ErrUnrecorded, n)
 		}
 	}
 
@@ -191,6 +188,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 		return &pages{rows: results[len(batch)].rows}, nil
 	}
 
+	// Several pages need a cursor, and a cursor needs a transaction.
 	s.cursors++
 	p := &pages{session: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
 	results, _, err := s.sendBatch(s.ctx, append(batch,

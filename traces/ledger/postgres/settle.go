@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 // settleRetry is the time between attempts to settle.
@@ -31,20 +32,22 @@ func (s *Store) settleCommit(cause error) error {
 	for {
 		committed, err := s.wasCommitted(ctx)
 		switch {
-		case err == nil && committed:
-			return nil
-		case err == nil:
-			return newUnavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
 		case errors.Is(err, ledger.ErrLost):
 			return err
 		case errors.Is(err, ledger.ErrFenced):
 			return fmt.Errorf("%w: %v; %v", ledger.ErrUnsettled, cause, err)
+		case err != nil: // still unknown: ask again
+		case committed:
+			return nil
+		default:
+			return newUnavailable(fmt.Errorf("the transaction was rolled back: %v", cause))
 		}
+
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %v; %v", ledger.ErrUnsettled, cause, err)
 		case <-s.closed:
-			return fmt.Errorf("%w: %v; %w", ledger.ErrUnsettled, cause, ErrClosed)
+			return fmt.Errorf("%w: %v; %w", ledger.ErrUnsettled, cause, sqlrows.ErrClosed)
 		case <-time.After(settleRetry):
 		}
 	}

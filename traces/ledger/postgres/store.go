@@ -9,10 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
 )
-
-// maxReaders bounds the transactions that read at the same time.
-const maxReaders = 8
 
 // A Store is a [ledger.Store] in a database. Its methods can be called at the same time. The
 // function of a transaction must not begin another transaction that writes: it would wait for
@@ -56,7 +54,7 @@ func openStore(url string, readOnly bool) (*Store, error) {
 		lease:    lease,
 		wait:     2 * lease,
 		writing:  make(chan struct{}, 1),
-		reading:  make(chan struct{}, maxReaders),
+		reading:  make(chan struct{}, sqlrows.MaxReaders),
 		closed:   make(chan struct{}),
 		hashes:   make(map[int64][]byte),
 	}
@@ -81,7 +79,7 @@ func openStore(url string, readOnly bool) (*Store, error) {
 func (s *Store) checkUsable() error {
 	select {
 	case <-s.closed:
-		return ErrClosed
+		return sqlrows.ErrClosed
 	default:
 	}
 	if final := s.final.Load(); final != nil {
@@ -96,17 +94,11 @@ func (s *Store) endWith(err error) error {
 	return *s.final.Load()
 }
 
-// acquireSlot waits until there is room in a channel, and sends one value to it.
+// acquireSlot waits until there is room in a channel, and sends one value to it, unless the store
+// has ended.
 func (s *Store) acquireSlot(ctx context.Context, room chan struct{}) error {
-	if err := ctx.Err(); err != nil {
+	if err := sqlrows.AcquireSlot(ctx, room, s.closed); err != nil {
 		return err
-	}
-	select {
-	case room <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.closed:
-		return ErrClosed
 	}
 	if err := s.checkUsable(); err != nil {
 		<-room
@@ -120,8 +112,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
-// ReadCommitted implements [ledger.Store.ReadCommitted]. A cursor reads a sequence, so a sequence begins a
-// transaction; each query in it sees all earlier commits.
+// ReadCommitted implements [ledger.Store.ReadCommitted]. A cursor reads a sequence, so a sequence
+// begins a transaction; each query in it sees all earlier commits.
 func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }

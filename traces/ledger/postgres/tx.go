@@ -134,6 +134,7 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 		}
 	}
 
+	// A transaction that writes keeps what it reads: later entries need the same hashes.
 	found := t.hashes
 	if len(missing) > 0 {
 		if !t.writes {
@@ -188,8 +189,11 @@ func (t *tx) leaseLapsed(query, owner string) (bool, error) {
 		return false, err
 	}
 	row, err := rows.Next()
-	if err != nil || row == nil {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if row == nil {
+		return true, nil
 	}
 	return row.Text() == "true", row.Err()
 }

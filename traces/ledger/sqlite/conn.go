@@ -156,6 +156,7 @@ func (s *session) query(ctx context.Context, open []*cursor, text string, args .
 		into:  make([]any, len(columns)),
 	}
 
+	// The pointers stay the same for all rows.
 	for i := range c.into {
 		c.into[i] = &c.row.Values[i]
 	}

@@ -99,6 +99,7 @@ func createLedger(db *sql.DB, path string, busy time.Duration) error {
 		return err
 	}
 
+	// Another process may be making the ledger: wait for it.
 	waiting, stop := context.WithTimeout(context.Background(), busy)
 	defer stop()
 	lock := flock.New(filepath.Join(folder, schemaLock), flock.SetPermissions(fileMode))
@@ -109,6 +110,7 @@ func createLedger(db *sql.DB, path string, busy time.Duration) error {
 	if err := logAhead(waiting, db); err != nil {
 		return err
 	}
+	// If that process made the ledger meanwhile, the file is not empty any more.
 	if blank, err = isEmpty(db); err != nil || !blank {
 		return errors.Join(err, checkVersion(db, path))
 	}

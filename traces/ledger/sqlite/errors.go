@@ -20,9 +20,7 @@ var (
 	ErrNewer      = error(&fileError{"the ledger was written by a newer version of pgfsm", otherSchema})
 	ErrOlder      = error(&fileError{"the ledger was written by an older version of pgfsm", otherSchema})
 	ErrUnsafeFile = errors.New("the ledger's file cannot be trusted")
-	ErrClosed     = errors.New("the ledger is closed")
 	ErrMoved      = errors.New("the ledger's file was moved or replaced")
-	ErrUnrecorded = errors.New("a row was not recorded")
 )
 
 var unavailable, otherSchema = []error{ledger.ErrUnavailable}, []error{ledger.ErrSchema}

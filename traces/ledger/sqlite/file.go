@@ -30,17 +30,18 @@ func prepareFile(path string) (string, error) {
 	creating.Lock()
 	defer creating.Unlock()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
-	if err == nil {
-		if err := errors.Join(f.Close(), flushFolder(filepath.Dir(path))); err != nil {
-			return "", fmt.Errorf("ledger %s: %w", path, err)
-		}
-		return path, nil
+	if errors.Is(err, fs.ErrExist) {
+		return path, checkTrusted(path)
 	}
-	if !errors.Is(err, fs.ErrExist) {
+	if err != nil {
 		return "", fmt.Errorf("ledger %s cannot be made: %w: is its folder there, and may this user write it?", path,
 			err)
 	}
-	return path, checkTrusted(path)
+
+	if err := errors.Join(f.Close(), flushFolder(filepath.Dir(path))); err != nil {
+		return "", fmt.Errorf("ledger %s: %w", path, err)
+	}
+	return path, nil
 }
 
 // resolvePath returns the absolute path with no symbolic link in its folder.

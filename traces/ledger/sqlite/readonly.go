@@ -33,13 +33,14 @@ func OpenReadOnly(path string) (*Store, error) {
 	s.readOnly = true
 	settings := url.Values{"mode": {"ro"}}
 	err = s.openCurrent(settings)
-	if err != nil && cannotShare(err) && noLog(path) {
+	if cannotShare(err) && noLog(path) {
 		// In WAL mode, readers also write locks beside the file. If this reader cannot do so and
 		// there is no log, the file is complete.
-		if s.frozen, err = freeze(path); err == nil {
-			settings.Set("immutable", "1")
-			err = s.openCurrent(settings)
+		if s.frozen, err = freeze(path); err != nil {
+			return nil, err
 		}
+		settings.Set("immutable", "1")
+		err = s.openCurrent(settings)
 	}
 
 	if err != nil {

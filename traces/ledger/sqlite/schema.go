@@ -83,6 +83,7 @@ func findDifference(want, have []object) *ledger.Fault {
 	fault := func(o object, what string) *ledger.Fault {
 		return &ledger.Fault{Table: "sqlite_schema", Key: o.kind + " " + o.name, What: what}
 	}
+	// Both lists are sorted, so the first difference names a missing or an unexpected object.
 	for i := range max(len(want), len(have)) {
 		switch {
 		case i == len(have):

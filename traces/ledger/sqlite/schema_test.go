@@ -11,6 +11,7 @@ import (
 	"pgfsm/traces/ledger/sqlite/sqlitetest"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlrows"
 )
 
 // closed makes a ledger with an entry, and closes it.
@@ -129,7 +130,7 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 				_ = tc.writes(tx) // Update must fail whatever is made of this
 				return nil
 			})
-			refused(t, err, ErrUnrecorded, s.path, "ledger verify")
+			refused(t, err, sqlrows.ErrUnrecorded, s.path, "ledger verify")
 			run(t, db, "DROP TRIGGER z")
 			if err := s.Update(context.Background(), tc.writes); err != nil {
 				t.Errorf("without the trigger: %v", err)

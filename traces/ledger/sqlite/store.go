@@ -20,8 +20,6 @@ const (
 	// BusyTimeout bounds the time that a writer waits for the writers of other processes. A commit
 	// takes milliseconds; a longer wait means that a process hangs.
 	BusyTimeout = 10 * time.Second
-	// maxReaders bounds the connections that read; each has a cache of 2 MB.
-	maxReaders = 8
 	// cacheKiB is the size of the writer's cache: it holds the pages at the ends of all indexes of
 	// a large ledger.
 	cacheKiB = 16 << 10
@@ -97,7 +95,7 @@ func newStore(path string, file identity, busy time.Duration) *Store {
 		file:    file,
 		busy:    busy,
 		writing: make(chan struct{}, 1),
-		reading: make(chan struct{}, maxReaders),
+		reading: make(chan struct{}, sqlrows.MaxReaders),
 		closed:  make(chan struct{}),
 	}
 }
@@ -114,10 +112,10 @@ func (s *Store) openWriter() (err error) {
 		return err
 	}
 	s.writers.SetMaxOpenConns(1)
-	if err = s.prepareWriter(); err == nil {
-		s.writer, err = s.writers.Conn(context.Background())
+	if err := s.prepareWriter(); err != nil {
+		return errors.Join(err, s.writers.Close())
 	}
-	if err != nil {
+	if s.writer, err = s.writers.Conn(context.Background()); err != nil {
 		return errors.Join(err, s.writers.Close())
 	}
 	s.writes = newSession(s.writer)
@@ -131,7 +129,7 @@ func (s *Store) openReaders(settings url.Values) (err error) {
 	if s.readers, err = openPool(s.file, s.busy, settings); err != nil {
 		return err
 	}
-	s.readers.SetMaxIdleConns(maxReaders)
+	s.readers.SetMaxIdleConns(sqlrows.MaxReaders)
 	s.glances = newSession(s.readers)
 	return nil
 }
@@ -180,7 +178,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
-	if err := s.acquireSlot(ctx, s.writing); err != nil {
+	if err := sqlrows.AcquireSlot(ctx, s.writing, s.closed); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
@@ -245,27 +243,6 @@ func (s *Store) emptyLog(t *tx) {
 // Now implements [ledger.Store.Now]. All processes of the file run on one machine.
 func (s *Store) Now() time.Time { return time.Now() }
 
-// acquireSlot waits until there is room in a channel, and sends one value to it.
-func (s *Store) acquireSlot(ctx context.Context, room chan struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case room <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.closed:
-		return ErrClosed
-	}
-	select {
-	case <-s.closed:
-		<-room
-		return ErrClosed
-	default:
-		return nil
-	}
-}
-
 // View implements [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.readTx(ctx, func(t *tx) error {
@@ -280,8 +257,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// ReadCommitted implements [ledger.Store.ReadCommitted]. Outside of a transaction each query is a transaction of
-// its own.
+// ReadCommitted implements [ledger.Store.ReadCommitted]. Outside of a transaction each query is a
+// transaction of its own.
 func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.readTx(ctx, func(t *tx) error {
 		defer t.Finish()
@@ -291,7 +268,7 @@ func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error)
 
 // readTx calls do with a transaction that reads.
 func (s *Store) readTx(ctx context.Context, do func(*tx) error) error {
-	if err := s.acquireSlot(ctx, s.reading); err != nil {
+	if err := sqlrows.AcquireSlot(ctx, s.reading, s.closed); err != nil {
 		return err
 	}
 	defer func() { <-s.reading }()

@@ -60,7 +60,7 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 		err = explainError(s.path, err)
 	case table != "" && n != 1:
 		err = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
-			s.path, ErrUnrecorded, n)
+			s.path, sqlrows.ErrUnrecorded, n)
 	default:
 		return nil
 	}

@@ -228,6 +228,7 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(len(statuses) > 0 && !common, "status NOT IN ('executed', 'denied')")
 	term(f.Open, "ended = ''")
 	term(f.Held, binding+" <> ''")
+	// The indexes of names are on expressions that depend on the database.
 	named := func(column, name string) {
 		term(name != "", d.Name(column), slices.Repeat([]any{name}, strings.Count(d.Name(column), "?"))...)
 	}

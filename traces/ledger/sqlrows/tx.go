@@ -127,6 +127,7 @@ func queryRows[T any](t *Tx, page int, read func(*Row) T, query string, args ...
 		defer t.closeRows(rows)
 
 		for {
+			// A caller may keep the sequence after the transaction has ended.
 			if err := t.Usable(); err != nil {
 				yield(none, err)
 				return
