@@ -167,6 +167,7 @@ func (h *Handler) serveVisit(w http.ResponseWriter, r *http.Request) (answer, er
 
 	v := &visit{w: w, r: r, run: run}
 	_, sent := r.Header["Authorization"]
+	// The metrics need no token from this machine, unless the caller sends one.
 	if !matched.open && (!matched.local || sent || !web.FromThisMachine(r)) {
 		if h.Ledger == nil {
 			return answer{}, newProblem(PathUnknown, "this service has no ledger, so there is nothing to decide")
@@ -210,6 +211,7 @@ func findRoute(w http.ResponseWriter, r *http.Request) (matched *route, run stri
 			methods = append(methods, http.MethodHead)
 		}
 	}
+	// The path has other methods, or is unknown.
 	if len(methods) == 0 {
 		return nil, "", newProblem(PathUnknown, "there is nothing at this path; /openapi.yaml says what there is")
 	}

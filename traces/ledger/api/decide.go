@@ -60,6 +60,7 @@ func (h *Handler) castVote(v *visit, approve bool) (answer, error) {
 		return answer{}, err
 	}
 
+	// The vote counts from here on. The rest tells the approver whether the call can still be made.
 	h.Voted(cast)
 	out := voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
 	err = h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
@@ -144,6 +145,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		switch {
 		case b < ' ' || b > '~', !quoted && strings.IndexByte(` ,;"\`, b) >= 0, b == '"':
 			return refuse()
+		// A backslash stands before a quote or a backslash.
 		case b == '\\':
 			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
 				return refuse()

@@ -97,6 +97,7 @@ func ParseProof(text []byte) (*Proof, error) {
 	if p.Entries, err = parseEntries(entries); err != nil {
 		return nil, err
 	}
+	// A proof has one form, so writing it again gives the same text.
 	if !bytes.Equal(p.Marshal(), text) {
 		return nil, errors.New("not a proof of a run: it is not in its one form")
 	}
@@ -148,8 +149,11 @@ func (e *Entry) eventsText(l *leaf) (jsontext.Value, error) {
 		return l.Events, nil
 	}
 	ref, err := canonical.Unquote(l.Events)
-	if digest := "@" + string(canonical.Sum(blobKind, e.Events)); err == nil && ref != digest {
-		err = fmt.Errorf("it refers to the events %s, and these are %s", ref, digest)
+	if err != nil {
+		return nil, err
 	}
-	return e.Events, err
+	if digest := "@" + string(canonical.Sum(blobKind, e.Events)); ref != digest {
+		return nil, fmt.Errorf("it refers to the events %s, and these are %s", ref, digest)
+	}
+	return e.Events, nil
 }

@@ -48,6 +48,7 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 		Ended:   recorded.head != "",
 	}
 
+	// The end of a run covers its head. Until then, the hold covers the last step.
 	switch last := t.Steps[len(t.Steps)-1].Hash; {
 	case t.Header.RunID != recorded.run:
 		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", recorded.run,
@@ -89,22 +90,7 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 
 	for i := range p.Entries {
 		e := &p.Entries[i]
-		l, err := parseLeaf(e.Leaf)
-		if err == nil && i == 0 {
-			recorded.run = l.Run
-		}
-		switch {
-		case err != nil:
-		case l.Run == "" || l.Run != recorded.run:
-			err = fmt.Errorf("it is of the run %q", l.Run)
-		case l.N != i:
-			err = fmt.Errorf("it is the run's entry number %d", l.N)
-		case l.Prev != prev:
-			err = errors.New("it was not written after the entry before it")
-		default:
-			err = recorded.addEvents(e, l)
-		}
-		if err != nil {
+		if err := recorded.addEntry(e, i, prev); err != nil {
 			return nil, fmt.Errorf("entry %d of the run: %w", i, err)
 		}
 		prev = tlog.RecordHash(e.Leaf).String()
@@ -115,6 +101,29 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 	}
 
 	return recorded, nil
+}
+
+// addEntry checks that an entry is the run's entry with this number and follows the entry with the
+// leaf hash prev, and stores what it records.
+func (end *recordedEnd) addEntry(e *Entry, number int, prev string) error {
+	l, err := parseLeaf(e.Leaf)
+	if err != nil {
+		return err
+	}
+	if number == 0 {
+		end.run = l.Run
+	}
+
+	switch {
+	case l.Run == "" || l.Run != end.run:
+		return fmt.Errorf("it is of the run %q", l.Run)
+	case l.N != number:
+		return fmt.Errorf("it is the run's entry number %d", l.N)
+	case l.Prev != prev:
+		return errors.New("it was not written after the entry before it")
+	}
+
+	return end.addEvents(e, l)
 }
 
 // addEvents stores what the events of an entry record about the trace.

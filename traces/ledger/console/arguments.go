@@ -38,6 +38,7 @@ func listValues(doc jsontext.Value) (all []value, more bool, err error) {
 			return all, false, err
 		}
 
+		// Empty objects and lists are values. The others appear as the values that they contain.
 		kind, text := "", t.String()
 		switch t.Kind() {
 		case '{', '[':
@@ -100,6 +101,7 @@ func compareValues(old, now []value) (all []change) {
 			all = append(all, change{v.Pointer, o, v})
 		}
 	}
+	// What is still unmatched is missing in the later call.
 	for i := range old {
 		if o := unmatched[old[i].Pointer]; o != nil {
 			all = append(all, change{o.Pointer, o, nil})

@@ -55,6 +55,7 @@ func (h *Handler) renderCall(v *visit, status int, refused, reason string) error
 		return err
 	}
 
+	// The server may have replaced the definition that the call was held with.
 	if h.Definition != nil && body.Request.Status == ledger.Pending {
 		current, known := h.Definition(body.Request.Server, body.Request.Tool)
 		body.Replaced = known && current != body.Request.Definition
@@ -102,6 +103,7 @@ func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *polic
 		return err
 	}
 
+	// Nobody votes about a decided call. Otherwise say why this person may not.
 	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
 	switch undecided := ledger.CheckUndecided(r, q.Run, now); {
 	case undecided != nil:
@@ -186,7 +188,8 @@ func (h *Handler) castVote(v *visit) error {
 	_, err = h.Ledger.Vote(v.r.Context(), ballot)
 	var refused *ledger.Refusal
 	if errors.As(err, &refused) && refused.Code != ledger.RefusedUnknown && refused.Code != ledger.RefusedToken {
-		return h.renderCall(v, api.StatusOf(refused), "Your vote does not count: "+refused.Error()+".", fields["reason"])
+		return h.renderCall(v, api.StatusOf(refused), "Your vote does not count: "+refused.Error()+".",
+			fields["reason"])
 	}
 	if errors.Is(err, ledger.ErrToken) {
 		return ledger.ErrSession

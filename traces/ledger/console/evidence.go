@@ -56,6 +56,7 @@ func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []pa
 			continue
 		}
 
+		// The decoder is behind the value; spaces and separators stand before it.
 		value, end := token.String(), int(dec.InputOffset())
 		raw := bytes.TrimLeft(text[offset:end], " \n:,")
 		start := end - len(raw)
@@ -69,6 +70,7 @@ func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []pa
 			continue
 		}
 
+		// The text between two marked values stays one part.
 		parts = append(append(parts, part{Text: string(text[written:start])}),
 			splitAtEvidence(value, raw, claims, places)...)
 		written = end

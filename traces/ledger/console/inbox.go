@@ -126,6 +126,7 @@ func (h *Handler) showRuns(v *visit) error {
 		body.Fields = append(body.Fields, f)
 	}
 
+	// The command of the page has the same filters as the page.
 	for _, name := range filters {
 		if chosen := query.Get(name); chosen != "" {
 			words = append(words, "--"+name, chosen)

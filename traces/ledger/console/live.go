@@ -78,6 +78,7 @@ func (h *Handler) sendChanges(v *visit, subject string, after int64, send func(s
 		changed := state != lastState && (lastState != "" || last > after)
 		quiet := time.Since(sent) >= heartbeat
 		if changed || quiet {
+			// The session may have ended, or lost its role, since the last message.
 			if _, err := h.checkSession(ctx, v.secret, false); err != nil {
 				return false, err
 			}
@@ -134,6 +135,7 @@ func (p *changePoller) pollHeld(ctx context.Context, l *ledger.Ledger) (end int6
 
 	p.err = l.View(context.WithoutCancel(ctx), func(r ledger.Reader) error {
 		end, err := r.End()
+		// Without new entries, the same calls are held.
 		if err != nil || end.Size == p.end && p.held != "" {
 			return err
 		}

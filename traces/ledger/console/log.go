@@ -55,6 +55,7 @@ func (h *Handler) showLog(v *visit) error {
 		NoFolder: h.Checkpoints == "",
 	}
 	chosen, words := url.Values{}, []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
+	// The command and the links to other pages choose the same entries.
 	for _, name := range []string{"type", "run", "by", "since", "until"} {
 		if value := query.Get(name); value != "" {
 			chosen.Set(name, value)
@@ -190,6 +191,7 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 		break
 	}
 
+	// Of a pruned entry only the hash is left.
 	if b.Pruned {
 		pruned := ledger.Entry{Index: index}
 		hash, _, err := pruned.Intact(r)

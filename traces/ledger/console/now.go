@@ -143,6 +143,7 @@ func (n *nowView) drawColumns() {
 		start = last.Add(-maxColumns * unit).Truncate(unit)
 	}
 
+	// Each unit of time has a column, also without a run.
 	columnAt := make(map[string]int)
 	for t := start; !t.After(last); t = t.Add(unit) {
 		text := t.Format(policy.TimeForm)
@@ -168,6 +169,7 @@ func (n *nowView) drawColumns() {
 		largest = max(largest, sums.Executed+sums.Not+sums.Open)
 	}
 
+	// The parts of a column are stacked from the bottom, to the scale of the largest column.
 	step := chartWidth / len(n.Columns)
 	for i := range n.Columns {
 		c, y := &n.Columns[i], chartHeight

@@ -148,6 +148,7 @@ func (h *Handler) explainCall(v *visit, body *policyView) (cli string, err error
 		Live:   f["live"] != "",
 	}
 
+	// The page shows the command that gives the same answer.
 	words := []string{"pgfsm", "policy", "explain"}
 	for _, name := range []string{"server", "tool", "args", "actor", "env", "task"} {
 		if f[name] != "" {
@@ -168,11 +169,12 @@ func (h *Handler) explainCall(v *visit, body *policyView) (cli string, err error
 		return "", nil
 	}
 
-	if err == nil {
-		body.Explained = &x
+	if err != nil {
+		return "", err
 	}
 
-	return present.CommandLine(words...), err
+	body.Explained = &x
+	return present.CommandLine(words...), nil
 }
 
 // compareDraft compares a draft with the active policy on the calls of a period.
@@ -198,6 +200,7 @@ func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 		return nil
 	}
 
+	// The draft may read the claims that the configuration reads today.
 	var claims []string
 	if active.Identity != nil {
 		claims = active.Identity.Claims

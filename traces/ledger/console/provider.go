@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -76,13 +77,15 @@ func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*att
 // block the redirect of a form.
 func (h *Handler) toProvider(v *visit) error {
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
-	seconds := uint64(0)
-	if text := q.Get(queryMaxAge); err == nil && text != "" {
-		seconds, err = strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return errNoPage
 	}
-
+	seconds, err := strconv.ParseUint(cmp.Or(q.Get(queryMaxAge), "0"), 10, 32)
+	if err != nil {
+		return errNoPage
+	}
 	a, ok := h.newAttempt(v.r, rand.Text(), q.Get(queryIssuer), q.Get(queryNext))
-	if err != nil || !ok {
+	if !ok {
 		return errNoPage
 	}
 

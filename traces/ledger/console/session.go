@@ -100,6 +100,7 @@ func (h *Handler) checkSession(ctx context.Context, secret string, used bool) (w
 	if err != nil || who.TokenID != "" {
 		return who, err
 	}
+	// A session without a token belongs to a person of an identity provider.
 	if i := h.providerOf(who.Name); i >= 0 {
 		who.Roles = h.Providers[i].Roles(who.Identity, who.Name)
 	}

@@ -82,6 +82,7 @@ func splitInvisible(s string, escape func(string) string) (all []piece) {
 		if start < i {
 			all = append(all, piece{Text: s[start:i]})
 		}
+		// Adjacent escapes are one piece.
 		if n := len(all); n > 0 && all[n-1].Odd && start == i {
 			all[n-1].Text += e
 		} else {

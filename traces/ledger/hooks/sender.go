@@ -145,20 +145,27 @@ func (s *Sender) Run(ctx context.Context) {
 func (s *Sender) deliverAll(ctx context.Context, hook *receiver) {
 	lastFailure := "" // the last logged error of reading the ledger, which is logged once
 	_ = ledger.Poll(ctx, s.every, func() (bool, error) {
-		more, err := true, error(nil)
-		for more && err == nil && ctx.Err() == nil {
-			more, err = s.deliverNext(ctx, hook)
+		failure := ""
+		if err := s.deliverDue(ctx, hook); err != nil && ctx.Err() == nil {
+			failure = err.Error()
 		}
-		switch {
-		case err == nil || ctx.Err() != nil:
-			lastFailure = ""
-		case err.Error() != lastFailure:
-			lastFailure = err.Error()
-			s.options.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", hook.logName(),
-				lastFailure))
+		if failure != "" && failure != lastFailure {
+			s.options.Log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", hook.logName(), failure))
 		}
+		lastFailure = failure
 		return false, nil
 	})
+}
+
+// deliverDue sends messages to a hook until none is due.
+func (s *Sender) deliverDue(ctx context.Context, hook *receiver) error {
+	for ctx.Err() == nil {
+		more, err := s.deliverNext(ctx, hook)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // logName returns the receiver's name for logs, without the URL's path, which may be a secret.
@@ -233,6 +240,7 @@ func pendingDelivery(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 // claimNext claims the message to send now: the waiting one, or one about the next event. There may
 // be none. Reading takes no lock of the ledger, so an idle hook costs nothing.
 func (s *Sender) claimNext(ctx context.Context, hook *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
+	// A look without the lock: most of the time there is nothing to send.
 	var pending bool
 	err = s.store.View(ctx, func(r ledger.Reader) error {
 		p, err := s.planNext(r, hook)
@@ -266,6 +274,7 @@ func (s *Sender) claimNext(ctx context.Context, hook *receiver) (d *ledger.Deliv
 			return nil
 		}
 
+		// Until the lease ends, no other process sends this message.
 		if p.message != nil {
 			d, m = p.delivery, p.message
 			d.Attempts++
@@ -293,6 +302,7 @@ func (s *Sender) planNext(r ledger.Reader, hook *receiver) (p plan, err error) {
 	if p, err = s.planReminder(r, hook); err != nil || p.write {
 		return p, err
 	}
+	// Messages keep the order of the events, so a waiting one goes first.
 	pending, err := pendingDelivery(r, hook.id)
 	if err != nil {
 		return p, err
