@@ -124,6 +124,7 @@ func (p *Providers) IDToken(ctx context.Context, issuer, clientID, raw, nonce st
 		return who, signedIn, err
 	}
 
+	// The nonce is text, or it is missing.
 	c := &t.claims
 	claimed := ""
 	if c.Nonce != nil && json.Unmarshal(c.Nonce, &claimed) != nil {

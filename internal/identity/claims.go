@@ -56,6 +56,7 @@ func (t *token) identifyCaller() error {
 		id.Kind = policy.ActorPerson
 	}
 
+	// An act names the agent that acts; the subject is then the person for whom it acts (RFC 8693).
 	if raw, acts := t.all["act"]; acts {
 		act, _ := raw.(map[string]any)
 		issuer, named := act["iss"]

@@ -145,20 +145,24 @@ func (p *provider) refreshKeys(ctx context.Context) error {
 	begun := p.now()
 	s, err := p.fetchSnapshot(ctx)
 	p.tried = p.now() // the requests that waited for this fetch make no other one
-	switch {
-	case err == nil:
-		s.fetched = begun
-		if previous := p.current.Swap(s); previous == nil || previous.digest != s.digest {
-			p.log.Info("the identity provider has new keys", "keys", len(s.keys))
-		} else if p.failed != "" {
-			p.log.Info("the identity provider can be reached again")
+	if err != nil {
+		if ctx.Err() == nil && p.failed != err.Error() {
+			p.failed = err.Error()
+			p.log.Warn("the keys of the identity provider cannot be fetched", "error",
+				visible.Clip(p.failed, maxReason))
 		}
-		p.failed = ""
-	case ctx.Err() == nil && p.failed != err.Error():
-		p.failed = err.Error()
-		p.log.Warn("the keys of the identity provider cannot be fetched", "error", visible.Clip(err.Error(), maxReason))
+		return err
 	}
-	return err
+
+	s.fetched = begun
+	if previous := p.current.Swap(s); previous == nil || previous.digest != s.digest {
+		p.log.Info("the identity provider has new keys", "keys", len(s.keys))
+	} else if p.failed != "" {
+		p.log.Info("the identity provider can be reached again")
+	}
+	p.failed = ""
+
+	return nil
 }
 
 func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {

@@ -138,6 +138,7 @@ func parseToken(raw string) (*unverified, error) {
 	}
 
 	u := &unverified{doc: decoded[1]}
+	// Members that name a key elsewhere, or change what is signed, are refused.
 	h := &u.header
 	if canonical.Check(decoded[0], maxDepth) != nil || json.Unmarshal(decoded[0], h) != nil ||
 		h.Critical != nil || h.KeySet != nil || h.Key != nil || h.Chain != nil || h.ChainURL != nil || h.Base64 != nil {

@@ -58,6 +58,7 @@ func (t *Tracer) Begin(ctx context.Context, traceparent, tracestate string) cont
 		carrier := propagation.MapCarrier{"traceparent": traceparent, "tracestate": tracestate}
 		p.parent = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 	}
+	// With a valid parent, the span is part of the agent's trace; otherwise it begins one.
 	config := trace.SpanContextConfig{TraceID: p.parent.TraceID(), SpanID: newSpanID(),
 		TraceState: p.parent.TraceState()}
 	if !p.parent.IsValid() {

@@ -90,6 +90,7 @@ func (c *Client) Browser(ctx context.Context, show func(url string) error) (toke
 		return "", err
 	}
 
+	// The provider sends the browser back to a free port of this machine.
 	state, verifier := oauth2.GenerateVerifier(), oauth2.GenerateVerifier()
 	conf := c.oauthConfig(endpoints, "http://"+listener.Addr().String()+"/callback")
 	answers := make(chan answer, 1)
