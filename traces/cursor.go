@@ -35,10 +35,10 @@ func (e *DivergenceError) Code() string { return "divergence_" + e.Kind }
 
 func (e *DivergenceError) Error() string {
 	return fmt.Sprintf("%s: step %d: %s %s: recorded %s, produced %s", e.Code(), e.Seq, e.Kind, e.What,
-		clip(e.Recorded), clip(e.Produced))
+		clipText(e.Recorded), clipText(e.Produced))
 }
 
-func clip(s string) string {
+func clipText(s string) string {
 	const most = 300
 	if len(s) <= most {
 		return s
@@ -48,36 +48,36 @@ func clip(s string) string {
 
 // A cursor is the handler and the recorder of a run that is executed again. As long as there are
 // recorded steps, the handler only reads them and the recorder only compares. After the last one,
-// the run continues with the handler then and the recorder rest, if they are set. A parked or
+// the run continues with nextHandler and nextRecorder, if they are set. A parked or
 // interrupted run is resumed in this way.
 type cursor struct {
-	steps  []Step
-	seq    int
-	at     string // time of the previous step; before the first step, the arrival of the request
-	decode func(jsontext.Value) (states.Event, error)
-	then   states.EffectHandler
-	rest   states.Recorder
-	parked bool // the record ends at pending
+	steps        []Step
+	seq          int
+	lastAt       string // time of the previous step; before the first step, the arrival of the request
+	decode       func(jsontext.Value) (states.Event, error)
+	nextHandler  states.EffectHandler
+	nextRecorder states.Recorder
+	parked       bool // the record ends at pending
 
-	chain *Chain // not nil: the record holds only inputs, and the other members of a step are derived
-	known int    // number of steps up to the one that must have hash; 0: no step must
-	hash  canonical.Digest
+	chain       *Chain // not nil: the record holds only inputs, and the other members of a step are derived
+	hashedSteps int    // number of steps up to the one that must have hash; 0: no step must
+	hash        canonical.Digest
 }
 
 // Do returns the recorded event of the current step.
-func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+func (c *cursor) Do(ctx context.Context, command states.Command) (states.Event, error) {
 	if c.seq >= len(c.steps) {
-		return c.behind(ctx, wanted)
+		return c.continueAfterRecord(ctx, command)
 	}
 
 	step := &c.steps[c.seq]
 	produced := jsontext.Value("null")
-	if wanted != nil {
-		produced = canonical.MustSorted(wanted)
+	if command != nil {
+		produced = canonical.MustSorted(command)
 	}
 
 	if c.chain == nil && !bytes.Equal(produced, step.Command) {
-		return nil, c.diverged("command", step.Command, produced)
+		return nil, c.divergence("command", step.Command, produced)
 	}
 	event, err := c.decode(step.Event)
 	if err != nil {
@@ -91,18 +91,18 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 	}
 
 	_, interruption := event.(*states.Interrupted)
-	if !interruption && (wanted == nil) != (event == nil) {
-		return nil, c.diverged("event", step.Event, produced)
+	if !interruption && (command == nil) != (event == nil) {
+		return nil, c.divergence("event", step.Event, produced)
 	}
 
 	return event, nil
 }
 
-func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if c.then != nil {
-		return c.then.Do(ctx, wanted)
+func (c *cursor) continueAfterRecord(ctx context.Context, command states.Command) (states.Event, error) {
+	if c.nextHandler != nil {
+		return c.nextHandler.Do(ctx, command)
 	}
-	if _, waits := wanted.(*states.AwaitDecision); waits && c.parked {
+	if _, waits := command.(*states.AwaitDecision); waits && c.parked {
 		return nil, states.ErrParked
 	}
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
@@ -115,9 +115,9 @@ func (c *cursor) checkOrder(d *states.Decided) error {
 	if len(d.Votes) > 0 {
 		first = d.Votes[0].At // the votes are in order, and none is after the decision
 	}
-	if !isTime(d.At) || first < c.at {
+	if !isTime(d.At) || first < c.lastAt {
 		return &DivergenceError{c.seq, Different, "time", "a decision or vote at " + first,
-			"a time from " + c.at + " on, when the run was held"}
+			"a time from " + c.lastAt + " on, when the run was held"}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func isTime(s string) bool {
 // Append compares a step with the recorded one.
 func (c *cursor) Append(ctx context.Context, s states.Step) error {
 	if c.seq >= len(c.steps) {
-		return c.rest.Append(ctx, s)
+		return c.nextRecorder.Append(ctx, s)
 	}
 
 	step := &c.steps[c.seq]
@@ -141,27 +141,27 @@ func (c *cursor) Append(ctx context.Context, s states.Step) error {
 			fmt.Sprintf("%s --%s--> %s", s.From, s.On, s.To)}
 	}
 	if !bytes.Equal(step.Event, s.Event) {
-		return c.diverged("event", step.Event, s.Event)
+		return c.divergence("event", step.Event, s.Event)
 	}
 	if c.chain == nil && !bytes.Equal(step.Facts, s.Facts) {
-		return c.diverged("facts", step.Facts, s.Facts)
+		return c.divergence("facts", step.Facts, s.Facts)
 	}
-	if !isTime(step.At) || step.At < c.at {
+	if !isTime(step.At) || step.At < c.lastAt {
 		return &DivergenceError{c.seq, Different, "time", step.At,
-			"a time from " + c.at + " on, when the step before was recorded"}
+			"a time from " + c.lastAt + " on, when the step before was recorded"}
 	}
 
 	if c.chain != nil {
-		if err := c.derive(s); err != nil {
+		if err := c.deriveStep(s); err != nil {
 			return err
 		}
 	}
 
-	c.seq, c.at = c.seq+1, step.At
+	c.seq, c.lastAt = c.seq+1, step.At
 	return nil
 }
 
-func (c *cursor) diverged(what string, recorded, produced jsontext.Value) error {
+func (c *cursor) divergence(what string, recorded, produced jsontext.Value) error {
 	kind := Different
 	switch {
 	case recorded.Kind() == 'n':

@@ -26,15 +26,15 @@ type document struct {
 	Unknown jsontext.Value   `json:",embed"`
 }
 
-// parse finds the members of a trace. A document without our format is not a trace; a trace without
-// one of the other members was changed.
-func parse(doc []byte) (*document, error) {
+// parseDocument finds the members of a trace. A document without our format is not a trace; a trace
+// without one of the other members was changed.
+func parseDocument(doc []byte) (*document, error) {
 	d := new(document)
 	if err := json.Unmarshal(doc, d); err != nil {
-		return nil, misplaced(err)
+		return nil, locateError(err)
 	}
 	var format string
-	if err := decode(d.Format, &format); err != nil || format != Format {
+	if err := decodeStrictly(d.Format, &format); err != nil || format != Format {
 		return nil, fmt.Errorf("not a trace: its format is not %q", Format)
 	}
 
@@ -51,14 +51,15 @@ func parse(doc []byte) (*document, error) {
 	}
 
 	for name := range canonical.Members(d.Unknown) {
-		return nil, &TamperError{Place: "header", What: "it has a member " + clip(strconv.Quote(name))}
+		return nil, &TamperError{Place: "header", What: "it has a member " + clipText(strconv.Quote(name))}
 	}
 
 	return d, nil
 }
 
-// misplaced turns an error of the decoder into one that names the step, if the error is in a step.
-func misplaced(err error) error {
+// locateError turns an error of the decoder into one that names the step, if the error is in a
+// step.
+func locateError(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		if seq, inside := stepAt(syntactic.JSONPointer); inside {
@@ -75,15 +76,15 @@ func misplaced(err error) error {
 
 // stepAt returns the number of the step that a pointer leads into.
 func stepAt(p jsontext.Pointer) (seq int, inside bool) {
-	rest, inside := strings.CutPrefix(string(p), "/steps/")
-	number, _, _ := strings.Cut(rest, "/")
+	path, inside := strings.CutPrefix(string(p), "/steps/")
+	number, _, _ := strings.Cut(path, "/")
 	seq, err := strconv.Atoi(number)
 	return seq, inside && err == nil
 }
 
-// decode reads a value that must have exactly the members of v: v must encode to raw in canonical
-// form. Traces that this package wrote are in that form.
-func decode(raw []byte, v any) error {
+// decodeStrictly reads a value that must have exactly the members of v: v must encode to raw in
+// canonical form. Traces that this package wrote are in that form.
+func decodeStrictly(raw []byte, v any) error {
 	err := canonical.Unmarshal(raw, v)
 	if err != nil || bytes.Equal(canonical.MustSorted(v), raw) {
 		return err

@@ -232,15 +232,18 @@ var ErrHead = errors.New("the head differs: this is another trace, or a rewritte
 func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *Trace, run *states.Run) {
 	c.Path = filepath.ToSlash(path)
 	t, err := ReadFile(path)
-	if err == nil {
+	switch {
+	case err != nil:
+	case head != "" && t.Head != head:
+		err = fmt.Errorf("%w: it is %s", ErrHead, t.Head)
+	default:
+		run, err = p.Replay(t)
+	}
+
+	if t != nil {
 		c.RunID = t.Header.RunID
 		if !p.SameMachine(t) {
 			c.Note = "recorded with another transition table"
-		}
-		if head != "" && t.Head != head {
-			err = fmt.Errorf("%w: it is %s", ErrHead, t.Head)
-		} else {
-			run, err = p.Replay(t)
 		}
 	}
 

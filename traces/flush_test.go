@@ -36,8 +36,9 @@ func (s *spy) Call(ctx context.Context, c *states.CallTool) states.Event {
 	return s.World.Call(ctx, c)
 }
 
-// TestDispatchIsFlushedBeforeTheCallLeaves counts flushes: the header and its name when the record begins, and dispatch
-// (and before it hold) before the call; nothing else waits for the disk on the way.
+// TestDispatchIsFlushedBeforeTheCallLeaves counts flushes: the header and its name when the record
+// begins, and dispatch (and before it hold) before the call; nothing else waits for the disk on the
+// way.
 func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -22,7 +22,8 @@ import (
 	"pgfsm/traces/tracestest"
 )
 
-// A forgery is a trace in which something was changed and every hash was computed anew, so that only replay can refuse it.
+// A forgery is a trace in which something was changed and every hash was computed anew, so that
+// only replay can refuse it.
 type forgery struct {
 	name     string // of the file in testdata/bad
 	scenario string // whose trace was changed
@@ -175,7 +176,8 @@ type spoiling struct {
 	change func(lines []string) []string
 }
 
-// spoiled is the trace of testdata/good that spoilings change: a header, a line for each step, and the end.
+// spoiled is the trace of testdata/good that spoilings change: a header, a line for each step, and
+// the end.
 const spoiled = "policy-summarized.json"
 
 var spoilings = []spoiling{
@@ -275,8 +277,8 @@ func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 	return sealed
 }
 
-// TestClockThatGoesBack records a run while the clock is set back by an hour: the trace replays, because its times stay where
-// they were.
+// TestClockThatGoesBack records a run while the clock is set back by an hour: the trace replays,
+// because its times stay where they were.
 func TestClockThatGoesBack(t *testing.T) {
 	m := statestest.MustMachine(t)
 	s := statestest.Find(t, "typed-and-summarized")
@@ -298,8 +300,8 @@ func TestClockThatGoesBack(t *testing.T) {
 
 var wanted = regexp.MustCompile(`^.+; want (\w+): (.+)$`)
 
-// TestBadTracesAreRefused holds the traces of testdata/bad to the forgeries and spoilings. Each is refused, as its first line says; without its
-// change it replays.
+// TestBadTracesAreRefused holds the traces of testdata/bad to the forgeries and spoilings. Each is
+// refused, as its first line says; without its change it replays.
 func TestBadTracesAreRefused(t *testing.T) {
 	m := statestest.MustMachine(t)
 	replay := func(doc []byte) error {

@@ -21,8 +21,8 @@ const (
 	kindHead   = "trace head"
 )
 
-// head computes the head over the last hash and the outcome, which must be canonical.
-func head(last canonical.Digest, outcome jsontext.Value) canonical.Digest {
+// headOf computes the head over the last hash and the outcome, which must be canonical.
+func headOf(last canonical.Digest, outcome jsontext.Value) canonical.Digest {
 	return canonical.Sum(kindHead, canonical.MustSorted(&struct {
 		Last    canonical.Digest `json:"last"`
 		Outcome jsontext.Value   `json:"outcome"`
@@ -45,14 +45,14 @@ type Bundle struct {
 	Digest  canonical.Digest `json:"digest"`
 }
 
-// canonical returns the header's canonical form.
-func (h *Header) canonical() []byte {
+// canonicalForm returns the header's canonical form.
+func (h *Header) canonicalForm() []byte {
 	return canonical.MustSorted(h)
 }
 
-// digest returns the digest that step 0 is chained to: that of the header with the bundle's digest
-// instead of the bundle. A bundle that many runs share is therefore hashed once.
-func (h *Header) digest() canonical.Digest {
+// chainDigest returns the digest that step 0 is chained to: that of the header with the bundle's
+// digest instead of the bundle. A bundle that many runs share is therefore hashed once.
+func (h *Header) chainDigest() canonical.Digest {
 	return canonical.Sum(kindHeader, canonical.MustSorted(&struct {
 		Bundle  canonical.Digest `json:"bundle"`
 		Format  string           `json:"format"`
@@ -96,15 +96,15 @@ func Name(runID string) string { return "trace_" + runID + ".json" }
 func checkRunID(id string) error {
 	u, err := uuid.Parse(id)
 	if err != nil || u.Version() != 7 || u.String() != id {
-		return fmt.Errorf("the run id %s is not a UUIDv7", clip(id))
+		return fmt.Errorf("the run id %s is not a UUIDv7", clipText(id))
 	}
 	return nil
 }
 
-// check compares the content with its digest.
-func (b *Bundle) check() error {
-	if got := canonical.Sum("bundle", b.Content); got != b.Digest {
-		return fmt.Errorf("the bundle's digest is %s, its content has %s", b.Digest.Short(), got.Short())
+// checkDigest compares the content with its digest.
+func (b *Bundle) checkDigest() error {
+	if computed := canonical.Sum("bundle", b.Content); computed != b.Digest {
+		return fmt.Errorf("the bundle's digest is %s, its content has %s", b.Digest.Short(), computed.Short())
 	}
 	return nil
 }

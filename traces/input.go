@@ -30,7 +30,7 @@ func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Diges
 	if err != nil {
 		return nil, err
 	}
-	r.cursor.known, r.cursor.hash = n, hash
+	r.cursor.hashedSteps, r.cursor.hash = n, hash
 	return r, nil
 }
 
@@ -40,10 +40,10 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
 	}
-	if err := h.Bundle.check(); err != nil {
+	if err := h.Bundle.checkDigest(); err != nil {
 		return nil, &TamperError{Place: "header", What: err.Error()}
 	}
-	run, err := p.start(h)
+	run, err := p.newRun(h)
 	if err != nil {
 		return nil, err
 	}
@@ -63,28 +63,29 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 			Event:   event,
 			From:    state,
 			Seq:     i,
-			To:      p.target(state, input.Trigger),
+			To:      p.targetState(state, input.Trigger),
 			Trigger: input.Trigger,
 		}
 		state = steps[i].To
 	}
 
-	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h)}
+	c := &cursor{steps: steps, lastAt: h.Request.At, decode: p.decodeEvent, chain: NewChain(h)}
 	return &Resumption{run, p.machine, c}, nil
 }
 
-// target returns the state to which the machine's table leads; empty if the table has no such row.
-func (p *Replayer) target(from fsm.State, on fsm.Trigger) fsm.State {
+// targetState returns the state to which the machine's table leads; empty if the table has no such
+// row.
+func (p *Replayer) targetState(state fsm.State, trigger fsm.Trigger) fsm.State {
 	for _, row := range p.machine.Spec().Rows {
-		if row.From == from && row.On == on {
+		if row.From == state && row.On == trigger {
 			return row.To
 		}
 	}
 	return ""
 }
 
-// derive completes a step whose record holds only the input.
-func (c *cursor) derive(s states.Step) error {
+// deriveStep completes a step whose record holds only the input.
+func (c *cursor) deriveStep(s states.Step) error {
 	step := &c.steps[c.seq]
 	*step = c.chain.Link(states.Step{
 		From:    s.From,
@@ -94,7 +95,7 @@ func (c *cursor) derive(s states.Step) error {
 		Command: bytes.Clone(s.Command),
 		Event:   step.Event,
 	}, step.At)
-	if c.seq == c.known-1 && step.Hash != c.hash {
+	if c.seq == c.hashedSteps-1 && step.Hash != c.hash {
 		return &DivergenceError{c.seq, Different, "hash", string(c.hash), string(step.Hash)}
 	}
 	return nil

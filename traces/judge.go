@@ -19,10 +19,10 @@ func (e *UnansweredError) Error() string { return "the record does not have " + 
 
 // Bundle compiles a recorded bundle, or returns the cached one.
 func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
-	if err := recorded.check(); err != nil {
+	if err := recorded.checkDigest(); err != nil {
 		return nil, err
 	}
-	return p.bundle(recorded)
+	return p.cachedBundle(recorded)
 }
 
 // Judge judges the request of a record by a bundle, with every gate up to the decision about the
@@ -30,28 +30,28 @@ func (p *Replayer) Bundle(recorded *Bundle) (*policy.Bundle, error) {
 // before an approval and before the permit is used. The returned run is not recorded; its steps
 // have the time of the request. The error is an [*UnansweredError] if the bundle needs an answer
 // that the record does not contain.
-func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.Run, []Step, error) {
-	recordedRun, err := p.start(h)
+func (p *Replayer) Judge(h *Header, inputs []Input, bundle *policy.Bundle) (*states.Run, []Step, error) {
+	recordedRun, err := p.newRun(h)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	// The recorded plan is judged, so the recorded planner is part of the bundle.
 	if h.Request.Kind == states.KindAsk {
-		content := *by.Content()
+		content := *bundle.Content()
 		content.Planner = recordedRun.Bundle().Content().Planner
-		if by, err = p.compile(content); err != nil {
+		if bundle, err = p.compile(content); err != nil {
 			return nil, nil, err
 		}
 	}
 
-	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, by), own: recordedRun.Bundle()}
-	if large := h.Request.Large; large != nil && !by.TooLarge(large) {
+	handler := &recordedEffects{run: states.NewRun(h.RunID, h.Request, bundle), own: recordedRun.Bundle()}
+	if large := h.Request.Large; large != nil && !bundle.TooLarge(large) {
 		return handler.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
 	}
 
 	for _, input := range inputs {
-		if err := handler.add(p, input.Event); err != nil {
+		if err := handler.addEvent(p, input.Event); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func (p *Replayer) Judge(h *Header, inputs []Input, by *policy.Bundle) (*states.
 	steps := &judgedSteps{chain: NewChain(h), at: h.Request.At}
 	_, err = p.machine.Advance(context.Background(), handler.run, handler, steps)
 
-	return handler.run, steps.all, err
+	return handler.run, steps.steps, err
 }
 
 // A recordedEffects answers commands from a record until the call is decided.
@@ -71,12 +71,12 @@ type recordedEffects struct {
 	history *states.HistoryRead
 }
 
-// add adds a recorded event. Of each kind, only the first event precedes the decision.
-func (d *recordedEffects) add(p *Replayer, raw jsontext.Value) error {
+// addEvent adds a recorded event. Of each kind, only the first event precedes the decision.
+func (d *recordedEffects) addEvent(p *Replayer, raw jsontext.Value) error {
 	if raw == nil {
 		return nil
 	}
-	event, err := p.event(raw)
+	event, err := p.decodeEvent(raw)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (d *recordedEffects) add(p *Replayer, raw jsontext.Value) error {
 }
 
 // Do implements [states.EffectHandler.Do].
-func (d *recordedEffects) Do(_ context.Context, wanted states.Command) (states.Event, error) {
-	switch w := wanted.(type) {
+func (d *recordedEffects) Do(_ context.Context, command states.Command) (states.Event, error) {
+	switch w := command.(type) {
 	case nil:
 		if d.run.State() == states.Permitted {
 			return nil, states.ErrParked
@@ -120,15 +120,15 @@ func (d *recordedEffects) Do(_ context.Context, wanted states.Command) (states.E
 }
 
 // answerHistory answers from the recorded earlier calls.
-func (d *recordedEffects) answerHistory(wanted *states.ReadHistory) (states.Event, error) {
-	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
-	if f := d.run.Facts().Validated; wanted.Task {
+func (d *recordedEffects) answerHistory(command *states.ReadHistory) (states.Event, error) {
+	answer := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(command.Queries))}
+	if f := d.run.Facts().Validated; command.Task {
 		if d.history == nil || !d.own.Counts(f.Server, f.Tool) {
 			return nil, &UnansweredError{"the earlier calls of the task"}
 		}
-		read.Calls = d.history.Calls
+		answer.Calls = d.history.Calls
 	}
-	for i, query := range wanted.Queries {
+	for i, query := range command.Queries {
 		index := -1
 		if d.history != nil {
 			index = slices.IndexFunc(d.history.Values, func(a policy.HistoryAnswer) bool { return a.Query() == query })
@@ -136,21 +136,21 @@ func (d *recordedEffects) answerHistory(wanted *states.ReadHistory) (states.Even
 		if index < 0 {
 			return nil, &UnansweredError{fmt.Sprintf("the answer to %s", query)}
 		}
-		read.Values[i] = d.history.Values[index]
+		answer.Values[i] = d.history.Values[index]
 	}
-	return read, nil
+	return answer, nil
 }
 
 // judgedSteps collects steps.
 type judgedSteps struct {
 	chain *Chain
 	at    string
-	all   []Step
+	steps []Step
 }
 
 // Append implements [states.Recorder.Append].
 func (j *judgedSteps) Append(_ context.Context, s states.Step) error {
 	s.Command, s.Event, s.Facts = s.Command.Clone(), s.Event.Clone(), s.Facts.Clone()
-	j.all = append(j.all, j.chain.Link(s, j.at))
+	j.steps = append(j.steps, j.chain.Link(s, j.at))
 	return nil
 }

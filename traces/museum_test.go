@@ -12,9 +12,10 @@ import (
 	"pgfsm/traces"
 )
 
-// The museum keeps traces, from the first release on for ever. testdata/good are runs of the demo as they were recorded; a good trace is never edited
-// when code changes. testdata/bad are the same traces, spoiled; the first line of each says what was altered and which
-// error must come out, and the trace follows. forged_test.go makes them.
+// The museum keeps traces, from the first release on for ever. testdata/good are runs of the demo
+// as they were recorded; a good trace is never edited when code changes. testdata/bad are the same
+// traces, spoiled; the first line of each says what was altered and which error must come out, and
+// the trace follows. forged_test.go makes them.
 
 func TestGoodTracesReplay(t *testing.T) {
 	names, docs := good(t)
@@ -32,7 +33,8 @@ func TestGoodTracesReplay(t *testing.T) {
 	}
 }
 
-// FuzzRead replays what the reader accepts: a trace whose chain holds diverges or replays, and nothing else.
+// FuzzRead replays what the reader accepts: a trace whose chain holds diverges or replays, and
+// nothing else.
 func FuzzRead(f *testing.F) {
 	_, docs := good(f)
 	p := traces.NewReplayer(statestest.MustMachine(f), nil)

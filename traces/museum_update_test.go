@@ -22,7 +22,8 @@ var museum = flag.Bool("museum", false, "execute the traces of testdata/good aga
 
 var anyCase = json.MatchCaseInsensitiveNames(true) // a step has no tags
 
-// stored is a trace of the museum as far as it is needed to execute it again: its hashes are not looked at.
+// stored is a trace of the museum as far as it is needed to execute it again: its hashes are not
+// looked at.
 type stored struct {
 	Bundle struct {
 		Content jsontext.Value `json:"content"`
@@ -40,7 +41,7 @@ type again struct {
 	steps []traces.Step
 }
 
-func (a *again) Do(_ context.Context, wanted states.Command) (states.Event, error) {
+func (a *again) Do(_ context.Context, command states.Command) (states.Event, error) {
 	if len(a.steps) == len(a.old) {
 		return nil, states.ErrParked
 	}
@@ -71,7 +72,8 @@ func (s *stored) execute(t *testing.T, m *states.Machine) (*traces.Header, []tra
 	return h, a.steps, outcome
 }
 
-// TestMuseumUpdate writes the good traces anew after a change of what is recorded: it executes them again with the recorded events.
+// TestMuseumUpdate writes the good traces anew after a change of what is recorded: it executes them
+// again with the recorded events.
 func TestMuseumUpdate(t *testing.T) {
 	if !*museum {
 		t.Skip("only with -museum")

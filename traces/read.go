@@ -47,19 +47,19 @@ type Trace struct {
 // Read reads a finished trace and checks its chain. The error is a [*TamperError] if the document
 // is a trace that was changed; otherwise it says why the document is not a trace.
 func Read(doc []byte) (*Trace, error) {
-	d, err := parse(doc)
+	d, err := parseDocument(doc)
 	if err != nil {
 		return nil, err
 	}
 	t := &Trace{Header: Header{Format: Format}}
-	if err := decode(d.Bundle, &t.Header.Bundle); err != nil {
+	if err := decodeStrictly(d.Bundle, &t.Header.Bundle); err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
-	if err := t.Header.Bundle.check(); err != nil {
+	if err := t.Header.Bundle.checkDigest(); err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
 
-	headerErr := t.Header.read(d)
+	headerErr := t.Header.readMembers(d)
 	last, err := t.readChain(d.Steps)
 	if err != nil {
 		return nil, err
@@ -67,22 +67,22 @@ func Read(doc []byte) (*Trace, error) {
 	if headerErr != nil {
 		return nil, &TamperError{Place: "header", What: headerErr.Error()}
 	}
-	if err := t.close(last, d); err != nil {
+	if err := t.checkEnds(last, d); err != nil {
 		return nil, err
 	}
 
 	return t, nil
 }
 
-// read decodes the small members of a header. A member that does not decode changes the header's
-// digest, so the chain names the header.
-func (h *Header) read(d *document) error {
+// readMembers decodes the small members of a header. A member that does not decode changes the
+// header's digest, so the chain names the header.
+func (h *Header) readMembers(d *document) error {
 	for _, m := range []struct {
 		name  string
 		value jsontext.Value
 		to    any
 	}{{"machine", d.Machine, &h.Machine}, {"request", d.Request, &h.Request}, {"run_id", d.RunID, &h.RunID}} {
-		if err := decode(m.value, m.to); err != nil {
+		if err := decodeStrictly(m.value, m.to); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
@@ -94,11 +94,11 @@ func (t *Trace) readChain(steps []jsontext.Value) (canonical.Digest, error) {
 	if len(steps) == 0 {
 		return "", &TamperError{Place: "step", Seq: 0, What: "there is no step"}
 	}
-	prev := t.Header.digest()
+	prev := t.Header.chainDigest()
 	t.Steps = make([]Step, len(steps))
 	for i := range steps {
 		step := &t.Steps[i]
-		if err := step.read(steps[i], i); err != nil {
+		if err := step.readLine(steps[i], i); err != nil {
 			return "", err
 		}
 		if step.Prev != prev {
@@ -112,47 +112,47 @@ func (t *Trace) readChain(steps []jsontext.Value) (canonical.Digest, error) {
 	return prev, nil
 }
 
-// read decodes one step and checks its hash.
-func (s *Step) read(raw []byte, seq int) error {
-	bad := func(format string, args ...any) error {
+// readLine decodes one step and checks its hash.
+func (s *Step) readLine(raw []byte, seq int) error {
+	tampered := func(format string, args ...any) error {
 		return &TamperError{Place: "step", Seq: seq, What: fmt.Sprintf(format, args...)}
 	}
-	if err := decode(raw, s); err != nil {
-		return bad("%v", err)
+	if err := decodeStrictly(raw, s); err != nil {
+		return tampered("%v", err)
 	}
 	if s.Seq != seq {
-		return bad("its seq is %d", s.Seq)
+		return tampered("its seq is %d", s.Seq)
 	}
-	if hash := s.digest(); hash != s.Hash {
-		return bad("its hash is %s, its content has %s", s.Hash.Short(), hash.Short())
+	if hash := s.computeHash(); hash != s.Hash {
+		return tampered("its hash is %s, its content has %s", s.Hash.Short(), hash.Short())
 	}
 	return nil
 }
 
-// close checks the ends: the first state, the state in the outcome, and the head.
-func (t *Trace) close(last canonical.Digest, d *document) error {
-	bad := func(format string, args ...any) error {
+// checkEnds checks the ends: the first state, the state in the outcome, and the head.
+func (t *Trace) checkEnds(last canonical.Digest, d *document) error {
+	tampered := func(format string, args ...any) error {
 		return &TamperError{Place: "outcome", What: fmt.Sprintf(format, args...)}
 	}
-	if err := decode(d.Head, &t.Head); err != nil {
-		return bad("head: %v", err)
+	if err := decodeStrictly(d.Head, &t.Head); err != nil {
+		return tampered("head: %v", err)
 	}
 	var err error
 	if t.outcome, err = canonical.JSON(d.Outcome); err != nil {
-		return bad("%v", err)
+		return tampered("%v", err)
 	}
-	if got := head(last, t.outcome); got != t.Head {
-		return bad("head is %s, last step and outcome have %s", t.Head.Short(), got.Short())
+	if computed := headOf(last, t.outcome); computed != t.Head {
+		return tampered("head is %s, last step and outcome have %s", t.Head.Short(), computed.Short())
 	}
 	if err := canonical.Unmarshal(t.outcome, &t.Outcome); err != nil {
-		return bad("%v", err)
+		return tampered("%v", err)
 	}
 	if first := t.Steps[0].From; first != states.Received {
 		return &TamperError{Place: "step", Seq: 0,
 			What: fmt.Sprintf("it begins at %q, not at %q", first, states.Received)}
 	}
 	if end := t.Steps[len(t.Steps)-1].To; string(end) != t.Outcome.State {
-		return bad("its state is %q, the last step ends at %q", t.Outcome.State, end)
+		return tampered("its state is %q, the last step ends at %q", t.Outcome.State, end)
 	}
 
 	return nil

@@ -48,21 +48,21 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
 	}
-	header := h.canonical()
+	header := h.canonicalForm()
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
 	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: NewChain(&h)}
-	if err := r.begin(); err != nil {
-		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", full(err))
+	if err := r.createPartial(); err != nil {
+		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", adviseIfFull(err))
 	}
 	return r, nil
 }
 
-// begin makes the partial file. The file gets its name only once it is locked and has its header,
-// so that no other process treats it as left over. A file that never got its name belongs to a run
-// that never began.
-func (r *Recorder) begin() error {
+// createPartial makes the partial file. The file gets its name only once it is locked and has its
+// header, so that no other process treats it as left over. A file that never got its name belongs
+// to a run that never began.
+func (r *Recorder) createPartial() error {
 	final := r.partialPath()
 	early := final + newSuffix
 	f, err := os.OpenFile(early, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
@@ -70,20 +70,25 @@ func (r *Recorder) begin() error {
 		return err
 	}
 	r.partial, r.lock = f, lockOf(early)
-	err = r.lock.Lock() // [Replayer.Recover] may hold it for a moment, to look at the file
-	if err == nil {
-		err = r.line(append(r.header, '\n'), true)
-	}
-	if err == nil {
-		err = os.Rename(early, final)
-	}
-	if err == nil {
-		err = syncDir(r.dir) // a call in flight must not lose the name under which it is recorded
-	}
-	if err != nil {
-		return errors.Join(err, r.release(), os.Remove(early))
+	if err := r.nameFile(early, final); err != nil {
+		return errors.Join(err, r.closePartial(), os.Remove(early))
 	}
 	return nil
+}
+
+// nameFile locks the early file, writes the header, and gives the file its final name.
+func (r *Recorder) nameFile(early, final string) error {
+	// [Replayer.Recover] may hold the lock for a moment, to look at the file.
+	if err := r.lock.Lock(); err != nil {
+		return err
+	}
+	if err := r.writeLine(append(r.header, '\n'), true); err != nil {
+		return err
+	}
+	if err := os.Rename(early, final); err != nil {
+		return err
+	}
+	return syncDir(r.dir) // a call in flight must not lose the name under which it is recorded
 }
 
 func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r.runID+partialSuffix) }
@@ -95,24 +100,24 @@ func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.
 // Append records a step with the guarantees of [states.Recorder].
 func (r *Recorder) Append(_ context.Context, s states.Step) error {
 	step := r.chain.Link(s, r.now())
-	line := append(step.line(), '\n')
+	line := append(step.canonicalLine(), '\n')
 	r.steps = append(r.steps, line...)
-	return r.line(line, s.On == states.Dispatch || s.On == states.Hold)
+	return r.writeLine(line, s.On == states.Dispatch || s.On == states.Hold)
 }
 
-// line writes one line to the partial file and, where it must be durable, flushes it to disk.
-func (r *Recorder) line(b []byte, durable bool) error {
+// writeLine writes one line to the partial file and, where it must be durable, flushes it to disk.
+func (r *Recorder) writeLine(b []byte, durable bool) error {
 	if _, err := r.partial.Write(b); err != nil {
-		return full(err)
+		return adviseIfFull(err)
 	}
 	if !durable {
 		return nil
 	}
-	return full(flush(r.partial))
+	return adviseIfFull(flush(r.partial))
 }
 
-// full adds advice to the error if the disk is full.
-func full(err error) error {
+// adviseIfFull adds advice to the error if the disk is full.
+func adviseIfFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: make room in the traces folder; nothing is called without a record", err)
 	}
@@ -123,7 +128,7 @@ func full(err error) error {
 // head.
 func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
 	outcome := canonical.MustSorted(o)
-	h = head(r.chain.Last(), outcome)
+	h = headOf(r.chain.Last(), outcome)
 	path = filepath.Join(r.dir, Name(r.runID))
 	doc, err := safefile.NewPending(path, fileMode)
 	if err != nil {
@@ -133,12 +138,12 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	w := bufio.NewWriter(doc)
 	writeDocument(w, r.header, bytes.Split(bytes.TrimSuffix(r.steps, []byte{'\n'}), []byte{'\n'}), outcome, h)
 	if err := w.Flush(); err != nil {
-		return "", "", full(err)
+		return "", "", adviseIfFull(err)
 	}
 	if err := doc.CloseAtomicallyReplace(); err != nil {
-		return "", "", full(err)
+		return "", "", adviseIfFull(err)
 	}
-	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
+	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.closePartial())
 }
 
 // writeDocument writes the canonical parts of a trace as one document. The caller checks w for
@@ -159,9 +164,9 @@ func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h
 }
 
 // Abandon closes and unlocks the partial file and leaves it for [Replayer.Recover].
-func (r *Recorder) Abandon() error { return r.release() }
+func (r *Recorder) Abandon() error { return r.closePartial() }
 
-func (r *Recorder) release() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
+func (r *Recorder) closePartial() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
 
 // flush writes a file, or the names in a folder, to the disk. It is a variable so that a test can
 // observe it.

@@ -45,7 +45,7 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 			continue
 		}
 		if strings.HasSuffix(e.Name(), partialSuffix+newSuffix) {
-			forget(filepath.Join(dir, e.Name()))
+			removeUnnamed(filepath.Join(dir, e.Name()))
 		}
 		if !strings.HasSuffix(e.Name(), partialSuffix) {
 			continue
@@ -59,17 +59,20 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	return recovered, nil
 }
 
-// forget removes a file that never got its name, unless a process is about to name it: its run
-// never began.
-func forget(path string) {
+// removeUnnamed removes a file that never got its name, unless a process is about to name it: its
+// run never began.
+func removeUnnamed(path string) {
 	lock := lockOf(path)
-	if ok, err := lock.TryLock(); err == nil && ok {
-		// An empty one may be about to be locked.
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-			os.Remove(path)
-		}
-		lock.Unlock()
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return
 	}
+	defer lock.Unlock()
+
+	// An empty file may be about to be locked.
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return
+	}
+	os.Remove(path)
 }
 
 // recoverOne ends one run; live reports that another process still owns it, or has just finished
@@ -86,29 +89,34 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		return r, true
 	}
 
-	rec, run, c, err := p.reopen(dir, path, lock, now)
+	rec, run, c, err := p.reopenPartial(dir, path, lock, now)
 	if errors.Is(err, errFinished) {
 		// The process ended after it wrote the finished trace and before it removed this file. The
 		// trace is complete.
 		return r, errors.Join(os.Remove(path), lock.Unlock()) == nil
 	}
 
-	if err == nil {
-		r.Outcome, err = p.machine.Advance(context.Background(), run, c, c)
-	}
-
-	if err == nil {
-		r.Trace, _, err = rec.Finish(r.Outcome)
-	}
-
 	if err != nil {
-		if rec != nil {
-			rec.partial.Close()
-		}
+		r.Err = errors.Join(err, setAside(path), lock.Unlock())
+		return r, false
+	}
+
+	r.Outcome, r.Trace, err = p.finishRun(run, c, rec)
+	if err != nil {
+		rec.partial.Close()
 		r.Err = errors.Join(err, setAside(path), lock.Unlock())
 	}
-
 	return r, false
+}
+
+// finishRun executes a recorded run again, ends it, and writes its trace. It returns the path of
+// the trace.
+func (p *Replayer) finishRun(run *states.Run, c *cursor, rec *Recorder) (o states.Outcome, path string, err error) {
+	if o, err = p.machine.Advance(context.Background(), run, c, c); err != nil {
+		return o, "", err
+	}
+	path, _, err = rec.Finish(o)
+	return o, path, err
 }
 
 // setAside renames a file that cannot be recovered, and never replaces another file.
@@ -132,16 +140,16 @@ const maxBroken = 100
 // errFinished means that the finished trace of a left-over partial file exists.
 var errFinished = errors.New("the trace is finished")
 
-// gone is the handler after the last recorded step of a run whose process has ended.
-type gone struct{}
+// deadProcess is the handler after the last recorded step of a run whose process has ended.
+type deadProcess struct{}
 
-func (gone) Do(context.Context, states.Command) (states.Event, error) {
+func (deadProcess) Do(context.Context, states.Command) (states.Event, error) {
 	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
 }
 
-// reopen reads a partial file and makes a recorder that continues it. A last line without its line
-// end was never acknowledged and is dropped.
-func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor,
+// reopenPartial reads a partial file and makes a recorder that continues it. A last line without
+// its line end was never acknowledged and is dropped.
+func (p *Replayer) reopenPartial(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor,
 	error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -173,7 +181,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		}
 		return nil, nil, nil, errFinished
 	}
-	if err := t.Header.Bundle.check(); err != nil {
+	if err := t.Header.Bundle.checkDigest(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
 
@@ -181,7 +189,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	t.Steps = make([]Step, len(lines)-1)
 
 	for i, line := range lines[1:] {
-		if err := t.Steps[i].read(line, i); err != nil {
+		if err := t.Steps[i].readLine(line, i); err != nil {
 			return nil, nil, nil, err
 		}
 		if t.Steps[i].Prev != chained.Last() {
@@ -190,7 +198,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		chained.Continue(i+1, t.Steps[i].Hash, t.Steps[i].At)
 	}
 
-	run, err := p.start(&t.Header)
+	run, err := p.newRun(&t.Header)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -214,10 +222,10 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	}
 
 	return rec, run, &cursor{
-		steps:  t.Steps,
-		at:     t.Header.Request.At,
-		decode: p.event,
-		then:   gone{},
-		rest:   rec,
+		steps:        t.Steps,
+		lastAt:       t.Header.Request.At,
+		decode:       p.decodeEvent,
+		nextHandler:  deadProcess{},
+		nextRecorder: rec,
 	}, nil
 }

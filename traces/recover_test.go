@@ -237,7 +237,8 @@ func TestSetAsideNeverOverwrites(t *testing.T) {
 	}
 }
 
-// TestRecoverWhileOthersRun starts runs and recoveries at once: every run keeps its record and finishes.
+// TestRecoverWhileOthersRun starts runs and recoveries at once: every run keeps its record and
+// finishes.
 func TestRecoverWhileOthersRun(t *testing.T) {
 	m := statestest.MustMachine(t)
 	dir := t.TempDir()

@@ -50,18 +50,18 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 // Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError]
 // for the first difference; the returned run then ends there.
 func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
-	run, err := p.start(&t.Header)
+	run, err := p.newRun(&t.Header)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.allowed(t); err != nil {
+	if err := p.checkPath(t); err != nil {
 		return run, err
 	}
 
 	c := &cursor{
 		steps:  t.Steps,
-		at:     t.Header.Request.At,
-		decode: p.event,
+		lastAt: t.Header.Request.At,
+		decode: p.decodeEvent,
 		parked: t.Outcome.Type == states.TypePending,
 	}
 
@@ -86,9 +86,9 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 // facts.
 func (p *Replayer) SameMachine(t *Trace) bool { return t.Header.Machine == p.machine.Digest() }
 
-// start makes the run that a header describes.
-func (p *Replayer) start(h *Header) (*states.Run, error) {
-	b, err := p.bundle(&h.Bundle)
+// newRun makes the run that a header describes.
+func (p *Replayer) newRun(h *Header) (*states.Run, error) {
+	b, err := p.cachedBundle(&h.Bundle)
 	if err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
@@ -116,7 +116,7 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 	return states.NewRun(h.RunID, h.Request, b), nil
 }
 
-func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
+func (p *Replayer) cachedBundle(recorded *Bundle) (*policy.Bundle, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// The cached digest is of checked bytes: a bundle with that digest and other bytes is checked
@@ -145,8 +145,8 @@ func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	return b, nil
 }
 
-// allowed checks the recorded path against today's table before anything is executed.
-func (p *Replayer) allowed(t *Trace) error {
+// checkPath checks the recorded path against today's table before anything is executed.
+func (p *Replayer) checkPath(t *Trace) error {
 	spec := p.machine.Spec()
 	state := states.Received
 	for i, s := range t.Steps {
@@ -164,8 +164,8 @@ func (p *Replayer) allowed(t *Trace) error {
 	return nil
 }
 
-// event decodes a recorded event, and caches large ones: many traces share a catalog.
-func (p *Replayer) event(raw jsontext.Value) (states.Event, error) {
+// decodeEvent decodes a recorded event, and caches large ones: many traces share a catalog.
+func (p *Replayer) decodeEvent(raw jsontext.Value) (states.Event, error) {
 	if len(raw) < minEventBytes || len(raw) > maxEventBytes {
 		return states.DecodeEvent(raw)
 	}

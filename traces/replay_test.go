@@ -53,8 +53,8 @@ func TestEveryScenarioReplays(t *testing.T) {
 	}
 }
 
-// TestReplayJudgesAnew gives a trace another policy than it was recorded with: every gate speaks again, so the first
-// place that comes out otherwise is named.
+// TestReplayJudgesAnew gives a trace another policy than it was recorded with: every gate speaks
+// again, so the first place that comes out otherwise is named.
 func TestReplayJudgesAnew(t *testing.T) {
 	s := statestest.Scenarios()[0]
 	m := statestest.MustMachine(t)
@@ -68,7 +68,8 @@ func TestReplayJudgesAnew(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledPerRun counts allocations: compiling the default rules alone takes more than a hundred thousand.
+// TestNothingIsCompiledPerRun counts allocations: compiling the default rules alone takes more than
+// a hundred thousand.
 func TestNothingIsCompiledPerRun(t *testing.T) {
 	const most = 1000
 	m := statestest.MustMachine(t)

@@ -14,11 +14,11 @@ func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	var last canonical.Digest
 	lines := make([][]byte, len(steps))
 	for i := range steps {
-		lines[i], last = steps[i].line(), steps[i].Hash
+		lines[i], last = steps[i].canonicalLine(), steps[i].Hash
 	}
 	outcome := canonical.MustSorted(o)
 	var doc bytes.Buffer
-	writeDocument(&doc, h.canonical(), lines, outcome, head(last, outcome))
+	writeDocument(&doc, h.canonicalForm(), lines, outcome, headOf(last, outcome))
 	return doc.Bytes()
 }
 
@@ -52,6 +52,6 @@ func (r *Resumption) Steps() []Step { return r.cursor.steps }
 // new steps. The error is a [*DivergenceError] if the machine behaves differently than recorded.
 func (r *Resumption) Advance(ctx context.Context, handler states.EffectHandler, rec states.Recorder) (states.Outcome,
 	error) {
-	r.cursor.then, r.cursor.rest = handler, rec
+	r.cursor.nextHandler, r.cursor.nextRecorder = handler, rec
 	return r.machine.Advance(ctx, r.Run, r.cursor, r.cursor)
 }

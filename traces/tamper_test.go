@@ -28,7 +28,8 @@ type spot struct {
 	seq     int
 }
 
-// TestEveryChangeIsDetected changes, drops, doubles and swaps every JSON value and every step of a trace in turn.
+// TestEveryChangeIsDetected changes, drops, doubles and swaps every JSON value and every step of a
+// trace in turn.
 func TestEveryChangeIsDetected(t *testing.T) {
 	m := statestest.MustMachine(t)
 	all := map[string][]byte{}
@@ -81,7 +82,8 @@ func checkSpot(t *testing.T, name string, c spot) {
 	}
 }
 
-// visit spoils every value below v, which stands at pointer and is replaced by set, and puts it back.
+// visit spoils every value below v, which stands at pointer and is replaced by set, and puts it
+// back.
 func visit(v any, pointer string, set func(any), try func(spot), doc func() []byte) {
 	tell := func(p, how string) {
 		where, seq := expected(p, how)
@@ -187,7 +189,8 @@ func expected(pointer, how string) (string, int) {
 	return "header", 0
 }
 
-// stepsBefore stands for the number of steps that a trace has: what is put behind them is named by it.
+// stepsBefore stands for the number of steps that a trace has: what is put behind them is named by
+// it.
 const stepsBefore = -1
 
 func TestStepsOutOfPlaceAreNamed(t *testing.T) {

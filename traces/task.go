@@ -71,32 +71,39 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 
 	name := taskName(dir, id)
 	t := &TaskFile{path: name + ".json", lock: flock.New(name+".lock", flock.SetPermissions(fileMode))}
-	held, err := t.lock.TryLock()
-	if err == nil && !held {
-		if waiting != nil {
-			waiting()
-		}
-		held, err = t.lock.TryLockContext(ctx, taskPoll)
-	}
-
-	if err != nil || !held {
+	if err := t.lockFile(ctx, waiting); err != nil {
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(err, t.lock.Close()))
 	}
 	if !safefile.IsCurrent(t.lock, t.lock.Path()) { // the file was removed while this run waited for the lock
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(errTaskTaken, t.lock.Close()))
 	}
-	if t.task.Calls, err = t.read(id); err != nil {
+
+	calls, err := t.readCalls(id)
+	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 
-	t.task.ID = id
+	t.task = policy.Task{Calls: calls, ID: id}
 	return t, nil
+}
+
+// lockFile locks the task. If another run has the lock, lockFile calls waiting, unless it is nil,
+// and waits until ctx is done.
+func (t *TaskFile) lockFile(ctx context.Context, waiting func()) error {
+	if locked, err := t.lock.TryLock(); err != nil || locked {
+		return err
+	}
+	if waiting != nil {
+		waiting()
+	}
+	_, err := t.lock.TryLockContext(ctx, taskPoll) // without the lock, it returns the error of ctx
+	return err
 }
 
 // ReadTask returns the current state of a task. It locks nothing and writes nothing.
 func ReadTask(dir, id string) (*policy.Task, error) {
 	t := &TaskFile{path: taskName(dir, id) + ".json"}
-	calls, err := t.read(id)
+	calls, err := t.readCalls(id)
 	return &policy.Task{ID: id, Calls: calls}, err
 }
 
@@ -105,8 +112,8 @@ func taskName(dir, id string) string {
 	return filepath.Join(dir, "task_"+strings.TrimPrefix(string(canonical.Sum("task", []byte(id))), "sha256:"))
 }
 
-func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
-	broken := func(err error) ([]policy.TaskCalls, error) {
+func (t *TaskFile) readCalls(id string) ([]policy.TaskCalls, error) {
+	unreadable := func(err error) ([]policy.TaskCalls, error) {
 		return nil, fmt.Errorf("%s holds the task's counts and cannot be read, so nothing is called: %w; "+
 			"mend it, or use another task id", t.path, err)
 	}
@@ -116,32 +123,32 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return []policy.TaskCalls{}, nil
 	case err != nil:
-		return broken(err)
+		return unreadable(err)
 	case !info.Mode().IsRegular():
-		return broken(errors.New("it is not a regular file"))
+		return unreadable(errors.New("it is not a regular file"))
 	case info.Size() > maxTaskFile:
-		return broken(fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxTaskFile))
+		return unreadable(fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxTaskFile))
 	}
 
 	text, err := os.ReadFile(t.path)
 	if err != nil {
-		return broken(err)
+		return unreadable(err)
 	}
 	var doc taskDocument
 	if err := canonical.Unmarshal(text, &doc); err != nil {
-		return broken(err)
+		return unreadable(err)
 	}
 	if doc.Format != TaskFormat || doc.ID != id {
-		return broken(fmt.Errorf("its format is %q and its id %q", doc.Format, doc.ID))
+		return unreadable(fmt.Errorf("its format is %q and its id %q", doc.Format, doc.ID))
 	}
 
-	seen := make(map[[2]string]bool)
+	listed := make(map[[2]string]bool)
 	for _, c := range doc.Calls {
 		key := [2]string{c.Server, c.Tool}
-		if c.Calls < 1 || c.Calls > policy.MaxGrantCalls || c.Server == "" || c.Tool == "" || seen[key] {
-			return broken(errors.New("an entry has no tool, stands twice, or counts no possible number of calls"))
+		if c.Calls < 1 || c.Calls > policy.MaxGrantCalls || c.Server == "" || c.Tool == "" || listed[key] {
+			return unreadable(errors.New("an entry has no tool, stands twice, or counts no possible number of calls"))
 		}
-		seen[key] = true
+		listed[key] = true
 	}
 
 	return append([]policy.TaskCalls{}, doc.Calls...), nil
@@ -158,7 +165,7 @@ func (t *TaskFile) Task() *policy.Task {
 // again that this run owns the task and that the counts are unchanged: the locked file, or the
 // folder, may have been removed.
 func (t *TaskFile) Count(server, tool string) error {
-	recorded, err := t.read(t.task.ID)
+	recorded, err := t.readCalls(t.task.ID)
 	if err != nil {
 		return err
 	}
@@ -169,27 +176,27 @@ func (t *TaskFile) Count(server, tool string) error {
 	for i := range calls {
 		if calls[i].Server == server && calls[i].Tool == tool {
 			calls[i].Calls = min(calls[i].Calls+1, policy.MaxGrantCalls)
-			return t.write(calls)
+			return t.writeCalls(calls)
 		}
 	}
-	return t.write(append(calls, policy.TaskCalls{Calls: 1, Server: server, Tool: tool}))
+	return t.writeCalls(append(calls, policy.TaskCalls{Calls: 1, Server: server, Tool: tool}))
 }
 
-func (t *TaskFile) write(calls []policy.TaskCalls) error {
+func (t *TaskFile) writeCalls(calls []policy.TaskCalls) error {
 	text, err := canonical.Marshal(taskDocument{Calls: calls, Format: TaskFormat, ID: t.task.ID})
 	if err != nil {
 		return err
 	}
 	doc, err := safefile.NewPending(t.path, fileMode)
 	if err != nil {
-		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+		return fmt.Errorf("the task's counts cannot be written: %w", adviseIfFull(err))
 	}
 	defer doc.Cleanup()
 	if _, err := doc.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
-		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+		return fmt.Errorf("the task's counts cannot be written: %w", adviseIfFull(err))
 	}
 	if err := doc.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+		return fmt.Errorf("the task's counts cannot be written: %w", adviseIfFull(err))
 	}
 	if err := syncDir(filepath.Dir(t.path)); err != nil {
 		return err
@@ -203,8 +210,8 @@ func (t *TaskFile) Close() error { return t.lock.Close() }
 
 // Recorder returns a recorder that counts the run's call before it records the dispatch, so that
 // every call that may have been made is counted.
-func (t *TaskFile) Recorder(run *states.Run, keep states.Recorder) states.Recorder {
-	return countingRecorder{keep, run, t}
+func (t *TaskFile) Recorder(run *states.Run, next states.Recorder) states.Recorder {
+	return countingRecorder{next, run, t}
 }
 
 type countingRecorder struct {

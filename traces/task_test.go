@@ -51,7 +51,8 @@ func TestTaskRemembersCalls(t *testing.T) {
 	closeTask(t, f)
 }
 
-// TestTaskIsHeldByOneRun: the second run of a task waits until the first has ended, or until its own time is over.
+// TestTaskIsHeldByOneRun: the second run of a task waits until the first has ended, or until its
+// own time is over.
 func TestTaskIsHeldByOneRun(t *testing.T) {
 	dir := t.TempDir()
 	first := openTask(t, dir, "one")
@@ -135,8 +136,8 @@ func TestTaskIDs(t *testing.T) {
 	}
 }
 
-// TestTaskThatIsTakenAwayIsNotCounted: whoever removes the lock, the counts or the folder under a run, or lets another
-// run in that way, makes this run stop before its call.
+// TestTaskThatIsTakenAwayIsNotCounted: whoever removes the lock, the counts or the folder under a
+// run, or lets another run in that way, makes this run stop before its call.
 func TestTaskThatIsTakenAwayIsNotCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name string

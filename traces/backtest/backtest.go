@@ -1,4 +1,5 @@
-// Package backtest judges recorded calls by two sets of policies and reports which calls they decide differently.
+// Package backtest judges recorded calls by two sets of policies and reports which calls they
+// decide differently.
 package backtest
 
 import (
@@ -15,8 +16,8 @@ import (
 	"pgfsm/traces"
 )
 
-// ReadJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Without risk.yaml each call is judged with the risk
-// rules that it was recorded with.
+// ReadJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Without
+// risk.yaml each call is judged with the risk rules that it was recorded with.
 func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -38,6 +39,7 @@ func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 			}
 		}
 	}
+
 	text, err := open(path)
 	if err != nil {
 		return nil, err
@@ -49,7 +51,8 @@ func ReadJudge(path string, open config.Open) (*ruling.Judge, error) {
 
 var claimName = regexp.MustCompile(regexp.QuoteMeta(condition.ClaimPrefix) + `([A-Za-z_][A-Za-z0-9_]*)`)
 
-// claimsIn returns the claims that a file names. No configuration could name them here: a claim that a run did not record is unknown.
+// claimsIn returns the claims that a file names. No configuration could name them here: a claim
+// that a run did not record is unknown.
 func claimsIn(text []byte) (claims []string) {
 	for _, m := range claimName.FindAllSubmatch(text, -1) {
 		claims = append(claims, string(m[1]))
@@ -69,7 +72,8 @@ type Call struct {
 	Kinds  []string       `json:"kinds"`
 	Before *ruling.Ruling `json:"before"` // nil: the call did not reach the policy gate
 	After  *ruling.Ruling `json:"after"`
-	// Unknown lists the parts of the identity that a judge reads and the run did not record. The call is not compared then.
+	// Unknown lists the parts of the identity that a judge reads and the run did not record. The
+	// call is not compared then.
 	Unknown []string `json:"unknown,omitempty"`
 	Err     error    `json:"-"` // why the trace cannot be used
 }
@@ -80,7 +84,8 @@ type Comparer struct {
 	Replayer *traces.Replayer
 }
 
-// Compare executes the trace of a call again and has both judges decide it. err is the error of reading the trace.
+// Compare executes the trace of a call again and has both judges decide it. err is the error of
+// reading the trace.
 func (c *Comparer) Compare(path string, t *traces.Trace, err error) (call Call) {
 	call = Call{Path: filepath.ToSlash(path), Err: err}
 	if err != nil {
@@ -96,19 +101,24 @@ func (c *Comparer) Compare(path string, t *traces.Trace, err error) (call Call) 
 	if !ok {
 		return call
 	}
+
 	oldRuling, err := c.Old.Judge(run.Bundle(), q)
-	if err == nil {
-		call.After, err = c.New.Judge(run.Bundle(), q)
-	}
-	if call.Err = err; err != nil {
+	if err != nil {
+		call.Err = err
 		return call
 	}
+	if call.After, err = c.New.Judge(run.Bundle(), q); err != nil {
+		call.Err = err
+		return call
+	}
+
 	call.Before, call.Tool = oldRuling, q.Server+" "+q.Tool.Name
 	call.Unknown = slices.Concat(oldRuling.Unknown, call.After.Unknown)
 	slices.Sort(call.Unknown)
 	if call.Unknown = slices.Compact(call.Unknown); len(call.Unknown) > 0 {
 		return call
 	}
+
 	call.Kinds = ruling.Changes(oldRuling, call.After)
 	call.Old, call.New, call.By = oldRuling.Decision, call.After.Decision, call.After.Policy
 	return call
@@ -148,14 +158,15 @@ type KindCount struct {
 // NewReport sums up calls, in their order.
 func NewReport(calls []Call) *Report {
 	r := &Report{Traces: len(calls)}
-	for _, from := range []string{rules.Allow, rules.Pending, rules.Deny} {
-		for _, to := range []string{rules.Allow, rules.Pending, rules.Deny} {
-			r.Decisions = append(r.Decisions, DecisionCount{Old: from, New: to})
+	for _, oldDecision := range []string{rules.Allow, rules.Pending, rules.Deny} {
+		for _, newDecision := range []string{rules.Allow, rules.Pending, rules.Deny} {
+			r.Decisions = append(r.Decisions, DecisionCount{Old: oldDecision, New: newDecision})
 		}
 	}
 	for _, kind := range ruling.Kinds() {
 		r.Kinds = append(r.Kinds, KindCount{Kind: kind})
 	}
+
 	for _, c := range calls {
 		switch {
 		case c.Err != nil:
@@ -168,8 +179,10 @@ func NewReport(calls []Call) *Report {
 			r.Unknown = append(r.Unknown, c)
 			continue
 		}
+
 		r.Judged++
-		r.Decisions[slices.IndexFunc(r.Decisions, func(d DecisionCount) bool { return d.Old == c.Old && d.New == c.New })].Calls++
+		pair := slices.IndexFunc(r.Decisions, func(d DecisionCount) bool { return d.Old == c.Old && d.New == c.New })
+		r.Decisions[pair].Calls++
 		for i := range r.Kinds {
 			if slices.Contains(c.Kinds, r.Kinds[i].Kind) {
 				r.Kinds[i].Calls++

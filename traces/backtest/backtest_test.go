@@ -95,7 +95,8 @@ func (c *pastCall) record(t *testing.T) *traces.Trace {
 	return traceOf(t, statestest.MustMachine(t), run)
 }
 
-// traceOf advances a run and writes its trace as docs/reference/trace-format.md says, without a file.
+// traceOf advances a run and writes its trace as docs/reference/trace-format.md says, without a
+// file.
 func traceOf(t *testing.T, m *states.Machine, run *states.Run) *traces.Trace {
 	t.Helper()
 	var steps statestest.Memory

@@ -16,7 +16,8 @@ import (
 	"pgfsm/traces/backtest"
 )
 
-// TestCompareOfAnIdentity: a policy may read groups and claims; what the run did not record is unknown, and the call is not compared.
+// TestCompareOfAnIdentity: a policy may read groups and claims; what the run did not record is
+// unknown, and the call is not compared.
 func TestCompareOfAnIdentity(t *testing.T) {
 	const subject = "https://login.example.com#8f1c"
 	full := &policy.Identity{Claims: []policy.Claim{{Name: "department", Value: "sales"}}, Groups: &[]string{"oncall"}, Kind: policy.ActorAgent}

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Bound limits a comparison on a log. A comparison takes seconds, because it executes each call again.
+// A Bound limits a comparison on a log. A comparison takes seconds, because it executes each call
+// again.
 type Bound struct {
 	Calls int           // maximum number of compared calls
 	Time  time.Duration // no call is begun after it
@@ -23,10 +25,12 @@ var (
 	ForReload = Bound{Calls: 100, Time: 2 * time.Second}  // for the bundle that a reload has activated
 )
 
-// maxRead is the number of runs that are read for each compared call: some runs end before the policy gate.
+// maxRead is the number of runs that are read for each compared call: some runs end before the
+// policy gate.
 const maxRead = 10
 
-// ReadDraft reads the text of a policy.yaml, whose conditions may read the given claims. The error is of type [config.Errors].
+// ReadDraft reads the text of a policy.yaml, whose conditions may read the given claims. The error
+// is of type [config.Errors].
 func ReadDraft(text string, claims ...string) (*rules.Content, error) {
 	p, _, err := config.ReadPolicy("draft", []byte(text), claims...)
 	return p, err
@@ -39,18 +43,19 @@ type LogReport struct {
 	Partial bool   // the period has more calls than were compared
 }
 
-// CompareLog compares the newest calls of a log that were requested since a time; an empty since is any time. It leaves out calls that
-// have neither ended nor are held.
-func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string, within Bound) (r LogReport, err error) {
+// CompareLog compares the newest calls of a log that were requested since a time; an empty since is
+// any time. It leaves out calls that have neither ended nor are held.
+func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string, bound Bound) (r LogReport, err error) {
 	var rated []ledger.RunRow
-	err = v.View(ctx, func(look ledger.Reader) (err error) {
-		rated, r.Partial, err = newestRated(look, since, within.Calls)
+	err = v.View(ctx, func(reader ledger.Reader) (err error) {
+		rated, r.Partial, err = newestRated(reader, since, bound.Calls)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	end := time.Now().Add(within.Time)
+
+	end := time.Now().Add(bound.Time)
 	var calls []Call
 	for i := range rated {
 		if time.Now().After(end) {
@@ -58,10 +63,7 @@ func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string
 			break
 		}
 		call, ok, err := c.compareRun(ctx, v, rated[i].RunID)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return r, err
 		}
 		if ok {
@@ -72,17 +74,18 @@ func (c *Comparer) CompareLog(ctx context.Context, v ledger.Viewer, since string
 	return r, nil
 }
 
-// newestRated returns the newest runs since a time that reached the policy gate. more reports that there may be others.
-func newestRated(look ledger.Reader, since string, most int) (rated []ledger.RunRow, more bool, err error) {
-	read := 0
-	for q, err := range look.Runs(ledger.Filter{Newest: true, Limit: maxRead*most + 1}) {
+// newestRated returns the newest runs since a time that reached the policy gate. more reports that
+// there may be others.
+func newestRated(reader ledger.Reader, since string, limit int) (rated []ledger.RunRow, more bool, err error) {
+	count := 0
+	for q, err := range reader.Runs(ledger.Filter{Newest: true, Limit: maxRead*limit + 1}) {
 		if err != nil {
 			return nil, false, err
 		}
 		if q.At < since { // run ids are ordered by time
 			break
 		}
-		if read++; read > maxRead*most || len(rated) == most {
+		if count++; count > maxRead*limit || len(rated) == limit {
 			return rated, true, nil
 		}
 		if q.Mode != "" {
@@ -92,13 +95,13 @@ func newestRated(look ledger.Reader, since string, most int) (rated []ledger.Run
 	return rated, false, nil
 }
 
-// compareRun compares one run; ok is false if the run has no trace yet. It reads the run in a transaction of its own, because a long
-// transaction would keep a connection from the gateway.
+// compareRun compares one run; ok is false if the run has no trace yet. It reads the run in a
+// transaction of its own, because a long transaction would keep a connection from the gateway.
 func (c *Comparer) compareRun(ctx context.Context, v ledger.Viewer, run string) (call Call, ok bool, err error) {
 	var doc []byte
 	var unusable error
-	err = v.View(ctx, func(look ledger.Reader) error {
-		doc, unusable = ledger.Trace(ctx, look, run, c.Replayer)
+	err = v.View(ctx, func(reader ledger.Reader) error {
+		doc, unusable = ledger.Trace(ctx, reader, run, c.Replayer)
 		if errors.Is(unusable, ledger.ErrUnavailable) {
 			return unusable
 		}
@@ -107,6 +110,7 @@ func (c *Comparer) compareRun(ctx context.Context, v ledger.Viewer, run string) 
 	if err != nil || errors.Is(unusable, ledger.ErrUnfinished) || errors.Is(unusable, ledger.ErrNotFound) {
 		return call, false, err
 	}
+
 	var t *traces.Trace
 	if unusable == nil {
 		t, unusable = traces.Read(doc)

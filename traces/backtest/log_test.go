@@ -15,7 +15,8 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// TestCompareLog: calls of a log are compared as their traces are; what did not come as far as the policy is left out; a caller can stop it.
+// TestCompareLog: calls of a log are compared as their traces are; what did not come as far as the
+// policy is left out; a caller can stop it.
 func TestCompareLog(t *testing.T) {
 	l := ledgertest.New(t)
 	held := l.Hold(2)

@@ -1,5 +1,5 @@
-// Package tracestest changes traces for tests and recomputes their hashes, like an attacker who can write the folder. docs/reference/trace-format.md
-// describes the hashes.
+// Package tracestest changes traces for tests and recomputes their hashes, like an attacker who can
+// write the folder. docs/reference/trace-format.md describes the hashes.
 package tracestest
 
 import (

@@ -40,9 +40,9 @@ func Record(tb testing.TB, m *states.Machine, run *states.Run, handler states.Ef
 func Replayer(m *states.Machine, d policy.Decider) *traces.Replayer {
 	return traces.NewReplayer(m, func(c policy.Content) (*policy.Bundle, error) {
 		b, err := policy.Compile(c)
-		if err == nil && d != nil {
-			b = b.WithDecider(d)
+		if err != nil || d == nil {
+			return b, err
 		}
-		return b, err
+		return b.WithDecider(d), nil
 	})
 }
