@@ -97,7 +97,12 @@ func (l *loader) addGrants(files []string) {
 	for _, name := range files {
 		text, err := l.open(name)
 		if err != nil {
-			l.others = append(l.others, &Error{File: name, Key: "--grant", Problem: "cannot be read: " + reasonOf(err)})
+			l.others = append(l.others, &Error{
+				File:    name,
+				Key:     "--grant",
+				Problem: "cannot be read: " + reasonOf(err),
+				Remedy:  "correct the path, or create the file",
+			})
 			continue
 		}
 		l.addGrant(name, text)

@@ -94,16 +94,16 @@ func (l *loader) environmentModel(m *LLM) {
 		refused := v.key == "base_url" && (err != nil || url.Scheme != "http" && url.Scheme != "https")
 		if v.value == "" {
 			f.addFaultAt(place{}, v.name, "set it, or unset "+v.other, "%s is set and %s is not", v.other, v.name)
-		} else if problem := s.textFault(v.value, refused); problem != (fault{}) {
-			f.addFaultAt(place{}, v.name, problem.remedy, "%s %s", v.name, problem.problem)
+		} else if found := s.textFault(v.value, refused); found != (fault{}) {
+			f.addFaultAt(place{}, v.name, found.remedy, "%s %s", v.name, found.problem)
 		}
 	}
 
 	if m.APIKey != "" {
-		if problem := secretFault(m.APIKey); problem != (fault{}) {
-			f.addFaultAt(place{}, varAPIKey, remedyNoKey, "%s %s", varAPIKey, problem.problem)
+		if found := secretFault(m.APIKey); found != (fault{}) {
+			f.addFaultAt(place{}, varAPIKey, remedyNoKey, "%s %s", varAPIKey, found.problem)
 		} else if hasControl(m.APIKey, false) {
-			f.addFaultAt(place{}, varAPIKey, "", "%s holds a line end or another control character", varAPIKey)
+			f.addFaultAt(place{}, varAPIKey, remedyLines, "%s holds a line end or another control character", varAPIKey)
 		}
 		if isUnencrypted(m.BaseURL) {
 			f.addFaultAt(place{}, varAPIKey, "use https", "%s could be read on the way: %s is plain http", varAPIKey,

@@ -45,11 +45,11 @@ func parsePKCS1(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der)
 func parseEC(der []byte) (any, error) { return x509.ParseECPrivateKey(der) }
 
 func usableKey(key any) (crypto.Signer, fault) {
-	const remedy = "use an RSA, EC P-256 or Ed25519 key"
+	const remedy = "use an RSA key of 2048 bits or more, an EC P-256 key or an Ed25519 key"
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
 		if n := key.N.BitLen(); n < minRSABits {
-			return nil, fault{fmt.Sprintf("is an RSA key of %d bits; it must have at least %d", n, minRSABits), ""}
+			return nil, fault{fmt.Sprintf("is an RSA key of %d bits; it must have at least %d", n, minRSABits), remedy}
 		}
 		return key, fault{}
 	case *ecdsa.PrivateKey:

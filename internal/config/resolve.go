@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -83,6 +84,9 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 	return out, r.err()
 }
 
+// remedyLines is the remedy for a value that must be one line.
+const remedyLines = "keep only the value itself, in one line"
+
 type resolver struct {
 	*file    // a copy, which collects only the faults of resolving
 	getenv   func(string) (string, bool)
@@ -103,7 +107,8 @@ func (r *resolver) modelKey(l *Loaded) string {
 	}
 	value, ok := r.resolveSecret(l.key, remedyNoKey)
 	if ok && hasControl(value, false) {
-		r.addFault(l.key, "", "%s holds a line end or another control character when its references are read", l.key)
+		r.addFault(l.key, remedyLines,
+			"%s holds a line end or another control character when its references are read", l.key)
 	}
 	return value
 }
@@ -114,7 +119,7 @@ func (r *resolver) resolvePairs(from Table[string], p path) Table[string] {
 		key := p.child(out[i].Name)
 		value := r.resolveText(key)
 		if p[len(p)-1] == "headers" && hasControl(value, false) || strings.ContainsRune(value, 0) {
-			r.addFault(key, "", "%s holds a line end or another control character when its references are read", key)
+			r.addFault(key, remedyLines, "%s holds a line end or another control character when its references are read", key)
 		}
 		out[i].Value = value
 	}
@@ -160,7 +165,7 @@ func (r *resolver) resolveSecret(p path, remedy string) (string, bool) {
 	faults := len(r.faults)
 	value := r.resolveText(p)
 	if f := secretFault(value); f != (fault{}) && len(r.faults) == faults {
-		r.addFault(p, remedy, "%s %s", p, f.problem)
+		r.addFault(p, cmp.Or(remedy, f.remedy), "%s %s", p, f.problem)
 	}
 	return value, len(r.faults) == faults
 }
@@ -203,7 +208,8 @@ func (r *resolver) resolveReference(reference piece, p path) string {
 		what = "the file " + name
 		b, err := r.readFile(name)
 		if err != nil {
-			r.addFault(p, "", "%s needs %s, which cannot be read: %s", p, what, reasonOf(err))
+			r.addFault(p, "correct the path, which is relative to the folder of "+filepath.Base(r.name),
+				"%s needs %s, which cannot be read: %s", p, what, reasonOf(err))
 			return ""
 		}
 		value = string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
@@ -221,14 +227,14 @@ func (r *resolver) resolveReference(reference piece, p path) string {
 func secretFault(value string) fault {
 	switch n := len(value); {
 	case n == 0:
-		return fault{"is empty", ""}
+		return fault{"is empty", "put the secret there, or remove the reference"}
 	case n < MinMaskedBytes:
 		return fault{fmt.Sprintf("has %d bytes; a secret has at least %d, or it could not be masked where a server "+
 			"repeats it", n, MinMaskedBytes), "write a value that is no secret as it is, without a reference"}
 	case n > MaxSecretBytes:
 		return fault{fmt.Sprintf("has %d bytes; at most %d are accepted", n, MaxSecretBytes), ""}
 	case !utf8.ValidString(value):
-		return fault{"is not UTF-8", ""}
+		return fault{"is not UTF-8", "write it as UTF-8"}
 	}
 	return fault{}
 }
