@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// client holds a client's own file of servers.
-type client struct {
+// clientFile holds a client's own file of servers.
+type clientFile struct {
 	*file
 	key     string // name of the member that holds the servers
 	servers []member
@@ -15,10 +15,10 @@ type client struct {
 
 // readClient reads a client's file. The file may have other members. It contains secrets as
 // literals, so faults never show its lines.
-func readClient(name string, text []byte) (*client, error) {
+func readClient(name string, text []byte) (*clientFile, error) {
 	f, text := openFile(name, text, MaxFileBytes)
 	f.secret = true
-	c := &client{file: f}
+	c := &clientFile{file: f}
 	if len(f.faults) == 0 {
 		if f.root = f.readJSON(text); f.root != nil {
 			c.findServers()
@@ -28,7 +28,7 @@ func readClient(name string, text []byte) (*client, error) {
 }
 
 // findServers finds the servers of a client's file, under mcpServers or, as in VS Code, servers.
-func (c *client) findServers() {
+func (c *clientFile) findServers() {
 	found := false
 	for _, key := range []string{"mcpServers", "servers"} {
 		m := c.root.member(key)
@@ -61,7 +61,7 @@ var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp
 
 // convertEntry converts a client's entry to one of a configuration and checks it. It notes faults,
 // and then returns nil.
-func (c *client) convertEntry(m *member) *node {
+func (c *clientFile) convertEntry(m *member) *node {
 	entry := path{c.key, m.key}
 
 	names := configSchema().subschema(configSchema().get("properties").get("servers").get("propertyNames"))
@@ -117,7 +117,7 @@ func (c *client) convertEntry(m *member) *node {
 const writeYourself = "write this server into pgfsm.yaml yourself"
 
 // convertReferences converts a client's references, ${NAME} and ${env:NAME}.
-func (c *client) convertReferences(n *node, p path) *node {
+func (c *clientFile) convertReferences(n *node, p path) *node {
 	out := *n
 	out.members = slices.Clone(n.members)
 	for i, m := range out.members {

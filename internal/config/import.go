@@ -91,10 +91,10 @@ func withoutValues(entry *node) *node {
 	return copied
 }
 
-// Imported writes a configuration with the usable servers of a client's file. clientFile is the
+// Imported writes a configuration with the usable servers of a client's file. source is the
 // file's path, relative to the folder of the configuration; relative paths of commands count from
 // the client's file.
-func Imported(clientFile string, servers []ClientServer) []byte {
+func Imported(source string, servers []ClientServer) []byte {
 	var b strings.Builder
 	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json
 # The configuration of pgfsm. What a key means: the schema, or "pgfsm init" in another folder, which writes a file with
@@ -104,7 +104,7 @@ version: 1
 
 `)
 
-	fmt.Fprintf(&b, "# The servers of %s, as init read them. Replace literal secrets by references, as in \"${env:NAME}\".\nservers:\n", visible.Text(clientFile))
+	fmt.Fprintf(&b, "# The servers of %s, as init read them. Replace literal secrets by references, as in \"${env:NAME}\".\nservers:\n", visible.Text(source))
 	for _, s := range servers {
 		if s.entry == nil {
 			continue
@@ -115,9 +115,9 @@ version: 1
 		entry := s.entry.copyAt(s.entry.at)
 		if command := entry.get("command"); command != nil && strings.Contains(command.text, "/") &&
 			!filepath.IsAbs(command.text) {
-			if command.text = filepath.ToSlash(filepath.Join(filepath.Dir(clientFile),
-				command.text)); !strings.Contains(command.text, "/") {
-				command.text = "./" + command.text
+			command.text = filepath.ToSlash(filepath.Join(filepath.Dir(source), command.text))
+			if !strings.Contains(command.text, "/") {
+				command.text = "./" + command.text // without "./", exec would search PATH
 			}
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", appendQuote(nil, s.Name), entry.spacedJSON())

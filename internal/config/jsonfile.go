@@ -20,8 +20,8 @@ func (f *file) readJSON(text []byte) *node {
 		f.addFaultAt(r.at, "", "", "the file nests deeper than %d levels", MaxDepth)
 		return nil
 	}
-	if offset, problem := findJSONFault(text); problem != (fault{}) {
-		f.addFaultAt(r.placeAt(offset), "", problem.remedy, "not JSON: %s", problem.problem)
+	if offset, found := findJSONFault(text); found != (fault{}) {
+		f.addFaultAt(r.placeAt(offset), "", found.remedy, "not JSON: %s", found.problem)
 		return nil
 	}
 	return r.readValue()

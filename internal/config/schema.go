@@ -201,19 +201,19 @@ func (j *judge) reportError(e gojsonschema.ResultError, n *node, s *fileSchema, 
 		j.addFault(n.member(key).at, p.child(key), nearestOr(key, keys, "known here: "+strings.Join(keys, ", ")),
 			"unknown key %s in %s", quote(key), subjectOf(p))
 	case "invalid_property_name":
-		problem := s.subschema(s.get("propertyNames")).textFault(key, true)
-		j.addFault(n.member(key).at, p.child(key), problem.remedy, "%s name %s %s", s.textOf("title"), quote(key),
-			problem.problem)
+		found := s.subschema(s.get("propertyNames")).textFault(key, true)
+		j.addFault(n.member(key).at, p.child(key), found.remedy, "%s name %s %s", s.textOf("title"), quote(key),
+			found.problem)
 	default:
-		problem := s.valueFault(e, n)
-		if problem == (fault{}) {
+		found := s.valueFault(e, n)
+		if found == (fault{}) {
 			return // the fault is in a part that has its own error
 		}
 		position := n.at
 		if i, ok := e.Details()["j"].(int); ok { // the second of two equal items
 			position = n.members[i].at
 		}
-		j.addFault(position, p, problem.remedy, "%s %s", subjectOf(p), problem.problem)
+		j.addFault(position, p, found.remedy, "%s %s", subjectOf(p), found.problem)
 	}
 }
 
