@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"pgfsm/internal/present"
 	"pgfsm/policy"
@@ -23,19 +22,8 @@ func (h *Handler) listPending(v *visit) (answer, error) {
 }
 
 func (h *Handler) listRequests(v *visit) (answer, error) {
-	f := ledger.Filter{
-		Who:    v.query["actor"],
-		Task:   v.query["task"],
-		Server: v.query["server"],
-		Tool:   v.query["tool"],
-		Policy: v.query["policy"],
-		Code:   v.query["code"],
-	}
-	var statuses []string
-	if names := v.query["status"]; names != "" {
-		statuses = strings.Split(names, ",")
-	}
-	if err := f.Choose(statuses, v.query["since"], v.query["until"], h.Ledger.Now()); err != nil {
+	f, err := h.RunFilter(func(name string) string { return v.query[name] })
+	if err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	return h.answerPage(v, f)
@@ -136,11 +124,9 @@ func (h *Handler) listEntries(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	beforeIndex := int64(0)
-	if text, given := v.query["before"]; given {
-		if beforeIndex, err = strconv.ParseInt(text, 10, 64); err != nil || beforeIndex < 1 {
-			return answer{}, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
-		}
+	beforeIndex, err := ParseEntryIndex(v.query["before"])
+	if err != nil {
+		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	var out present.Log
 	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {

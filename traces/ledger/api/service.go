@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -78,4 +81,35 @@ func (s *Service) AddResult(ctx context.Context, r ledger.Reader, run *ledger.Ru
 
 	details.Result = result
 	return true
+}
+
+// RunFilter returns the filter of runs that query parameters choose.
+func (s *Service) RunFilter(parameter func(name string) string) (ledger.Filter, error) {
+	f := ledger.Filter{
+		Who:    parameter("actor"),
+		Task:   parameter("task"),
+		Server: parameter("server"),
+		Tool:   parameter("tool"),
+		Policy: parameter("policy"),
+		Code:   parameter("code"),
+		Text:   parameter("text"),
+	}
+	var statuses []string
+	if names := parameter("status"); names != "" {
+		statuses = strings.Split(names, ",")
+	}
+	err := f.Choose(statuses, parameter("since"), parameter("until"), s.Ledger.Now())
+	return f, err
+}
+
+// ParseEntryIndex reads the index before which a page of the log begins; 0 for an empty text.
+func ParseEntryIndex(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, errors.New("before must be the index of an entry, as next says it")
+	}
+	return n, nil
 }

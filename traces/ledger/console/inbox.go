@@ -117,51 +117,29 @@ var filters = []string{"status", "actor", "task", "server", "tool", "policy", "c
 func (h *Handler) showRuns(v *visit) error {
 	query := v.r.URL.Query()
 	body := runsView{List: runList{Base: v.base}, Statuses: ledger.Statuses(), Status: query.Get("status")}
-	words := []string{"pgfsm", "ledger", "list"}
-	value := make(map[string]string)
-
 	for _, f := range fields {
 		f.Value = query.Get(f.Name)
-		value[f.Name] = f.Value
 		body.Fields = append(body.Fields, f)
 	}
 
-	// The command of the page has the same filters as the page.
+	// The command and the link to the next page have the same filters as the page.
+	words, next := []string{"pgfsm", "ledger", "list"}, url.Values{}
 	for _, name := range filters {
-		if chosen := query.Get(name); chosen != "" {
-			words = append(words, "--"+name, chosen)
+		if value := query.Get(name); value != "" {
+			words = append(words, "--"+name, value)
+			next.Set(name, value)
 		}
 	}
 
-	f := ledger.Filter{
-		Who:    value["actor"],
-		Task:   value["task"],
-		Server: value["server"],
-		Tool:   value["tool"],
-		Policy: value["policy"],
-		Code:   value["code"],
-		Text:   value["text"],
-		Before: query.Get("before"),
-		Newest: true,
-	}
-
-	var statuses []string
-	if body.Status != "" {
-		statuses = []string{body.Status}
-	}
-
 	status, after := http.StatusOK, int64(0)
-	if err := f.Choose(statuses, value["since"], value["until"], h.Ledger.Now()); err != nil {
+	f, err := h.RunFilter(query.Get)
+	f.Before, f.Newest = query.Get("before"), true
+	if err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
 	} else if err := h.readInTurn(v, &after, func(r ledger.Reader, _ string) (err error) {
 		older := ""
 		if body.List.Runs, older, err = present.ReadRuns(r, f, pageSize); older != "" {
-			next := url.Values{"before": {older}}
-			for _, name := range filters {
-				if chosen := query.Get(name); chosen != "" {
-					next.Set(name, chosen)
-				}
-			}
+			next.Set("before", older)
 			body.Older = template.URL("?" + next.Encode()) // Encode escapes
 		}
 		body.Note = present.SameDisplay(f.Who, body.List.Runs)

@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // A logView is the page of the log.
@@ -69,7 +70,7 @@ func (h *Handler) showLog(v *visit) error {
 	filter := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(body.Type), By: query.Get("by")},
 		Run: query.Get("run")}
 	status, after := http.StatusOK, int64(0)
-	beforeIndex, err := parseEntryIndex(query.Get("before"))
+	beforeIndex, err := api.ParseEntryIndex(query.Get("before"))
 	if err := cmp.Or(err, filter.Choose(query.Get("since"), query.Get("until"), h.Ledger.Now())); err != nil {
 		status, body.Error = http.StatusBadRequest, err.Error()
 	}
@@ -111,18 +112,6 @@ func (h *Handler) showLog(v *visit) error {
 		shows.Events = "of=log"
 	}
 	return h.renderPage(v, status, "log", shows)
-}
-
-// parseEntryIndex reads the index of an entry; 0 for an empty text.
-func parseEntryIndex(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return 0, errors.New("before must be the index of an entry")
-	}
-	return n, nil
 }
 
 // An entryView is the page of one entry.
