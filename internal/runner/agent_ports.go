@@ -28,10 +28,15 @@ type agentPorts struct {
 // List takes the session's cached listing. If the listing is too old, the session lists the tools
 // again.
 func (p *agentPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
-	err := p.readListing(ctx)
-	if err == nil {
-		return p.configured.viewOf(p.cached).listingEvent(p.call.Tool, p.cached.Age(time.Now()))
+	if err := p.readListing(ctx); err != nil {
+		return p.listingFailed(ctx, err)
 	}
+	return p.configured.viewOf(p.cached).listingEvent(p.call.Tool, p.cached.Age(time.Now()))
+}
+
+// listingFailed returns the event of a listing that could not be read: the server is down, or the
+// run's time is over.
+func (p *agentPorts) listingFailed(ctx context.Context, err error) states.Event {
 	if ctx.Err() != nil { // a server that had no time is not down
 		return listingStopped(ctx.Err())
 	}

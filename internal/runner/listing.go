@@ -75,11 +75,11 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 	if judged.OwnSchema == "" {
 		return raw
 	}
-	shown, err := wire.Set(raw, "inputSchema", judged.InputSchema)
+	edited, err := wire.Set(raw, "inputSchema", judged.InputSchema)
 	if err != nil {
 		return raw // unreachable: the catalog has read the tool
 	}
-	return shown
+	return edited
 }
 
 // listingEvent returns the part of the listing that judges a run of one tool. It returns an

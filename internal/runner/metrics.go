@@ -111,11 +111,12 @@ func (r *ConfiguredRunner) measureRequest(ctx context.Context, op gateway.Operat
 // measureWait measures how long people took to decide about a held call.
 func (r *Runner) measureWait(q *ledger.RunRow) {
 	decision := map[ledger.Status]string{ledger.Approved: rules.Allow, ledger.Denied: rules.Deny}[q.Status]
-	since, err := time.Parse(policy.TimeForm, q.At)
+	requested, err := time.Parse(policy.TimeForm, q.At)
 	decided, err2 := time.Parse(policy.TimeForm, q.Updated)
-	if decision != "" && err == nil && err2 == nil {
-		r.metrics.Waited(decided.Sub(since), decision)
+	if decision == "" || err != nil || err2 != nil {
+		return
 	}
+	r.metrics.Waited(decided.Sub(requested), decision)
 }
 
 // maxPendingCounted bounds how many held calls are counted.

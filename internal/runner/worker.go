@@ -105,8 +105,8 @@ func (w *Worker) Run(ctx context.Context) {
 		case <-w.wakeup:
 		}
 	}
-	late := time.AfterFunc(drainTime, func() { cut(errStopping) })
-	defer late.Stop()
+	cutOff := time.AfterFunc(drainTime, func() { cut(errStopping) })
+	defer cutOff.Stop()
 	w.resumed.Wait()
 }
 
@@ -164,10 +164,13 @@ func (w *Worker) compareBundles(ctx context.Context) {
 		return
 	}
 	other, err := w.runner.options.Ledger.OtherBundle(ctx, bundle.Digest())
-	if err == nil && other && !w.other.Load() {
+	if err != nil {
+		other = false
+	}
+	if other && !w.other.Load() {
 		w.runner.reportf("another replica of this ledger has another bundle; pgfsm ledger status shows which")
 	}
-	w.other.Store(err == nil && other)
+	w.other.Store(other)
 }
 
 // startDecided starts the runs that are decided and have not ended, oldest first, until too many

@@ -172,7 +172,8 @@ func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 		return
 	}
 	params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id)
-	if err == nil {
-		_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices a client that is gone
+	if err != nil {
+		return
 	}
+	_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices a client that is gone
 }

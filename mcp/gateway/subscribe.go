@@ -146,15 +146,17 @@ func (g *Gateway) followServers(ctx context.Context, q *request, n *subscription
 // as necessary. It calls opened when the server listens, or fails to listen.
 func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription, part serverFilter, opened func()) {
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
-		l, err := g.linkTo(ctx, q, part.server)
-		if err == nil && l.followFor(ctx, part.filter, n, opened) {
-			wait = retryFirst
+		if l, err := g.linkTo(ctx, q, part.server); err == nil {
+			if l.followFor(ctx, part.filter, n, opened) {
+				wait = retryFirst
+			}
+			if l.Idle() { // the next request of a client opens another link
+				opened()
+				g.links.awaitLink(ctx, l.key)
+				continue
+			}
 		}
 		opened()
-		if err == nil && l.Idle() { // the next request of a client opens another link
-			g.links.awaitLink(ctx, l.key)
-			continue
-		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -81,11 +81,11 @@ func ParseAnnotations(text string) (*policy.Annotations, error) {
 // parseHistory reads results of queries about earlier calls, each as QUERY=NUMBER.
 func parseHistory(values []string) (answers []policy.HistoryAnswer, err error) {
 	for _, value := range values {
-		at := strings.LastIndexByte(value, '=')
-		if at < 0 {
+		equals := strings.LastIndexByte(value, '=')
+		if equals < 0 {
 			return nil, fmt.Errorf("history: %q has no number; write 'history.count(\"actor\", \"1h\")=5'", value)
 		}
-		a, err := condition.ParseAnswer(strings.TrimSpace(value[:at]), strings.TrimSpace(value[at+1:]))
+		a, err := condition.ParseAnswer(strings.TrimSpace(value[:equals]), strings.TrimSpace(value[equals+1:]))
 		if err != nil {
 			return nil, fmt.Errorf("history: %q: %w; write 'history.count(\"actor\", \"1h\")=5'", value, err)
 		}

@@ -49,7 +49,7 @@ func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 	o := s.options
 	o.Config, o.read = s.From, files.readFile
 	candidate, err := r.judgeFiles(o, files) // finds out which files the configuration has
-	r.files = files.files
+	r.files = files.digests
 	// due: the files have changed since the start.
 	r.due = err == nil && len(differingKeys(s, candidate.Setup, false)) > 0
 	return r
@@ -59,17 +59,17 @@ func NewReloader(s *Setup, i *runner.Identity) *Reloader {
 type digest [sha256.Size]byte
 
 // A reading notes the files that are read, with digests of their contents.
-type reading struct{ files map[string]digest }
+type reading struct{ digests map[string]digest }
 
 func newReading() *reading { return &reading{make(map[string]digest)} }
 
 func (r *reading) readFile(path string) ([]byte, error) {
 	text, err := safefile.ReadTrusted(path)
 	d := digestOf(text, err)
-	if former, known := r.files[path]; known && former != d {
+	if former, known := r.digests[path]; known && former != d {
 		return nil, errChanging
 	}
-	r.files[path] = d
+	r.digests[path] = d
 	return text, err
 }
 
@@ -85,8 +85,8 @@ var errChanging = errors.New("it changed while the configuration was read; reloa
 // checkUnchanged reads all files again and returns an error if one changed. A mix of old and new
 // files is a configuration that no operator wrote.
 func (r *reading) checkUnchanged() error {
-	for _, path := range slices.Sorted(maps.Keys(r.files)) {
-		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.files[path] {
+	for _, path := range slices.Sorted(maps.Keys(r.digests)) {
+		if text, err := safefile.ReadTrusted(path); digestOf(text, err) != r.digests[path] {
 			return fmt.Errorf("%s: %w", path, errChanging)
 		}
 	}
@@ -105,11 +105,12 @@ func (r *Reloader) Read() (*runner.Next, error) {
 		err = files.checkUnchanged()
 	}
 	r.due = false
-	maps.Copy(r.files, files.files)
+	maps.Copy(r.files, files.digests)
 	if err != nil {
 		return nil, err
 	}
-	r.files = files.files
+	r.files = files.digests
+
 	next := r.nextConfig(candidate)
 	r.due = len(next.Changed) > 0 // due stays set until the configuration is active, so Watch tries again
 	return next, nil

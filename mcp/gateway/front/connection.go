@@ -40,10 +40,11 @@ func (c *connection) send(message []byte) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		if c.err = c.write(message); c.err != nil {
-			c.cancel()
-		}
+	if c.err != nil {
+		return c.err
+	}
+	if c.err = c.write(message); c.err != nil {
+		c.cancel()
 	}
 	return c.err
 }

@@ -23,14 +23,14 @@ const pathMetadata = "/.well-known/oauth-protected-resource"
 // issued: the URL of the endpoint. At a path that is no endpoint, such as that of a run's status,
 // these are the URLs of all endpoints.
 func Resources(publicURL string, servers []string) func(*http.Request) []string {
-	known := endpointServers(servers)
+	byPath := endpointServers(servers)
 	var urls []string
-	for _, path := range slices.Sorted(maps.Keys(known)) {
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
 		urls = append(urls, publicURL+path)
 	}
 	return func(r *http.Request) []string {
 		path := endpointPath(r.URL.EscapedPath())
-		if _, ok := known[path]; ok {
+		if _, ok := byPath[path]; ok {
 			return []string{publicURL + path}
 		}
 		return urls
@@ -41,7 +41,7 @@ func Resources(publicURL string, servers []string) func(*http.Request) []string 
 // endpoint of all servers.
 func (f *settings) endpointPath(r *http.Request) string {
 	path := endpointPath(r.URL.EscapedPath())
-	if _, known := f.endpoints[path]; known {
+	if _, ok := f.endpoints[path]; ok {
 		return path
 	}
 	return pathMCP
@@ -49,7 +49,7 @@ func (f *settings) endpointPath(r *http.Request) string {
 
 // serveMetadata answers with the metadata of an endpoint, to clients that have no token yet.
 func (x *exchange) serveMetadata(path string) *refusal {
-	if _, known := x.settings.endpoints[path]; !known {
+	if _, ok := x.settings.endpoints[path]; !ok {
 		return newRefusal(http.StatusNotFound, refusedPath, "no endpoint has this path")
 	}
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
