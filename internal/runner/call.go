@@ -63,6 +63,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		handler = limit
 	}
 
+	// The run ends or is held here; everything after it is the answer.
 	result, err := r.runner.Advance(runCtx, run, handler, nil, nil)
 	if result.Outcome.Type == states.TypeBlocked {
 		limited.Return()

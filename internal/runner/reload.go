@@ -107,6 +107,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 		return refuse(errEnding)
 	}
 
+	// The ledger names the bundle before any request uses it.
 	if l := s.runner.options.Ledger; l != nil {
 		reason := ledger.ActivationReason{
 			Cause:    cause,
@@ -182,6 +183,7 @@ func (s *Service) compareRecorded(ctx context.Context, old, active *policy.Bundl
 		return nil
 	}
 
+	// Each recorded call is judged twice: by the former rules and by the new ones.
 	judge := func(c *policy.Content) *ruling.Judge {
 		var claims []string
 		if c.Identity != nil {

@@ -289,6 +289,7 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 
+	// Helpers end with ctx, and their end does not end the service.
 	var helpers sync.WaitGroup
 	if s.worker != nil {
 		helpers.Go(func() { s.worker.Run(ctx) })
@@ -330,6 +331,7 @@ func (s *Service) Run(ctx context.Context) error {
 		start(func() error { return api.Serve(ctx, o.Admin, s.admin) })
 	}
 
+	// Every part has drained; runs under way are still to be recorded to their end.
 	err := parts.Wait()
 	helpers.Wait()
 	s.reload.ended.Store(true)

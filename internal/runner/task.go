@@ -86,6 +86,7 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 		return t.asPollAnswer(), nil
 	}
 
+	// The outcome is read from the record, so that every process gives the same answer.
 	ended, err := r.runner.endedRun(ctx, q.RunID)
 	if err == nil { // later polls still work, but a repetition of the call is now a new call
 		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)

@@ -257,6 +257,7 @@ func (w *Worker) resumeRun(ctx context.Context, q *ledger.RunRow, approved bool)
 		w.reportRun(ctx, id, e.Outcome, err)
 		return err
 	}
+	// Waiting for the rate limit must not keep other runs from being resumed.
 	<-w.slots
 	limited, err := w.runner.Configured().limits.Wait(ctx, q.Server, q.Tool)
 	w.slots <- struct{}{}

@@ -91,6 +91,7 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 		return nil
 	}
 
+	// A request: the table of methods says who answers it.
 	m := methodOf(fromClient, q.Method)
 	if m != nil && m.notification {
 		m = nil // MCP has no request of this name

@@ -145,6 +145,7 @@ func (g *Gateway) Replace(r Replacement) (idle <-chan struct{}) {
 	_, idle = g.active.Replace(next)
 	g.front.Replace(next.frontSettings())
 
+	// Links with servers that were changed or removed close as soon as no request uses them.
 	for _, s := range former.endpoints[""].servers {
 		if e := next.endpoints[s.Name]; e == nil || e.server != s {
 			s.retired.Store(true)

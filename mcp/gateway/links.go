@@ -167,6 +167,7 @@ func (t *linkTable) connectedLink(ctx context.Context, key linkKey) (*link, erro
 func (t *linkTable) acquireLink(key linkKey) (*link, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// A link that its server has lost, or that was closed as unused, makes room for a new one.
 	l := t.links[key]
 	if l != nil && l.isSettled() && !l.startReuse() {
 		if l.uses > 0 {
@@ -209,6 +210,7 @@ func (t *linkTable) openLink(l *link) {
 	defer t.mu.Unlock()
 	defer close(l.ready)
 
+	// The lock was free while the server was connected: the table may have changed.
 	if err == nil && t.links[l.key] != l { // dropped meanwhile
 		go opened.Close()
 		err = errLinksClosed

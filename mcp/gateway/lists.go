@@ -127,6 +127,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 			return nil, fmt.Errorf("it answered %s with an error", method)
 		}
 
+		// Secrets are masked before the list is cached, so no reader of the cache can leak them.
 		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
 		next, ok := l.addPage(list, method, result)
 		if size += len(result); !ok || size > maxListBytes {

@@ -51,6 +51,7 @@ func (g *Gateway) askServer(ctx context.Context, q *request, server *server,
 		return reply, failed
 	}
 
+	// The server gets its own request state, which the gateway has sealed for this client.
 	if state != nil {
 		var err error
 		if params, err = wire.Set(params, "requestState", state); err != nil {
@@ -214,6 +215,7 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, needs Expose, u
 		return servers[0], nil
 	}
 
+	// A server that lists the resource itself wins over one with a matching template.
 	var found []*server
 	for _, search := range []struct {
 		method  string

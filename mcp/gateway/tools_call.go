@@ -91,6 +91,7 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		return nil, rpcError(wire.InvalidRequest, wire.ErrLarge.Error())
 	}
 
+	// At the endpoint of all servers, the name has the server before the tool.
 	server, tool := q.endpoint.server, p.name
 	if server == nil {
 		if server, tool = q.endpoint.splitName(p.name, ExposeTools); server == nil {
@@ -124,6 +125,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 	}
 
 	c.Connect = c.connectLink
+
+	// Progress and log messages of the server pass only if the operator exposes them.
 	if server.Expose.Includes(ExposeProgress) {
 		c.token = wire.ProgressToken(p.meta)
 	}

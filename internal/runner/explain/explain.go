@@ -179,6 +179,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	t, found := e.catalog.Find(p.Server, p.Tool)
 	server := gateOf("server", found)
 
+	// Without --live, no server was asked, so a listed tool is only assumed.
 	switch configured := slices.Contains(e.bundle.Servers(), p.Server); {
 	case e.live || !configured:
 	case t == nil:

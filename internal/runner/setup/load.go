@@ -72,6 +72,7 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
 
+	// The file: a flag, then PGFSM_CONFIG, then pgfsm.yaml in this folder, else the demo.
 	from = o.Config
 	if from == "" && !o.Demo {
 		from = o.getenv("PGFSM_CONFIG")
@@ -83,6 +84,7 @@ func Load(o Options) (loaded *config.Loaded, from string, err error) {
 		}
 	}
 
+	// The embedded demo has its files in the program, except those that the operator names.
 	name, read := from, o.readFile
 	if from == "" {
 		from, name = EmbeddedDemo, config.FileName

@@ -157,6 +157,7 @@ func (r *Reloader) lintJudged(candidate *judged, catalog *policy.Catalog) error 
 	if err != nil { // the active configuration's files may have changed since
 		stored = nil
 	}
+	// Only errors that the active configuration does not have refuse the new one.
 	formerFindings := lint.Lint(r.active.Bundle.Content(), stored)
 	for _, f := range lint.Lint(candidate.Bundle.Content(), catalog) {
 		text := fmt.Sprintf("lint: [%s] %s", f.Code, candidate.Loaded.LintError(f))
@@ -226,6 +227,7 @@ func (r *Reloader) nextConfig(candidate *judged) *runner.Next {
 		}
 	}
 
+	// Listeners and identity providers are those of the start; everything else is new.
 	candidate.Loaded.Serve = keptServe(r.started.Loaded.Serve, candidate.Loaded.Serve)
 	n.Config = candidate.Served(i)
 	n.Activated = func() {

@@ -70,6 +70,7 @@ func (s *Setup) openLoaded(o Options, loaded *config.Loaded, from string) (err e
 		return err
 	}
 
+	// Only now do references have values: the bundle above must not depend on secrets.
 	s.secrets, s.llmKey = resolved.Secrets, resolved.LLMKey
 	s.OTLP = collectorOf(resolved.OTLP)
 	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey,

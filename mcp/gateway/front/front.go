@@ -153,6 +153,7 @@ func (x *exchange) serveRequest() (refused *refusal) {
 		return refused
 	}
 
+	// Metadata is for clients that have no token yet, so it comes before authentication.
 	path := x.r.URL.EscapedPath() // escaped, which has one spelling: a proxy may decide by the path
 	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
 		return x.serveMetadata(endpoint)
@@ -182,6 +183,7 @@ func (x *exchange) serveRequest() (refused *refusal) {
 			"unknown path; the servers are at /mcp and /servers/{name}/mcp")
 	}
 
+	// The transport follows from the path: HTTP+SSE of 2024-11-05, or Streamable HTTP.
 	x.endpoint = endpoint
 	switch method := x.r.Method; {
 	case strings.HasSuffix(path, pathMessages):

@@ -75,6 +75,8 @@ func (x *exchange) openStream() *refusal {
 		return nil
 	}
 
+	// Until the client goes, the stream only carries what other requests send; signs of life keep
+	// proxies from closing it.
 	ticker := time.NewTicker(x.front.timeouts.keepAlive)
 	defer ticker.Stop()
 	stopping := x.front.table.Requests.Stopping()

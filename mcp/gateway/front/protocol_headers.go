@@ -97,6 +97,7 @@ func (x *exchange) applyRevision(q *session.Request) *refusal {
 		}
 	}
 
+	// Not stateless: the message belongs to a session, or opens one.
 	if version != "" && !slices.Contains(session.StatefulRevisions, version) {
 		return unsupportedVersion(version)
 	}

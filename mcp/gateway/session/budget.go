@@ -90,6 +90,7 @@ func (b *Budget) slowestWrite(w *Write) (found *Write) {
 		return nil
 	}
 
+	// The oldest write of the client that holds most must make room.
 	for _, other := range b.writes {
 		if other == w || overOwn && other.client != w.client {
 			continue

@@ -110,6 +110,7 @@ func (l *EventLog) logEvent(target *stream, name string, data []byte) Event {
 	target.next++
 	target.logged++
 
+	// The oldest events make room; a client that resumes too late cannot have them.
 	for len(l.events) > maxEvents || l.bytes > maxEventBytes && len(l.events) > 1 || !l.fitBudget() {
 		l.dropOldest()
 	}

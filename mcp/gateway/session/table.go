@@ -77,6 +77,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 	s.outgoing.init(client, t.Memory)
 	s.Touch()
 
+	// End takes the lock of the table, so the replaced session ends outside of it.
 	replaced, err := t.register(s)
 	if replaced != nil {
 		replaced.End()
