@@ -47,27 +47,20 @@ type CachedListing struct {
 	Listing
 	At time.Time // time of the complete answer
 
-	mu   sync.Mutex
-	view atomic.Pointer[viewed]
+	mu     sync.Mutex
+	reader any // the last reader of View; nil: none
+	view   any // the reader's
 }
-
-// viewed holds the view of a listing that one reader computed.
-type viewed struct{ reader, view any }
 
 // View returns the result of read for the listing. It is computed once for a reader; only the last
 // reader's view is kept.
 func (k *CachedListing) View(reader any, read func(Listing) any) any {
-	if v := k.view.Load(); v != nil && v.reader == reader {
-		return v.view
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if v := k.view.Load(); v != nil && v.reader == reader {
-		return v.view
+	if k.reader != reader {
+		k.reader, k.view = reader, read(k.Listing)
 	}
-	v := &viewed{reader, read(k.Listing)}
-	k.view.Store(v)
-	return v.view
+	return k.view
 }
 
 // Age returns the age of the listing at now.

@@ -34,14 +34,13 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*CachedListin
 	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
 	case <-ctx.Done():
-		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	case <-l.ctx.Done():
 	}
 
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
-	if ctx.Err() != nil { // select chooses any ready case
+	if ctx.Err() != nil { // also if the select chose another case
 		return nil, &LinkError{Code: contextCode(ctx), Reason: "there was no time to ask it"}
 	}
 	if k := l.usableListing(maxAge, requested); k != nil {
