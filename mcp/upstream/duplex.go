@@ -51,15 +51,15 @@ func (d *duplex) roundTrip(ctx context.Context, q *query) outcome {
 
 	for {
 		select {
-		case h := <-q.inbox:
-			if h.Method == "" {
-				return outcome{incoming: h}
+		case msg := <-q.inbox:
+			if msg.Method == "" {
+				return outcome{incoming: msg}
 			}
-			if h.taken != nil {
-				close(h.taken)
+			if msg.taken != nil {
+				close(msg.taken)
 			}
 			if ctx.Err() == nil {
-				d.l.deliverMessage(h.Message, q)
+				d.l.deliverMessage(msg.Message, q)
 			}
 		case <-ctx.Done():
 			return failedWith(&fault{code: contextCode(ctx), reason: errNoAnswer})
@@ -74,9 +74,9 @@ func (d *duplex) roundTrip(ctx context.Context, q *query) outcome {
 func (d *duplex) lastAnswer(q *query) outcome {
 	for {
 		select {
-		case h := <-q.inbox:
-			if h.Method == "" {
-				return outcome{incoming: h}
+		case msg := <-q.inbox:
+			if msg.Method == "" {
+				return outcome{incoming: msg}
 			}
 		default:
 			return failedWith(d.l.fault())
@@ -90,16 +90,16 @@ func (d *duplex) sendMessage(ctx context.Context, frame []byte) *fault {
 
 // receiveMessage handles one message of the stream. A fault has ended the link.
 func (d *duplex) receiveMessage(doc []byte) *fault {
-	h, f := d.l.readMessage(doc)
+	msg, f := d.l.readMessage(doc)
 	if f != nil {
 		return f
 	}
-	if h.Method == "" {
-		return d.receiveAnswer(h)
+	if msg.Method == "" {
+		return d.receiveAnswer(msg)
 	}
 
-	q := d.queryOf(h.Message)
-	m, pass, f := d.l.filterMessage(h, q)
+	q := d.queryOf(msg.Message)
+	m, pass, f := d.l.filterMessage(msg, q)
 
 	switch {
 	case f != nil || !pass:
@@ -123,10 +123,10 @@ func (d *duplex) receiveMessage(doc []byte) *fault {
 
 // receiveAnswer handles a response. A response to no request, or to a cancelled one, is dropped and
 // counts as unsolicited.
-func (d *duplex) receiveAnswer(h incoming) *fault {
+func (d *duplex) receiveAnswer(msg incoming) *fault {
 	d.mu.Lock()
-	q := d.pending[h.id]
-	delete(d.pending, h.id)
+	q := d.pending[msg.id]
+	delete(d.pending, msg.id)
 	d.mu.Unlock()
 	if q == nil {
 		return d.l.countUnasked()
@@ -135,13 +135,13 @@ func (d *duplex) receiveAnswer(h incoming) *fault {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
 	}
 	q.memory.adopt(d.memory)
-	d.passToQuery(q, h)
+	d.passToQuery(q, msg)
 	return nil
 }
 
-func (d *duplex) passToQuery(q *query, h incoming) {
+func (d *duplex) passToQuery(q *query, msg incoming) {
 	select {
-	case q.inbox <- h:
+	case q.inbox <- msg:
 	case <-q.gone:
 	case <-d.l.ctx.Done():
 	}

@@ -78,7 +78,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 // be resumed.
 func (h *httpConn) awaitAnswer(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
-		a, f, err := h.nextMessage(events)
+		msg, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
 			return outcome{large: true, fault: h.l.tooLarge()}, false
@@ -88,10 +88,10 @@ func (h *httpConn) awaitAnswer(ctx context.Context, events *eventReader, q *quer
 			return failedWith(h.transportFault(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
 		case f != nil:
 			return failedWith(f), false
-		case a.Method == "":
-			return outcome{incoming: a, fault: h.checkAnswer(a, q)}, false
+		case msg.Method == "":
+			return outcome{incoming: msg, fault: h.checkAnswer(msg, q)}, false
 		}
-		if f := h.l.handleMessage(ctx, a, q); f != nil {
+		if f := h.l.handleMessage(ctx, msg, q); f != nil {
 			return failedWith(f), false
 		}
 	}
@@ -140,8 +140,8 @@ func (h *httpConn) nextMessage(events *eventReader) (incoming, *fault, error) {
 			return incoming{}, nil, err
 		}
 		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
-			a, f := h.l.readMessage(data)
-			return a, f, nil
+			msg, f := h.l.readMessage(data)
+			return msg, f, nil
 		}
 		if f := h.l.countUnasked(); f != nil { // empty events count too
 			return incoming{}, f, nil
@@ -160,14 +160,14 @@ func (h *httpConn) drainStream(events *eventReader, cut, closeStream func()) {
 	timer := time.AfterFunc(drainTime, cut)
 	defer timer.Stop()
 	for {
-		a, f, err := h.nextMessage(events)
+		msg, f, err := h.nextMessage(events)
 		if f != nil || err != nil {
 			return
 		}
-		if a.Method == "" {
+		if msg.Method == "" {
 			continue // a second answer is ignored
 		}
-		if h.l.handleMessage(h.l.ctx, a, nil) != nil {
+		if h.l.handleMessage(h.l.ctx, msg, nil) != nil {
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func (h *httpConn) readStandaloneStream() (mayReopen bool) {
 	defer func() { _ = events.hold(0) }()
 
 	for {
-		a, f, err := h.nextMessage(events)
+		msg, f, err := h.nextMessage(events)
 		switch {
 		case isTooLong(err):
 			h.l.endWith(h.l.tooLarge())
@@ -223,11 +223,11 @@ func (h *httpConn) readStandaloneStream() (mayReopen bool) {
 			return true
 		case f != nil:
 			return false
-		case a.Method == "":
+		case msg.Method == "":
 			h.l.fail(CodeProtocol, "it answered a request on a stream that is not for answers")
 			return false
 		}
-		if h.l.handleMessage(h.l.ctx, a, nil) != nil {
+		if h.l.handleMessage(h.l.ctx, msg, nil) != nil {
 			return false
 		}
 	}

@@ -206,8 +206,8 @@ func (h *httpConn) readRefusal(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
 	}
-	if a, err := readErrorBody(resp); err == nil && a.failed != nil && a.id == q.id {
-		return outcome{incoming: a, status: resp.StatusCode}
+	if msg, err := readErrorBody(resp); err == nil && msg.failed != nil && msg.id == q.id {
+		return outcome{incoming: msg, status: resp.StatusCode}
 	}
 	return failedWith(h.statusFault(resp.StatusCode))
 }
@@ -233,11 +233,11 @@ func (h *httpConn) readWhole(caller, ctx context.Context, resp *http.Response, q
 	case err != nil:
 		return failedWith(h.transportFault(caller, err))
 	}
-	a, f := h.l.readMessage(doc)
+	msg, f := h.l.readMessage(doc)
 	if f == nil {
-		f = h.checkAnswer(a, q)
+		f = h.checkAnswer(msg, q)
 	}
-	return outcome{incoming: a, fault: f}
+	return outcome{incoming: msg, fault: f}
 }
 
 // readBody reads a body up to the size limit of a message.
@@ -266,12 +266,12 @@ func (h *httpConn) readBody(resp *http.Response, hold holder) ([]byte, error) {
 }
 
 // checkAnswer checks that a message is the answer to a request.
-func (h *httpConn) checkAnswer(a incoming, q *query) *fault {
+func (h *httpConn) checkAnswer(msg incoming, q *query) *fault {
 	switch {
-	case a.Method != "":
+	case msg.Method != "":
 		return h.l.fail(CodeProtocol, "it sent a request in place of the answer")
-	case a.id != q.id:
-		return h.l.fail(CodeProtocol, "it answered request %d in place of %d", a.id, q.id)
+	case msg.id != q.id:
+		return h.l.fail(CodeProtocol, "it answered request %d in place of %d", msg.id, q.id)
 	}
 	return nil
 }

@@ -48,38 +48,39 @@ func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 
 // filterMessage reads a request or notification of the server that arrived with q, or with no
 // request. pass reports whether the query or the peer gets it. A fault has ended the link.
-func (l *Link) filterMessage(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
+func (l *Link) filterMessage(msg incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if f := l.countUnasked(); f != nil {
 		return m, false, f
 	}
 
 	switch {
-	case h.Method == noteToolsChanged:
+	case msg.Method == noteToolsChanged:
 		l.invalidateListings()
-	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
-		l.requests.withdraw(wire.Member(h.Params, "requestId"))
+	case msg.Method == noteCancelled && msg.ID == nil && !msg.unfit:
+		l.requests.withdraw(wire.Member(msg.Params, "requestId"))
 	}
 
 	switch {
-	case h.ID == nil && (h.unfit || h.Method == noteProgress && !restoreToken(&h.Message, q)):
+	case msg.ID == nil && (msg.unfit || msg.Method == noteProgress && !restoreToken(&msg.Message, q)):
 		return m, false, nil
-	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
+	case msg.ID == nil && msg.Method == noteAcknowledged && (q == nil || q.method != methodListen):
 		return m, false, nil // meant for the link's own subscription
-	case h.ID == nil:
-		return h.Message, true, nil
-	case h.unfit:
+	case msg.ID == nil:
+		return msg.Message, true, nil
+	case msg.unfit:
 		return m, false, nil
 	}
 
 	switch {
-	case h.Method == methodPing:
-		f = l.enqueueMessage(wire.Response(nil, h.ID, []byte("{}")))
+	case msg.Method == methodPing:
+		f = l.enqueueMessage(wire.Response(nil, msg.ID, []byte("{}")))
 	case l.peer.OnMessage == nil && (q == nil || q.on == nil):
-		f = l.enqueueMessage(wire.Failure(nil, h.ID, wire.ErrorObject(wire.MethodNotFound, "it is not supported", nil)))
-	case !l.requests.register(h.ID, q):
+		f = l.enqueueMessage(wire.Failure(nil, msg.ID,
+			wire.ErrorObject(wire.MethodNotFound, "it is not supported", nil)))
+	case !l.requests.register(msg.ID, q):
 		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
 	default:
-		return h.Message, true, nil
+		return msg.Message, true, nil
 	}
 
 	return m, false, f
@@ -101,8 +102,8 @@ func (l *Link) deliverMessage(m wire.Message, q *query) {
 
 // handleMessage filters a message and delivers it, unless ctx has ended: many messages may wait
 // then, and the receiver may block.
-func (l *Link) handleMessage(ctx context.Context, h incoming, q *query) *fault {
-	m, pass, f := l.filterMessage(h, q)
+func (l *Link) handleMessage(ctx context.Context, msg incoming, q *query) *fault {
+	m, pass, f := l.filterMessage(msg, q)
 	if pass && ctx.Err() == nil {
 		l.deliverMessage(m, q)
 	}

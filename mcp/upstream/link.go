@@ -87,7 +87,7 @@ func (f *fault) linkError() *LinkError {
 // concurrently.
 type Link struct {
 	u          *Upstreams
-	up         *upstream
+	up         *sharedServer
 	peer       Peer
 	forClients atomic.Bool // [Client]s of the owner share it
 	secrets    *secret.Masker
@@ -162,7 +162,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 }
 
 // openLink opens a link within ctx.
-func (u *Upstreams) openLink(ctx context.Context, up *upstream, p Peer) (*Link, error) {
+func (u *Upstreams) openLink(ctx context.Context, up *sharedServer, p Peer) (*Link, error) {
 	// The link counts against the limits from before it connects.
 	l := newLink(u, up, p)
 	if f := u.admitLink(ctx, l); f != nil {
@@ -193,7 +193,7 @@ func (u *Upstreams) openLink(ctx context.Context, up *upstream, p Peer) (*Link, 
 	return l, nil
 }
 
-func newLink(u *Upstreams, up *upstream, p Peer) *Link {
+func newLink(u *Upstreams, up *sharedServer, p Peer) *Link {
 	if p.Capabilities == nil {
 		p.Capabilities = jsontext.Value("{}")
 	}
@@ -287,7 +287,7 @@ func (l *Link) leaveSets() {
 }
 
 // closeLinks closes all links and admits no others.
-func (up *upstream) closeLinks() {
+func (up *sharedServer) closeLinks() {
 	up.links.mu.Lock()
 	up.links.closed = true
 	links := make([]*Link, 0, len(up.links.links))

@@ -25,58 +25,58 @@ type incoming struct {
 }
 
 // readIncoming reads one message.
-func readIncoming(doc []byte) (h incoming, err error) {
+func readIncoming(doc []byte) (msg incoming, err error) {
 	var version, method jsontext.Value
 	err = readMembers(doc, map[string]*jsontext.Value{
 		"jsonrpc": &version,
-		"id":      &h.ID,
+		"id":      &msg.ID,
 		"method":  &method,
-		"params":  &h.Params,
-		"result":  &h.Result,
-		"error":   &h.Error,
+		"params":  &msg.Params,
+		"result":  &msg.Result,
+		"error":   &msg.Error,
 	})
 	if err != nil {
-		return h, err
+		return msg, err
 	}
 	if method == nil && !utf8.Valid(doc) { // checkMembers checks requests and notifications
-		return h, errors.New("it is not UTF-8")
+		return msg, errors.New("it is not UTF-8")
 	}
-	return h, h.checkMembers(doc, version, method)
+	return msg, msg.checkMembers(doc, version, method)
 }
 
 // checkMembers checks the members together.
-func (h *incoming) checkMembers(doc []byte, version, method jsontext.Value) (err error) {
+func (msg *incoming) checkMembers(doc []byte, version, method jsontext.Value) (err error) {
 	if string(version) != `"2.0"` {
 		return errors.New(`"jsonrpc" is not "2.0"`)
 	}
 	if method != nil {
-		if h.Method, err = wire.Text(method); err != nil {
+		if msg.Method, err = wire.Text(method); err != nil {
 			return fmt.Errorf(`"method": %w`, err)
 		}
-		if h.Result != nil || h.Error != nil {
+		if msg.Result != nil || msg.Error != nil {
 			return errors.New("it is a request and a response at once")
 		}
-		if len(h.ID) > maxTheirID {
+		if len(msg.ID) > maxTheirID {
 			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
 		}
 		// Wire reads null as absent params, as clients mean it.
-		if _, err := wire.Read(doc); err != nil || h.Params.Kind() == 'n' {
-			h.unfit = true
+		if _, err := wire.Read(doc); err != nil || msg.Params.Kind() == 'n' {
+			msg.unfit = true
 		}
 		return nil
 	}
-	if (h.Result == nil) == (h.Error == nil) {
+	if (msg.Result == nil) == (msg.Error == nil) {
 		return errors.New("it is neither a request nor a response: one of method, result and error must be there")
 	}
 
-	if h.Error != nil {
-		if h.failed, err = readError(h.Error); err != nil {
+	if msg.Error != nil {
+		if msg.failed, err = readError(msg.Error); err != nil {
 			return fmt.Errorf(`"error": %w`, err)
 		}
 	}
 
-	if h.id, err = plainID(h.ID); err != nil && h.failed != nil {
-		err = fmt.Errorf("%w; its error is %d %q", err, h.failed.Code, h.failed.Message)
+	if msg.id, err = plainID(msg.ID); err != nil && msg.failed != nil {
+		err = fmt.Errorf("%w; its error is %d %q", err, msg.failed.Code, msg.failed.Message)
 	}
 
 	return err
@@ -84,13 +84,13 @@ func (h *incoming) checkMembers(doc []byte, version, method jsontext.Value) (err
 
 // readMessage reads a message. An unreadable message ends the link.
 func (l *Link) readMessage(doc []byte) (incoming, *fault) {
-	h, err := readIncoming(doc)
+	msg, err := readIncoming(doc)
 	if err != nil {
 		if l.up.server.Type == TypeStdio {
-			return h, l.fail(CodeProtocol,
+			return msg, l.fail(CodeProtocol,
 				"it wrote a line to standard output that is not a JSON-RPC message: %v; it must write anything else to standard error", err)
 		}
-		return h, l.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
+		return msg, l.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
 	}
-	return h, nil
+	return msg, nil
 }

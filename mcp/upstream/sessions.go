@@ -257,7 +257,7 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 	return out
 }
 
-func (c *Client) listServer(ctx context.Context, up *upstream) Listing {
+func (c *Client) listServer(ctx context.Context, up *sharedServer) Listing {
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
 	listing, err := c.listSession(ctx, up)
@@ -276,7 +276,7 @@ func (c *Client) listServer(ctx context.Context, up *upstream) Listing {
 
 // listSession lists the tools in the owner's session. If that fails, it tries once more in another
 // one: the session may be stale, because the server was restarted.
-func (c *Client) listSession(ctx context.Context, up *upstream) (*CachedListing, error) {
+func (c *Client) listSession(ctx context.Context, up *sharedServer) (*CachedListing, error) {
 	for firstTry := true; ; firstTry = false {
 		if c.u.ctx.Err() != nil {
 			return nil, &LinkError{CodeClosed, errClosed.Error()}
@@ -328,7 +328,7 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 
 // useSession returns the session of the client's owner with a server, in use, and opens it if there
 // is none. Concurrent callers get the same one, which is opened also if one of them gives up.
-func (c *Client) useSession(ctx context.Context, up *upstream) (*Link, error) {
+func (c *Client) useSession(ctx context.Context, up *sharedServer) (*Link, error) {
 	owner := c.owner
 	if up.server.Sessions == SessionsOne {
 		owner = ""

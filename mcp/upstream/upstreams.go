@@ -27,8 +27,8 @@ type Upstreams struct {
 	*common
 	limits  Limits
 	stdio   int // number of servers that are child processes
-	servers []*upstream
-	byName  map[string]*upstream
+	servers []*sharedServer
+	byName  map[string]*sharedServer
 }
 
 // A common is the part that Upstreams share with their replacements.
@@ -48,8 +48,8 @@ type common struct {
 	close context.CancelCauseFunc
 }
 
-// An upstream is one server and the sessions with it.
-type upstream struct {
+// A sharedServer is one server and the sessions with it.
+type sharedServer struct {
 	server Server
 
 	opening singleflight.Group // opens the sessions of [Client]s, by owner
@@ -95,17 +95,17 @@ func (u *Upstreams) Replace(servers []Server, limits Limits) *Upstreams {
 
 // newUpstreams returns Upstreams. They share with former the servers that did not change.
 func (c *common) newUpstreams(servers []Server, limits Limits, former *Upstreams) *Upstreams {
-	u := &Upstreams{common: c, limits: limits.withDefaults(), byName: make(map[string]*upstream)}
+	u := &Upstreams{common: c, limits: limits.withDefaults(), byName: make(map[string]*sharedServer)}
 	for _, s := range servers {
 		s.setTimeouts()
 
 		// A server that did not change keeps its sessions, connections and access token.
-		var up *upstream
+		var up *sharedServer
 		if former != nil && former.limits == u.limits {
 			up = former.byName[s.Name]
 		}
 		if up == nil || !up.server.Equal(s) {
-			up = &upstream{server: s}
+			up = &sharedServer{server: s}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
 			if s.Type != TypeStdio {
 				up.target = newHTTPTarget(s)
@@ -131,7 +131,7 @@ func (u *Upstreams) Shares(other *Upstreams, server string) bool {
 // they have ended.
 func (u *Upstreams) CloseReplaced(next *Upstreams) {
 	closeAll(slices.DeleteFunc(slices.Clone(u.servers),
-		func(up *upstream) bool { return next.byName[up.server.Name] == up }))
+		func(up *sharedServer) bool { return next.byName[up.server.Name] == up }))
 }
 
 // Close ends all links and child processes and returns when they have ended. Listings and calls
@@ -143,7 +143,7 @@ func (u *Upstreams) Close() error {
 	return nil
 }
 
-func closeAll(upstreams []*upstream) {
+func closeAll(upstreams []*sharedServer) {
 	var wg sync.WaitGroup
 	for _, up := range upstreams {
 		wg.Go(up.closeLinks)
@@ -152,12 +152,12 @@ func closeAll(upstreams []*upstream) {
 }
 
 // serversNamed returns the servers with these names, or all if there are none, in the order of New.
-func (u *Upstreams) serversNamed(names []string) []*upstream {
+func (u *Upstreams) serversNamed(names []string) []*sharedServer {
 	if len(names) == 0 {
 		return u.servers
 	}
 	return slices.DeleteFunc(slices.Clone(u.servers),
-		func(up *upstream) bool { return !slices.Contains(names, up.server.Name) })
+		func(up *sharedServer) bool { return !slices.Contains(names, up.server.Name) })
 }
 
 // contextCode returns the code for a context that has ended: a deadline, a cancellation, or Close.
