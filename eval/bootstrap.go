@@ -43,7 +43,8 @@ func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 		for _, p := range pairs {
 			drawn += task[p.Task] * attack[p.Attack]
 		}
-		if drawn == 0 { // no pair was drawn, and so no share
+		// Without a drawn pair there is no share.
+		if drawn == 0 {
 			continue
 		}
 		for i := range succeeded {

@@ -21,9 +21,9 @@ import (
 // answerPrinter returns a function that prints how a run ended. waiting: this process waits for the
 // decision, and makes the call.
 func (a *app) answerPrinter(d present.Outcome, waiting bool) func(io.Writer, ink) {
-	path, rest := d.Ledger, commandText(a.flag, "ledger", "trace", d.RunID)+" writes all of it"
+	path, hint := d.Ledger, commandText(a.flag, "ledger", "trace", d.RunID)+" writes all of it"
 	if d.Ledger == "" {
-		path, rest = *d.Trace, "the trace has all of it"
+		path, hint = *d.Trace, "the trace has all of it"
 	}
 	return templatePrinter("answer", struct {
 		present.Outcome
@@ -31,7 +31,7 @@ func (a *app) answerPrinter(d present.Outcome, waiting bool) func(io.Writer, ink
 		Path, Rest, Remedy, Show, Resume string
 	}{
 		d, d.IsError != nil && *d.IsError, waiting,
-		filepath.ToSlash(path), rest, policy.Remedy(d.Code), commandText(a.flag, "approvals", "show", d.RunID),
+		filepath.ToSlash(path), hint, policy.Remedy(d.Code), commandText(a.flag, "approvals", "show", d.RunID),
 		commandText(a.flag, "resume", d.RunID),
 	})
 }
@@ -40,14 +40,14 @@ func (a *app) answerPrinter(d present.Outcome, waiting bool) func(io.Writer, ink
 const maxShown = 8 << 10
 
 // indentValue indents a value. If the value is too large, it returns the beginning and the text
-// rest, which tells where to find all of it.
-func indentValue(v jsontext.Value, rest string) string {
+// hint, which tells where to find all of it.
+func indentValue(v jsontext.Value, hint string) string {
 	text := v.Clone()
 	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
 		text = v
 	}
 	if len(text) > maxShown {
-		more := fmt.Sprintf("\n… %d more bytes; %s", len(text)-maxShown, rest)
+		more := fmt.Sprintf("\n… %d more bytes; %s", len(text)-maxShown, hint)
 		return visible.JSON(text[:maxShown]) + more
 	}
 	return visible.JSON(text)

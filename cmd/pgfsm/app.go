@@ -61,8 +61,8 @@ func (o *options) setupOptions(w world) setup.Options {
 	}
 }
 
-// loadConfig reads the configuration. from names its file, or the embedded demo.
-func loadConfig(w world, o *options) (loaded *config.Loaded, from string, err error) {
+// loadConfig reads the configuration. source names its file, or the embedded demo.
+func loadConfig(w world, o *options) (loaded *config.Loaded, source string, err error) {
 	return setup.Load(o.setupOptions(w))
 }
 
@@ -76,12 +76,12 @@ type app struct {
 
 // openApp opens the configuration. It starts nothing.
 func openApp(w world, o *options) (*app, error) {
-	loaded, from, err := loadConfig(w, o)
+	loaded, source, err := loadConfig(w, o)
 	if err != nil {
 		return nil, err
 	}
 	w.warnAll(loaded.Warnings)
-	s, err := setup.Open(o.setupOptions(w), loaded, from)
+	s, err := setup.Open(o.setupOptions(w), loaded, source)
 	return &app{s, w, o.config, o.json}, err
 }
 

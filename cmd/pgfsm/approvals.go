@@ -177,6 +177,7 @@ func (f *ledgerFlags) castVote(ctx context.Context, o *openedLedger, v ledger.Ba
 		return errNoRequest(err)
 	}
 
+	// An approved call is not made if its requester or an approver was blocked meanwhile.
 	var d present.Run
 	notCalled := "" // reason that the call will not be made
 	err = o.View(ctx, func(r ledger.Reader) (err error) {
@@ -286,6 +287,7 @@ var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, l
 	ledger.ApprovalExpired}
 
 func (f *ledgerFlags) watchApprovals(ctx context.Context, o *openedLedger) error {
+	// Requests that wait already are printed first, from the snapshot after which the events begin.
 	var after int64
 	err := o.View(ctx, func(r ledger.Reader) error {
 		end, err := r.End()

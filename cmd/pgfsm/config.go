@@ -51,11 +51,11 @@ func newConfig(w world) *cobra.Command {
 // checkConfig checks a configuration. It returns faults that [loadConfig] finds as an error, and
 // prints all others.
 func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
-	loaded, from, err := loadConfig(w, o)
+	loaded, source, err := loadConfig(w, o)
 	if err != nil {
 		return err
 	}
-	s, missing, err := setup.Check(o.setupOptions(w), loaded, from)
+	s, missing, err := setup.Check(o.setupOptions(w), loaded, source)
 	if err != nil {
 		return err
 	}
@@ -81,6 +81,7 @@ func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
 		}
 	}
 
+	// The files that only serve and the ledger commands open.
 	if _, err := openTLS(loaded.Serve.TLS, nil); err != nil {
 		found.errors = append(found.errors, err.Error())
 	}
@@ -272,6 +273,7 @@ func (o *initOptions) importServers(files []config.StarterFile) ([]config.Client
 	}
 
 	files[0].Text, files[1].Text = config.Imported(path, servers), []byte("{}\n")
+	// The configuration is checked before it is written, so the new files are read from memory.
 	open := func(path string) ([]byte, error) {
 		for _, f := range files {
 			if filepath.Join(o.dir, f.Name) == path {

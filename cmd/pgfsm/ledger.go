@@ -111,12 +111,12 @@ func (f *ledgerFlags) namedLedger() (url string, loaded *config.Loaded, err erro
 		}
 		return f.ledger, nil, nil
 	}
-	loaded, from, err := loadConfig(f.w, &options{config: f.config})
+	loaded, source, err := loadConfig(f.w, &options{config: f.config})
 	if err != nil {
 		return "", nil, err
 	}
 	if loaded.Ledger == "" {
-		return "", nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+		return "", nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", source)
 	}
 	url, err = loaded.LedgerURL(f.w.getenv, safefile.ReadTrusted)
 	return url, loaded, err

@@ -187,14 +187,14 @@ func (t *tailOptions) matches(e *ledger.Event) bool {
 
 // printEvents prints the last events, and then new ones if follow is set.
 func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledgerFlags) error {
-	var from int64
+	var next int64
 	var last []ledger.Event
 	err := o.View(ctx, func(r ledger.Reader) error {
 		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		from = end.Size
+		next = end.Size
 		first := max(0, end.Size-int64(t.lines)) // enough, because each entry has an event or more
 		if (t.LogFilter != present.LogFilter{}) {
 			if first, err = ledger.FirstEntryAt(r, t.Since); err != nil {
@@ -227,7 +227,7 @@ func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledge
 		return nil
 	}
 
-	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.RunRow) error {
+	err = ledger.Watch(ctx, o, next, func(e ledger.Event, _ ledger.RunRow) error {
 		if !t.matches(&e) {
 			return nil
 		}

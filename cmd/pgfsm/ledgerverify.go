@@ -28,11 +28,11 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 	var execute bool
 	cmd := newCommand("verify", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 		var report ledger.Report
-		given, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
+		opened, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
 		if err == nil {
 			err = f.withLedger(stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) (err error) {
-					report, err = verifyLedger(cmd.Context(), f.w, r, given, execute)
+					report, err = verifyLedger(cmd.Context(), f.w, r, opened, execute)
 					return err
 				})
 			})
@@ -41,7 +41,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
-		return f.printVerified(&report, fault, given)
+		return f.printVerified(&report, fault, opened)
 	})
 
 	keys.addFlags(cmd)
@@ -55,16 +55,16 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 // input if the path is "-". It returns nil if none is given. Without keys, it does not verify
 // signatures. If a signature that the keys require is missing or invalid, the error is a
 // [*ledger.Fault].
-func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpoint.Opened, error) {
-	keys, err := with.verifierKeys()
+func givenCheckpoint(w world, isGiven bool, path string, flags *keyFlags) (*checkpoint.Opened, error) {
+	keys, err := flags.verifierKeys()
 	unverified := len(keys.Log)+len(keys.Witnesses) == 0
 
 	switch {
 	case err != nil:
 		return nil, err
-	case !given && unverified:
+	case !isGiven && unverified:
 		return nil, nil
-	case !given:
+	case !isGiven:
 		return nil, errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
 	}
 
@@ -98,7 +98,7 @@ func givenCheckpoint(w world, given bool, path string, with *keyFlags) (*checkpo
 }
 
 // verifyLedger verifies a ledger and its file.
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoint.Opened,
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, opened *checkpoint.Opened,
 	deep bool) (report ledger.Report, err error) {
 	bar := cli.NewBar(w.stderr, "verifying", 0)
 	defer func() { _ = bar.Finish() }()
@@ -108,8 +108,8 @@ func verifyLedger(ctx context.Context, w world, r ledger.Reader, given *checkpoi
 		}
 		_ = bar.Set64(done) // verify even if the bar cannot be drawn
 	}}
-	if given != nil {
-		o.Checkpoint = &given.Checkpoint
+	if opened != nil {
+		o.Checkpoint = &opened.Checkpoint
 	}
 	if deep {
 		if o.Replayer, err = newReplayer(); err != nil {

@@ -79,14 +79,16 @@ func (o *linkOptions) linkClient(w world, name string) error {
 			return err
 		}
 	}
-	loaded, from, err := loadConfig(w, &o.options)
+
+	loaded, source, err := loadConfig(w, &o.options)
 	if err != nil {
 		return err
 	}
-	target, err := o.gatewayTarget(loaded, from, client)
+	target, err := o.gatewayTarget(loaded, source, client)
 	if err != nil {
 		return err
 	}
+
 	d := linkDocument{
 		SchemaVersion: cli.SchemaVersion,
 		Client:        client.Name,
@@ -100,23 +102,29 @@ func (o *linkOptions) linkClient(w world, name string) error {
 	if d.Value, err = client.Entry(path, target); err != nil {
 		return err
 	}
+
+	// The operator pastes the entry into the files of some clients.
 	if client.Paste {
 		d.Change = clientfile.Added
 		if err := d.printChange(w, client, o.json); err != nil || o.json {
 			return err
 		}
-		d.printNext(w, client.Title(path), target, from)
+		d.printNext(w, client.Title(path), target, source)
 		return nil
 	}
+
 	file, err := clientfile.Read(path)
 	if err != nil {
 		return err
 	}
+
+	// Other entries of the file may reach the same servers without the gateway.
 	d.Bypass, d.Others = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, ""))
 	if o.replace {
 		d.Removed, _ = file.Direct(client.Key, linkName, loaded.Serve.PublicOrigin(), gatewayServers(loaded, o.server))
 		d.Bypass = slices.DeleteFunc(d.Bypass, func(name string) bool { return slices.Contains(d.Removed, name) })
 	}
+
 	edited, change, err := file.Set(client.Key, d.Entry, d.Value, d.Removed...)
 	switch d.Change = change; {
 	case err != nil:
@@ -125,6 +133,7 @@ func (o *linkOptions) linkClient(w world, name string) error {
 	case change == clientfile.Replaced && !o.force:
 		return fmt.Errorf("%s has another entry named %s, and nothing was written: look at it, then say --force to replace it", path, d.Entry)
 	}
+
 	if !o.dryRun && (change != clientfile.Same || len(d.Removed) > 0) {
 		if d.Backup, err = file.Write(edited); err != nil {
 			return err
@@ -134,7 +143,7 @@ func (o *linkOptions) linkClient(w world, name string) error {
 		return err
 	}
 	if !o.dryRun {
-		d.printNext(w, client.Title(path), target, from)
+		d.printNext(w, client.Title(path), target, source)
 	}
 	d.printBypass(w)
 	return nil
@@ -162,8 +171,8 @@ func gatewayServers(loaded *config.Loaded, name string) (servers []clientfile.Se
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // gatewayTarget returns the command or the URL with which the client reaches the gateway of the
-// configuration in the file from.
-func (o *linkOptions) gatewayTarget(loaded *config.Loaded, from string, client *clientfile.Client) (target clientfile.Target,
+// configuration in the file source.
+func (o *linkOptions) gatewayTarget(loaded *config.Loaded, source string, client *clientfile.Client) (target clientfile.Target,
 	err error) {
 	switch {
 	case o.http && o.stdio:
@@ -180,10 +189,10 @@ func (o *linkOptions) gatewayTarget(loaded *config.Loaded, from string, client *
 	if o.server != "" {
 		return target, errors.New("--server names an endpoint that is reached by HTTP: say --http too")
 	}
-	if from == setup.EmbeddedDemo {
+	if source == setup.EmbeddedDemo {
 		return target, errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
 	}
-	if from, err = filepath.Abs(from); err != nil {
+	if source, err = filepath.Abs(source); err != nil {
 		return target, err
 	}
 	if target.Command, err = os.Executable(); err != nil {
@@ -193,7 +202,7 @@ func (o *linkOptions) gatewayTarget(loaded *config.Loaded, from string, client *
 		return target, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
 
-	target.Args = []string{"serve", "--stdio", "-c", from}
+	target.Args = []string{"serve", "--stdio", "-c", source}
 	return target, nil
 }
 
@@ -275,17 +284,17 @@ func (d *linkDocument) printBypass(w world) {
 }
 
 // printNext prints the remaining steps.
-func (d *linkDocument) printNext(w world, client string, target clientfile.Target, from string) {
+func (d *linkDocument) printNext(w world, client string, target clientfile.Target, source string) {
 	if d.Backup != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: the file as it was is %s\n", visible.Text(d.Backup))
 	}
 	switch {
 	case target.URL == "":
 		fmt.Fprintf(w.stderr, "pgfsm: %s starts pgfsm itself: restart %s\n", client, client)
-	case from == setup.EmbeddedDemo:
+	case source == setup.EmbeddedDemo:
 		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve, then restart %s\n", client)
 	default:
-		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(from), client)
+		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(source), client)
 	}
 	if target.Token != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: %s takes the token from %s: set that where it is started (pgfsm token create --role agent makes one)\n",

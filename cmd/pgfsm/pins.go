@@ -65,12 +65,12 @@ func addGroupFlag(cmd *cobra.Command, group *string) {
 
 // openPins reads the allowlist file of a group, or the default one.
 func openPins(w world, o *options, group string) (*pinCommand, error) {
-	loaded, from, err := loadConfig(w, o)
+	loaded, source, err := loadConfig(w, o)
 	if err != nil {
 		return nil, err
 	}
-	if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
-		return nil, fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
+	if source == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
+		return nil, fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", source)
 	}
 
 	path := loaded.AllowlistPath

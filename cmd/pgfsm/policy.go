@@ -138,9 +138,9 @@ func (a *app) explainCall(ctx context.Context, o *explainOptions, pinned *bool, 
 
 // requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or
 // else the user of the operating system.
-func (a *app) requesterName(ctx context.Context, given string) (string, error) {
-	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
-		return cmp.Or(given, localActor()), nil
+func (a *app) requesterName(ctx context.Context, name string) (string, error) {
+	if name != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
+		return cmp.Or(name, localActor()), nil
 	}
 	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
 	if err != nil {

@@ -72,6 +72,7 @@ func (o *diffOptions) comparePolicies(ctx context.Context, w world, oldPath, new
 		return err
 	}
 
+	// A pipe or a link would block or leave the folder, so these entries are reported unread.
 	odd, err := oddTraces(o.traces)
 	if err != nil {
 		return err

@@ -63,6 +63,7 @@ func (o *consoleOptions) requestReload(ctx context.Context, w world, address str
 		return fmt.Errorf("%s: others could read the token on its way: use https", address)
 	}
 
+	// No redirect is followed: the token is for this gateway only.
 	request.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)

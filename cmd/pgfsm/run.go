@@ -157,17 +157,17 @@ func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (g
 }
 
 // awaitDecision waits for the decision about a held run, and prints how the run ended.
-func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, held runner.Result, wait time.Duration) error {
+func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, waiting runner.Result, wait time.Duration) error {
 	if !a.json {
-		a.answerPrinter(a.newOutcome(held), true)(a.w.stdout, newInk(a.w))
+		a.answerPrinter(a.newOutcome(waiting), true)(a.w.stdout, newInk(a.w))
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", wait)
 	}
-	result, err := r.Await(ctx, held.Run.ID(), wait, a.stepPrinter())
+	result, err := r.Await(ctx, waiting.Run.ID(), wait, a.stepPrinter())
 	switch {
 	case errors.Is(err, runner.ErrWaiting):
-		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", held.Run.ID())
+		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", waiting.Run.ID())
 		if a.json {
-			return a.printResult(held)
+			return a.printResult(waiting)
 		}
 		return cli.Exit(cli.ExitPending)
 	case err != nil:
@@ -302,6 +302,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 			continue
 		}
 
+		// A run that cannot be resumed does not keep the others from being resumed.
 		err = noRun(id, err)
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
 		stopped = append(stopped, stoppedResume{id, err.Error()})

@@ -154,11 +154,11 @@ func (w world) confirm(question string) bool {
 // forScreen returns a writer to the writer to, for JSON documents, whole or in pieces that end
 // between characters. If screen is a terminal, it escapes characters that do not show as
 // themselves. Otherwise it changes nothing, because hashes cover these bytes.
-func forScreen(screen, to io.Writer) io.Writer {
+func forScreen(screen, out io.Writer) io.Writer {
 	if cli.IsTerminal(screen) {
-		return escaping{to}
+		return escaping{out}
 	}
-	return to
+	return out
 }
 
 type escaping struct{ to io.Writer }

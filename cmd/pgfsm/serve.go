@@ -76,6 +76,8 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 		}
 		err = l.closeAfter(err)
 	}()
+
+	// Signals are taken before anything starts, so that none of them ends the process.
 	hangup := o.hangupSignals(a)
 	if err := a.startServed(ctx, log); err != nil {
 		return err
@@ -102,7 +104,7 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 	}
 
 	options, err := o.serviceOptions(ctx, a, l, log, adminWanted)
-	running := false
+	running := false // a running service closes its listeners itself
 	defer func() {
 		if !running {
 			err = errors.Join(err, closeAll(options.MCP, options.Admin))
@@ -368,6 +370,7 @@ func (o *serveOptions) serveApprovals(ctx context.Context) error {
 			Log:    log,
 			Config: runner.Config{Serve: loaded.Serve},
 		}
+		// Making approved calls needs the servers; deciding about them does not.
 		if !o.noResume {
 			a, err := openApp(w, &flags)
 			if err != nil {

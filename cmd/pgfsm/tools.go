@@ -161,6 +161,7 @@ func (p *pinCommand) allowTools(ctx context.Context, server string, tools []stri
 		return err
 	}
 
+	// Every tool must be allowable: a part of the list is never written.
 	rows, added := p.newRows(), 0
 	for i := range p.tools {
 		t := &p.tools[i]
@@ -233,6 +234,7 @@ func (p *pinCommand) chooseTools(b *policy.Bundle, listed *states.ToolsListed, s
 		return nil, fmt.Errorf("%s lists no such tool", visible.Text(server))
 	}
 
+	// Add and Compare change a copy, to learn which of the tools can be allowed.
 	trial := *p.file
 	entries, err := trial.Add(server, tools...)
 	if err != nil {

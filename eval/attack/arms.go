@@ -52,8 +52,7 @@ func chooseArms(arms []Arm) ([]Arm, error) {
 // contentOf returns the content that the arm's bundle is compiled from. In every arm the planner is
 // the attacker, so neither routes nor a model are asked. Nothing is summarized, because a summary
 // follows the call.
-func (a Arm) contentOf(from policy.Content, grant *policy.Grant) policy.Content {
-	c := from
+func (a Arm) contentOf(c policy.Content, grant *policy.Grant) policy.Content {
 	c.Planner = policy.Planner{Mode: policy.PlannerRouter}
 	c.Summary = policy.SummaryNever
 	if a == Allowlist {
@@ -63,7 +62,7 @@ func (a Arm) contentOf(from policy.Content, grant *policy.Grant) policy.Content 
 	case !a.hasGrants():
 		c.Grants = nil
 	case grant != nil:
-		c.Grants = append(slices.Clone(from.Grants), *grant)
+		c.Grants = append(slices.Clone(c.Grants), *grant)
 	}
 	return c
 }

@@ -124,12 +124,12 @@ type setting struct {
 // accept anything.
 func (f *files) settingOf(arm Arm, c *configFile, g *grant, t *eval.Tools) (s setting, err error) {
 	key := bundleKey{config: c.digest, arm: arm.bundleArm()}
-	var own *policy.Grant
+	var caseGrant *policy.Grant
 	if g != nil && arm.hasGrants() {
-		key.grant, own = g.path, &g.grant
+		key.grant, caseGrant = g.path, &g.grant
 	}
 	s.bundle, err = f.bundles.get(key, func() (*policy.Bundle, error) {
-		b, err := policy.Compile(key.arm.contentOf(c.content, own))
+		b, err := policy.Compile(key.arm.contentOf(c.content, caseGrant))
 		if err != nil {
 			err = fmt.Errorf("%s cannot be compiled for the arm %s: %w", filepath.ToSlash(c.path), key.arm, err)
 		}

@@ -91,14 +91,14 @@ const answer = `{"content":[{"type":"text","text":"done"}]}`
 // runOnce is one run of the machine. changes: the server announces other tools between plan and
 // call.
 func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who world.Approver) CallResult {
-	from := t.unit.c
+	unitCase := t.unit.c
 	t.runs++
 	run := states.NewRun(t.nextID(), states.Request{
-		Actor: from.Actor,
-		At:    from.At,
+		Actor: unitCase.Actor,
+		At:    unitCase.At,
 		Kind:  states.KindAsk,
-		Text:  []byte(from.Request),
-		Task:  &policy.Task{Calls: world.TaskCalls(t.before), ID: from.Task},
+		Text:  []byte(unitCase.Request),
+		Task:  &policy.Task{Calls: world.TaskCalls(t.before), ID: unitCase.Task},
 	}, t.bundle)
 
 	w := &world.World{

@@ -150,6 +150,7 @@ func (s *suite) unitsOf(c *eval.Case) (units []*unit, err error) {
 		}
 	}
 
+	// The calls of the task and those of the attack are judged apart.
 	for _, side := range []side{needs, wants} {
 		u := base
 		u.side = side

@@ -161,6 +161,7 @@ func (r *Result) listAttack(u *unit) {
 			Attack:  c.Attack,
 			Outcome: arm.Outcome,
 		}
+		// Calls of an attack that got through only in part are listed, too.
 		for n, o := range outcome {
 			if o.Made {
 				through.Calls = append(through.Calls, c.Wants[n])

@@ -125,6 +125,7 @@ func (b *Bench) runWith(ctx context.Context, c *Case, run func(*setup.Setup) Sid
 	if b.Scripted {
 		s.Planner, s.Summarizer = script{c}, script{c}
 	}
+	// The completions of each agent are counted apart.
 	meter := &tokenMeter{planner: s.Planner, summarizer: s.Summarizer}
 	s.Planner, s.Summarizer = meter, meter
 

@@ -194,6 +194,7 @@ func (m *maker) judgeCases(ctx context.Context) error {
 		bundles[t.c.ID] = t.bundle
 	}
 
+	// A case is judged alone, and may lack what decided about the recorded call.
 	result, err := attack.Run(ctx, attack.Options{
 		Open:    safefile.ReadTrusted,
 		Tools:   m.suite.Tools,

@@ -37,7 +37,7 @@ func bindingTrials(e *evaluation) (string, []trial, error) {
 }
 
 // decideApproval holds the call that approvers are asked about, and runs the call with their
-// approval. both have the worlds of both calls.
+// approval. worlds are those of both calls.
 func (e *evaluation) decideApproval(c *corpus.Approval, worlds []corpus.World) (string, error) {
 	approved, err := e.holdCall(c, worlds)
 	if err != nil {
@@ -70,18 +70,18 @@ func (e *evaluation) decideApproval(c *corpus.Approval, worlds []corpus.World) (
 // holdCall runs the call that approvers are asked about, and returns what their approval is bound
 // to.
 func (e *evaluation) holdCall(c *corpus.Approval, worlds []corpus.World) (canonical.Digest, error) {
-	held, err := newScene(append(worlds, c.Asked.World)...)
+	heldScene, err := newScene(append(worlds, c.Asked.World)...)
 	if err != nil {
 		return "", err
 	}
 	if c.Asked.Run != "" {
-		held.run = c.Asked.Run
+		heldScene.run = c.Asked.Run
 	}
 	plan := fetchPlan
 	if c.Asked.Plan != "" {
 		plan = c.Asked.Plan
 	}
-	run, w := held.newRun([]byte(plan))
+	run, w := heldScene.newRun([]byte(plan))
 	if _, err := e.subject.play(w, e.runner, run); err != nil {
 		return "", err
 	}

@@ -60,16 +60,16 @@ func outcomeText(o states.Outcome, err error, w *world.World, plan []byte) strin
 
 // isPlanned reports whether a call is the plan's, as the standard library's lenient decoder reads
 // both.
-func isPlanned(plan []byte, made eval.Target) bool {
+func isPlanned(plan []byte, target eval.Target) bool {
 	var planned struct {
 		Server, Tool string
 		Args         any
 	}
 	var args any
-	if decodeNumbers(plan, &planned) != nil || decodeNumbers(made.Args, &args) != nil {
+	if decodeNumbers(plan, &planned) != nil || decodeNumbers(target.Args, &args) != nil {
 		return false
 	}
-	return planned.Server == made.Server && planned.Tool == made.Tool && reflect.DeepEqual(planned.Args, args)
+	return planned.Server == target.Server && planned.Tool == target.Tool && reflect.DeepEqual(planned.Args, args)
 }
 
 // decodeNumbers keeps the literals of numbers.

@@ -55,6 +55,7 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 		tools = append(tools, l.tools...)
 	}
 
+	// The model sees every tool of every server.
 	completion, err := a.Planner.Plan(ctx, request, tools)
 	if err != nil {
 		return Answer{}, fmt.Errorf("the model gave no plan: %w", err)
@@ -84,14 +85,14 @@ func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 // linkFor returns the link to the server that a plan names. If there is none of that name, it
 // returns the link to the first server that has such a tool: agents that know tools by their name
 // alone do no better.
-func linkFor(links []*link, wanted eval.LooseCall) *link {
+func linkFor(links []*link, call eval.LooseCall) *link {
 	var byTool *link
 	for _, l := range links {
-		if l.server.Name == wanted.Server {
+		if l.server.Name == call.Server {
 			return l
 		}
 		for _, t := range l.tools {
-			if t.Name == wanted.Tool && byTool == nil {
+			if t.Name == call.Tool && byTool == nil {
 				byTool = l
 			}
 		}

@@ -66,16 +66,16 @@ type RefusedCall struct {
 }
 
 // Refused are the calls that tasks need and that the last arm did not make.
-func (f *AttackFile) Refused() (all []RefusedCall) {
+func (f *AttackFile) Refused() (calls []RefusedCall) {
 	for _, task := range f.Result.Tasks {
 		for _, arm := range task.Arms {
 			if arm.Arm != f.LastArm() {
 				continue
 			}
 			for _, r := range arm.Refused {
-				all = append(all, RefusedCall{task.Suite, task.Task, r})
+				calls = append(calls, RefusedCall{task.Suite, task.Task, r})
 			}
 		}
 	}
-	return all
+	return calls
 }

@@ -18,9 +18,9 @@ import (
 
 // ReadHistory counts the calls that were made for the same task: they are the only calls, and
 // within every window.
-func (w *World) ReadHistory(_ context.Context, wanted *states.ReadHistory) states.Event {
-	read := &states.HistoryRead{Calls: TaskCalls(w.Before), Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
-	for i, q := range wanted.Queries {
+func (w *World) ReadHistory(_ context.Context, request *states.ReadHistory) states.Event {
+	read := &states.HistoryRead{Calls: TaskCalls(w.Before), Values: make([]policy.HistoryAnswer, len(request.Queries))}
+	for i, q := range request.Queries {
 		read.Values[i] = answerQuery(q, w.run.Plan(), w.Before)
 	}
 	return read

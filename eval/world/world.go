@@ -59,8 +59,8 @@ func (w *World) List(context.Context, *states.ListTools) states.Event {
 }
 
 // Complete answers with the plan, and has no summary.
-func (w *World) Complete(_ context.Context, wanted *states.Complete) states.Event {
-	if wanted.Purpose != states.PurposePlan {
+func (w *World) Complete(_ context.Context, request *states.Complete) states.Event {
+	if request.Purpose != states.PurposePlan {
 		return nil
 	}
 	return &states.Completed{Content: w.Plan}
@@ -73,12 +73,12 @@ func (w *World) Call(_ context.Context, c *states.CallTool) states.Event {
 }
 
 // Await asks the approver.
-func (w *World) Await(_ context.Context, wanted *states.AwaitDecision) (states.Event, error) {
+func (w *World) Await(_ context.Context, request *states.AwaitDecision) (states.Event, error) {
 	if w.Approver == nil {
 		return nil, states.ErrParked
 	}
 	w.Held = true
-	return w.Approver(w.run, wanted.Binding), nil
+	return w.Approver(w.run, request.Binding), nil
 }
 
 // Changed reports a change of the tools as soon as there is a plan.
