@@ -79,11 +79,11 @@ func refusalWords(body []byte) string {
 
 // timeError is the error of a completion whose time or whose caller's time was over; nil if neither
 // was.
-func (m *Model) timeError(caller, own context.Context) error {
+func (m *Model) timeError(caller, limited context.Context) error {
 	if err := contextError(caller); err != nil {
 		return fmt.Errorf("the model was not waited for: %w", err)
 	}
-	if contextError(own) != nil {
+	if contextError(limited) != nil {
 		return fmt.Errorf("%w of %s", ErrTimeout, m.timeout)
 	}
 	return nil

@@ -76,6 +76,7 @@ func (m *Model) requestCompletion(ctx context.Context, p prompt) (Completion, er
 		return completion, err
 	}
 
+	// Both requests share the model's time.
 	limited, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
 	exchange, err := m.sendPrompt(limited, &completion, p, true)
@@ -102,7 +103,7 @@ func (m *Model) requestCompletion(ctx context.Context, p prompt) (Completion, er
 	return completion, nil
 }
 
-// sendPrompt sends the prompt and adds the exchange to got, if the request was made. The error says
+// sendPrompt sends the prompt and adds the exchange to completion, if the request was made. The error says
 // why the response is incomplete.
 func (m *Model) sendPrompt(ctx context.Context, completion *Completion, p prompt, format bool) (Exchange, error) {
 	document := map[string]any{
@@ -123,6 +124,7 @@ func (m *Model) sendPrompt(ctx context.Context, completion *Completion, p prompt
 		}
 	}
 
+	// The recorded body is the one that is sent, byte for byte.
 	body, err := canonical.Marshal(document)
 	if err != nil {
 		return Exchange{}, err

@@ -62,6 +62,7 @@ func compileRoute(spec policy.Route) (route, error) {
 	}
 	rt := route{re, spec.Server, spec.Tool, args}
 
+	// Every group that the args name must exist.
 	_, err = rt.fillArgs(func(name string) (string, error) {
 		_, err := rt.groupOf(name)
 		return name, err

@@ -144,6 +144,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 		}
 	}
 
+	// An index finds the entries of a run or of a rare type; all others are read one by one.
 	source := r.Entries
 	l.From = first
 	counts := false // entries that the source lacks were pruned
@@ -198,6 +199,7 @@ func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int,
 			continue
 		}
 
+		// Entries come oldest first, and the page has the newest.
 		if last = append(last, found{e, events}); len(last) > limit {
 			last, more = last[1:], true
 		}

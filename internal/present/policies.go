@@ -102,7 +102,7 @@ func (u uses) useOf(id string) Use {
 
 // NewPolicies counts how many of the newest runs each policy and risk rule of a bundle decided. Nil
 // stands for the bundle with which a gateway last started.
-func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
+func NewPolicies(r ledger.Reader, bundle *policy.Bundle) (p Policies, err error) {
 	p = Policies{
 		SchemaVersion: SchemaVersion,
 		Rated:         Window{All: true},
@@ -111,7 +111,7 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 		Others:        []Use{},
 	}
 
-	active, digest, activated, err := ActiveBundle(r, own)
+	active, digest, activated, err := ActiveBundle(r, bundle)
 	if err != nil {
 		return p, err
 	}
@@ -135,6 +135,7 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 			}
 			policies.countRun(q.Policy, q.At)
 		}
+		// The rules that matched stand only in the run's record, so only some runs are read.
 		if q.Mode == "" || active.Risk == nil || p.Rated.Runs == MaxRated {
 			p.Rated.All = p.Rated.All && (q.Mode == "" || active.Risk == nil)
 			return nil
@@ -162,16 +163,16 @@ func NewPolicies(r ledger.Reader, own *policy.Bundle) (p Policies, err error) {
 // ActiveBundle returns the content and the digest of the active bundle: this service's own or, if
 // it has none, the bundle with which a gateway last started. activated is the time of its
 // activation; empty if the ledger does not have it. Without a bundle, the content is nil.
-func ActiveBundle(r ledger.Reader, own *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string,
+func ActiveBundle(r ledger.Reader, bundle *policy.Bundle) (c *policy.Content, digest canonical.Digest, activated string,
 	err error) {
 	last, err := ledger.LastActivation(r)
 	switch {
 	case err != nil:
 		return nil, "", "", err
-	case own != nil && (last == nil || own.Digest() != last.Bundle):
-		return own.Content(), own.Digest(), "", nil
-	case own != nil:
-		return own.Content(), last.Bundle, last.At, nil
+	case bundle != nil && (last == nil || bundle.Digest() != last.Bundle):
+		return bundle.Content(), bundle.Digest(), "", nil
+	case bundle != nil:
+		return bundle.Content(), last.Bundle, last.At, nil
 	case last == nil:
 		return nil, "", "", nil
 	}

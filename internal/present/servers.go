@@ -132,6 +132,7 @@ func NewServers(r ledger.Reader, servers []Server, note string) (s Servers, err 
 		if q.Server == "" {
 			return nil
 		}
+		// The ledger may name servers that the configuration no longer has.
 		i, found := indexOf[q.Server]
 		if !found {
 			i = len(s.Servers)

@@ -116,7 +116,7 @@ func Refused(s ledger.Status) bool {
 }
 
 // wholeTime completes the beginning of a time.
-func wholeTime(at string) string { return at + "2000-01-01T00:00:00Z"[len(at):] }
+func wholeTime(prefix string) string { return prefix + "2000-01-01T00:00:00Z"[len(prefix):] }
 
 func newWaits(w *ledger.Waits) Waits {
 	out := Waits{

@@ -61,6 +61,7 @@ func newJudged(run *states.Run) Judged {
 	f := run.Facts()
 	a, v := f.Assessed, policy.Verdict{}
 
+	// A run that a gate stopped may have been assessed before.
 	switch {
 	case f.Stopped != nil:
 		a, v = cmp.Or(f.Stopped.Assessment, a), f.Stopped.Verdict
