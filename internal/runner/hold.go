@@ -115,7 +115,7 @@ func (r *ConfiguredRunner) holdOpen(ctx context.Context, call *gateway.ToolCall,
 	hold := time.Duration(r.Serve.Hold) * time.Millisecond
 	holdCtx, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.Upstreams.TimeoutTotal(call.Server))
 	defer cancel()
-	// The client hears from time to time that its call waits; without a decision the run stays
+	// The client gets progress while its call waits; without a decision, the run stays
 	// held.
 	begun, lastNotice := time.Now(), time.Time{}
 	var last ledger.Status
