@@ -7,12 +7,9 @@ import (
 
 // listPolicies returns the number of decisions of each policy and risk rule.
 func (h *Handler) listPolicies(v *visit) (answer, error) {
-	var out present.Policies
-	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.NewPolicies(r, h.ActiveBundle())
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (present.Policies, error) {
+		return present.NewPolicies(r, h.ActiveBundle())
 	})
-	return jsonAnswer(out), err
 }
 
 // listServers returns the servers as the service last saw them.
@@ -22,10 +19,7 @@ func (h *Handler) listServers(v *visit) (answer, error) {
 	if h.Servers != nil {
 		servers, note = h.Servers()
 	}
-	var out present.Servers
-	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.NewServers(r, servers, note)
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (present.Servers, error) {
+		return present.NewServers(r, servers, note)
 	})
-	return jsonAnswer(out), err
 }

@@ -42,13 +42,23 @@ func (v *visit) pageLimit() (int, error) {
 	return n, nil
 }
 
-// viewInTurn calls do, which may read many requests, once no other request reads many.
-func (h *Handler) viewInTurn(v *visit, do func(ledger.Reader) error) error {
+// answerInTurn answers with what read returns. It may read many requests, so it waits until no other
+// request reads many.
+func answerInTurn[T any](h *Handler, v *visit, read func(ledger.Reader) (T, error)) (answer, error) {
 	if err := h.listing.Acquire(v.r.Context()); err != nil {
-		return err
+		return answer{}, err
 	}
 	defer h.listing.Release()
-	return h.Ledger.View(v.r.Context(), do)
+
+	var out T
+	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
+		out, err = read(r)
+		return err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return jsonAnswer(out), nil
 }
 
 // answerPage returns one page of requests, oldest first.
@@ -63,12 +73,10 @@ func (h *Handler) answerPage(v *visit, f ledger.Filter) (answer, error) {
 		}
 		f.After = after
 	}
-	out := page{SchemaVersion: present.SchemaVersion}
-	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out.Requests, out.Next, err = present.ReadRuns(r, f, limit)
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (page, error) {
+		runs, next, err := present.ReadRuns(r, f, limit)
+		return page{SchemaVersion: present.SchemaVersion, Requests: runs, Next: next}, err
 	})
-	return jsonAnswer(out), err
 }
 
 // showStatus returns one request with its details. An agent sees only its own requests, and does
@@ -105,12 +113,10 @@ func (h *Handler) showSummary(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, "since "+err.Error())
 	}
-	var a ledger.Activity
-	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		a, err = ledger.ReadActivity(r, begin, ledgerTime.UTC().Format(policy.TimeForm))
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (present.Summary, error) {
+		a, err := ledger.ReadActivity(r, begin, ledgerTime.UTC().Format(policy.TimeForm))
+		return present.NewSummary(&a), err
 	})
-	return jsonAnswer(present.NewSummary(&a)), err
 }
 
 // listEntries returns one page of the log.
@@ -128,22 +134,16 @@ func (h *Handler) listEntries(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
-	var out present.Log
-	err = h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.ReadLog(r, f, beforeIndex, limit)
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (present.Log, error) {
+		return present.ReadLog(r, f, beforeIndex, limit)
 	})
-	return jsonAnswer(out), err
 }
 
 // listCheckpoints returns the last checkpoints.
 func (h *Handler) listCheckpoints(v *visit) (answer, error) {
-	var out present.Checkpoints
-	err := h.viewInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.ReadCheckpoints(r, h.Checkpoints)
-		return err
+	return answerInTurn(h, v, func(r ledger.Reader) (present.Checkpoints, error) {
+		return present.ReadCheckpoints(r, h.Checkpoints)
 	})
-	return jsonAnswer(out), err
 }
 
 // listReplicas returns the processes that work on the ledger.

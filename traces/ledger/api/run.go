@@ -28,19 +28,17 @@ func (h *Handler) showWhatIf(v *visit) (answer, error) {
 			return answer{}, newProblem(QueryInvalid, "bundle must be the digest of a bundle: "+err.Error())
 		}
 	}
-	var out present.WhatIf
-	err := h.viewInTurn(v, func(r ledger.Reader) error {
+	out, err := answerInTurn(h, v, func(r ledger.Reader) (out present.WhatIf, err error) {
 		tried, err := ledger.TryBundle(r, h.Replayer, v.run, bundle)
 		if err != nil {
-			return err
+			return out, err
 		}
-		out = present.NewWhatIf(v.run, &tried)
-		return nil
+		return present.NewWhatIf(v.run, &tried), nil
 	})
 	if errors.Is(err, ledger.ErrBundle) {
 		err = newProblem(QueryInvalid, ledger.ErrBundle.Error())
 	}
-	return jsonAnswer(out), orUnknown(err)
+	return out, orUnknown(err)
 }
 
 // showInclusion returns the positions of a run's entries in the log.
