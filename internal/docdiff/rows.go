@@ -69,22 +69,19 @@ func quoteText(s string) string { return `"` + visible.Text(backslashes.Replace(
 func Fit(rows []Row, lines, width int) []Row {
 	height := func(r Row) int { return max(1, (utf8.RuneCountInString(r.Text)+width-1)/width) }
 	total := 0
-
 	for _, r := range rows {
 		total += height(r)
 	}
-
 	if total <= lines {
 		return rows
 	}
 
-	half := (lines - 1) / 2 // one line counts what is left out
+	// The first and the last rows that fit whole. One line counts what is left out.
+	half := (lines - 1) / 2
 	first, above := 0, half
-
 	for ; height(rows[first]) <= above; first++ {
 		above -= height(rows[first])
 	}
-
 	last, below := len(rows)-1, half
 	for ; height(rows[last]) <= below; last-- {
 		below -= height(rows[last])
@@ -94,7 +91,6 @@ func Fit(rows []Row, lines, width int) []Row {
 	begin, end := []rune(rows[first].Text)[:above*width], []rune(rows[last].Text)
 	end = end[len(end)-below*width:]
 	omitted := -len(begin) - len(end)
-
 	for _, r := range rows[first : last+1] {
 		omitted += utf8.RuneCountInString(r.Text)
 	}
@@ -103,11 +99,9 @@ func Fit(rows []Row, lines, width int) []Row {
 	if len(begin) > 0 {
 		fitted = append(fitted, Row{rows[first].Sign, string(begin)})
 	}
-
 	fitted = append(fitted, Row{Alert, fmt.Sprintf("%d characters are not shown here; --json shows all", omitted)})
 	if len(end) > 0 {
 		fitted = append(fitted, Row{rows[last].Sign, string(end)})
 	}
-
 	return append(fitted, rows[last+1:]...)
 }

@@ -12,19 +12,19 @@ func Overlaps(a, b *Glob) bool {
 		return a.Match(text)
 	}
 
-	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
+	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, holdsAfter func(i, j int) bool) bool {
 		switch {
 		case len(a) == 0 && len(b) == 0:
 			return true
 		case len(a) > 0 && a[0] == star:
 			// The star matches nothing, or what b's next token matches.
-			return behind(1, 0) || len(b) > 0 && behind(0, 1)
+			return holdsAfter(1, 0) || len(b) > 0 && holdsAfter(0, 1)
 		case len(b) > 0 && b[0] == star:
-			return behind(0, 1) || len(a) > 0 && behind(1, 0)
+			return holdsAfter(0, 1) || len(a) > 0 && holdsAfter(1, 0)
 		case len(a) == 0 || len(b) == 0:
 			return false
 		}
-		return (a[0] == b[0] || a[0] == one || b[0] == one) && behind(1, 1)
+		return (a[0] == b[0] || a[0] == question || b[0] == question) && holdsAfter(1, 1)
 	})
 }
 
@@ -41,21 +41,21 @@ func Includes(a, b *Glob) bool {
 	if text, ok := b.Literal(); ok {
 		return a.Match(text)
 	}
-	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, behind func(i, j int) bool) bool {
+	return comparePatterns(a.tokens, b.tokens, func(a, b []rune, holdsAfter func(i, j int) bool) bool {
 		switch {
 		case len(a) == 0:
 			return len(b) == 0
 		case a[0] == star:
-			return behind(1, 0) || len(b) > 0 && behind(0, 1)
+			return holdsAfter(1, 0) || len(b) > 0 && holdsAfter(0, 1)
 		}
-		return len(b) > 0 && (a[0] == b[0] || a[0] == one && b[0] != star) && behind(1, 1)
+		return len(b) > 0 && (a[0] == b[0] || a[0] == question && b[0] != star) && holdsAfter(1, 1)
 	})
 }
 
 // comparePatterns decides whether two patterns are in a relation, from their ends to their
-// beginnings. holds decides it for one pair of rests; behind is the relation of what is left
+// beginnings. holds decides it for one pair of rests; holdsAfter is the relation of what is left
 // without the next i tokens of a and j tokens of b.
-func comparePatterns(a, b []rune, holds func(a, b []rune, behind func(i, j int) bool) bool) bool {
+func comparePatterns(a, b []rune, holds func(a, b []rune, holdsAfter func(i, j int) bool) bool) bool {
 	compared := make([][]bool, len(a)+1)
 	for i := len(a); i >= 0; i-- {
 		compared[i] = make([]bool, len(b)+1)

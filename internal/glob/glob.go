@@ -30,13 +30,13 @@ const (
 // zero Glob match nothing.
 type Glob struct {
 	pattern string
-	tokens  []rune // the pattern, with one and star; in a run of wildcards the star is last
+	tokens  []rune // the pattern, with question and star; in a run of wildcards the star is last
 }
 
 // Tokens of wildcards.
 const (
-	one  rune = -1 - iota // `?`
-	star                  // `*`
+	question rune = -1 - iota // `?`
+	star                      // `*`
 )
 
 // Compile compiles a pattern. The error names the limit that the pattern breaks.
@@ -62,9 +62,9 @@ func Compile(pattern string) (*Glob, error) {
 		case r == '*':
 			g.tokens = append(g.tokens, star)
 		case r == '?' && behindStar:
-			g.tokens = append(g.tokens[:last], one, star)
+			g.tokens = append(g.tokens[:last], question, star)
 		case r == '?':
-			g.tokens = append(g.tokens, one)
+			g.tokens = append(g.tokens, question)
 		default:
 			g.tokens = append(g.tokens, r)
 		}
