@@ -52,8 +52,7 @@ func (c *clientFile) findServers() {
 // does not support.
 var unsupported = []string{
 	"auth", "authProviderType", "cwd", "dev", "envFile", "headersHelper", "httpUrl", "oauth", "sandbox",
-	"sandboxEnabled",
-	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
+	"sandboxEnabled", "serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
 // clientTypes maps the clients' names of server types to pgfsm's.

@@ -33,7 +33,6 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 
 	var out []ClientServer
 	usable := 0
-
 	for i := range c.servers {
 		m := &c.servers[i]
 		s := ClientServer{Name: m.key}
@@ -146,9 +145,10 @@ var (
 		JULIA_LOAD_PATH JULIA_DEPOT_PATH ERL_FLAGS ERL_AFLAGS ERL_ZFLAGS GOFLAGS GOPROXY RUSTC_WRAPPER MAKEFLAGS
 		GCONV_PATH OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES DOCKER_HOST EDITOR VISUAL PAGER MANPAGER BROWSER
 		LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS HOME XDG_CONFIG_HOME USERPROFILE APPDATA`)
-	codePrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "NPM_CONFIG_", "YARN_", "PNPM_", "PIP_", "UV_",
-		"CORECLR_",
-		"COR_", "COMPLUS_", "LUA_INIT_", "LUA_PATH_", "LUA_CPATH_", "CARGO_"}
+	codePrefixes = []string{
+		"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "NPM_CONFIG_", "YARN_", "PNPM_", "PIP_", "UV_", "CORECLR_",
+		"COR_", "COMPLUS_", "LUA_INIT_", "LUA_PATH_", "LUA_CPATH_", "CARGO_",
+	}
 )
 
 // canRunCode reports whether a variable can make a program run other code. Programs read some

@@ -208,6 +208,7 @@ func (l *loader) copySettings(over Overrides) {
 		}
 	}
 
+	// The gateway's own settings, which judge no call.
 	l.out.Hooks, l.out.OTLP, l.out.Literals = l.Approvals.Hooks, l.Telemetry.OTLP, l.literals
 	l.copyServe()
 	l.copyIdentity()
@@ -291,12 +292,12 @@ func (l *Loaded) Allowlists() []string {
 // readAllowlists reads the default allowlist file, and those for groups. If override is not empty,
 // it is the path of the only allowlist.
 func (l *loader) readAllowlists(override string, closed bool) {
-	ats, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolvePath(l.Allowlist.Default)}}
-	if l.findNearest(ats[0]).value.kind == isMap {
-		ats[0] = ats[0].child("default")
+	keys, lists := []path{{"allowlist"}}, []GroupList{{"", l.resolvePath(l.Allowlist.Default)}}
+	if l.findNearest(keys[0]).value.kind == isMap {
+		keys[0] = keys[0].child("default")
 		for _, g := range l.Allowlist.Groups {
-			ats, lists = append(ats, path{"allowlist", "groups", g.Name}),
-				append(lists, GroupList{g.Name, l.resolvePath(g.Value)})
+			keys = append(keys, path{"allowlist", "groups", g.Name})
+			lists = append(lists, GroupList{g.Name, l.resolvePath(g.Value)})
 		}
 	}
 
@@ -304,24 +305,31 @@ func (l *loader) readAllowlists(override string, closed bool) {
 		lists = []GroupList{{"", override}}
 	}
 
+	// One unreadable list is enough to allow nothing.
 	for _, list := range lists {
 		if !closed {
 			break
 		}
-		text, err := l.open(list.Path)
-		if err == nil {
-			_, _, err = readPins(list.Path, text)
-		}
-		if l.out.Closed = err; err != nil {
+		if l.out.Closed = l.checkAllowlist(list.Path); l.out.Closed != nil {
 			return
 		}
 	}
 
 	for i, list := range lists {
-		l.addAllowlist(ats[i], list)
+		l.addAllowlist(keys[i], list)
 	}
 
 	l.out.AllowlistPath, l.out.GroupLists = lists[0].Path, slices.Clip(lists[1:])
+}
+
+// checkAllowlist returns why an allowlist file cannot be used.
+func (l *loader) checkAllowlist(name string) error {
+	text, err := l.open(name)
+	if err != nil {
+		return err
+	}
+	_, _, err = readPins(name, text)
+	return err
 }
 
 // addAllowlist adds the tools and the pins of one file. A tool has one pin for all groups.
@@ -337,12 +345,12 @@ func (l *loader) addAllowlist(at path, list GroupList) {
 
 	c := &l.out.Content
 	tools, pins := splitPins(servers)
-
 	for i := range tools {
 		tools[i].Group = list.Group
 	}
 
 	c.Allowlist = append(c.Allowlist, tools...)
+
 	for _, p := range pins {
 		switch other := policy.PinOf(c.Pins, p.Server, p.Tool); other {
 		case "":
@@ -355,13 +363,13 @@ func (l *loader) addAllowlist(at path, list GroupList) {
 	}
 
 	for _, m := range f.root.members {
-		l.unknownServer(f, m)
+		l.warnUnknownServer(f, m)
 	}
 }
 
-// unknownServer warns about the name of a server that is not configured, which is often a typing
+// warnUnknownServer warns about the name of a server that is not configured, which is often a typing
 // error.
-func (l *loader) unknownServer(f *file, m member) {
+func (l *loader) warnUnknownServer(f *file, m member) {
 	names := l.Servers.names()
 	if slices.Contains(names, m.key) {
 		return
@@ -379,23 +387,23 @@ func (l *loader) readSchemas() {
 	c := &l.out.Content
 	for _, server := range l.Servers {
 		for _, tool := range server.Value.Schemas {
-			if s := l.toolSchema(path{"servers", server.Name, "schemas", tool.Name}, tool.Value, true); s != nil {
+			if s := l.readToolSchema(path{"servers", server.Name, "schemas", tool.Name}, tool.Value, true); s != nil {
 				c.Schemas = append(c.Schemas, policy.ToolSchema{Server: server.Name, Tool: tool.Name, Schema: s})
 			}
 		}
 	}
 	for _, server := range l.Outputs {
 		for _, tool := range server.Value {
-			if s := l.toolSchema(path{"outputs", server.Name, tool.Name}, tool.Value, false); s != nil {
+			if s := l.readToolSchema(path{"outputs", server.Name, tool.Name}, tool.Value, false); s != nil {
 				c.Outputs = append(c.Outputs, policy.ToolSchema{Server: server.Name, Tool: tool.Name, Schema: s})
 			}
 		}
 	}
 }
 
-// toolSchema reads and compiles the schema file that the configuration names for a tool. It returns
+// readToolSchema reads and compiles the schema file that the configuration names for a tool. It returns
 // nil if the schema cannot be used. MCP accepts only objects as arguments.
-func (l *loader) toolSchema(at path, name string, arguments bool) jsontext.Value {
+func (l *loader) readToolSchema(at path, name string, arguments bool) jsontext.Value {
 	name = l.resolvePath(name)
 	text, ok := l.readNamed(at, name, "")
 	if !ok {

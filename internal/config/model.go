@@ -87,8 +87,10 @@ func (l *loader) environmentModel(m *LLM) {
 	llm := configSchema().subschema(configSchema().get("properties").get("planner").get("properties").get("llm"))
 
 	// A value from the environment is judged as the file's value of the same meaning.
-	for _, v := range []struct{ name, value, other, key string }{{varBaseURL, m.BaseURL, varModel, "base_url"},
-		{varModel, m.Model, varBaseURL, "model"}} {
+	for _, v := range []struct{ name, value, other, key string }{
+		{varBaseURL, m.BaseURL, varModel, "base_url"},
+		{varModel, m.Model, varBaseURL, "model"},
+	} {
 		s, _ := llm.memberSchema(isMap, v.key)
 		url, err := url.Parse(v.value)
 		refused := v.key == "base_url" && (err != nil || url.Scheme != "http" && url.Scheme != "https")

@@ -25,7 +25,6 @@ func hasReference(s string) bool {
 func splitReferences(s string) ([]piece, fault) {
 	var pieces []piece
 	var literal strings.Builder
-
 	for {
 		i := strings.Index(s, "${")
 		if i < 0 {

@@ -39,9 +39,10 @@ const ExposeAll = "all"
 // Exposable returns the words of expose, in the order of the documentation: the parts of MCP that
 // the gateway can relay.
 func Exposable() []string {
-	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling",
-		"elicitation",
-		"roots", "input_required"}
+	return []string{
+		"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling",
+		"elicitation", "roots", "input_required",
+	}
 }
 
 // Serve has the settings of the gateway. They judge no call, so they are not part of
