@@ -214,22 +214,23 @@ func replaceHistoryCall(c interpreter.InterpretableCall) (interpreter.Interpreta
 		}
 	}
 	window, err := ParseWindow(texts[1])
-	return query{c, Query{strings.TrimPrefix(c.Function(), historyPrefix), texts[2], texts[0], window}.String()}, err
+	return queryCall{c, Query{strings.TrimPrefix(c.Function(), historyPrefix), texts[2], texts[0], window}.String()},
+		err
 }
 
-// A query is a call of a history function.
-type query struct {
+// A queryCall is a call of a history function.
+type queryCall struct {
 	interpreter.InterpretableCall
 	name string // the form that [Query.String] writes
 }
 
 // Eval implements [interpreter.InterpretableV2].
-func (q query) Eval(activation interpreter.Activation) ref.Val {
+func (q queryCall) Eval(activation interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(activation, q.Exec)
 }
 
 // Exec implements [interpreter.InterpretableV2]. Without history, the value is unknown.
-func (q query) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (q queryCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v, ok := frame.ResolveName(q.name)
 	if value, is := v.(ref.Val); ok && is {
 		return value

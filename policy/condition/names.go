@@ -53,8 +53,8 @@ const varPrefix = "vars."
 // ClaimPrefix begins the name of a claim of the requester.
 const ClaimPrefix = "actor.claims."
 
-// A named is a name of [Names], and how a Subject gives it a value. A nil value is unknown.
-type named struct {
+// A declaredName is a name of [Names], and how a Subject gives it a value. A nil value is unknown.
+type declaredName struct {
 	Name    string
 	celType *cel.Type
 	where   kinds
@@ -65,7 +65,7 @@ type named struct {
 var texts = cel.ListType(cel.StringType)
 
 // names says each name once.
-var names = []named{
+var names = []declaredName{
 	{"server", cel.StringType, inPolicy | inRisk, "the server, by its name in the configuration",
 		func(s *Subject) ref.Val { return nameText(s.input.Server) }},
 	{"tool", cel.StringType, inPolicy | inRisk, "the tool", func(s *Subject) ref.Val { return nameText(s.input.Tool) }},

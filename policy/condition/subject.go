@@ -106,7 +106,7 @@ func (v *view) ResolveName(full string) (any, bool) {
 	}
 
 	// The name is converted at its first use.
-	i := slices.IndexFunc(names, func(n named) bool { return n.Name == full })
+	i := slices.IndexFunc(names, func(n declaredName) bool { return n.Name == full })
 	if i < 0 || names[i].value == nil {
 		return types.NewErr("%s has no value", full), true
 	}

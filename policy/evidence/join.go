@@ -35,18 +35,18 @@ func isYear(w word) bool {
 	return len(w.core) == 4 && strings.Trim(w.core, "0123456789") == ""
 }
 
-// dateWords counts the words of a date with a month name at the beginning of list: [day] month
-// [day] [year].
+// dateWords counts the words of a date with a month name at the beginning of list: [day]
+// month [day] [year].
 func dateWords(s string, list []word) int {
 	n, hasDay := 0, false
-	if list[0].meaning == day && isNear(s, list, 0, true) {
+	if list[0].meaning == dayNumber && isNear(s, list, 0, true) {
 		n, hasDay = 1, true
 	}
 	if list[n].meaning != monthName {
 		return 0
 	}
 	n++
-	if !hasDay && isNear(s, list, n-1, true) && list[n].meaning == day {
+	if !hasDay && isNear(s, list, n-1, true) && list[n].meaning == dayNumber {
 		n++
 	}
 	if isNear(s, list, n-1, true) && isYear(list[n]) {
@@ -65,12 +65,12 @@ func numberRun(s string, list []word) int {
 
 	lead := list[n]
 	switch lead.meaning {
-	case digits, day:
+	case digitsWord, dayNumber:
 		n++
 		for isNear(s, list, n-1, false) && isGroup(lead.core, 1) && isGroup(list[n].core, 3) {
 			n++
 		}
-	case one, numberWord, scaleWord:
+	case oneWord, numberWord, scaleWord:
 		n++
 	default:
 		return 0
@@ -79,11 +79,11 @@ func numberRun(s string, list []word) int {
 	// Words that belong to the number: "million", "and five", "percent".
 	for isNear(s, list, n-1, false) {
 		switch list[n].meaning {
-		case one, numberWord, scaleWord, shortScale:
+		case oneWord, numberWord, scaleWord, shortScale:
 			n++
 		case andWord:
 			if list[n-1].meaning != scaleWord || !isNear(s, list, n, false) ||
-				list[n+1].meaning != numberWord && list[n+1].meaning != one {
+				list[n+1].meaning != numberWord && list[n+1].meaning != oneWord {
 				return n
 			}
 			n += 2

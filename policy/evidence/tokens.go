@@ -86,10 +86,10 @@ func missingToken(claim, evidence string) (Token, bool) {
 type meaning int
 
 const (
-	plain      meaning = iota
-	digits             // nothing but numbers, with signs and joiners
-	day                // one or two digits, perhaps with st, nd, rd or th
-	one                // "one": a number word only beside another
+	plainWord  meaning = iota
+	digitsWord         // nothing but numbers, with signs and joiners
+	dayNumber          // one or two digits, perhaps with st, nd, rd or th
+	oneWord            // "one": a number word only beside another
 	numberWord         // "seven"
 	scaleWord          // "million"
 	shortScale         // "bn", "k", "percent", "thousands": only behind a number
@@ -100,8 +100,8 @@ const (
 
 type word struct {
 	chunk
-	meaning meaning
-	behind  bool // directly behind a slash, as in an address or a path
+	meaning     meaning
+	behindSlash bool // directly behind a slash, as in an address or a path
 }
 
 var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.\d{1,2}\.\d{1,2}|` +
@@ -109,7 +109,7 @@ var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.
 
 // meanings are the words with a role, in lower case.
 var meanings = func() map[string]meaning {
-	m := map[string]meaning{"one": one, "and": andWord, "minus": minusWord}
+	m := map[string]meaning{"one": oneWord, "and": andWord, "minus": minusWord}
 	for _, group := range []struct {
 		meaning meaning
 		words   string
@@ -143,19 +143,19 @@ func meaningOf(core string) meaning {
 	if first, _ := utf8.DecodeRuneInString(core); isNumber(first) {
 		switch {
 		case isDay(core):
-			return day
+			return dayNumber
 		case allNumbers(core):
-			return digits
+			return digitsWord
 		}
-		return plain
+		return plainWord
 	}
 	if m, ok := meanings[strings.ToLower(core)]; ok {
 		return m
 	}
-	result := plain
+	result := plainWord
 	for name := range latinNames(core) { // twenty-one
-		if m := meanings[strings.ToLower(name)]; m != numberWord && m != scaleWord && m != one {
-			return plain
+		if m := meanings[strings.ToLower(name)]; m != numberWord && m != scaleWord && m != oneWord {
+			return plainWord
 		}
 		result = numberWord
 	}
@@ -202,7 +202,7 @@ func (w word) ownClass() Class {
 		return Number
 	case isMonth(w.core):
 		return Date
-	case w.behind, isName(w.core), mixesAlphabets(w.core):
+	case w.behindSlash, isName(w.core), mixesAlphabets(w.core):
 		return Identifier
 	}
 

@@ -101,7 +101,7 @@ type reader struct {
 
 func newReader(env *condition.Env) *reader {
 	return &reader{atomTable{env, map[string]*atom{}}, map[string]*expression{},
-		&argumentTypes{Provider: types.NewEmptyRegistry(), made: env}}
+		&argumentTypes{Provider: types.NewEmptyRegistry(), base: env}}
 }
 
 // readExpression reads an expression. It is nil for one that cannot be read, too: the compiler
@@ -181,15 +181,15 @@ func (l *linter) lintPolicies(c *rules.Content) {
 	l.lintTools(entries)
 }
 
-type keyed struct {
+type keyedCondition struct {
 	key string
 	*expression
 }
 
 // conditions returns the conditions that are written, of three.
-func (e *entry) conditions() []keyed {
-	written := []keyed{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
-	return slices.DeleteFunc(written, func(k keyed) bool { return k.expression == nil })
+func (e *entry) conditions() []keyedCondition {
+	written := []keyedCondition{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
+	return slices.DeleteFunc(written, func(k keyedCondition) bool { return k.expression == nil })
 }
 
 // expressionsOf returns the conditions of policies.

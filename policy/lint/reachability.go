@@ -33,7 +33,7 @@ func (l *linter) checkReachability(entries []*entry) {
 func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) outcomes) []*entry {
 	covered := func(by []*entry) bool {
 		w := l.worldOf(e, by...)
-		w.own = len(e.conditions())
+		w.ownConditions = len(e.conditions())
 		return !w.existsPoint(w.questionsOf(append(expressionsOf(e), expressionsOf(by...)...)...), func() bool {
 			return goal(w, e)&canTrue != 0 &&
 				!slices.ContainsFunc(by, func(a *entry) bool { return w.decisionOutcomes(a) == canTrue })

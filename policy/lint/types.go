@@ -26,7 +26,7 @@ type misuse struct {
 // object of the schemas is a type whose fields are the members that it has for one tool at least.
 type argumentTypes struct {
 	types.Provider
-	made    *condition.Env
+	base    *condition.Env
 	env     *cel.Env // checks expressions; nil until it is needed
 	objects [][]conjunction
 	number  *types.Type
@@ -49,7 +49,7 @@ const maxListDepth = 8
 func (t *argumentTypes) findMisuses(src string, arguments []conjunction) (common []misuse) {
 	if t.env == nil {
 		var err error
-		if t.env, err = t.made.Typed(t, cel.ObjectType(objectPrefix+"0")); err != nil {
+		if t.env, err = t.base.Typed(t, cel.ObjectType(objectPrefix+"0")); err != nil {
 			return nil
 		}
 	}

@@ -39,10 +39,10 @@ func namesOf(typeName, prefix string) (all []string) {
 type world struct {
 	match *match
 	// This many of the first conditions are tried with true first, the others with false; 0: all.
-	own     int
-	levels  []level // the levels that a call can have; nil: unknown
-	values  map[string]ref.Val
-	answers map[string]outcomes
+	ownConditions int
+	levels        []level // the levels that a call can have; nil: unknown
+	values        map[string]ref.Val
+	answers       map[string]outcomes
 }
 
 // newWorld returns the world of a match at no point: only names that the match writes out have
@@ -130,7 +130,7 @@ func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question
 			}
 			w.addLiterals(a.texts, domains)
 			if w.isOpen(a) {
-				free(a.key, w.own > 0 && i >= w.own, canTrue, canFail, canFalse)
+				free(a.key, w.ownConditions > 0 && i >= w.ownConditions, canTrue, canFail, canFalse)
 			}
 		})
 	}

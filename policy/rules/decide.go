@@ -57,12 +57,12 @@ const maxFailed = 256
 // Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a
 // Subject each. Without a Subject the call is denied.
 func (s *Set) Decide(sub *condition.Subject) Decision {
-	return s.decideObserved(sub, func(*policy, *verdict) {})
+	return s.decideObserved(sub, func(*policy, *policyResult) {})
 }
 
 // decideObserved tells observe each policy that it considers, with its verdict; nil if the globs do
 // not match.
-func (s *Set) decideObserved(sub *condition.Subject, observe func(*policy, *verdict)) Decision {
+func (s *Set) decideObserved(sub *condition.Subject, observe func(*policy, *policyResult)) Decision {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {
 		return d
@@ -89,8 +89,8 @@ func (s *Set) decideObserved(sub *condition.Subject, observe func(*policy, *verd
 	return d
 }
 
-// A verdict is the decision of one policy, without the others.
-type verdict struct {
+// A policyResult is the decision of one policy, without the others.
+type policyResult struct {
 	matched   bool
 	effect    string
 	condition string // the key that decided, or that failed
@@ -98,13 +98,13 @@ type verdict struct {
 }
 
 // isSpent reports whether the budget ended before the condition had an answer.
-func (v *verdict) isSpent() bool { return v.err == condition.ErrSpent }
+func (v *policyResult) isSpent() bool { return v.err == condition.ErrSpent }
 
 // Spent reports whether the call is denied because its budget for conditions was spent.
 func (d *Decision) Spent() bool { return strings.HasPrefix(d.Failed, CodeSpent+":") }
 
 // failure is [Decision].Failed.
-func (v *verdict) failure() string {
+func (v *policyResult) failure() string {
 	code := CodeFailed
 	switch {
 	case v.err == nil:
@@ -117,7 +117,7 @@ func (v *verdict) failure() string {
 
 // judgeCall evaluates the conditions of a policy whose globs match. Policies in shadow have a
 // separate budget.
-func (p *policy) judgeCall(sub *condition.Subject) verdict {
+func (p *policy) judgeCall(sub *condition.Subject) policyResult {
 	if !p.shadow {
 		return p.evaluate(sub)
 	}
@@ -130,22 +130,22 @@ func (p *policy) judgeCall(sub *condition.Subject) verdict {
 	return v
 }
 
-func (p *policy) evaluate(sub *condition.Subject) verdict {
+func (p *policy) evaluate(sub *condition.Subject) policyResult {
 	if p.when != nil {
 		yes, err := p.when.True(sub)
 		if err != nil { // a policy that can only allow does not match; err says why
-			v := verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
+			v := policyResult{matched: p.strict, effect: Deny, condition: "when", err: err}
 			v.matched = v.matched || v.isSpent() // no policy below may decide without this one
 			return v
 		}
 		if !yes {
-			return verdict{condition: "when"}
+			return policyResult{condition: "when"}
 		}
 	}
 
 	if p.deny != nil {
 		if yes, err := p.deny.True(sub); yes || err != nil {
-			return verdict{matched: true, effect: Deny, condition: "deny", err: err}
+			return policyResult{matched: true, effect: Deny, condition: "deny", err: err}
 		}
 	}
 
@@ -153,17 +153,22 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 	if p.ask != nil {
 		switch yes, err := p.ask.True(sub); {
 		case err != nil:
-			return verdict{matched: true, effect: Deny, condition: "require_approval_if", err: err}
+			return policyResult{
+				matched:   true,
+				effect:    Deny,
+				condition: "require_approval_if",
+				err:       err,
+			}
 		case yes:
-			return verdict{matched: true, effect: Pending, condition: "require_approval_if"}
+			return policyResult{matched: true, effect: Pending, condition: "require_approval_if"}
 		}
 	}
 
-	return verdict{matched: true, effect: p.effect}
+	return policyResult{matched: true, effect: p.effect}
 }
 
 // writeDecision writes the policy's decision into d, beside the recorded shadows.
-func (p *policy) writeDecision(d *Decision, v verdict) {
+func (p *policy) writeDecision(d *Decision, v policyResult) {
 	d.Effect, d.Policy, d.Condition, d.Failed = v.effect, p.id, v.condition, v.failure()
 	if v.effect == Pending {
 		d.Approvers, d.Quorum, d.Expires, d.Fresh = slices.Clone(p.approvers), p.quorum, p.expires, p.fresh

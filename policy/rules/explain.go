@@ -23,7 +23,7 @@ const maxQuoted = 200
 // Explain decides like [Set.Decide], and also returns every policy that it considered: from the
 // first to the one that decided, or all.
 func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
-	d = s.decideObserved(sub, func(p *policy, v *verdict) {
+	d = s.decideObserved(sub, func(p *policy, v *policyResult) {
 		c := Considered{Policy: p.id, Shadow: p.shadow}
 		if v == nil {
 			input := sub.Input()
@@ -38,7 +38,7 @@ func (s *Set) Explain(sub *condition.Subject) (d Decision, all []Considered) {
 }
 
 // describeConditions describes the result of the conditions of a policy whose globs fit.
-func (p *policy) describeConditions(v *verdict) string {
+func (p *policy) describeConditions(v *policyResult) string {
 	source := func() string { return quoteText(p.conditionFor(v.condition).Source()) }
 	switch {
 	case v.isSpent():

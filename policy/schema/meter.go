@@ -39,10 +39,10 @@ func (m *meter) spendNode(c *costs, index int, v any) bool {
 	if number, ok := v.(stdjson.Number); ok && len(number) > plainNumberBytes {
 		units = bigNumber
 	}
-	if text, ok := v.(string); ok && !m.spend(len(text), n.own.text, textScale) {
+	if text, ok := v.(string); ok && !m.spend(len(text), n.ownCost.text, textScale) {
 		return false
 	}
-	if !m.spend(units, n.own.work, 1) || !m.spendNodes(c, n.inPlace, v) {
+	if !m.spend(units, n.ownCost.work, 1) || !m.spendNodes(c, n.inPlace, v) {
 		return false
 	}
 	switch v := v.(type) {
@@ -54,12 +54,12 @@ func (m *meter) spendNode(c *costs, index int, v any) bool {
 	return true
 }
 
-func (m *meter) spendMembers(c *costs, n *linked, members map[string]any) bool {
-	if !m.spend(len(members), n.look, 1) {
+func (m *meter) spendMembers(c *costs, n *linkedNode, members map[string]any) bool {
+	if !m.spend(len(members), n.lookCost, 1) {
 		return false
 	}
 	for name, v := range members { // a sum: the order is of no consequence
-		if !m.spend(len(name), n.own.text, textScale) || !m.spendNodes(c, n.everyMember, v) ||
+		if !m.spend(len(name), n.ownCost.text, textScale) || !m.spendNodes(c, n.everyMember, v) ||
 			len(n.name) > 0 && !m.spendNodes(c, n.name, name) {
 			return false
 		}
@@ -75,8 +75,8 @@ func (m *meter) spendMembers(c *costs, n *linked, members map[string]any) bool {
 	return true
 }
 
-func (m *meter) spendItems(c *costs, n *linked, items []any) bool {
-	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.spendDeep(n.deep, items) {
+func (m *meter) spendItems(c *costs, n *linkedNode, items []any) bool {
+	if !m.spend(len(items), n.lookCost, 1) || n.deepCost.work > 0 && !m.spendDeep(n.deepCost, items) {
 		return false
 	}
 	// The first items may have a node each; the rest share one.
@@ -103,7 +103,7 @@ func (m *meter) spendNodes(c *costs, nodes []int, v any) bool {
 }
 
 // spendDeep spends the price of every value in v, and of its text.
-func (m *meter) spendDeep(price row, v any) bool {
+func (m *meter) spendDeep(price nodeCost, v any) bool {
 	if !m.spend(1, price.work, 1) {
 		return false
 	}

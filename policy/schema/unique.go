@@ -11,13 +11,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// unique judges uniqueItems in place of the validator, whose hash does not separate its parts: an
-// array of many different items with one hash, which anybody can write down, takes it quadratic
+// uniqueItems judges uniqueItems in place of the validator, whose hash does not separate its parts:
+// an array of many different items with one hash, which anybody can write down, takes it quadratic
 // time.
-type unique struct{}
+type uniqueItems struct{}
 
 // Validate implements [jsonschema.SchemaExt].
-func (unique) Validate(ctx *jsonschema.ValidatorContext, v any) {
+func (uniqueItems) Validate(ctx *jsonschema.ValidatorContext, v any) {
 	items, ok := v.([]any)
 	if !ok || len(items) < 2 {
 		return
@@ -38,7 +38,7 @@ func uniqueByKey(nodes []*node) {
 	for _, n := range nodes {
 		if n.UniqueItems {
 			n.UniqueItems = false
-			n.Extensions = append(n.Extensions, unique{})
+			n.Extensions = append(n.Extensions, uniqueItems{})
 		}
 	}
 }

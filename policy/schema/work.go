@@ -22,34 +22,36 @@ const (
 	saturated        = 1 << 50 // every larger number
 )
 
-// A row holds the cost of a node for one value.
-type row struct {
+// A nodeCost holds the cost of a node for one value.
+type nodeCost struct {
 	work uint64 // units
 	text uint64 // units a byte of a string or member name, times textScale
 }
 
 func addSaturated(a, b uint64) uint64 { return min(a+b, saturated) }
 
-func (r row) add(o row) row { return row{addSaturated(r.work, o.work), addSaturated(r.text, o.text)} }
+func (r nodeCost) add(o nodeCost) nodeCost {
+	return nodeCost{addSaturated(r.work, o.work), addSaturated(r.text, o.text)}
+}
 
 // costs holds the costs of judging a document by a graph.
 type costs struct {
-	nodes []linked
+	nodes []linkedNode
 	at    map[*node]int // position in nodes
 	root  int
 }
 
-// A linked node is a node with its edges as positions in costs.nodes.
-type linked struct {
+// A linkedNode is a node with its edges as positions in costs.nodes.
+type linkedNode struct {
 	*node
-	own                                         row
-	look                                        uint64 // the cost of reading one member or item
-	deep                                        row    // the cost for every value further down
+	ownCost                                     nodeCost
+	lookCost                                    uint64   // the cost of reading one member or item
+	deepCost                                    nodeCost // the cost for every value further down
 	inPlace, everyMember, name, item, everyItem []int
 }
 
 func (g *graph) computeCosts() *costs {
-	c := &costs{nodes: make([]linked, len(g.order)), at: make(map[*node]int, len(g.order))}
+	c := &costs{nodes: make([]linkedNode, len(g.order)), at: make(map[*node]int, len(g.order))}
 	for i, n := range g.order {
 		c.at[n] = i
 	}
@@ -65,11 +67,11 @@ func (g *graph) computeCosts() *costs {
 	// The edges become positions once, so that judging looks nothing up in maps.
 	for i, n := range g.order {
 		e := edgesOf(n)
-		c.nodes[i] = linked{
+		c.nodes[i] = linkedNode{
 			node:        n,
-			own:         costOf(n),
-			look:        costNode + uint64(len(n.PatternProperties)),
-			deep:        uniqueCost(n),
+			ownCost:     costOf(n),
+			lookCost:    costNode + uint64(len(n.PatternProperties)),
+			deepCost:    uniqueCost(n),
 			inPlace:     positions(inPlace(n)),
 			everyMember: positions(e.everyMember),
 			name:        positions(e.name),
@@ -100,8 +102,8 @@ func (g *graph) checkExpansion() *RefusedError {
 }
 
 // costOf returns the cost of holding n itself against one value.
-func costOf(n *node) row {
-	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+
+func costOf(n *node) nodeCost {
+	r := nodeCost{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+
 		len(n.DependentSchemas))}
 	if n.Enum != nil {
 		r.work += costEqual * countValues(n.Enum.Values)
@@ -144,11 +146,11 @@ func costOf(n *node) row {
 }
 
 // uniqueCost returns the cost of uniqueItems for a value at any depth of the array.
-func uniqueCost(n *node) row {
+func uniqueCost(n *node) nodeCost {
 	if len(n.Extensions) == 0 {
-		return row{}
+		return nodeCost{}
 	}
-	return row{work: costUnique, text: costUnique * textScale}
+	return nodeCost{work: costUnique, text: costUnique * textScale}
 }
 
 func patternSteps(re jsonschema.Regexp) uint64 {
