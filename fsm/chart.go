@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// nowhere stands for no place and no row.
-const nowhere = -1
+// noIndex stands for no place and no row.
+const noIndex = -1
 
 // chart is a Spec as a graph: nodes are places by rank, edges are rows by index. Rows that name an
 // unknown place are left out; a proof of its own reports them.
@@ -32,7 +32,7 @@ func newChart(s *Spec) *chart {
 	}
 	for i, r := range s.Rows {
 		source, target := c.rankOf(r.From), c.rankOf(r.To)
-		if source == nowhere || target == nowhere {
+		if source == noIndex || target == noIndex {
 			continue
 		}
 		c.out[source] = append(c.out[source], i)
@@ -46,7 +46,7 @@ func (c *chart) rankOf(s State) int {
 	if i, ok := c.rank[s]; ok {
 		return i
 	}
-	return nowhere
+	return noIndex
 }
 
 func (c *chart) stateAt(place int) State { return c.spec.Places[place].State }
@@ -64,9 +64,9 @@ type flood struct {
 func (c *chart) floodFrom(start, without int) flood {
 	f := flood{c: c, start: start, seen: make([]bool, len(c.out)), via: make([]int, len(c.out))}
 	for i := range f.via {
-		f.via[i] = nowhere
+		f.via[i] = noIndex
 	}
-	if start == nowhere || start == without {
+	if start == noIndex || start == without {
 		return f
 	}
 	f.seen[start] = true
@@ -84,7 +84,7 @@ func (c *chart) floodFrom(start, without int) flood {
 }
 
 // reaches reports whether a place was reached.
-func (f flood) reaches(place int) bool { return place != nowhere && f.seen[place] }
+func (f flood) reaches(place int) bool { return place != noIndex && f.seen[place] }
 
 // pathTo writes a shortest way to a place that was reached.
 func (f flood) pathTo(place int) string {
@@ -123,7 +123,7 @@ func (c *chart) topologicalOrder() []int {
 		if next < 0 {
 			return order
 		}
-		waiting[next] = nowhere
+		waiting[next] = noIndex
 		order = append(order, next)
 		for _, row := range c.out[next] {
 			waiting[c.targetOf(row)]--
@@ -135,7 +135,7 @@ func (c *chart) topologicalOrder() []int {
 // number.
 func (c *chart) countPaths(from, to int) string {
 	order := c.topologicalOrder()
-	if len(order) < len(c.out) || from == nowhere || to == nowhere {
+	if len(order) < len(c.out) || from == noIndex || to == noIndex {
 		return "uncounted"
 	}
 	ways := make([]*big.Int, len(c.out))
@@ -157,18 +157,18 @@ func (c *chart) countPaths(from, to int) string {
 func (c *chart) longestPath() int {
 	order := c.topologicalOrder()
 	if len(order) < len(c.out) {
-		return nowhere
+		return noIndex
 	}
 	far, most := make([]int, len(c.out)), 0
 	for i := range far {
-		far[i] = nowhere
+		far[i] = noIndex
 	}
 	if len(far) > 0 {
 		far[0] = 0
 	}
 	for _, place := range order {
 		for _, row := range c.out[place] {
-			if far[place] != nowhere {
+			if far[place] != noIndex {
 				far[c.targetOf(row)] = max(far[c.targetOf(row)], far[place]+1)
 				most = max(most, far[c.targetOf(row)])
 			}

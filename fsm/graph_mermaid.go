@@ -17,7 +17,7 @@ func Mermaid(s *Spec, m Marks) []byte {
 	}
 
 	for i, r := range s.Rows {
-		if c.rankOf(r.From) == nowhere || c.rankOf(r.To) == nowhere {
+		if c.rankOf(r.From) == noIndex || c.rankOf(r.To) == noIndex {
 			continue
 		}
 		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(w.rowLabel(r.On, i)))

@@ -12,8 +12,8 @@ type Proof struct {
 	Witness  string `json:"witness"`
 }
 
-// verdict is a proof before its faults are put into one line.
-type verdict struct {
+// examination is a proof before its faults are put into one line.
+type examination struct {
 	id, sentence, witness string
 	faults                []string
 }
@@ -32,9 +32,9 @@ func Prove(s *Spec) []Proof {
 	return proofs
 }
 
-func examineSpec(s *Spec) []verdict {
+func examineSpec(s *Spec) []examination {
 	c := newChart(s)
-	verdicts := []verdict{
+	verdicts := []examination{
 		c.proveWritten(), c.proveNamed(), c.proveDeclared(), c.proveUsed(), c.proveDeterministic(), c.proveOneMeaning(),
 		c.proveAcyclic(), c.proveRanksRise(), c.proveTerminalsClosed(), c.proveReachesTerminal(), c.proveReachable(),
 		c.proveOneEffect(), c.proveOneWayIn(),

@@ -7,9 +7,9 @@ import (
 
 // proveOneEffect proves that no path holds two rows on the effect's trigger. Where a cycle leads
 // back, it finds that too.
-func (c *chart) proveOneEffect() verdict {
+func (c *chart) proveOneEffect() examination {
 	effectTrigger := c.spec.Claims.EffectOn
-	v := verdict{id: "one-effect", sentence: fmt.Sprintf("There is at most one %s on any path.", effectTrigger)}
+	v := examination{id: "one-effect", sentence: fmt.Sprintf("There is at most one %s on any path.", effectTrigger)}
 	rows := 0
 
 	for i, first := range c.spec.Rows {
@@ -17,7 +17,7 @@ func (c *chart) proveOneEffect() verdict {
 			continue
 		}
 		rows++
-		after := c.floodFrom(c.rankOf(first.To), nowhere)
+		after := c.floodFrom(c.rankOf(first.To), noIndex)
 		for _, second := range c.spec.Rows {
 			if source := c.rankOf(second.From); second.On == effectTrigger && after.reaches(source) {
 				text := fmt.Sprintf("%s, then %s -%s-> %s", rowName(c.spec, i), after.pathTo(source), effectTrigger,
@@ -39,9 +39,9 @@ func (c *chart) proveOneEffect() verdict {
 }
 
 // proveOneWayIn proves that the effect's trigger is the only way into the effect, by one row.
-func (c *chart) proveOneWayIn() verdict {
+func (c *chart) proveOneWayIn() examination {
 	claims := c.spec.Claims
-	v := verdict{id: "one-way-in"}
+	v := examination{id: "one-way-in"}
 	v.sentence = fmt.Sprintf("%s is entered by %s only, by one row.", claims.Effect, claims.EffectOn)
 	rows := 0
 
@@ -69,15 +69,16 @@ func (c *chart) proveOneWayIn() verdict {
 
 // proveDominator proves that every path from the start to the effect passes a state: without it,
 // the effect is out of reach.
-func (c *chart) proveDominator(by State) verdict {
+func (c *chart) proveDominator(by State) examination {
 	claims := c.spec.Claims
-	v := verdict{id: "dominates-" + string(by), sentence: fmt.Sprintf("Every path to %s passes %s.", claims.Effect, by)}
+	v := examination{id: "dominates-" + string(by),
+		sentence: fmt.Sprintf("Every path to %s passes %s.", claims.Effect, by)}
 	v.faults, v.witness = c.checkCut(c.spec.Start(), claims.Effect, by)
 	return v
 }
 
-func (c *chart) proveBetween(b Between) verdict {
-	v := verdict{id: fmt.Sprintf("between-%s-%s", b.From, b.To)}
+func (c *chart) proveBetween(b Between) examination {
+	v := examination{id: fmt.Sprintf("between-%s-%s", b.From, b.To)}
 	v.sentence = fmt.Sprintf("Every path from %s to %s passes %s.", b.From, b.To, b.Via)
 	v.faults, v.witness = c.checkCut(b.From, b.To, b.Via)
 	return v
@@ -87,13 +88,13 @@ func (c *chart) proveBetween(b Between) verdict {
 // fail is a fault: there must be a path, and via must not be one of its ends.
 func (c *chart) checkCut(from, to, via State) (faults []string, witness string) {
 	start, end, middle := c.rankOf(from), c.rankOf(to), c.rankOf(via)
-	if start == nowhere || end == nowhere || middle == nowhere {
+	if start == noIndex || end == noIndex || middle == noIndex {
 		return []string{fmt.Sprintf("%q, %q or %q is unknown", from, to, via)}, ""
 	}
 	if start == end || middle == start || middle == end {
 		return []string{fmt.Sprintf("the claim %s, %s, %s says nothing: two of them are the same", from, via, to)}, ""
 	}
-	if !c.floodFrom(start, nowhere).reaches(end) {
+	if !c.floodFrom(start, noIndex).reaches(end) {
 		return []string{fmt.Sprintf("%s cannot be reached from %s", to, from)}, ""
 	}
 	// A path that avoids via would be found without it.
@@ -106,8 +107,8 @@ func (c *chart) checkCut(from, to, via State) (faults []string, witness string) 
 }
 
 // proveExits proves that each of some states offers each of some triggers.
-func (c *chart) proveExits(i int, e Exits) verdict {
-	v := verdict{id: fmt.Sprintf("exits-%d", i+1)}
+func (c *chart) proveExits(i int, e Exits) examination {
+	v := examination{id: fmt.Sprintf("exits-%d", i+1)}
 	v.sentence = fmt.Sprintf("%s: each leaves by %s.", list(e.States), list(e.On))
 	rows := 0
 	for _, state := range e.States {
@@ -126,8 +127,8 @@ func (c *chart) proveExits(i int, e Exits) verdict {
 	return v
 }
 
-func (c *chart) proveSoleEntry(into State) verdict {
-	v := verdict{id: "sole-entry-" + string(into), sentence: fmt.Sprintf("Exactly one row enters %s.", into)}
+func (c *chart) proveSoleEntry(into State) examination {
+	v := examination{id: "sole-entry-" + string(into), sentence: fmt.Sprintf("Exactly one row enters %s.", into)}
 	rows := 0
 	for i, r := range c.spec.Rows {
 		if r.To != into {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-func (c *chart) proveAcyclic() verdict {
-	v := verdict{id: "acyclic", sentence: "No path visits a state twice."}
+func (c *chart) proveAcyclic() examination {
+	v := examination{id: "acyclic", sentence: "No path visits a state twice."}
 	order := c.topologicalOrder()
 	var states []State
 	for _, place := range order {
@@ -19,7 +19,7 @@ func (c *chart) proveAcyclic() verdict {
 	}
 	for place := range c.out {
 		for _, row := range c.out[place] {
-			if back := c.floodFrom(c.targetOf(row), nowhere); back.reaches(place) && !slices.Contains(order, place) {
+			if back := c.floodFrom(c.targetOf(row), noIndex); back.reaches(place) && !slices.Contains(order, place) {
 				r := c.spec.Rows[row]
 				v.faults = append(v.faults, fmt.Sprintf("%s -%s-> %s", r.From, r.On, back.pathTo(place)))
 				break
@@ -29,11 +29,12 @@ func (c *chart) proveAcyclic() verdict {
 	return v
 }
 
-func (c *chart) proveRanksRise() verdict {
-	v := verdict{id: "ranks-rise", sentence: "Every row leads to a place further down the table: there is no way back."}
+func (c *chart) proveRanksRise() examination {
+	v := examination{id: "ranks-rise",
+		sentence: "Every row leads to a place further down the table: there is no way back."}
 	for i, r := range c.spec.Rows {
 		source, target := c.rankOf(r.From), c.rankOf(r.To)
-		if source != nowhere && target != nowhere && target <= source {
+		if source != noIndex && target != noIndex && target <= source {
 			v.faults = append(v.faults, fmt.Sprintf("%s goes from rank %d to rank %d", rowName(c.spec, i), source+1,
 				target+1))
 		}
@@ -42,8 +43,8 @@ func (c *chart) proveRanksRise() verdict {
 	return v
 }
 
-func (c *chart) proveTerminalsClosed() verdict {
-	v := verdict{id: "terminals-closed", sentence: "No row leaves a terminal state."}
+func (c *chart) proveTerminalsClosed() examination {
+	v := examination{id: "terminals-closed", sentence: "No row leaves a terminal state."}
 	var terminals []State
 	for place, p := range c.spec.Places {
 		if !p.Terminal {
@@ -61,11 +62,11 @@ func (c *chart) proveTerminalsClosed() verdict {
 	return v
 }
 
-func (c *chart) proveReachesTerminal() verdict {
-	v := verdict{id: "reaches-terminal", sentence: "From every state a terminal state can be reached."}
+func (c *chart) proveReachesTerminal() examination {
+	v := examination{id: "reaches-terminal", sentence: "From every state a terminal state can be reached."}
 	most := 0
 	for place, p := range c.spec.Places {
-		f := c.floodFrom(place, nowhere)
+		f := c.floodFrom(place, noIndex)
 		end := slices.IndexFunc(c.spec.Places, func(o Place) bool { return o.Terminal && f.reaches(c.rankOf(o.State)) })
 		if end < 0 {
 			v.faults = append(v.faults, fmt.Sprintf("from %s no terminal state can be reached", p.State))
@@ -76,8 +77,8 @@ func (c *chart) proveReachesTerminal() verdict {
 	return v
 }
 
-func (c *chart) proveReachable() verdict {
-	v := verdict{id: "reachable", sentence: "Every state can be reached from the start."}
+func (c *chart) proveReachable() examination {
+	v := examination{id: "reachable", sentence: "Every state can be reached from the start."}
 	for place, seen := range c.reachedFromStart() {
 		if !seen {
 			v.faults = append(v.faults, fmt.Sprintf("%s cannot be reached from %s", c.stateAt(place), c.spec.Start()))
@@ -88,4 +89,4 @@ func (c *chart) proveReachable() verdict {
 }
 
 // reachedFromStart reports for each place whether the start leads there.
-func (c *chart) reachedFromStart() []bool { return c.floodFrom(c.rankOf(c.spec.Start()), nowhere).seen }
+func (c *chart) reachedFromStart() []bool { return c.floodFrom(c.rankOf(c.spec.Start()), noIndex).seen }

@@ -7,8 +7,8 @@ import (
 )
 
 // proveNamed proves that names are fit to be ids in traces and pictures.
-func (c *chart) proveNamed() verdict {
-	v := verdict{id: "named", sentence: "States and triggers are written in lower-case letters, digits and underscores."}
+func (c *chart) proveNamed() examination {
+	v := examination{id: "named", sentence: "States and triggers are written in lower-case letters, digits and underscores."}
 	for i, p := range c.spec.Places {
 		if !isName(string(p.State)) {
 			v.faults = append(v.faults, fmt.Sprintf("place %d is named %q", i+1, p.State))
@@ -34,8 +34,8 @@ func isName(s string) bool {
 }
 
 // proveWritten proves that nobody left out a sentence.
-func (c *chart) proveWritten() verdict {
-	v := verdict{id: "written", sentence: "The table has a name; every place, row and guard says what it is for."}
+func (c *chart) proveWritten() examination {
+	v := examination{id: "written", sentence: "The table has a name; every place, row and guard says what it is for."}
 	need := func(text, where, what string) {
 		if strings.TrimSpace(text) == "" {
 			v.faults = append(v.faults, where+" has no "+what)
@@ -55,8 +55,9 @@ func (c *chart) proveWritten() verdict {
 }
 
 // proveDeclared proves that every name in rows and claims is a place of the table, declared once.
-func (c *chart) proveDeclared() verdict {
-	v := verdict{id: "declared", sentence: "Every state is declared once; rows and claims name only declared states."}
+func (c *chart) proveDeclared() examination {
+	v := examination{id: "declared",
+		sentence: "Every state is declared once; rows and claims name only declared states."}
 	if len(c.spec.Places) == 0 || len(c.spec.Rows) == 0 {
 		v.faults = append(v.faults, "the table is empty")
 	}
@@ -69,7 +70,7 @@ func (c *chart) proveDeclared() verdict {
 
 	need := func(where string, states ...State) {
 		for _, s := range states {
-			if c.rankOf(s) == nowhere {
+			if c.rankOf(s) == noIndex {
 				v.faults = append(v.faults, fmt.Sprintf("%s names the unknown state %q", where, s))
 			}
 		}
@@ -105,8 +106,8 @@ func (c *chart) allStates() []State {
 }
 
 // proveUsed proves that a row uses every place and every claimed trigger.
-func (c *chart) proveUsed() verdict {
-	v := verdict{id: "used", sentence: "Every place and every trigger that a claim names is used by a row."}
+func (c *chart) proveUsed() examination {
+	v := examination{id: "used", sentence: "Every place and every trigger that a claim names is used by a row."}
 	for i, p := range c.spec.Places {
 		if c.rankOf(p.State) == i && len(c.in[i])+len(c.out[i]) == 0 {
 			v.faults = append(v.faults, fmt.Sprintf("no row uses place %d (%s)", i+1, p.State))
@@ -127,8 +128,8 @@ func (c *chart) proveUsed() verdict {
 }
 
 // proveDeterministic proves that a state and a trigger choose one row.
-func (c *chart) proveDeterministic() verdict {
-	v := verdict{id: "deterministic", sentence: "A state and a trigger choose at most one row."}
+func (c *chart) proveDeterministic() examination {
+	v := examination{id: "deterministic", sentence: "A state and a trigger choose at most one row."}
 	for i, r := range c.spec.Rows {
 		first := slices.IndexFunc(c.spec.Rows, func(o SpecRow) bool { return o.From == r.From && o.On == r.On })
 		if first < i {
@@ -140,8 +141,8 @@ func (c *chart) proveDeterministic() verdict {
 }
 
 // proveOneMeaning proves that a trigger always establishes the same state: a redirected row shows.
-func (c *chart) proveOneMeaning() verdict {
-	v := verdict{id: "one-meaning", sentence: "A trigger always establishes the same state."}
+func (c *chart) proveOneMeaning() examination {
+	v := examination{id: "one-meaning", sentence: "A trigger always establishes the same state."}
 	var pairs []string
 	for i, r := range c.spec.Rows {
 		first := slices.IndexFunc(c.spec.Rows, func(o SpecRow) bool { return o.On == r.On })
