@@ -11,8 +11,8 @@ import (
 	"pgfsm/states/statestest"
 )
 
-// TestNowhere runs every scenario with a record and without: it comes to the same, by the same way and the same calls.
-func TestNowhere(t *testing.T) {
+// TestDiscardRecorder runs every scenario with a record and without: it comes to the same, by the same way and the same calls.
+func TestDiscardRecorder(t *testing.T) {
 	type end struct {
 		Outcome states.Outcome
 		Trail   []fsm.State
@@ -30,15 +30,15 @@ func TestNowhere(t *testing.T) {
 	for i, s := range statestest.Scenarios() {
 		run := s.Run()
 		want := advance(&s, run, new(statestest.Memory))
-		got := advance(&without[i], states.NewRun(run.ID(), run.Request(), run.Bundle()), struct{ states.Nowhere }{})
+		got := advance(&without[i], states.NewRun(run.ID(), run.Request(), run.Bundle()), struct{ states.DiscardRecorder }{})
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: without a record it comes to something else (-with +without):\n%s", s.Name, d)
 		}
 	}
 }
 
-// TestNothingIsSpelledForNowhere looks at what a recorder gets that is, or only looks like, one that keeps nothing.
-func TestNothingIsSpelledForNowhere(t *testing.T) {
+// TestNothingIsEncodedForDiscardRecorder looks at what a recorder gets that is, or only looks like, one that keeps nothing.
+func TestNothingIsEncodedForDiscardRecorder(t *testing.T) {
 	m := statestest.MustMachine(t)
 	for _, tc := range []struct {
 		name    string
@@ -49,7 +49,7 @@ func TestNothingIsSpelledForNowhere(t *testing.T) {
 		{"one-that-has-one-among-others", func(seen *statestest.Memory) states.Recorder {
 			return struct {
 				states.Recorder
-				also states.Nowhere
+				also states.DiscardRecorder
 			}{Recorder: seen}
 		}, true},
 		{"one-that-is-one", func(seen *statestest.Memory) states.Recorder { return forgetful{seen: seen} }, false},
@@ -74,7 +74,7 @@ func TestNothingIsSpelledForNowhere(t *testing.T) {
 
 // forgetful keeps nothing, and tells a test what it was given.
 type forgetful struct {
-	states.Nowhere
+	states.DiscardRecorder
 	seen *statestest.Memory
 }
 

@@ -95,7 +95,7 @@ type Event interface {
 type ToolsListed struct {
 	Bundle   *ActiveBundle    `json:"bundle,omitzero"`
 	Happened string           `json:"happened"`
-	Kept     *Kept            `json:"kept,omitzero"`
+	Cached   *Cached          `json:"kept,omitzero"`
 	Servers  []policy.Listing `json:"servers"`
 
 	encoded jsontext.Value   // the canonical form, if the event is shared
@@ -109,8 +109,8 @@ type ActiveBundle struct {
 	Digest  canonical.Digest `json:"digest"`
 }
 
-// Kept has the digest and the age of a cached listing.
-type Kept struct {
+// Cached has the digest and the age of a cached listing.
+type Cached struct {
 	Age     int              `json:"age_s"`   // whole seconds, rounded up
 	Catalog canonical.Digest `json:"catalog"` // the digest of the server's whole answer
 }
@@ -214,8 +214,8 @@ const (
 	interrupted  = "interrupted"
 )
 
-// setHappened writes the event's name into it, unless the event is shared and complete, so that no code
-// can forget or confuse the name.
+// setHappened writes the event's name into it, unless the event is shared and complete, so that no
+// code can forget or confuse the name.
 func setHappened(ev Event) Event {
 	if listed, ok := ev.(*ToolsListed); ok && listed.encoded != nil {
 		return ev
@@ -259,7 +259,7 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 // catalogDigest omits the age of the listing and the bundle: the same definitions are the same
 // catalog.
 func (e *ToolsListed) catalogDigest() canonical.Digest {
-	if e.Kept == nil && e.Bundle == nil && e.encoded != nil {
+	if e.Cached == nil && e.Bundle == nil && e.encoded != nil {
 		return canonical.Sum("catalog", e.encoded)
 	}
 	return canonical.Sum("catalog", canonical.MustSorted(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))
@@ -268,10 +268,10 @@ func (e *ToolsListed) catalogDigest() canonical.Digest {
 // Shared returns the event of a listing that many runs use. Derived values are computed once.
 func Shared(listed *ToolsListed) *ToolsListed { return setHappened(listed).(*ToolsListed) }
 
-// KeptOf is the event of a listing that was cached for age seconds, with the tools of part only.
-// The whole listing must be [Shared].
-func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
-	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
+// CachedPart is the event of a listing that was cached for age seconds, with the tools of part
+// only. The whole listing must be [Shared].
+func CachedPart(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
+	return Shared(&ToolsListed{Cached: &Cached{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
 }
 
 // DecodeEvent reads an event as a trace holds it. An unknown event, member or value is an error;

@@ -126,7 +126,7 @@ func (l *Live) addActiveBundle(listed *ToolsListed, judged *policy.Bundle) Event
 	case digest == judged.Digest():
 		return listed
 	}
-	return &ToolsListed{Bundle: &ActiveBundle{Content: content, Digest: digest}, Kept: listed.Kept,
+	return &ToolsListed{Bundle: &ActiveBundle{Content: content, Digest: digest}, Cached: listed.Cached,
 		Servers: listed.Servers}
 }
 

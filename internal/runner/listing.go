@@ -87,15 +87,15 @@ func withOwnSchema(judged *policy.Tool, raw jsontext.Value) jsontext.Value {
 func (v *view) listingEvent(tool string, age time.Duration) *states.ToolsListed {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if v.unusable {
-		return states.KeptOf(v.whole, v.listing, seconds)
+		return states.CachedPart(v.whole, v.listing, seconds)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e := v.events[tool]; e != nil && e.Kept.Age == seconds {
+	if e := v.events[tool]; e != nil && e.Cached.Age == seconds {
 		return e
 	}
 	part := v.listing.Pick(v.sent, tool)
-	e := states.KeptOf(v.whole, part, seconds)
+	e := states.CachedPart(v.whole, part, seconds)
 	// Cache listed tools only: clients can invent any number of names.
 	if len(part.Pages[0]) > len(`{"tools":[]}`) {
 		v.events[tool] = e

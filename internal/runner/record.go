@@ -110,7 +110,7 @@ func (f fileRecord) Finish(_ context.Context, o states.Outcome) (canonical.Diges
 func (f fileRecord) Abandon() error { return f.file.Abandon() }
 
 // A noRecord drops everything.
-type noRecord struct{ states.Nowhere }
+type noRecord struct{ states.DiscardRecorder }
 
 func (noRecord) Effects(d states.EffectHandler) states.EffectHandler              { return d }
 func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }

@@ -8,7 +8,8 @@ import (
 	"pgfsm/states"
 )
 
-// Round is an agent's answers to the server's questions, which it sends beside the arguments when it repeats a call.
+// Round is an agent's answers to the server's questions, which it sends beside the arguments when
+// it repeats a call.
 const Round = `{"inputResponses":{"name":{"action":"accept","content":{"name":"Alice"}}},"requestState":"s-1"}`
 
 // CachedListing is the event of a cached listing of one tool, 12 seconds old.
@@ -16,13 +17,19 @@ func CachedListing(listing policy.Listing, tool string) *states.ToolsListed {
 	wholeListing := states.Shared(&states.ToolsListed{Servers: []policy.Listing{listing}})
 	sent, err := listing.Sent()
 	if err != nil {
-		return states.KeptOf(wholeListing, listing, 12)
+		return states.CachedPart(wholeListing, listing, 12)
 	}
-	return states.KeptOf(wholeListing, listing.Pick(sent, tool), 12)
+	return states.CachedPart(wholeListing, listing.Pick(sent, tool), 12)
 }
 
 func agent(plan, round string) states.Request {
-	return states.Request{Actor: "ci-agent", At: At, Kind: states.KindAgent, Round: canonical.Text(round), Text: canonical.Text(plan)}
+	return states.Request{
+		Actor: "ci-agent",
+		At:    At,
+		Kind:  states.KindAgent,
+		Round: canonical.Text(round),
+		Text:  canonical.Text(plan),
+	}
 }
 
 const deletePlan = `{"args":{"policy_id":"policy-002"},"server":"` + Server + `","tool":"` + Delete + `","type":"call_tool"}`
@@ -100,7 +107,8 @@ func Traced(digit string) *states.TraceContext {
 	return &states.TraceContext{Span: "00f067aa0ba902b7", Parent: "00-" + id + id + "-" + id + "-01", State: "vendor=1"}
 }
 
-// tracedAndApproved is a held call whose request has a trace context. The approved call has its own, or none.
+// tracedAndApproved is a held call whose request has a trace context. The approved call has its
+// own, or none.
 func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
 	return func(s *Scenario) {
 		s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
@@ -132,9 +140,11 @@ func sizesAndInputRules() []Scenario {
 			s.Content.Input.Rules = ruleOn(policy.KindCall)
 			setCached(s)
 		}),
-		variant("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
-			s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""), ruleOn(policy.KindAgent), len(GoodPlan)-1
-		}),
+		variant("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0,
+			func(s *Scenario) {
+				s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""),
+					ruleOn(policy.KindAgent), len(GoodPlan)-1
+			}),
 		variant("agent-larger-than-questions-and-plans", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Input.MaxBytes, s.Content.Limits.PlanBytes = agent(GoodPlan, ""), 1, 1
 			setCached(s)
@@ -145,10 +155,11 @@ func sizesAndInputRules() []Scenario {
 		variant("operator-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = call(GoodPlan), len(goodArguments)-1
 		}),
-		variant("agent-arguments-have-too-many-values", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
-			many := `{"policy_id":[0` + strings.Repeat(",0", policy.MaxArgumentsValues) + `]}`
-			s.Request = agent(strings.Replace(GoodPlan, goodArguments, many, 1), "")
-		}),
+		variant("agent-arguments-have-too-many-values", states.Blocked, policy.CodeArgumentsTooLarge, 0,
+			func(s *Scenario) {
+				many := `{"policy_id":[0` + strings.Repeat(",0", policy.MaxArgumentsValues) + `]}`
+				s.Request = agent(strings.Replace(GoodPlan, goodArguments, many, 1), "")
+			}),
 		variant("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
 			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(goodArguments)
 			setCached(s)
@@ -156,6 +167,7 @@ func sizesAndInputRules() []Scenario {
 		variant("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
 			s.Request, s.Content.Input.Rules = call(harmfulPlan), ruleOn(policy.KindCall)
 		}),
-		variant("operator-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) { s.Request = call(harmfulPlan) }),
+		variant("operator-arguments-are-no-question", states.Answered, "", 1,
+			func(s *Scenario) { s.Request = call(harmfulPlan) }),
 	}
 }
