@@ -133,6 +133,8 @@ func (w *Waits) readHeldCalls(r Reader, since, now string) error {
 	}
 
 	slices.Sort(w.Decided)
+
+	// Calls that wait now are counted whenever they were requested.
 	for q, err := range r.Runs(Filter{Statuses: []Status{Pending}, Limit: MaxPending + 1}) {
 		switch {
 		case err != nil:

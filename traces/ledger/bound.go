@@ -57,6 +57,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
 	}
 
+	// Approvers see the bytes that would be sent and the definition that was listed.
 	b := Bound{
 		Row:      q,
 		Asked:    rec.Header.Request.Text,

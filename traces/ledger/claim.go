@@ -69,7 +69,7 @@ func checkClaimable(q *RunRow, now string) error {
 	return nil
 }
 
-// claimRun makes this process the owner of a run that has none, unless fit returns an error.
+// claimRun makes this process the owner of a run that has none, unless check returns an error.
 func (l *Ledger) claimRun(ctx context.Context, run string, check func(*RunRow, string) error) error {
 	if !l.beginWork(run) {
 		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)

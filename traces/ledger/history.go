@@ -34,7 +34,7 @@ func (r *RunRecorder) ReadHistory(ctx context.Context, query *states.ReadHistory
 		if answer, err = r.answerQueries(b, query); err != nil {
 			return err
 		}
-		return b.addEvent(q, r.header.RunID, r.ledger.owner, &callReserved{record: r.pendingRecord()})
+		return r.addEvent(b, q, &callReserved{record: r.pendingRecord()})
 	})
 	switch {
 	case err == nil:

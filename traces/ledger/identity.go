@@ -33,6 +33,7 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 		return "", err
 	}
 
+	// Everyone who voted must still have their token, or not be blocked.
 	for i := range cast {
 		name, voter := cast[i].vote.By, cast[i].vote.Voter()
 		if cast[i].token == "" && policy.HasSubject(name) {
@@ -56,6 +57,7 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 		}
 	}
 
+	// The same holds for the requester and the person for whom they act.
 	switch b, blocked, err := blockOf(r, q.Actor, q.OnBehalfOf); {
 	case err != nil:
 		return "", err

@@ -127,6 +127,7 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 		return nil, ErrNothingLost
 	}
 
+	// The common checkpoint is the largest before the first one that is missing.
 	for c, text := range contained { // the order does not matter, because no two have the same size
 		if c.Size > common.Size && c.Size < least.Size {
 			common, f.Common = c, text

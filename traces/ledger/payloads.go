@@ -130,7 +130,7 @@ func recordOf(steps []traces.Input) (r record) {
 }
 
 // resolveInputs returns the steps with their events. It reads events that are stored by reference
-// with get.
+// with resolve.
 func (r *record) resolveInputs(resolve func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
 	steps := make([]traces.Input, len(r.Steps))
 	for i, trigger := range r.Steps {

@@ -122,6 +122,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 		return p, err
 	}
 
+	// A run goes with the part of its last entry.
 	for i := range ended {
 		part := parts[ended[i].Entry/window]
 		if part == nil { // no entry of the run is left
@@ -173,6 +174,7 @@ func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*
 				return err
 			}
 
+			// A blob goes with the last window that refers to it, unless an entry that stays does.
 			for _, d := range refs {
 				if pass {
 					p.blobs[d] = max(p.blobs[d], windowIndex)

@@ -21,7 +21,7 @@ type RunRecorder struct {
 	ledger     *Ledger
 	header     traces.Header
 	run        *states.Run
-	chain      *traces.Chain // nil: the chain of again is used
+	chain      *traces.Chain // nil: the chain of resumption is used
 	resumption *traces.Resumption
 	timeText   instant
 	lastAt     string         // when the last step happened; the time of the request if there is none
@@ -40,8 +40,8 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *RunRecorder {
 	return &RunRecorder{ledger: l, header: h, run: run, chain: traces.NewChain(&h), lastAt: h.Request.At}
 }
 
-// continueRecord continues the record of a run that this process has claimed. again is the run that
-// executes the record again; nil if this build judges the run differently.
+// continueRecord continues the record of a run that this process has claimed. resumption executes
+// the record again; nil if this build judges the run differently.
 func (l *Ledger) continueRecord(rec *Record, run *states.Run, resumption *traces.Resumption) *RunRecorder {
 	q := &rec.Row
 	r := &RunRecorder{
@@ -216,6 +216,8 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 		}
 		return &ClaimError{Row: q, Err: ErrTaken}
 	}
+
+	// Just before an approved call is sent, the clock and the tokens are checked once more.
 	f := r.run.Facts()
 	if f.Dispatched != nil && r.row.Sent == "" && f.Approved != nil {
 		return checkApproval(b, &r.row)
@@ -259,6 +261,11 @@ func checkApproval(b *batch, q *RunRow) error {
 	return nil
 }
 
+// addEvent adds an event about the run, in the name of this process.
+func (r *RunRecorder) addEvent(b *batch, q *RunRow, p payload) error {
+	return b.addEvent(q, r.header.RunID, r.ledger.owner, p)
+}
+
 // addCreated adds the run's first event: its header and its call, if it has one.
 func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	h := &r.header
@@ -288,7 +295,7 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 		}
 	}
 
-	return b.addEvent(q, h.RunID, r.ledger.owner, p)
+	return r.addEvent(b, q, p)
 }
 
 // addAssessment adds the decision of risk and policy, once.
@@ -302,8 +309,7 @@ func (r *RunRecorder) addAssessment(b *batch, q *RunRow) error {
 		return nil
 	}
 	rules := (&risk.Assessment{Contributions: a.Risk}).Risk().Rules
-	scored := &riskScored{Mode: a.Mode, Rules: rules, Score: a.Score}
-	if err := b.addEvent(q, r.header.RunID, r.ledger.owner, scored); err != nil {
+	if err := r.addEvent(b, q, &riskScored{Mode: a.Mode, Rules: rules, Score: a.Score}); err != nil {
 		return err
 	}
 	return r.addDecision(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
@@ -316,7 +322,7 @@ func (r *RunRecorder) addDecision(b *batch, q *RunRow, bundle canonical.Digest, 
 	if bundle == r.header.Bundle.Digest {
 		bundle = ""
 	}
-	return b.addEvent(q, r.header.RunID, r.ledger.owner, &decisionMade{
+	return r.addEvent(b, q, &decisionMade{
 		Bundle:    bundle,
 		Code:      string(v.Code),
 		Condition: condition,
@@ -338,7 +344,7 @@ func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 	if f.Held == nil || f.Assessed == nil {
 		return errors.New("a run is held without an assessment")
 	}
-	return b.addEvent(q, r.header.RunID, r.ledger.owner, &approvalRequested{
+	return r.addEvent(b, q, &approvalRequested{
 		record:    r.pendingRecord(),
 		Approvers: append([]string{}, f.Assessed.Approvers...),
 		Binding:   f.Held.Binding,
@@ -365,7 +371,7 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 			return err
 		}
 	}
-	return b.addEvent(q, r.header.RunID, r.ledger.owner, p)
+	return r.addEvent(b, q, p)
 }
 
 // addEnd adds the events since the last commit, and the outcome.
@@ -380,18 +386,17 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 		}
 	}
 	if o.Code == policy.CodeApprovalExpired && (q.Status == Pending || q.Status == Approved) {
-		expired := &approvalExpired{Binding: q.Binding, Expires: q.Expires}
-		if err := b.addEvent(q, r.header.RunID, r.ledger.owner, expired); err != nil {
+		if err := r.addEvent(b, q, &approvalExpired{Binding: q.Binding, Expires: q.Expires}); err != nil {
 			return err
 		}
 	}
 	if f.Executed != nil {
-		err := b.addEvent(q, r.header.RunID, r.ledger.owner, &toolResult{Bytes: f.Executed.Bytes})
-		if err != nil {
+		if err := r.addEvent(b, q, &toolResult{Bytes: f.Executed.Bytes}); err != nil {
 			return err
 		}
 	}
-	return b.addEvent(q, r.header.RunID, r.ledger.owner, &runEnded{record: r.pendingRecord(), Head: head, Outcome: o})
+
+	return r.addEvent(b, q, &runEnded{record: r.pendingRecord(), Head: head, Outcome: o})
 }
 
 // needsDecision reports whether a gate stopped the run with a verdict that no other event records:

@@ -62,6 +62,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		return nil, err
 	}
 
+	// Each run is claimed and ended in transactions of its own.
 	var recovered []Recovered
 	for _, id := range found {
 		r, err := l.RecoverRun(ctx, p, id)

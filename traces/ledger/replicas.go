@@ -77,6 +77,7 @@ func (p *Replicas) countRuns(ctx context.Context, r Reader, s Store, now string)
 		byOwner[p.Replicas[i].Owner] = &p.Replicas[i]
 	}
 
+	// The other runs belong to live processes, to none, or wait for people.
 	goneOwners := map[string]bool{"": true} // by owner, because many runs have the same one
 	for q, err := range r.Runs(Filter{Open: true}) {
 		if err != nil {

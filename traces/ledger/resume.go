@@ -72,6 +72,8 @@ func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run stri
 	limit := time.Duration(resumed.Run.Bundle().Limits().RunTimeout) * time.Millisecond
 	runCtx, cancel := deadline.Within(ctx, limit)
 	defer cancel()
+
+	// The run continues with the ports of this process, the recorded votes and the active bundle.
 	live := &states.Live{}
 	if options.Ports != nil {
 		live = options.Ports(resumed.Run)

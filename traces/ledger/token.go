@@ -337,6 +337,7 @@ func compareRows[T any](table string, rows iter.Seq2[T, error], keyOf func(T) st
 		}
 	}
 
+	// What the events account for and no row has is missing.
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if found[key] {
 			continue

@@ -100,6 +100,7 @@ func (s *runVerifier) firstDifference(reached map[fsm.State]*repeatedFacts, vote
 		}
 	}
 
+	// What approvers saw must be what the machine held.
 	h, a := reached[states.Pending], reached[states.Assessed]
 	if (h != nil) != (s.asked != nil) ||
 		h != nil && (a == nil || s.asked.Binding != h.Binding || s.asked.Expires != h.Bound.Expires ||
@@ -116,6 +117,7 @@ func (s *runVerifier) firstDifference(reached map[fsm.State]*repeatedFacts, vote
 		return "the votes"
 	}
 
+	// The call that was sent must be the one that was permitted.
 	d := reached[states.Dispatched]
 	if (d != nil) != (s.sent != nil) ||
 		d != nil && (d.Permit != s.sent.Permit || s.sent.Trace != s.traceOf(reached[states.Permitted])) {

@@ -44,7 +44,7 @@ func (s *runVerifier) reexecute() error {
 
 	rec.Header.Bundle.Content = []byte(content)
 	deep := &s.v.report.Deep
-	same, err := s.judgeRecord(rec, p)
+	sameTrace, err := s.judgeRecord(rec, p)
 
 	switch {
 	case s.v.ctx.Err() != nil:
@@ -61,7 +61,7 @@ func (s *runVerifier) reexecute() error {
 		}
 	default:
 		deep.Same++
-		if !same {
+		if !sameTrace {
 			deep.OtherTrace++
 		}
 	}
@@ -74,7 +74,7 @@ var errUnjudged = errors.New("this build cannot judge it")
 
 // judgeRecord executes a record again, and reports whether the result is the recorded trace. The
 // error wraps errUnjudged, or says what this build decides otherwise.
-func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (same bool, err error) {
+func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (sameTrace bool, err error) {
 	if rec.Header.Format != traces.Format {
 		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
 	}
@@ -90,6 +90,7 @@ func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (same bool, e
 		return false, err
 	}
 
+	// The steps must make a trace that can be read, and agree with the events.
 	steps := resumption.Steps()
 	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
@@ -98,19 +99,20 @@ func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (same bool, e
 		return false, err
 	}
 
-	same = s.asked == nil || steps[s.heldAt-1].Hash == s.asked.Last
+	sameTrace = s.asked == nil || steps[s.heldAt-1].Hash == s.asked.Last
 	if s.ended == nil {
-		return same, nil
+		return sameTrace, nil
 	}
-	if same = same && resumption.Head(outcome) == s.ended.Head; same && outcome != s.ended.Outcome {
+	if sameTrace = sameTrace && resumption.Head(outcome) == s.ended.Head; sameTrace && outcome != s.ended.Outcome {
 		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", outcome, s.ended.Outcome)
 	}
 
+	// Another build may word reasons and notes differently.
 	recorded, replayed := s.ended.Outcome, outcome
 	recorded.Note, recorded.Reason, replayed.Note, replayed.Reason = "", "", "", ""
 	if recorded != replayed {
 		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", replayed, recorded)
 	}
 
-	return same, nil
+	return sameTrace, nil
 }

@@ -108,6 +108,7 @@ func (t *treeCheck) addLeaf(leaf tlog.Hash) error {
 		return err
 	}
 
+	// The store must have the leaf's hash, and each hash of the tree that the leaf completes.
 	first := tlog.StoredHashIndex(0, t.size)
 	ids := make([]int64, len(hashes))
 

@@ -106,6 +106,7 @@ func (v *verifier) checkRun(have *RunRow) (int64, error) {
 		}
 	}
 
+	// The row must be what the entries make of it.
 	if s.first == nil {
 		return n, &Fault{"requests", have.RunID, rowOfNothing}
 	}

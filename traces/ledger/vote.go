@@ -83,6 +83,8 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 	if err != nil {
 		return q, nil, err
 	}
+
+	// A repetition returns the first result, whatever has happened since.
 	if c := v.earlierVote(cast); c != nil {
 		if !v.equalsRecorded(c) {
 			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
@@ -108,6 +110,7 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 		return q, nil, err
 	}
 
+	// One denial decides; approvals decide when enough different people agree.
 	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votesOf(cast), v.asVote(b.now))).Allows()
 	return q, nil, b.addEventAndRow(&q, v.By.Name, &approvalVote{
 		Binding: v.Binding,

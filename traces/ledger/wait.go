@@ -78,9 +78,9 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 	return q, err
 }
 
-// Watch calls see for every event from an entry on, and for each new event, once each and in order.
-// see also gets the current request that the event is about, or the zero RunRow if there is none.
-// Watch returns the error of see, or the cause when the context is done. With a negative index it
+// Watch calls handle for every event from an entry on, and for each new event, once each and in order.
+// handle also gets the current request that the event is about, or the zero RunRow if there is none.
+// Watch returns the error of handle, or the cause when the context is done. With a negative index it
 // begins after the last entry.
 func Watch(ctx context.Context, v Viewer, from int64, handle func(Event, RunRow) error) error {
 	return PollChanges(ctx, func() (changed, _ bool, _ error) {
@@ -89,7 +89,7 @@ func Watch(ctx context.Context, v Viewer, from int64, handle func(Event, RunRow)
 			if err != nil || len(events) == 0 {
 				return changed, false, err
 			}
-			for i := range events { // outside of the transaction, because see may take long
+			for i := range events { // outside of the transaction, because handle may take long
 				if err := handle(events[i].event, events[i].request); err != nil {
 					return true, false, err
 				}
