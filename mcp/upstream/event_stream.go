@@ -179,7 +179,7 @@ func (h *httpConn) drainStream(events *eventReader, cut, closeStream func()) {
 func (h *httpConn) runStandaloneStream() {
 	begun := time.Now()
 	mayReopen := h.readStandaloneStream()
-	defer func() { h.l.stream.Store(!mayReopen) }() // set after the last use of reopen
+	defer func() { h.l.streamOpen.Store(!mayReopen) }() // set after the last use of reopen
 	if !mayReopen || h.reopen == 0 || h.l.ctx.Err() != nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (h *httpConn) runStandaloneStream() {
 // stream has none. If the session had a stream before, 404 says that the session is lost.
 func (h *httpConn) readStandaloneStream() (mayReopen bool) {
 	resp, f := h.exchange(h.l.ctx, h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil)
-	h.l.setOpened()
+	h.l.markStreamAnswered()
 	if f != nil {
 		return true
 	}

@@ -104,20 +104,20 @@ type Link struct {
 
 	staleUntil atomic.Uint64 // listings up to this moment are out of date
 
-	conn       conn
-	serverInfo ServerInfo
-	modern     bool
-	ownMeta    wire.Object // set on a modern link: see requestMeta
-	listens    bool        // the server declares that it announces changes of its tools
-	speaks     bool        // the server may send messages between requests that we handle
-	stream     atomic.Bool // the standalone stream is open, or never will be
-	asks       bool        // the server may send requests to the peer on that stream, also during a call
-	// Closed by setOpened: the server has answered the request for that stream, with whatever
-	// status.
-	opened    chan struct{}
-	setOpened func()
-	cached    atomic.Pointer[CachedListing]
-	listing   chan struct{} // held while the tools are listed
+	conn           conn
+	serverInfo     ServerInfo
+	modern         bool
+	ownMeta        wire.Object // set on a modern link: see requestMeta
+	announcesTools bool        // the server declares that it announces changes of its tools
+	usesStream     bool        // the server may send messages between requests that we handle
+	streamOpen     atomic.Bool // the standalone stream is open, or never will be
+	asksPeer       bool        // the server may send requests to the peer on that stream, also during a call
+	// Closed by markStreamAnswered: the server has answered the request for that stream, with
+	// whatever status.
+	streamAnswered     chan struct{}
+	markStreamAnswered func()
+	cached             atomic.Pointer[CachedListing]
+	listing            chan struct{} // held while the tools are listed
 
 	requests serverRequests
 	outbox   outbox
@@ -198,18 +198,18 @@ func newLink(u *Upstreams, up *sharedServer, p Peer) *Link {
 		p.Capabilities = jsontext.Value("{}")
 	}
 	l := &Link{
-		u:        u,
-		up:       up,
-		peer:     p,
-		secrets:  u.secrets,
-		maxFrame: u.limits.maxFrame(),
-		listing:  make(chan struct{}, 1),
-		opened:   make(chan struct{}),
-		finished: make(chan struct{}),
-		usage:    usage{users: 1},
+		u:              u,
+		up:             up,
+		peer:           p,
+		secrets:        u.secrets,
+		maxFrame:       u.limits.maxFrame(),
+		listing:        make(chan struct{}, 1),
+		streamAnswered: make(chan struct{}),
+		finished:       make(chan struct{}),
+		usage:          usage{users: 1},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
+	l.markStreamAnswered = sync.OnceFunc(func() { close(l.streamAnswered) })
 	l.invalidateListings() // listings of earlier sessions do not count
 	return l
 }

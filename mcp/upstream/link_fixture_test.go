@@ -70,8 +70,8 @@ func newLinkFixture(t *testing.T, kind, protocol string, tell func(wire.Message)
 		l.conn = h
 	}
 	l.storeHandshake(serverHello{protocol: protocol}, protocol >= statelessProtocol)
-	l.stream.Store(kind != onNews)
-	l.setOpened()
+	l.streamOpen.Store(kind != onNews)
+	l.markStreamAnswered()
 	if kind == onNews {
 		l.openStream()
 		s.incoming = <-s.news

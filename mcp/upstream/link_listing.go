@@ -149,9 +149,9 @@ func (l *Link) readAnnouncements() {
 	declares := func(capability, member string) bool {
 		return string(wire.Member(wire.Member(l.serverInfo.Capabilities, capability), member)) == "true"
 	}
-	l.listens = declares("tools", "listChanged")
-	l.asks = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.serverInfo.Protocol)) > len("{}")
-	l.speaks = l.listens || l.asks || l.peer.OnMessage != nil && (declares("prompts", "listChanged") ||
+	l.announcesTools = declares("tools", "listChanged")
+	l.asksPeer = l.peer.OnMessage != nil && len(l.declaredCapabilities(l.serverInfo.Protocol)) > len("{}")
+	l.usesStream = l.announcesTools || l.asksPeer || l.peer.OnMessage != nil && (declares("prompts", "listChanged") ||
 		declares("resources", "listChanged") || declares("resources", "subscribe") ||
 		wire.Member(l.serverInfo.Capabilities, "logging") != nil)
 }
@@ -163,10 +163,10 @@ func (l *Link) readAnnouncements() {
 func (l *Link) openStream() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {
-	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.serverInfo.Protocol < getStream):
-	case !l.stream.CompareAndSwap(false, true):
+	case l.modern && !l.announcesTools, !l.modern && (!l.usesStream || !overHTTP || l.serverInfo.Protocol < getStream):
+	case !l.streamOpen.CompareAndSwap(false, true):
 	case l.modern:
-		l.tasks.run(func() { l.stream.Store(!l.openSubscription()) })
+		l.tasks.run(func() { l.streamOpen.Store(!l.openSubscription()) })
 	default:
 		l.tasks.run(l.conn.(*httpConn).runStandaloneStream)
 	}

@@ -230,8 +230,8 @@ func TestWhoOpensTheStream(t *testing.T) {
 		`{"tools":{"listChanged":"true"}}`: false, `{}`: false, `{"tools":[]}`: false, `{"tools":null}`: false,
 	} {
 		l := &Link{serverInfo: ServerInfo{Capabilities: []byte(caps)}}
-		if l.readAnnouncements(); l.speaks != want {
-			t.Errorf("the stream is opened with the capabilities %s: %t, want %t", caps, l.speaks, want)
+		if l.readAnnouncements(); l.usesStream != want {
+			t.Errorf("the stream is opened with the capabilities %s: %t, want %t", caps, l.usesStream, want)
 		}
 	}
 }

@@ -95,7 +95,7 @@ type linkSet struct {
 }
 
 // addLink adds a link that is about to be opened. One owner may have up to share links. If there is
-// no place, admit closes the link that was unused for longest, and waits until it has ended.
+// no place, addLink closes the link that was unused for longest, and waits until it has ended.
 func (s *linkSet) addLink(ctx context.Context, l *Link, most, share int) *fault {
 	for {
 		victim, f := s.tryAdd(l, most, share)

@@ -13,15 +13,15 @@ const streamWait = 2 * time.Second
 // requests to the peer. A request that the server sends before the stream is open would be lost,
 // and the call would wait for its answer.
 func (l *Link) awaitStream(ctx context.Context) {
-	if !l.asks || l.modern || !l.stream.Load() {
+	if !l.asksPeer || l.modern || !l.streamOpen.Load() {
 		return
 	}
 	timer := time.NewTimer(streamWait)
 	defer timer.Stop()
 	select {
-	case <-l.opened:
+	case <-l.streamAnswered:
 	case <-timer.C:
-		l.setOpened() // the next call does not wait
+		l.markStreamAnswered() // the next call does not wait
 	case <-ctx.Done():
 	case <-l.ctx.Done():
 	}
