@@ -280,11 +280,11 @@ func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byt
 		if err = reserve(limit); err != nil {
 			return nil, err
 		}
-		rest, err := io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
+		more, err := io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
 		if err != nil {
 			return nil, err
 		}
-		body = append(body, rest...)
+		body = append(body, more...)
 	}
 	if len(body) > limit {
 		return nil, errTooLarge
