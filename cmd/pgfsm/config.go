@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,68 +93,59 @@ func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
 		}
 	}
 
-	err = a.printCheck(&found)
-	if len(found.errors) > 0 || strict && len(found.warnings) > 0 {
-		err = errors.Join(err, cli.Exit(cli.ExitNo))
-	}
-
-	return err
+	return a.printCheck(&found, strict)
 }
 
 // checked holds the findings of check in a configuration with usable files.
 type checked struct{ errors, warnings []string }
 
-func (a *app) printCheck(found *checked) error {
-	c := a.Bundle.Content()
-	tools := 0
+// printCheck prints the size of the configuration and the findings. If strict is set, a warning
+// makes the exit code no, too.
+func (a *app) printCheck(found *checked, strict bool) error {
+	ok, code := len(found.errors) == 0, cli.ExitYes
+	if !ok || strict && len(found.warnings) > 0 {
+		code = cli.ExitNo
+	}
 
+	c := a.Bundle.Content()
+	tools, riskRules, policies, planner := 0, 0, 0, c.Planner.Mode
 	for _, g := range c.Allowlist {
 		tools += len(g.Tools)
 	}
-
-	pinned, planner := len(c.Pins), c.Planner.Mode
-	ladder, policies := 0, 0
 	if c.Risk != nil {
-		ladder = len(c.Risk.Rules)
+		riskRules = len(c.Risk.Rules)
 	}
-
 	if c.Policy != nil {
 		policies = len(c.Policy.Policies)
 	}
-
 	if m := c.Planner.LLM; m != nil {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
 
-	if a.json {
-		return cli.PrintJSON(a.w.stdout, cli.Document(
-			"ok", len(found.errors) == 0, "config", a.From, "bundle", string(a.Bundle.Digest()),
-			"servers", len(c.Servers), "allowed_tools", tools, "input_rules", len(c.Input.Rules),
-			"routes", len(c.Planner.Routes), "output_types", len(c.Outputs), "pinned_tools", pinned,
-			"grants", len(c.Grants), "risk_rules", ladder, "policies", policies, "planner", planner,
-			"listen", a.Loaded.Serve.Listen, "admin", a.Loaded.Serve.Admin, "errors", found.errors,
-			"warnings", found.warnings,
-		))
-	}
-
-	for _, text := range found.errors {
-		fmt.Fprintf(a.w.stderr, "pgfsm: error: %s\n", visible.Lines(text))
-	}
-
-	for _, text := range found.warnings {
-		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(text))
-	}
-
-	_, err := fmt.Fprintf(a.w.stdout,
-		"%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
-		newInk(a.w).mark(len(found.errors) == 0), visible.Text(a.From), cli.Count(len(c.Servers), "server"),
-		cli.Count(tools, "allowed tool"), pinned,
-		cli.Count(len(c.Grants), "grant"), cli.Count(len(c.Input.Rules), "input rule"),
-		cli.Count(len(c.Planner.Routes), "route"),
-		cli.Count(len(c.Outputs), "output type"), cli.Count(ladder, "risk rule"), cli.Count(policies, "policy", "policies"),
-		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
-
-	return err
+	doc := cli.Document(
+		"ok", ok, "config", a.From, "bundle", string(a.Bundle.Digest()),
+		"servers", len(c.Servers), "allowed_tools", tools, "input_rules", len(c.Input.Rules),
+		"routes", len(c.Planner.Routes), "output_types", len(c.Outputs), "pinned_tools", len(c.Pins),
+		"grants", len(c.Grants), "risk_rules", riskRules, "policies", policies, "planner", planner,
+		"listen", a.Loaded.Serve.Listen, "admin", a.Loaded.Serve.Admin, "errors", found.errors,
+		"warnings", found.warnings,
+	)
+	return a.printDocument(doc, code, func(out io.Writer, k ink) {
+		for _, text := range found.errors {
+			fmt.Fprintf(a.w.stderr, "pgfsm: error: %s\n", visible.Lines(text))
+		}
+		for _, text := range found.warnings {
+			fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Lines(text))
+		}
+		fmt.Fprintf(out,
+			"%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
+			k.mark(ok), visible.Text(a.From), cli.Count(len(c.Servers), "server"),
+			cli.Count(tools, "allowed tool"), len(c.Pins), cli.Count(len(c.Grants), "grant"),
+			cli.Count(len(c.Input.Rules), "input rule"), cli.Count(len(c.Planner.Routes), "route"),
+			cli.Count(len(c.Outputs), "output type"), cli.Count(riskRules, "risk rule"),
+			cli.Count(policies, "policy", "policies"), visible.Text(planner),
+			a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
+	})
 }
 
 // initOptions are the flags of init.
