@@ -20,7 +20,7 @@ type entry struct {
 	mode     fs.FileMode
 	uid, gid int
 	link     string    // the target of a symbolic link
-	content  []byte    // of a file, unless source is set
+	content  []byte    // a file's content, unless source is set
 	source   string    // a file with the content
 	modified time.Time // times after the package's own, or none, are its own
 }

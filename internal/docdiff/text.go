@@ -49,12 +49,12 @@ func Text(before, now string) []Row {
 // compareTexts returns the pieces that only one of two texts has, with some common ones around
 // them, and counts the bytes of the other pieces.
 func compareTexts(before, now []string) (rows []Row) {
-	shown := 0 // the pieces of before that are in rows
-	skip := func(to int) {
-		if n := len(strings.Join(before[shown:to], "")); n > 0 {
+	covered := 0 // pieces of before that have a row
+	skip := func(end int) {
+		if n := len(strings.Join(before[covered:end], "")); n > 0 {
 			rows = append(rows, Row{Skipped, fmt.Sprintf("%d bytes that are the same", n)})
 		}
-		shown = to
+		covered = end
 	}
 
 	_, hunks, _ := strings.Cut(string(diff.Diff("before", quotedLines(before), "now", quotedLines(now))), "\n+++ now\n")
@@ -73,7 +73,7 @@ func compareTexts(before, now []string) (rows []Row) {
 		}
 		rows = append(rows, Row{line[:1], text})
 		if line[:1] != Plus {
-			shown++
+			covered++
 		}
 	}
 

@@ -99,7 +99,7 @@ func (t *Entry) Describe() string {
 type File struct {
 	Path string // with symbolic links resolved
 
-	text      []byte // as it was read
+	text      []byte // the content that was read
 	added     bool   // the allowlist has tools of Add
 	mode      fs.FileMode
 	allowlist []policy.Allowance
