@@ -88,13 +88,12 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 
 	// The outcome is read from the record, so that every process gives the same answer.
 	ended, err := r.runner.endedRun(ctx, q.RunID)
-	if err == nil { // later polls still work, but a repetition of the call is now a new call
-		_, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
-	}
-
 	if err != nil {
-		r.runner.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
-		return nil, wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
+		return nil, r.unreadableOutcome(ctx, q.RunID, err)
+	}
+	// Later polls still work, but a repetition of the call is now a new call.
+	if _, err = r.runner.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask); err != nil {
+		return nil, r.unreadableOutcome(ctx, q.RunID, err)
 	}
 
 	answer := r.answerEnded(ended, nil)
@@ -104,6 +103,13 @@ func (r *ConfiguredRunner) Task(ctx context.Context, caller gateway.Identity, id
 
 	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
 	return t.asPollAnswer(), nil
+}
+
+// unreadableOutcome logs why the outcome of a task cannot be read, and returns the error for its
+// client.
+func (r *ConfiguredRunner) unreadableOutcome(ctx context.Context, run string, cause error) jsontext.Value {
+	r.runner.log.WarnContext(ctx, "task", "run", run, "error", cause.Error())
+	return wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
 }
 
 // CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.

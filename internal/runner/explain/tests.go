@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -104,17 +103,19 @@ func testFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		found := len(files)
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() &&
-				(name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml")) {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			if name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml") {
 				files = append(files, name)
 			}
-			return err
+			return nil
 		})
-		if err == nil && len(files) == found {
-			err = errors.New("it holds no *tests.yaml and no *_test.yaml")
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(files) == found {
+			return nil, fmt.Errorf("%s: it holds no *tests.yaml and no *_test.yaml", path)
 		}
 	}
 	return files, nil
