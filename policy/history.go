@@ -36,11 +36,11 @@ func (b *Bundle) Counts(server, tool string) bool {
 // checkQueries bounds the queries of all rules and policies together, because the globs may match
 // one call with all of them.
 func (b *Bundle) checkQueries() error {
-	var all []condition.Query
+	var queries []condition.Query
 	for _, one := range append(b.risk.Programs().Asking(), b.rules.Programs().Asking()...) {
-		all = append(all, one.Program.Queries()...)
+		queries = append(queries, one.Program.Queries()...)
 	}
-	if n := len(condition.Distinct(all)); n > condition.MaxQueries {
+	if n := len(condition.Distinct(queries)); n > condition.MaxQueries {
 		return fmt.Errorf("risk rules and policies ask %d different things of history; at most %d are answered: use the same windows",
 			n, condition.MaxQueries)
 	}

@@ -38,7 +38,7 @@ type Sent struct {
 // Sent returns the entries of a listing that have a name, in order, also several of one name, and
 // those that are malformed otherwise. It fails if a page has no list of tools.
 func (l *Listing) Sent() ([]Sent, error) {
-	var all []Sent
+	var found []Sent
 	for i, page := range l.Pages {
 		tools, err := readPage(i, page)
 		if err != nil {
@@ -46,11 +46,11 @@ func (l *Listing) Sent() ([]Sent, error) {
 		}
 		for _, raw := range tools {
 			if name := entryName(raw); name != "" {
-				all = append(all, Sent{name, raw})
+				found = append(found, Sent{name, raw})
 			}
 		}
 	}
-	return all, nil
+	return found, nil
 }
 
 // Pick returns the listing with only the tools of one name; sent are its tools.

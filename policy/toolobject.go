@@ -93,15 +93,15 @@ func toolFaults(s *schema.Schema, tool jsontext.Value) string {
 	case !errors.As(err, &invalid):
 		return err.Error()
 	}
-	var all []string
+	var texts []string
 	for _, issue := range invalid.Issues {
 		if issue.Path == "" {
-			all = append(all, "it "+issue.Message)
+			texts = append(texts, "it "+issue.Message)
 		} else {
-			all = append(all, issue.String())
+			texts = append(texts, issue.String())
 		}
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(texts, "; ")
 }
 
 // sdkFaults returns why the TypeScript SDK rejects a list with this tool; empty if it accepts it.

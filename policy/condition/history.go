@@ -102,12 +102,12 @@ func (q Query) Check() error {
 }
 
 // Distinct orders queries, so that they are recorded in one order, and removes duplicates.
-func Distinct(all []Query) []Query {
-	slices.SortFunc(all, func(a, b Query) int {
+func Distinct(queries []Query) []Query {
+	slices.SortFunc(queries, func(a, b Query) int {
 		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window),
 			cmp.Compare(a.Path, b.Path))
 	})
-	return slices.Compact(all)
+	return slices.Compact(queries)
 }
 
 // ParseWindow reads the window of a query and returns it in seconds: a number and s, m, h or d.
@@ -185,14 +185,14 @@ func queryOf(call ast.CallExpr) (q Query, id int64, problem, remedy string) {
 }
 
 // queriesOf returns the queries of an expression, in order and each once.
-func queriesOf(a *ast.AST) (all []Query) {
+func queriesOf(a *ast.AST) (queries []Query) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
 		if call := e.AsCall(); strings.HasPrefix(call.FunctionName(), historyPrefix) {
 			q, _, _, _ := queryOf(call)
-			all = append(all, q)
+			queries = append(queries, q)
 		}
 	}
-	return Distinct(all)
+	return Distinct(queries)
 }
 
 // Queries returns the queries of the expression, in order and each once. A nil program has none.

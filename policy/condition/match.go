@@ -74,14 +74,14 @@ func (p *Programs) Add(list string, index int, key string, globs Globs, program 
 
 // Queries returns the queries of the programs that may be evaluated for a call, in order and each
 // once.
-func (p Programs) Queries(server, tool, env string) (all []Query) {
+func (p Programs) Queries(server, tool, env string) (queries []Query) {
 	input := &Input{Server: server, Tool: tool, Env: env}
 	for i := range p {
 		if q := p[i].Program.Queries(); len(q) > 0 && p[i].Globs.Fit(input) {
-			all = append(all, q...)
+			queries = append(queries, q...)
 		}
 	}
-	return Distinct(all)
+	return Distinct(queries)
 }
 
 // Asking returns the programs with queries about earlier calls.

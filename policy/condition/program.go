@@ -60,13 +60,13 @@ func (e *Env) Number(src string) (*Program, error) {
 func (p *Program) Uses(name string) bool { return p != nil && slices.Contains(p.uses, name) }
 
 // identityNames returns actor.groups and the claims that an expression reads.
-func identityNames(a *ast.AST) (all []string) {
+func identityNames(a *ast.AST) (found []string) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.IdentKind)) {
 		if name := e.AsIdent(); name == nameGroups || strings.HasPrefix(name, ClaimPrefix) {
-			all = append(all, name)
+			found = append(found, name)
 		}
 	}
-	return all
+	return found
 }
 
 // Source returns the expression as it was written.

@@ -27,7 +27,7 @@ func (l level) isAbove(m level) bool { return l != m && l.rank >= m.rank && l.sc
 // levelsOf returns the levels that risk rules can give: a score is at least the baseline of its
 // mode, and a mode at least what set_mode_by_score makes of the score. Without risk rules there are
 // none, and the risk is unknown.
-func levelsOf(c *risk.Content) (all []level) {
+func levelsOf(c *risk.Content) (levels []level) {
 	if c == nil {
 		return nil
 	}
@@ -58,17 +58,17 @@ func levelsOf(c *risk.Content) (all []level) {
 		}
 		for rank, m := range c.Modes {
 			if rank >= least && score >= m.Baseline {
-				all = append(all, level{m.Name, rank, score})
+				levels = append(levels, level{m.Name, rank, score})
 			}
 		}
 	}
 
-	return all
+	return levels
 }
 
 // distinguishLevels returns, for each mode, the lowest and the highest score of each class of
 // levels that the conditions cannot tell apart; nil if they do not ask.
-func distinguishLevels(all []level, expressions ...*expression) (some []level) {
+func distinguishLevels(levels []level, expressions ...*expression) (distinct []level) {
 	var atoms []*atom
 	for _, x := range expressions {
 		x.formula.forEachAtom(func(a *atom) {
@@ -84,25 +84,25 @@ func distinguishLevels(all []level, expressions ...*expression) (some []level) {
 
 	// Levels of one mode with the same answers are a class; levels come with rising scores.
 	values, highest := map[string]ref.Val{}, map[string]int{} // index in some, by mode and answers
-	for _, l := range all {
+	for _, l := range levels {
 		values["risk.mode"], values["risk.score"] = types.String(l.mode), types.Int(l.score)
 		answers := append([]byte(l.mode), make([]byte, len(atoms))...)
 		for i, a := range atoms {
 			answers[len(l.mode)+i] = byte(a.outcomesFor(values))
 		}
 		if i, ok := highest[string(answers)]; ok {
-			some[i] = l
+			distinct[i] = l
 			continue
 		}
-		some = append(some, l, l)
-		highest[string(answers)] = len(some) - 1
+		distinct = append(distinct, l, l)
+		highest[string(answers)] = len(distinct) - 1
 	}
 
-	slices.SortFunc(some, func(a, b level) int {
+	slices.SortFunc(distinct, func(a, b level) int {
 		return cmp.Or(cmp.Compare(a.score, b.score),
 			cmp.Compare(a.rank, b.rank))
 	})
-	return slices.Compact(some)
+	return slices.Compact(distinct)
 }
 
 func asksRisk(a *atom) bool {

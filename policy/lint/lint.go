@@ -193,13 +193,13 @@ func (e *entry) conditions() []keyedCondition {
 }
 
 // expressionsOf returns the conditions of policies.
-func expressionsOf(entries ...*entry) (all []*expression) {
+func expressionsOf(entries ...*entry) (found []*expression) {
 	for _, e := range entries {
 		for _, c := range e.conditions() {
-			all = append(all, c.expression)
+			found = append(found, c.expression)
 		}
 	}
-	return all
+	return found
 }
 
 // worldOf returns the world of the calls that a policy matches, at the levels that it and other

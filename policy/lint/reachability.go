@@ -56,16 +56,16 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*world, *entry) o
 // reportUnreachable reports that the policies in by decide every call that e could decide; or, if e
 // is reached, every call for which it would ask for approval.
 func (l *linter) reportUnreachable(e *entry, by []*entry, unreached bool) {
-	var all []string
+	var texts []string
 	allows := false
 	for _, b := range by {
 		allows = allows || b.Effect == rules.Allow
-		all = append(all, fmt.Sprintf("policy %d (%q, %s)", b.index, b.id, b.Effect))
+		texts = append(texts, fmt.Sprintf("policy %d (%q, %s)", b.index, b.id, b.Effect))
 	}
-	if n := len(all); n > 4 {
-		all = append(all[:3], fmt.Sprintf("%d others", n-3))
+	if n := len(texts); n > 4 {
+		texts = append(texts[:3], fmt.Sprintf("%d others", n-3))
 	}
-	deciders := strings.Join(all, " and ")
+	deciders := strings.Join(texts, " and ")
 	switch {
 	case e.holdsCalls() && allows:
 		l.add(e.place, "match", ApprovalUnreachable, "move the policy above, or narrow the one above",

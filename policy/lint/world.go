@@ -24,14 +24,14 @@ var (
 // unusable is the value of a name that is unknown or too long.
 var unusable = types.NewErr("unknown or too long")
 
-func namesOf(typeName, prefix string) (all []string) {
+func namesOf(typeName, prefix string) (names []string) {
 	for _, n := range condition.Names() {
 		if n.Type == typeName && strings.HasPrefix(n.Name, prefix) &&
 			!strings.HasPrefix(n.Name, condition.ClaimPrefix) {
-			all = append(all, n.Name)
+			names = append(names, n.Name)
 		}
 	}
-	return all
+	return names
 }
 
 // A world is the set of calls that a match covers. At a point of the world, names have values and
@@ -106,7 +106,7 @@ func (w *world) questionsOf(expressions ...*expression) []question {
 }
 
 // questionsWithoutRisk returns the questions of conditions, without that of the risk.
-func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question) {
+func (w *world) questionsWithoutRisk(expressions ...*expression) (found []question) {
 	var names []string // the names in the order of their first use
 	domains, asked := map[string][]ref.Val{}, map[string]bool{}
 	free := func(key string, tryFalse bool, answers ...outcomes) {
@@ -115,7 +115,7 @@ func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question
 				slices.Reverse(answers)
 			}
 			asked[key] = true
-			all = append(all, w.freeQuestion(key, answers...))
+			found = append(found, w.freeQuestion(key, answers...))
 		}
 	}
 
@@ -137,10 +137,10 @@ func (w *world) questionsWithoutRisk(expressions ...*expression) (all []question
 
 	// Names come last, so that the search varies them first.
 	for _, name := range names {
-		all = append(all, w.nameQuestion(name, domains[name]))
+		found = append(found, w.nameQuestion(name, domains[name]))
 	}
 
-	return all
+	return found
 }
 
 // domain returns the values of a name that has a few: both bools, or another text than those that

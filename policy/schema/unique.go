@@ -11,9 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// uniqueItems judges uniqueItems in place of the validator, whose hash does not separate its parts:
-// an array of many different items with one hash, which anybody can write down, takes it quadratic
-// time.
+// uniqueItems judges the keyword of its name in place of the validator, whose hash does not
+// separate its parts: an array of many different items with one hash, which anybody can write down,
+// takes it quadratic time.
 type uniqueItems struct{}
 
 // Validate implements [jsonschema.SchemaExt].
