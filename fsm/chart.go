@@ -100,13 +100,13 @@ func (f flood) pathTo(place int) string {
 
 // reachedStates lists the reached states, by rank.
 func (f flood) reachedStates() []State {
-	var all []State
+	var states []State
 	for place, seen := range f.seen {
 		if seen {
-			all = append(all, f.c.stateAt(place))
+			states = append(states, f.c.stateAt(place))
 		}
 	}
-	return all
+	return states
 }
 
 // topologicalOrder is a topological order, lower ranks first where there is a choice; it is shorter

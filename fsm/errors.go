@@ -63,9 +63,9 @@ func (m *Mistake) Error() string {
 }
 
 // list joins states or triggers for people.
-func list[T ~string](all []T) string {
-	names := make([]string, len(all))
-	for i, one := range all {
+func list[T ~string](items []T) string {
+	names := make([]string, len(items))
+	for i, one := range items {
 		names[i] = string(one)
 	}
 	return strings.Join(names, ", ")

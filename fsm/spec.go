@@ -59,13 +59,13 @@ func (s *Spec) Start() State {
 
 // Triggers lists every trigger of the rows once, in the order in which the table first names it.
 func (s *Spec) Triggers() []Trigger {
-	var all []Trigger
+	var triggers []Trigger
 	for _, r := range s.Rows {
-		if !slices.Contains(all, r.On) {
-			all = append(all, r.On)
+		if !slices.Contains(triggers, r.On) {
+			triggers = append(triggers, r.On)
 		}
 	}
-	return all
+	return triggers
 }
 
 // rowIndex finds the row that a mark names, or -1.

@@ -126,9 +126,9 @@ func (b *Binding) describeChanges(now *Binding) string {
 
 // riskRules describes the risk rules in one line.
 func (b *Binding) riskRules() string {
-	var all []string
+	var texts []string
 	for _, c := range b.Risk {
-		all = append(all, fmt.Sprintf("%s: %s, score %d", c.Rule, c.Mode, c.Score))
+		texts = append(texts, fmt.Sprintf("%s: %s, score %d", c.Rule, c.Mode, c.Score))
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(texts, "; ")
 }
