@@ -49,7 +49,7 @@ func (r *refusals) mustRecord(k accessKey, now time.Time) bool {
 func (l *Ledger) RecordRefusedAccess(ctx context.Context, actor, endpoint, scope string) error {
 	p := &accessRefused{Endpoint: visible.Cut(endpoint, maxRefusedText, ""),
 		Scope: visible.Cut(scope, maxRefusedText, "")}
-	if err := p.check(actor); err != nil {
+	if err := p.checkValues(actor); err != nil {
 		return err
 	}
 	if !l.refusals.mustRecord(accessKey{actor, p.Endpoint, p.Scope}, l.clock()) {
@@ -58,8 +58,8 @@ func (l *Ledger) RecordRefusedAccess(ctx context.Context, actor, endpoint, scope
 	return l.commit(ctx, func(b *batch) error { return b.addEvent(nil, "", actor, p) })
 }
 
-// check validates a refusal without the ledger.
-func (p *accessRefused) check(actor string) error {
+// checkValues validates a refusal without the ledger.
+func (p *accessRefused) checkValues(actor string) error {
 	if !policy.HasSubject(actor) {
 		return fmt.Errorf("%q is not a subject of an identity provider, so no scope was missing", actor)
 	}

@@ -55,8 +55,8 @@ func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, re
 	})
 }
 
-// check returns what is wrong with the entry.
-func (a *bundleActivated) check() error {
+// checkCause returns what is wrong with the entry.
+func (a *bundleActivated) checkCause() error {
 	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") ||
 		(a.Cause == CauseStart) != (a.Previous == "") {
 		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause,

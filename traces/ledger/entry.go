@@ -244,13 +244,13 @@ func (e *Event) decodePayload() (payload, error) {
 		return nil, fmt.Errorf("the event is not in the one form that %s has", e.Type)
 	}
 	if part, ok := p.(recording); ok {
-		return p, part.runRecord().check()
+		return p, part.runRecord().checkInputs()
 	}
 	return p, nil
 }
 
-// check validates a part of a run's record.
-func (r *record) check() error {
+// checkInputs validates a part of a run's record.
+func (r *record) checkInputs() error {
 	if len(r.Steps) == 0 {
 		return errors.New("it records no step")
 	}

@@ -146,7 +146,7 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 	}
 	carried := carriedBy(all)
 	err = carried.addRun(&q)
-	return len(carried.sorted()), err
+	return len(carried.sortedCounts()), err
 }
 
 // PruneAtOnce is [Ledger.Prune] with transactions of so many entries.

@@ -46,7 +46,7 @@ func ContinueAfterLoss(ctx context.Context, from, to Store, signed [][]byte, ori
 		}
 
 		created := &logCreated{Origin: origin, Former: loss}
-		if err := created.check(); err != nil {
+		if err := created.checkOrigins(); err != nil {
 			return err
 		}
 		if err := beginLog(ctx, to, &closingEntry{0, e.at, e.by, created}); err != nil {
@@ -137,8 +137,8 @@ func lossOf(r Reader, signed [][]byte) (*former, error) {
 	return &f, nil
 }
 
-// check validates the names of the former log.
-func (p *logCreated) check() error {
+// checkOrigins validates the names of the former log.
+func (p *logCreated) checkOrigins() error {
 	if err := checkpoint.CheckOrigin(p.Origin); err != nil || p.Former == nil {
 		return err
 	}

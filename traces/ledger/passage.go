@@ -62,7 +62,7 @@ func (l *Ledger) RecordPassage(ctx context.Context, p Passage) error {
 		Server:     p.Server,
 		Token:      p.By.TokenID,
 	}
-	if err := event.check(p.By.Name); err != nil {
+	if err := event.checkValues(p.By.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
 	return l.commit(ctx, func(b *batch) error {
@@ -82,8 +82,8 @@ func (c Caller) recheckCalls(b *batch) error {
 	return c.recheckAction(b, b.now, ActCall)
 }
 
-// check validates a passage of an actor, without the ledger.
-func (p *mcpPassed) check(actor string) error {
+// checkValues validates a passage of an actor, without the ledger.
+func (p *mcpPassed) checkValues(actor string) error {
 	switch {
 	case p.Direction != ToServer && p.Direction != ToClient:
 		return fmt.Errorf("it goes %q, neither %s nor %s", p.Direction, ToServer, ToClient)
@@ -125,7 +125,7 @@ type usage struct {
 // are verified after the last event.
 func (v *verifier) checkPassage(e *Event, p *mcpPassed) error {
 	key := entryKey(e.Index)
-	if err := p.check(e.By); err != nil {
+	if err := p.checkValues(e.By); err != nil {
 		return asFault("entries", key, err)
 	}
 	if p.Token == "" {

@@ -77,7 +77,7 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 		Before:  plan.before,
 		Entries: part.removed,
 		Runs:    len(part.runs),
-		Tasks:   plan.calls.sorted(),
+		Tasks:   plan.calls.sortedCounts(),
 	}
 
 	var size int64

@@ -78,8 +78,8 @@ func (c carriedCalls) addAll(more carriedCalls) {
 	}
 }
 
-// sorted returns the counts in order.
-func (c carriedCalls) sorted() []taskCall {
+// sortedCounts returns the counts in order.
+func (c carriedCalls) sortedCounts() []taskCall {
 	keys := slices.SortedFunc(maps.Keys(c), taskCall.compare)
 	for i := range keys {
 		keys[i].Calls = c[keys[i]]
@@ -87,9 +87,9 @@ func (c carriedCalls) sorted() []taskCall {
 	return keys
 }
 
-// check validates the counts of a prune, and compares them with the counts of the prune before: no
+// checkCounts validates the counts of a prune, and compares them with the counts of the prune before: no
 // call may be forgotten.
-func (p *ledgerPruned) check(before *ledgerPruned) error {
+func (p *ledgerPruned) checkCounts(before *ledgerPruned) error {
 	if len(p.Tasks) > MaxCarried {
 		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)
 	}

@@ -97,7 +97,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 
 	handler := states.EffectHandler(deadProcess{})
 	// Held and not sent: the run ends only if it was denied or has expired.
-	if opened.request.Binding != "" && opened.request.Sent == "" {
+	if opened.row.Binding != "" && opened.row.Sent == "" {
 		handler = &guard{
 			ledger: l,
 			live:   &states.Live{Approver: recordedApprover{opened.decision}},

@@ -42,26 +42,26 @@ type Replicas struct {
 }
 
 // ReadReplicas returns the processes that work on the ledger of a store at a time.
-func ReadReplicas(ctx context.Context, s Store, now time.Time) (p Replicas, err error) {
+func ReadReplicas(ctx context.Context, s Store, now time.Time) (report Replicas, err error) {
 	err = s.View(ctx, func(r Reader) (err error) {
 		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		p = Replicas{SchemaVersion: documentVersion, Entries: end.Size, At: end.At}
-		if p.Origin, err = Origin(r); err != nil && !errors.Is(err, ErrNotFound) {
+		report = Replicas{SchemaVersion: documentVersion, Entries: end.Size, At: end.At}
+		if report.Origin, err = Origin(r); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 		var replicas roster
-		if p.Replicas, err = replicas.liveReplicas(ctx, r, s.OwnerGone); err != nil {
+		if report.Replicas, err = replicas.liveReplicas(ctx, r, s.OwnerGone); err != nil {
 			return err
 		}
-		for i := range p.Replicas {
-			p.BundlesDiffer = p.BundlesDiffer || p.Replicas[i].Bundle != p.Replicas[0].Bundle
+		for i := range report.Replicas {
+			report.BundlesDiffer = report.BundlesDiffer || report.Replicas[i].Bundle != report.Replicas[0].Bundle
 		}
-		return p.countRuns(ctx, r, s, max(now.UTC().Format(timeForm), p.At))
+		return report.countRuns(ctx, r, s, max(now.UTC().Format(timeForm), report.At))
 	})
-	return p, err
+	return report, err
 }
 
 // Replicas is [ReadReplicas] for this ledger.

@@ -142,7 +142,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (resum
 
 // An openedRun is one that this process has claimed and can continue.
 type openedRun struct {
-	request    RunRow
+	row        RunRow
 	recorder   *RunRecorder
 	resumption *traces.Resumption // nil if changed is set
 	reworded   bool               // this build words reasons differently from the build that began the run
@@ -165,7 +165,7 @@ func (l *Ledger) reopenRun(ctx context.Context, p *traces.Replayer, run string) 
 			return fmt.Errorf("run %s: %w; nothing is called, and pgfsm ledger verify says more", run, err)
 		}
 
-		o = openedRun{request: *q}
+		o = openedRun{row: *q}
 		if q.Binding == "" || q.Sent != "" {
 			o.resumption, err = rec.reexecute(p)
 		} else if o.resumption, o.reworded, err = rec.rejudgeHeld(p, l.build); err != nil && !errors.Is(err, ErrChanged) {
@@ -331,7 +331,7 @@ func checkListed(ev states.Event, server string) error {
 func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event, error) {
 	switch run.State() {
 	case states.Approved:
-		if !matchesRecord(&g.opened.request, run, g.opened.reworded) {
+		if !matchesRecord(&g.opened.row, run, g.opened.reworded) {
 			return states.Interruption(policy.CodeApprovalMismatch, "The call differs from the approved one."), nil
 		}
 	case states.Permitted:
@@ -365,7 +365,7 @@ func (g *guard) checkLapsed(ctx context.Context, expires string) (expired bool, 
 			return err
 		}
 		expired = !policy.IsBefore(now, expires)
-		revoked, err = revocationReason(r, &g.opened.request)
+		revoked, err = revocationReason(r, &g.opened.row)
 		return err
 	})
 	return expired, revoked, err

@@ -225,7 +225,7 @@ func (b *blobs) checkedText(d canonical.Digest, kind, table, key string) (string
 		return "", unreadFault("blobs", string(d), err)
 	}
 
-	if err := row.check(d, kind); err != nil {
+	if err := row.checkDigest(d, kind); err != nil {
 		return "", err
 	}
 
@@ -240,8 +240,8 @@ func (b *blobs) checkedText(d canonical.Digest, kind, table, key string) (string
 	return row.Text, nil
 }
 
-// check compares a blob with its digest.
-func (b *Blob) check(d canonical.Digest, kind string) error {
+// checkDigest compares a blob with its digest.
+func (b *Blob) checkDigest(d canonical.Digest, kind string) error {
 	switch {
 	case b.Kind != kind:
 		return &Fault{"blobs", string(d), fmt.Sprintf("it is a %q, not a %q", b.Kind, kind)}
@@ -282,7 +282,7 @@ func (v *verifier) checkBlobs() error {
 		if b.Kind != BlobBundle && b.Kind != BlobValue {
 			return &Fault{"blobs", last, fmt.Sprintf("there is no kind %q", b.Kind)}
 		}
-		if err := b.check(b.Digest, b.Kind); err != nil {
+		if err := b.checkDigest(b.Digest, b.Kind); err != nil {
 			return err
 		}
 		if !jsontext.Value(b.Text).IsValid() {

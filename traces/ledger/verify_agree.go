@@ -54,7 +54,7 @@ var repeated = []fsm.State{
 
 // compareSteps compares the events with the steps.
 func (s *runVerifier) compareSteps(steps []traces.Step) error {
-	run := s.request.RunID
+	run := s.row.RunID
 	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
 	var votes []policy.Vote
 
@@ -123,7 +123,7 @@ func (s *runVerifier) firstDifference(reached map[fsm.State]*repeatedFacts, vote
 		d != nil && (d.Permit != s.sent.Permit || s.sent.Trace != s.traceOf(reached[states.Permitted])) {
 		return string(ProxySent)
 	}
-	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && x.Bytes != s.result.Bytes {
+	if x := reached[states.Executed]; (x != nil) != (s.returned != nil) || x != nil && x.Bytes != s.returned.Bytes {
 		return string(ToolResult)
 	}
 

@@ -30,25 +30,25 @@ func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
 
 // reexecute executes the run again, if a Replayer is set and the run has ended or is held.
 func (s *runVerifier) reexecute() error {
-	p := s.v.o.Replayer
+	p := s.verifier.o.Replayer
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
 		return nil
 	}
 
-	run := s.request.RunID
-	rec := &Record{Header: s.first.traceHeader(run), Row: s.request, Inputs: s.inputs}
-	content, err := s.v.blobs.checkedText(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
+	run := s.row.RunID
+	rec := &Record{Header: s.first.traceHeader(run), Row: s.row, Inputs: s.inputs}
+	content, err := s.verifier.blobs.checkedText(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
 	if err != nil {
 		return err
 	}
 
 	rec.Header.Bundle.Content = []byte(content)
-	deep := &s.v.report.Deep
+	deep := &s.verifier.report.Deep
 	sameTrace, err := s.judgeRecord(rec, p)
 
 	switch {
-	case s.v.ctx.Err() != nil:
-		return s.v.ctx.Err()
+	case s.verifier.ctx.Err() != nil:
+		return s.verifier.ctx.Err()
 	case errors.Is(err, errUnjudged):
 		deep.Unjudged++
 		if deep.FirstUnjudged == nil {
@@ -82,7 +82,7 @@ func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (sameTrace bo
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
-	outcome, err := resumption.Advance(s.v.ctx, readOnly{}, readOnly{})
+	outcome, err := resumption.Advance(s.verifier.ctx, readOnly{}, readOnly{})
 	if diverged := new(traces.DivergenceError); errors.As(err, &diverged) && diverged.What == "event" {
 		return false, fmt.Errorf("%w: %w", errUnjudged, diverged)
 	}

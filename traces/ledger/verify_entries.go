@@ -166,20 +166,20 @@ func (v *verifier) checkEntry(e *Entry) error {
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
-		return asFault("entries", key, p.check())
+		return asFault("entries", key, p.checkOrigins())
 	case *mcpPassed:
 		return v.checkPassage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
 	case *bundleActivated:
 		if _, err := v.blobs.checkedText(p.Bundle, BlobBundle, "entries", key); err != nil {
 			return err
 		}
-		return asFault("entries", key, p.check())
+		return asFault("entries", key, p.checkCause())
 	case *tokenCreated, *tokenRevoked:
 		v.tokenEvents = append(v.tokenEvents, logEvent{Event{Index: e.Index, At: e.At}, p})
 	case *identityBlocked, *identityUnblocked:
 		v.blocks.addEvent(logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
 	case *accessRefused:
-		return asFault("entries", key, p.check(e.By))
+		return asFault("entries", key, p.checkValues(e.By))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return asFault("entries", key, err)
@@ -222,7 +222,7 @@ func (v *verifier) checkPrune(e *Entry, p *ledgerPruned) error {
 	if len(p.Entries) == 0 {
 		return errors.New("it removes nothing")
 	}
-	if err := p.check(v.lastPrune); err != nil {
+	if err := p.checkCounts(v.lastPrune); err != nil {
 		return err
 	}
 	v.prunedRanges = unionOf(append(v.prunedRanges, p.Entries...))

@@ -69,9 +69,9 @@ func (v *verifier) findOrphan() error {
 
 // A runVerifier computes the history of one run from its entries, and checks it.
 type runVerifier struct {
-	v           *verifier
+	verifier    *verifier
 	prev        string // the link to the previous entry
-	request     RunRow // the projection of the entries so far
+	row         RunRow // the projection of the entries so far
 	first       *requestCreated
 	scored      *riskScored
 	judged      *decisionMade // the decision of risk rules and policies before an approval
@@ -80,14 +80,14 @@ type runVerifier struct {
 	judgedAgain *decisionMade // the decision after the approval
 	votes       []policy.Vote
 	sent        *proxySent
-	result      *toolResult
+	returned    *toolResult
 	ended       *runEnded
 	inputs      []traces.Input
 }
 
 // checkRun checks one run and returns how many entries it has.
 func (v *verifier) checkRun(have *RunRow) (int64, error) {
-	s := &runVerifier{v: v}
+	s := &runVerifier{verifier: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
 	}
@@ -110,7 +110,7 @@ func (v *verifier) checkRun(have *RunRow) (int64, error) {
 	if s.first == nil {
 		return n, &Fault{"requests", have.RunID, rowOfNothing}
 	}
-	if name := differingColumn(s.request, *have); name != "" {
+	if name := differingColumn(s.row, *have); name != "" {
 		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
 	}
 
@@ -127,18 +127,18 @@ func (v *verifier) checkRun(have *RunRow) (int64, error) {
 func (s *runVerifier) addEntry(e *Entry, run string) error {
 	key := entryKey(e.Index)
 	hash := e.computeHash()
-	stored, err := leafHash(s.v.r, e.Index)
+	stored, err := leafHash(s.verifier.r, e.Index)
 
 	switch {
 	case err != nil:
 		return unreadFault("tree", key, err)
-	case e.RunID != run || stored != hash || s.request.Entries > 0 && e.Index <= s.request.Entry:
+	case e.RunID != run || stored != hash || s.row.Entries > 0 && e.Index <= s.row.Entry:
 		return &Fault{"entries", key, "looking it up by its run finds another one: the index is damaged"}
-	case e.N != s.request.Entries || e.Prev != s.prev:
+	case e.N != s.row.Entries || e.Prev != s.prev:
 		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
 
-	decoded, err := s.v.decodePayloads(e)
+	decoded, err := s.verifier.decodePayloads(e)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *runVerifier) addEntry(e *Entry, run string) error {
 		}
 	}
 
-	s.request.Entry, s.request.Entries, s.prev = e.Index, e.N+1, encodeLink(hash)
+	s.row.Entry, s.row.Entries, s.prev = e.Index, e.N+1, encodeLink(hash)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (s *runVerifier) addEvent(e *Event, p payload) error {
 	if err := s.checkEvent(e, p); err != nil {
 		return err
 	}
-	if err := projectEvent(&s.request, e, p); err != nil {
+	if err := projectEvent(&s.row, e, p); err != nil {
 		return err
 	}
 	if part, ok := p.(recording); ok {
@@ -176,7 +176,7 @@ func (s *runVerifier) addEvent(e *Event, p payload) error {
 func (s *runVerifier) addInputs(e *Event, r *record) error {
 	key := entryKey(e.Index)
 	inputs, err := r.resolveInputs(func(ref string) (jsontext.Value, error) {
-		return s.v.blobs.checkedValue(ref, "entries", key)
+		return s.verifier.blobs.checkedValue(ref, "entries", key)
 	})
 	if err != nil {
 		return asFault("entries", key, err)
@@ -189,7 +189,7 @@ func (s *runVerifier) addInputs(e *Event, r *record) error {
 // [projectEvent]. It finds calls without a decision, decisions without the required votes, and
 // repeated events.
 func (s *runVerifier) checkEvent(e *Event, p payload) error {
-	q := &s.request
+	q := &s.row
 	switch p := p.(type) {
 	case *decisionMade:
 		switch {
@@ -215,7 +215,7 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		}
 		return s.checkSend(e)
 	case *toolResult:
-		if s.result != nil {
+		if s.returned != nil {
 			return errors.New("a second result")
 		}
 	case *runEnded:
@@ -226,9 +226,9 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 
 // checkVote checks one vote.
 func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
-	q := &s.request
-	token, known := s.v.tokens[p.Token]
-	bundle, err := s.v.bundles.compiledBundle(s.v.r, q.Bundle)
+	q := &s.row
+	token, known := s.verifier.tokens[p.Token]
+	bundle, err := s.verifier.bundles.compiledBundle(s.verifier.r, q.Bundle)
 	if err != nil { // this version cannot compile the bundle, so its roles and names are unknown
 		bundle = new(policy.Bundle)
 	}
@@ -254,7 +254,7 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
 	case p.Token == "" && policy.HasSubject(e.By):
-		return s.v.checkNotBlocked(e.Index, e.By)
+		return s.verifier.checkNotBlocked(e.Index, e.By)
 	case !known || token.Name != e.By || token.Role != RoleApprover:
 		return errors.New("the token of the vote is not one of the person as an approver")
 	}
@@ -265,11 +265,11 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 // checkSend checks that nobody whose block stops the call was blocked: the requester, the person
 // for whom they act, or a voter.
 func (s *runVerifier) checkSend(e *Event) error {
-	names := []string{s.request.Actor, s.request.OnBehalfOf}
+	names := []string{s.row.Actor, s.row.OnBehalfOf}
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)
 	}
-	return s.v.checkNotBlocked(e.Index, names...)
+	return s.verifier.checkNotBlocked(e.Index, names...)
 }
 
 // checkEnd compares an outcome with the events of the run.
@@ -277,7 +277,7 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 	o := &p.Outcome
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary:
-		if s.result == nil || o.Effect != states.EffectDone {
+		if s.returned == nil || o.Effect != states.EffectDone {
 			return errors.New("an answer without a result")
 		}
 	case states.TypeBlocked, states.TypeFinalAnswer:
@@ -299,7 +299,7 @@ func (s *runVerifier) storePayload(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *requestCreated:
 		s.first = p
-		_, err := s.v.blobs.checkedText(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
+		_, err := s.verifier.blobs.checkedText(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
 		return err
 	case *riskScored:
 		s.scored = p
@@ -317,7 +317,7 @@ func (s *runVerifier) storePayload(e *Event, p payload) error {
 	case *proxySent:
 		s.sent = p
 	case *toolResult:
-		s.result = p
+		s.returned = p
 	case *runEnded:
 		s.ended = p
 	}

@@ -44,7 +44,7 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (RunRow, error) {
 	if err := v.By.Allow(ActVote); err != nil {
 		return RunRow{}, err
 	}
-	if err := v.check(); err != nil {
+	if err := v.checkValues(); err != nil {
 		return RunRow{}, err
 	}
 
@@ -132,8 +132,8 @@ func (b *batch) addEventAndRow(q *RunRow, by string, p payload) error {
 	return b.PutRun(*q)
 }
 
-// check validates a ballot without the ledger.
-func (v *Ballot) check() error {
+// checkValues validates a ballot without the ledger.
+func (v *Ballot) checkValues() error {
 	refuse := func(format string, args ...any) error {
 		return &Refusal{Code: RefusedBallot, Message: fmt.Sprintf(format, args...)}
 	}

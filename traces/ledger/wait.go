@@ -90,7 +90,7 @@ func Watch(ctx context.Context, v Viewer, from int64, handle func(Event, RunRow)
 				return changed, false, err
 			}
 			for i := range events { // outside of the transaction, because handle may take long
-				if err := handle(events[i].event, events[i].request); err != nil {
+				if err := handle(events[i].event, events[i].row); err != nil {
 					return true, false, err
 				}
 				from = events[i].event.Index + 1
@@ -105,8 +105,8 @@ func Watch(ctx context.Context, v Viewer, from int64, handle func(Event, RunRow)
 const maxEntries = 1000
 
 type seenEvent struct {
-	event   Event
-	request RunRow
+	event Event
+	row   RunRow
 }
 
 // nextEvents returns the events of the next entries from an index on, each with its request.
@@ -144,7 +144,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (events []seenEvent,
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
-			events[i].request = q
+			events[i].row = q
 		}
 
 		return nil

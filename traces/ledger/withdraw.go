@@ -51,12 +51,12 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 
 // checkWithdrawal checks a recorded withdrawal.
 func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
-	token, known := s.v.tokens[p.Token]
+	token, known := s.verifier.tokens[p.Token]
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
 		return errors.New("a vote about one's own request")
 	case p.Token == "" && hasNoToken(e.By):
-		return s.v.checkNotBlocked(e.Index, e.By, s.request.OnBehalfOf)
+		return s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf)
 	case !known || token.Name != e.By || !slices.Contains(mayDo[ActCall], token.Role):
 		return errors.New("a call was taken back with a token that is not one of who asked")
 	}
