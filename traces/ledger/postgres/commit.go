@@ -73,9 +73,9 @@ func (s *Store) beginWrite(t *tx) error {
 	}
 
 	// The transaction is open even if its first answer is lost: it must be rolled back.
-	t.session.begun = true
+	t.exec.begun = true
 	t.began = time.Now()
-	results, _, err := t.session.sendBatch(t.session.ctx, batch...)
+	results, _, err := t.exec.sendBatch(t.exec.ctx, batch...)
 	if err != nil {
 		return err
 	}
@@ -115,30 +115,30 @@ func (s *Store) commit(t *tx) error {
 		batch = append(batch, statement{query: fence, args: []any{s.commits, s.lease.Microseconds(), s.owners}})
 	}
 
-	session := t.session
-	writes := len(session.queue) + len(batch)
-	delete(session.connData(), noticed)
-	results, done, err := session.sendBatch(context.Background(), append(batch, statement{query: "COMMIT"})...)
+	exec := t.exec
+	writes := len(exec.queue) + len(batch)
+	delete(exec.connData(), noticed)
+	results, done, err := exec.sendBatch(context.Background(), append(batch, statement{query: "COMMIT"})...)
 
 	switch {
-	case err == nil && session.connData()[noticed] == nil:
+	case err == nil && exec.connData()[noticed] == nil:
 		if tag := results[len(batch)].tag.String(); tag != "COMMIT" {
 			return fmt.Errorf("the ledger: the transaction came to %s", tag)
 		}
 	// The server does not run the statements after a failed one.
-	case done < writes && !session.conn.Conn().IsClosed():
+	case done < writes && !exec.conn.Conn().IsClosed():
 		return err
 	default:
 		if err == nil {
-			err = fmt.Errorf("%v", session.connData()[noticed])
+			err = fmt.Errorf("%v", exec.connData()[noticed])
 		}
-		session.release()
+		exec.release()
 		if err := s.settleCommit(err); err != nil {
 			return err
 		}
 	}
 
-	session.begun = false
+	exec.begun = false
 	if t.leaf != nil {
 		s.last.Store(&acknowledged{t.log.Size - 1, *t.leaf})
 		if len(s.hashes) > maxHashes {

@@ -142,9 +142,9 @@ func (s *Store) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	if err := errors.Join(checkOwner(owner), s.checkUsable()); err != nil {
 		return false, err
 	}
-	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
-	defer session.release()
-	t := newTx(ctx, session)
+	exec := &executor{ctx: ctx, pool: s.pool, wait: s.wait}
+	defer exec.release()
+	t := newTx(ctx, exec)
 	defer t.Finish()
 	return t.leaseLapsed(askLease, owner)
 }

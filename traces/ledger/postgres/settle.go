@@ -56,10 +56,10 @@ func (s *Store) settleCommit(cause error) error {
 // wasCommitted reports whether the last transaction was committed. An error means that the answer
 // is unknown.
 func (s *Store) wasCommitted(ctx context.Context) (bool, error) {
-	session := &session{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
-	defer session.release()
+	exec := &executor{ctx: ctx, pool: s.pool, wait: s.wait, begun: true}
+	defer exec.release()
 	ask := statement{query: "SELECT commits FROM replicas WHERE owner = ?", args: []any{s.owners[0]}}
-	results, _, err := session.sendBatch(ctx, append(s.lockStatements(), statement{query: touch}, ask)...)
+	results, _, err := exec.sendBatch(ctx, append(s.lockStatements(), statement{query: touch}, ask)...)
 	if err != nil {
 		return false, err
 	}
@@ -67,16 +67,16 @@ func (s *Store) wasCommitted(ctx context.Context) (bool, error) {
 		return false, err
 	}
 
-	delete(session.connData(), noticed)
-	ended, _, err := session.sendBatch(ctx, statement{query: "COMMIT"})
+	delete(exec.connData(), noticed)
+	ended, _, err := exec.sendBatch(ctx, statement{query: "COMMIT"})
 	if err != nil {
 		return false, err
 	}
-	if notice := session.connData()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
+	if notice := exec.connData()[noticed]; notice != nil || ended[0].tag.String() != "COMMIT" {
 		return false, fmt.Errorf("the transaction came to %s, with %v", ended[0].tag, notice)
 	}
 
-	session.begun = false
+	exec.begun = false
 	rows := results[3].rows
 	if len(rows) != 1 { // the lease ran out long ago: this process was suspended
 		return false, s.endWith(ledger.ErrFenced)

@@ -109,23 +109,23 @@ func (s *Store) acquireSlot(ctx context.Context, room chan struct{}) error {
 
 // View implements [ledger.Store.View]. Its first read fixes the state that it sees.
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
+	return s.readTx(ctx, &executor{begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", always: true}, do)
 }
 
 // ReadCommitted implements [ledger.Store.ReadCommitted]. A cursor reads a sequence, so a sequence
 // begins a transaction; each query in it sees all earlier commits.
 func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.readTx(ctx, &session{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
+	return s.readTx(ctx, &executor{begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"}, do)
 }
 
-func (s *Store) readTx(ctx context.Context, session *session, do func(ledger.Reader) error) error {
+func (s *Store) readTx(ctx context.Context, exec *executor, do func(ledger.Reader) error) error {
 	if err := s.acquireSlot(ctx, s.reading); err != nil {
 		return err
 	}
 	defer func() { <-s.reading }()
-	session.ctx, session.pool, session.wait = ctx, s.pool, s.wait
-	defer session.release()
-	t := newTx(ctx, session)
+	exec.ctx, exec.pool, exec.wait = ctx, s.pool, s.wait
+	defer exec.release()
+	t := newTx(ctx, exec)
 	defer t.Finish()
 	return do(t)
 }
@@ -139,9 +139,9 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.writing }()
-	session := &session{ctx: ctx, pool: s.pool, wait: s.wait}
-	defer session.release() // also if do panics
-	t := newTx(ctx, session)
+	exec := &executor{ctx: ctx, pool: s.pool, wait: s.wait}
+	defer exec.release() // also if do panics
+	t := newTx(ctx, exec)
 	defer t.Finish()
 	if err := s.beginWrite(t); err != nil {
 		return err

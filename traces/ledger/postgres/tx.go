@@ -26,24 +26,24 @@ const maxHashes = 4 << 10
 // A tx is a transaction.
 type tx struct {
 	sqlrows.Tx
-	session *session
-	writes  bool             // the transaction holds the log's lock
-	began   time.Time        // start of a transaction that writes
-	log     ledger.End       // end of the log, with the entries that the transaction adds
-	leaf    *tlog.Hash       // leaf hash of the last added entry
-	hashes  map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
+	exec   *executor
+	writes bool             // the transaction holds the log's lock
+	began  time.Time        // start of a transaction that writes
+	log    ledger.End       // end of the log, with the entries that the transaction adds
+	leaf   *tlog.Hash       // leaf hash of the last added entry
+	hashes map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
 	// Hashes of this store's committed transactions; nil if the transaction only reads.
 	committed map[int64][]byte
 
 	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
 
-func newTx(ctx context.Context, session *session) *tx {
+func newTx(ctx context.Context, exec *executor) *tx {
 	return &tx{
-		Tx:      sqlrows.New(ctx, session, dialect),
-		session: session,
-		hashes:  make(map[int64][]byte),
-		blobs:   make(map[canonical.Digest]bool),
+		Tx:     sqlrows.New(ctx, exec, dialect),
+		exec:   exec,
+		hashes: make(map[int64][]byte),
+		blobs:  make(map[canonical.Digest]bool),
 	}
 }
 
@@ -55,7 +55,7 @@ func (t *tx) End() (end ledger.End, err error) {
 	if t.writes {
 		return t.log, nil
 	}
-	rows, err := t.session.Query(1, "SELECT size, at, type FROM log")
+	rows, err := t.exec.Query(1, "SELECT size, at, type FROM log")
 	if err != nil {
 		return end, err
 	}
@@ -163,7 +163,7 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 
 // readHashes reads the hashes that entries complete.
 func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
-	rows, err := t.session.Query(1, "SELECT idx, hashes FROM entries WHERE idx = ANY(?)", entries)
+	rows, err := t.exec.Query(1, "SELECT idx, hashes FROM entries WHERE idx = ANY(?)", entries)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (t *tx) leaseLapsed(query, owner string) (bool, error) {
 	if err := errors.Join(checkOwner(owner), t.Usable()); err != nil {
 		return false, err
 	}
-	rows, err := t.session.Query(1, query, owner)
+	rows, err := t.exec.Query(1, query, owner)
 	if err != nil {
 		return false, err
 	}

@@ -56,9 +56,9 @@ func dataSourceName(path string, busy time.Duration, settings url.Values) string
 // use.
 const maxPrepared = 128
 
-// A session runs statements: on the writer's connection, in a view, or on the readers' pool. It
+// An executor runs statements: on the writer's connection, in a view, or on the readers' pool. It
 // prepares each statement once.
-type session struct {
+type executor struct {
 	on       runner
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt
@@ -70,13 +70,13 @@ type runner interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func newSession(on runner) *session { return &session{on: on, prepared: make(map[string]*sql.Stmt)} }
+func newExecutor(on runner) *executor { return &executor{on: on, prepared: make(map[string]*sql.Stmt)} }
 
 // A view is a transaction that reads. It uses the prepared statements of its connection's pool
 // until the pool is closed.
 type view struct {
 	*sql.Tx
-	pool *session
+	pool *executor
 }
 
 func (v view) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -87,7 +87,7 @@ func (v view) PrepareContext(ctx context.Context, query string) (*sql.Stmt, erro
 }
 
 // prepare returns the statement of a query, or nil if too many are prepared.
-func (s *session) prepare(query string) (*sql.Stmt, error) {
+func (s *executor) prepare(query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stmt := s.prepared[query]
@@ -103,14 +103,14 @@ func (s *session) prepare(query string) (*sql.Stmt, error) {
 
 // closeStatements closes the statements. [sql.Conn] does not close its own, and SQLite keeps the
 // file open for them.
-func (s *session) closeStatements() {
+func (s *executor) closeStatements() {
 	for _, stmt := range s.prepared { // in any order
 		stmt.Close()
 	}
 }
 
 // exec runs a statement and returns how many rows it changed.
-func (s *session) exec(ctx context.Context, query string, args ...any) (int64, error) {
+func (s *executor) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	stmt, err := s.prepare(query)
 	if err != nil {
 		return 0, err
@@ -129,7 +129,7 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 
 // query runs a query. The driver cannot run a statement while its rows are read, so query prepares
 // a query again if it is among the open ones.
-func (s *session) query(ctx context.Context, open []*cursor, text string, args ...any) (_ *cursor, err error) {
+func (s *executor) query(ctx context.Context, open []*cursor, text string, args ...any) (_ *cursor, err error) {
 	var stmt *sql.Stmt
 	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == text }) {
 		if stmt, err = s.prepare(text); err != nil {

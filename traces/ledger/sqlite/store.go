@@ -53,9 +53,9 @@ type Store struct {
 	writing chan struct{} // contains one value while a goroutine writes
 	writers *sql.DB       // pool of one connection
 	writer  *sql.Conn
-	writes  *session
+	writes  *executor
 	readers *sql.DB
-	glances *session
+	glances *executor
 	reading chan struct{} // contains one value for each reader
 	closed  chan struct{}
 	close   sync.Once
@@ -118,7 +118,7 @@ func (s *Store) openWriter() (err error) {
 	if s.writer, err = s.writers.Conn(context.Background()); err != nil {
 		return errors.Join(err, s.writers.Close())
 	}
-	s.writes = newSession(s.writer)
+	s.writes = newExecutor(s.writer)
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (s *Store) openReaders(settings url.Values) (err error) {
 		return err
 	}
 	s.readers.SetMaxIdleConns(sqlrows.MaxReaders)
-	s.glances = newSession(s.readers)
+	s.glances = newExecutor(s.readers)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 			return explainError(s.path, err)
 		}
 		defer snapshot.Rollback() // ends the snapshot; there is nothing to undo
-		t.source.session = newSession(view{snapshot, s.glances})
+		t.source.executor = newExecutor(view{snapshot, s.glances})
 		defer t.Finish()
 		return do(t)
 	})

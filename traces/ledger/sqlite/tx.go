@@ -19,8 +19,8 @@ type tx struct {
 	pruned    bool
 }
 
-func (s *Store) newTx(ctx context.Context, on *session) *tx {
-	source := &source{session: on, path: s.path}
+func (s *Store) newTx(ctx context.Context, on *executor) *tx {
+	source := &source{executor: on, path: s.path}
 	return &tx{Tx: sqlrows.New(ctx, source, &s.dialect), ctx: ctx, store: s, source: source}
 }
 
@@ -35,7 +35,7 @@ func newDialect(path string) sqlrows.Dialect {
 
 // A source runs the statements of a transaction.
 type source struct {
-	*session
+	*executor
 	path    string
 	open    []*cursor
 	changed int64 // rows changed by the last statement that writes

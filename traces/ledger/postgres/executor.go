@@ -34,9 +34,9 @@ type result struct {
 	rows []sqlrows.Row
 }
 
-// A session runs the statements of one transaction on one connection. Writes wait until the next
+// An executor runs the statements of one transaction on one connection. Writes wait until the next
 // query, or the commit, so that they cost no round trip.
-type session struct {
+type executor struct {
 	ctx     context.Context
 	pool    *pgxpool.Pool
 	wait    time.Duration // longest wait for an answer
@@ -51,7 +51,7 @@ type session struct {
 
 // sendBatch sends the queued statements and the given ones, and returns the results of the given
 // ones. done is the number of statements that succeeded, the queued ones included.
-func (s *session) sendBatch(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
+func (s *executor) sendBatch(ctx context.Context, statements ...statement) (_ []result, done int, err error) {
 	if s.failed != nil {
 		return nil, 0, s.failed
 	}
@@ -97,7 +97,7 @@ func (s *session) sendBatch(ctx context.Context, statements ...statement) (_ []r
 }
 
 // connData returns the data of the connection that holds its last notice.
-func (s *session) connData() map[string]any { return s.conn.Conn().PgConn().CustomData() }
+func (s *executor) connData() map[string]any { return s.conn.Conn().PgConn().CustomData() }
 
 // malformed is a text that no ledger contains.
 type malformed string
@@ -163,7 +163,7 @@ func storableArgs(args []any) []any {
 }
 
 // Write queues a statement.
-func (s *session) Write(table string, key any, query string, args ...any) error {
+func (s *executor) Write(table string, key any, query string, args ...any) error {
 	s.queue = append(s.queue, statement{query, storableArgs(args), table, key})
 	if len(s.queue) < maxQueued {
 		return nil
@@ -173,7 +173,7 @@ func (s *session) Write(table string, key any, query string, args ...any) error 
 }
 
 // Query runs a query.
-func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, error) {
+func (s *executor) Query(page int, query string, args ...any) (sqlrows.Rows, error) {
 	var batch []statement
 	if !s.begun && (s.always || page > 1) {
 		batch = append(batch, statement{query: s.begin})
@@ -190,7 +190,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 
 	// Several pages need a cursor, and a cursor needs a transaction.
 	s.cursors++
-	p := &pages{session: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
+	p := &pages{exec: s, name: fmt.Sprintf("c%d", s.cursors), size: page}
 	results, _, err := s.sendBatch(s.ctx, append(batch,
 		statement{query: "DECLARE " + p.name + " NO SCROLL CURSOR FOR " + query, args: storableArgs(args)},
 		p.fetchStatement())...)
@@ -205,7 +205,7 @@ func (s *session) Query(page int, query string, args ...any) (sqlrows.Rows, erro
 }
 
 // release rolls back an open transaction and releases the connection.
-func (s *session) release() {
+func (s *executor) release() {
 	if s.conn == nil {
 		return
 	}
@@ -221,10 +221,10 @@ func (s *session) release() {
 
 // pages reads the rows of a query page by page.
 type pages struct {
-	rows    []sqlrows.Row
-	session *session // nil: there is no further page
-	name    string   // name of the cursor
-	size    int
+	rows []sqlrows.Row
+	exec *executor // nil: there is no further page
+	name string    // name of the cursor
+	size int
 }
 
 func (p *pages) fetchStatement() statement {
@@ -241,8 +241,8 @@ func (p *pages) setPage(r result) {
 
 // Next returns the next row, or nil.
 func (p *pages) Next() (*sqlrows.Row, error) {
-	if len(p.rows) == 0 && p.session != nil {
-		results, _, err := p.session.sendBatch(p.session.ctx, p.fetchStatement())
+	if len(p.rows) == 0 && p.exec != nil {
+		results, _, err := p.exec.sendBatch(p.exec.ctx, p.fetchStatement())
 		if err != nil {
 			return nil, err
 		}
@@ -258,8 +258,8 @@ func (p *pages) Next() (*sqlrows.Row, error) {
 
 // Close closes the cursor with the next statement.
 func (p *pages) Close() {
-	if p.session != nil {
-		p.session.queue = append(p.session.queue, statement{query: "CLOSE " + p.name})
-		p.session = nil
+	if p.exec != nil {
+		p.exec.queue = append(p.exec.queue, statement{query: "CLOSE " + p.name})
+		p.exec = nil
 	}
 }
