@@ -31,7 +31,7 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	archive := tar.NewWriter(w)
 
 	for _, e := range entries {
-		if e.source != "" {
+		if e.source != "" && e.link == "" && !e.mode.IsDir() {
 			var err error
 			if e.content, err = os.ReadFile(e.source); err != nil {
 				return err
