@@ -1,6 +1,7 @@
 package states
 
 import (
+	"bytes"
 	"fmt"
 
 	"pgfsm/policy"
@@ -46,4 +47,18 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 		}}
 	}
 	return failUnexpected(ev, EffectUnknown)
+}
+
+// consumePermit hands out the permit, once, for exactly the call that it was minted for.
+func (r *Run) consumePermit(call *CallTool) error {
+	p, d := r.facts.Permitted, r.facts.Dispatched
+	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
+		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
+		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
+		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.roundDigest() ||
+		!bytes.Equal(call.Beside, r.request.Round) {
+		return ErrPermit
+	}
+	r.consumed = true
+	return nil
 }

@@ -1,7 +1,6 @@
 package states
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -151,18 +150,4 @@ func (s *Step) encode(wanted Command, event Event, fact Fact) {
 	} else if event != nil {
 		s.Event = canonical.MustSorted(event)
 	}
-}
-
-// consumePermit hands out the permit, once, for exactly the call that it was minted for.
-func (r *Run) consumePermit(call *CallTool) error {
-	p, d := r.facts.Permitted, r.facts.Dispatched
-	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
-		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
-		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.roundDigest() ||
-		!bytes.Equal(call.Beside, r.request.Round) {
-		return ErrPermit
-	}
-	r.consumed = true
-	return nil
 }

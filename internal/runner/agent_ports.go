@@ -19,7 +19,7 @@ import (
 type agentPorts struct {
 	configured *ConfiguredRunner
 	call       *gateway.ToolCall
-	link       gateway.Link
+	link       gateway.Link // set by List; Call sends over it
 	cached     *upstream.CachedListing
 	memory     *upstream.Memory   // memory for the result until the call is answered
 	failed     *upstream.RPCError // the server's error answer to the call; nil: none

@@ -47,7 +47,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	run := states.NewRun(id.String(), request, r.Bundle)
 
 	// Effects go from outside to inside: the ledger answers questions about earlier calls
-	// (ledger.RunRecorder.Effects, in Advance), heldCallLimit bounds held calls, and Live passes
+	// (ledger.RunRecorder.Effects, set in record.go by Advance), heldCallLimit bounds held calls, and Live passes
 	// the rest to ports: listing tools and the call itself.
 	ports := &agentPorts{configured: r, call: call, memory: r.Upstreams.Memory(call.From.Owner())}
 	defer ports.memory.Release()

@@ -11,7 +11,7 @@
 //	dispatch.go                               finds its row in the table of methods.go
 //	tools_call.go, tools_list.go, lists.go,   answer it: one file for each kind of request
 //	relay.go, subscribe.go, log_level.go, …
-//	Calls (internal/runner)                   takes a tools/call through the gates, and calls ToolCall.Connect if they permit it
+//	Calls (internal/runner)                   takes a tools/call through the gates; lists tools over ToolCall.Connect
 //	links.go                                  find the link with the server that the client uses, or connect
 //	upstream                                  sends it
 //

@@ -47,15 +47,15 @@ const (
 	byInitialize handler = iota + 1 // Gateway.initialize
 	byDiscover                      // Gateway.discover
 	byPing                          // an empty result
-	byListen                        // Gateway.listen
+	byListen                        // Gateway.serveListen
 	byToolsList                     // Gateway.listTools
 	byToolsCall                     // Gateway.callTool
 	byTasks                         // Gateway.serveTask, for calls that wait
-	// Gateway.list: one server's list is relayed, those of all servers are joined.
+	// Gateway.answerList: one server's list is relayed, those of all servers are joined.
 	byLists
-	// Gateway.relay, or for messages of servers the functions of server_messages.go.
+	// Gateway.relayRequest, or for messages of servers the functions of server_messages.go.
 	byRelay
-	bySubscription // Gateway.subscribe
+	bySubscription // Gateway.subscribeResource
 	byLogLevel     // Gateway.setLevel
 	// The front, or the link with the server: the other side never sees the message.
 	byFront

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/mcp/wire"
 )
 
 // A Call is a tools/call to send.
@@ -114,4 +116,16 @@ func (r *runs) markCalled(id string) bool {
 	}
 	r.seen[id] = struct{}{}
 	return true
+}
+
+// message encodes the tools/call of c with our id.
+func (c *Call) message(id int64, meta []byte) []byte {
+	b := make([]byte, 0, 128+len(c.Tool)+len(c.Arguments)+len(c.Extra)+len(meta))
+	b = strconv.AppendInt(append(b, `{"jsonrpc":"2.0","id":`...), id, 10)
+	b = wire.AppendQuote(append(b, `,"method":"`+methodCall+`","params":{"name":`...), c.Tool)
+	b = append(append(b, `,"arguments":`...), c.Arguments...)
+	if len(c.Extra) > len("{}") {
+		b = append(append(b, ','), c.Extra[1:len(c.Extra)-1]...)
+	}
+	return append(append(append(b, `,"_meta":`...), meta...), "}}"...)
 }

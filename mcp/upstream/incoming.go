@@ -5,10 +5,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/internal/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -17,32 +15,6 @@ const (
 	noteProgress = "notifications/progress"
 	tokenMember  = "progressToken"
 )
-
-// A query is one request of ours that is under way.
-type query struct {
-	id     int64
-	method string
-	name   string            // value of the header Mcp-Name; empty: none
-	frame  []byte            // the message
-	permit *permit           // nil unless the message is a tools/call
-	header map[string]string // additional headers, over HTTP only
-	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
-	asked  bool              // the server was asked for progress, with the id as the token
-	on     func(wire.Message)
-	clock  *deadline.Clock // nil: only a context limits its time
-	memory *Memory         // reserved for the answer
-
-	inbox chan incoming // messages that the [duplex] reader passes on
-	gone  chan struct{} // closed when nobody reads inbox any more
-}
-
-// An outcome is the result of a request: an answer or a fault.
-type outcome struct {
-	incoming
-	fault  *fault
-	status int  // HTTP status, if not a success
-	large  bool // the answer exceeds the size limit
-}
 
 func failedWith(f *fault) outcome { return outcome{fault: f, status: f.status} }
 

@@ -3,10 +3,7 @@ package upstream
 import (
 	"bytes"
 	"errors"
-	"strconv"
 	"sync/atomic"
-
-	"pgfsm/mcp/wire"
 )
 
 // Methods that this package sends or answers itself.
@@ -58,14 +55,25 @@ func (p *permit) consume(frame []byte) error {
 	return nil
 }
 
-// message encodes the tools/call of c with our id.
-func (c *Call) message(id int64, meta []byte) []byte {
-	b := make([]byte, 0, 128+len(c.Tool)+len(c.Arguments)+len(c.Extra)+len(meta))
-	b = strconv.AppendInt(append(b, `{"jsonrpc":"2.0","id":`...), id, 10)
-	b = wire.AppendQuote(append(b, `,"method":"`+methodCall+`","params":{"name":`...), c.Tool)
-	b = append(append(b, `,"arguments":`...), c.Arguments...)
-	if len(c.Extra) > len("{}") {
-		b = append(append(b, ','), c.Extra[1:len(c.Extra)-1]...)
+// authorizeSend checks a message right before its bytes leave the process: a tools/call needs its
+// permit, and no other message may have one. A message that may not leave ends the link.
+func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
+	if p != nil {
+		if err := p.consume(frame); err != nil {
+			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
+		}
+		if !l.listingCurrent(p.listing) { // the link has read a notification of changed tools
+			return &fault{code: CodeChanged,
+				reason: "the server says that its tools have changed since they were listed"}
+		}
+		return nil
 	}
-	return append(append(append(b, `,"_meta":`...), meta...), "}}"...)
+	method, err := sentMethod(frame)
+	switch {
+	case err != nil:
+		return l.fail(CodePermit, "the connection refused to send what it cannot read: %v", err)
+	case method == methodCall:
+		return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, errNoPermit)
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -244,4 +245,30 @@ func (l *Link) mustCancel(q *query) bool {
 		return q.permit.touched.Load()
 	}
 	return true
+}
+
+// A query is one request of ours that is under way.
+type query struct {
+	id     int64
+	method string
+	name   string            // value of the header Mcp-Name; empty: none
+	frame  []byte            // the message
+	permit *permit           // nil unless the message is a tools/call
+	header map[string]string // additional headers, over HTTP only
+	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
+	asked  bool              // the server was asked for progress, with the id as the token
+	on     func(wire.Message)
+	clock  *deadline.Clock // nil: only a context limits its time
+	memory *Memory         // reserved for the answer
+
+	inbox chan incoming // messages that the [duplex] reader passes on
+	gone  chan struct{} // closed when nobody reads inbox any more
+}
+
+// An outcome is the result of a request: an answer or a fault.
+type outcome struct {
+	incoming
+	fault  *fault
+	status int  // HTTP status, if not a success
+	large  bool // the answer exceeds the size limit
 }

@@ -17,29 +17,6 @@ const paramHeader = "Mcp-Param-"
 // maxHeaders bounds [Call.Header].
 const maxHeaders = 100
 
-// authorizeSend checks a message right before its bytes leave the process: a tools/call needs its
-// permit, and no other message may have one. A message that may not leave ends the link.
-func (l *Link) authorizeSend(frame []byte, p *permit) *fault {
-	if p != nil {
-		if err := p.consume(frame); err != nil {
-			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
-		}
-		if !l.listingCurrent(p.listing) { // the link has read a notification of changed tools
-			return &fault{code: CodeChanged,
-				reason: "the server says that its tools have changed since they were listed"}
-		}
-		return nil
-	}
-	method, err := sentMethod(frame)
-	switch {
-	case err != nil:
-		return l.fail(CodePermit, "the connection refused to send what it cannot read: %v", err)
-	case method == methodCall:
-		return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, errNoPermit)
-	}
-	return nil
-}
-
 // Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the
 // server's Timeout or TimeoutTotal is over. It always asks the server for progress; each report
 // restarts the Timeout. The server's messages that belong to the call go to on, in order, in this

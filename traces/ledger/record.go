@@ -354,7 +354,8 @@ func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 	})
 }
 
-// addDispatch records that the call is sent.
+// addDispatch records that the call is sent next. The decision, its reasons and the permit become
+// durable with it, in the commit before the call.
 func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 	if err := r.addAssessment(b, q); err != nil {
 		return err

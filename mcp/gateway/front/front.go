@@ -308,17 +308,6 @@ func (x *exchange) writeRefusal(f *refusal, id []byte) {
 	x.writeJSON(f.status, f.body(id))
 }
 
-// writeJSON answers with one JSON text.
-func (x *exchange) writeJSON(status int, body []byte) {
-	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	x.writeStatus(status)
-	_, _ = x.w.Write(body) // an error means that the client has gone
-}
-
 // writeStatus answers with a status.
 func (x *exchange) writeStatus(status int) {
 	x.extendWriteDeadline()

@@ -202,3 +202,14 @@ func prefersStream(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
 	return strings.TrimSpace(kind) == "text/event-stream"
 }
+
+// writeJSON answers with one JSON text.
+func (x *exchange) writeJSON(status int, body []byte) {
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	x.writeStatus(status)
+	_, _ = x.w.Write(body) // an error means that the client has gone
+}
