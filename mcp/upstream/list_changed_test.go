@@ -101,10 +101,6 @@ func latest(u *Upstreams, server string) uint64 {
 	return 0
 }
 
-func outdated(u *Upstreams, server string) bool {
-	return clientOf(u).Changed(server, latest(u, server))
-}
-
 func TestAllowance(t *testing.T) {
 	var a allowance
 	now := time.Unix(1000, 0)
