@@ -400,5 +400,3 @@ func readAll(r *http.Request) string {
 	}
 	return string(b)
 }
-
-func readCloser(s string) io.ReadCloser { return io.NopCloser(strings.NewReader(s)) }

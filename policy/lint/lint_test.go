@@ -62,10 +62,6 @@ func insert(at int, p rules.Policy) func(*policy.Content) {
 	return func(c *policy.Content) { c.Policy.Policies = slices.Insert(c.Policy.Policies, at, p) }
 }
 
-func matched(m risk.Match) func(*policy.Content) {
-	return func(c *policy.Content) { c.Risk.Rules[0].Match = m }
-}
-
 func scored(src string) func(*policy.Content) {
 	return func(c *policy.Content) { c.Risk.Rules[0].ScoreExpr = src }
 }
