@@ -131,7 +131,8 @@ func Codes() []CodeDoc {
 		{CodeGrantTaskMissing, GateGrant, "A grant of the run counts calls, and the run has no task.", "Name the task: pgfsm run --task ID."},
 		{CodeGrantExhausted, GateGrant, "The task has made as many calls as a grant of the run allows. A call with an unknown outcome counts.", "Ask " +
 			"the operator for another grant, or start another task."},
-		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
+		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.",
+			"The reason names the policy; if none matched, pgfsm policy explain says why."},
 		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call failed for these arguments, so the call is " +
 			"denied.", "The reason names policy and condition. Make the condition handle missing arguments and other types, for example with " +
 			"has(args.amount)."},

@@ -39,8 +39,13 @@ func newConfig(w world) *cobra.Command {
 	check.Flags().BoolVar(&strict, "strict", false, "exit 1 for a warning, too")
 
 	return cli.Group("config", check, &cobra.Command{
-		Use:       "schema [NAME]",
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		Use: "schema [NAME]",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !slices.Contains(config.SchemaNames(), args[0]) {
+				return fmt.Errorf("name one of %s", strings.Join(config.SchemaNames(), ", "))
+			}
+			return nil
+		},
 		ValidArgs: config.SchemaNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, err := w.stdout.Write(config.Schema(append(args, config.SchemaNames()[0])[0]))

@@ -123,7 +123,8 @@ func (l *linter) serverNames() []string {
 	for _, t := range l.tools {
 		names = append(names, t.server)
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (l *linter) roleNames() []string {
