@@ -158,7 +158,34 @@ func (l *linter) checkApprovers(e *entry) {
 	for _, a := range e.Approvers {
 		if !slices.Contains(roles, a) {
 			l.addUnconfigured(e.place, "approvers", RoleUnknown, "role", a, listConfigured("roles", roles))
+			return
 		}
+	}
+	l.checkQuorum(e)
+}
+
+// checkQuorum finds a quorum that the people in the approvers' roles cannot reach. Users of the
+// operating system do not count: a vote needs a token or an identity provider.
+func (l *linter) checkQuorum(e *entry) {
+	voters := make(map[string]bool)
+	for _, role := range l.content.Roles {
+		if !slices.Contains(e.Approvers, role.Role) {
+			continue
+		}
+		for _, actor := range role.Actors {
+			switch {
+			case strings.HasPrefix(actor, policy.GroupPrefix): // any number of people
+				return
+			case !strings.HasPrefix(actor, policy.LocalUser):
+				voters[actor] = true
+			}
+		}
+	}
+
+	if need := max(e.Quorum, 1); len(e.Approvers) > 0 && len(voters) < need {
+		l.add(e.place, "approvers", QuorumUnreachable,
+			"write the names of people's tokens into the roles; local: names cannot vote",
+			"%d must approve, and %d of the approvers can vote", need, len(voters))
 	}
 }
 

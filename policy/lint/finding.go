@@ -33,7 +33,8 @@ const (
 	RuleUnknown        = "rule_unknown"
 	RiskUnconfigured   = "risk_unconfigured" // there are no risk rules
 	RoleUnknown        = "role_unknown"
-	NameUnconfigured   = "name_unconfigured" // an environment, a tool or a kind of actor
+	QuorumUnreachable  = "quorum_unreachable" // fewer people can vote than must approve
+	NameUnconfigured   = "name_unconfigured"  // an environment, a tool or a kind of actor
 	ServerUnconfigured = "server_unconfigured"
 	MatchImpossible    = "match_impossible" // a glob of a policy or rule that stops calls can match none
 	MatchesNoTool      = "matches_no_tool"
@@ -58,6 +59,7 @@ var severities = map[string]Severity{
 	RuleUnknown:          Error,
 	RiskUnconfigured:     Error,
 	RoleUnknown:          Error,
+	QuorumUnreachable:    Warning,
 	NameUnconfigured:     Note,
 	ServerUnconfigured:   Warning,
 	MatchImpossible:      Error,
