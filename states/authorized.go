@@ -2,7 +2,8 @@ package states
 
 import "pgfsm/policy"
 
-// authorized assesses the call: risk and policy.
+// authorized assesses the call: this is the decision of risk rules and policies. The ledger makes
+// it durable at the dispatch or the hold (RunRecorder.addAssessment).
 type authorized struct{}
 
 func (authorized) Want(*Run) Command { return nil }

@@ -123,7 +123,8 @@ func (m *Machine) runStep(ctx context.Context, r *Run, stage Stage, handler Effe
 		return err
 	}
 
-	// The step is recorded before the run moves: see Recorder.
+	// The step is recorded before the run moves (see Recorder), and its fact is there already: a
+	// recorder reads the facts of the step that it appends.
 	step := Step{From: r.state, To: next, On: judgement.On}
 	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
 		step.encode(command, event, judgement.Fact)

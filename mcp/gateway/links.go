@@ -36,6 +36,7 @@ type Link interface {
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.CachedListing, error)
 	Changed(number uint64) bool
 	Modern() bool // the server speaks the stateless revision
+	// Call sends the one tools/call: mcp/upstream/send_call.go.
 	Call(ctx context.Context, c upstream.Call, onMessage func(wire.Message)) upstream.Returned
 }
 

@@ -58,9 +58,9 @@ type ToolCall struct {
 type Answer struct {
 	Result jsontext.Value
 	Error  jsontext.Value
-	// Native says that Result is the server's own, byte for byte. Otherwise the gateway made the
-	// result, and it fits the client's revision except for "resultType", which the gateway adds
-	// where a revision requires it.
+	// Native says that Result is the server's own, with masked secrets; results.go still adapts it
+	// to the client. Otherwise the gateway made the result, and it fits the client's revision except
+	// for "resultType", which the gateway adds where a revision requires it.
 	Native bool
 	Judged // the run is named if the client does not get a native result
 }
