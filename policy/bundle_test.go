@@ -20,6 +20,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"time-one-past", func(c *policy.Content) { c.Limits.RunTimeout = policy.MaxRunTimeout + 1 }, "limits.run_timeout"},
 		{"no-input-limit", func(c *policy.Content) { c.Input.MaxBytes = 0 }, "input.max_bytes"},
 		{"broken-rule", func(c *policy.Content) { c.Input.Rules[0].Pattern = "(" }, "malware"},
+		{"rule-for-no-kind", func(c *policy.Content) { c.Input.Rules[0].On = nil }, "on has the kinds"},
+		{"rule-for-an-unknown-kind", func(c *policy.Content) { c.Input.Rules[0].On = []string{"ask", "aks"} }, "on has the kinds"},
 		{"broken-output-type", func(c *policy.Content) { c.Outputs[0].Schema = []byte(`{"$ref":"#"}`) }, "output type of"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

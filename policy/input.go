@@ -36,6 +36,12 @@ type InputRule struct {
 // Equal reports whether two rules are the same.
 func (r InputRule) Equal(o InputRule) bool { return r.Rule == o.Rule && slices.Equal(r.On, o.On) }
 
+// judgesKnownKinds reports whether the rule names kinds of request, and no others.
+func (r InputRule) judgesKnownKinds() bool {
+	kinds := []string{KindAsk, KindCall, KindAgent}
+	return len(r.On) > 0 && !slices.ContainsFunc(r.On, func(on string) bool { return !slices.Contains(kinds, on) })
+}
+
 // appliesTo reports whether the rule applies to requests of a kind.
 func (r InputRule) appliesTo(kind string) bool {
 	if kind == kindRound {
@@ -56,14 +62,17 @@ func DefaultRules() []InputRule {
 // screens holds the rules for each kind of request. A kind of call without rules has no screen.
 type screens map[string]*screen.Screen
 
-// compileScreens checks the rules as a whole and compiles them for each kind. The configuration's
-// schema has the kinds; a rule on an unknown one judges nothing.
+// compileScreens checks the rules as a whole and compiles them for each kind.
 func (i Input) compileScreens() (screens, error) {
 	errs := []error{checkBound("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
 	inputRules := make([]screen.Rule, len(i.Rules))
 
 	for n, r := range i.Rules {
 		inputRules[n] = r.Rule
+		if !r.judgesKnownKinds() { // a rule that judges nothing would let through what it names
+			errs = append(errs, fmt.Errorf("input rule %q: on has the kinds %s, %s and %s, at least one",
+				r.ID, KindAsk, KindCall, KindAgent))
+		}
 	}
 
 	// All rules together must fit the limits, whatever kinds they judge.

@@ -24,6 +24,13 @@ func ownerName(info fs.FileInfo) (uid, gid int) {
 	return -1, -1
 }
 
+// keepGroup gives a new file the group of the one that it replaces. Users outside that group may
+// not do so: their file keeps their own group.
+func keepGroup(f *os.File, replaced fs.FileInfo) {
+	_, gid := ownerName(replaced)
+	_ = f.Chown(-1, gid)
+}
+
 // checkTrusted returns why another user can have written the file at path, or can replace it: a
 // user who may write a folder may rename a file in it. It checks the folder of path and, if path is
 // a symbolic link, the folder of the file.

@@ -15,8 +15,8 @@ type Pending struct {
 	path string
 }
 
-// NewPending returns a file that will take the place of path. An existing file keeps its mode; a
-// new one gets the given mode, less the umask.
+// NewPending returns a file that will take the place of path. An existing file keeps its mode,
+// and its group if this user may give it; a new one gets the given mode, less the umask.
 func NewPending(path string, mode fs.FileMode) (*Pending, error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -25,6 +25,7 @@ func NewPending(path string, mode fs.FileMode) (*Pending, error) {
 	}
 	p := &Pending{f, path}
 	if info, err := os.Stat(path); err == nil {
+		keepGroup(f, info)
 		if err := f.Chmod(info.Mode().Perm()); err != nil {
 			return nil, errors.Join(err, p.Cleanup())
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"pgfsm/internal/safefile"
@@ -39,5 +40,37 @@ func TestReadTrustedFolders(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadTrusted(%s) = %v, want %q in it", path, err, want)
 		}
+	}
+}
+
+// TestReplaceKeepsTheGroup: a service that reads a file by its group can read the file's next version.
+func TestReplaceKeepsTheGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("a"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := os.Getgid()
+	if os.Getuid() == 0 {
+		want = 12345 // root may give a file to any group
+	} else if len(groups) > 0 {
+		want = groups[len(groups)-1]
+	}
+	if err := os.Chown(path, -1, want); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := safefile.Replace(path, []byte("a"), []byte("b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int(info.Sys().(*syscall.Stat_t).Gid); got != want || info.Mode().Perm() != 0o640 {
+		t.Errorf("the group is %d and the mode %v, want %d and 0640", got, info.Mode().Perm(), want)
 	}
 }

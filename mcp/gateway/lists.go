@@ -16,6 +16,7 @@ import (
 const (
 	maxListPages = 100
 	maxListBytes = 8 << 20
+	maxListItems = 10_000
 )
 
 // listKinds describes the relayed lists: the member with the elements, the key of an element, and
@@ -130,7 +131,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 		// Secrets are masked before the list is cached, so no reader of the cache can leak them.
 		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
 		next, ok := l.addPage(list, method, result)
-		if size += len(result); !ok || size > maxListBytes {
+		if size += len(result); !ok || size > maxListBytes || len(list.items) > maxListItems {
 			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)
 		}
 		if next == nil {

@@ -427,6 +427,7 @@ func TestListsAreBounded(t *testing.T) {
 		return strings.Replace(page, `"x":"`, `"x":"`+strings.Repeat("y", n-len(page)), 1)
 	}
 	const one = `{"prompts":[{"name":"p"}]}`
+	counted := func(n int) string { return strings.Replace(one, "[", "["+strings.Repeat(`{"name":"p"},`, n-1), 1) }
 	for _, tc := range []struct {
 		name  string
 		pages int
@@ -435,6 +436,7 @@ func TestListsAreBounded(t *testing.T) {
 	}{
 		{"pages-at-the-limit", maxListPages, one, true}, {"pages-one-past", maxListPages + 1, one, false},
 		{"bytes-at-the-limit", 1, sized(maxListBytes), true}, {"bytes-one-past", 1, sized(maxListBytes + 1), false},
+		{"elements-at-the-limit", 1, counted(maxListItems), true}, {"elements-one-past", 1, counted(maxListItems + 1), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, n := newFixture(t, "docs", nil), 0

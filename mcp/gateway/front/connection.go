@@ -126,34 +126,39 @@ func (c *connection) answerRequest(ctx context.Context, q *session.Request) {
 		message = noAnswer(q.ID)
 	}
 	out.stopSending()
-	_ = c.send(message) // the connection remembers the error
-	if q.Session != nil && opening {
+
+	opened := opening && q.Session != nil
+	if opened { // before the answer: the client's next message may come at once
 		c.attachSession(q.Session)
+	}
+	_ = c.send(message) // the connection remembers the error
+	if opened {
+		go c.sendEvents(q.Session, q.Session.Listen())
 	}
 }
 
 // attachSession makes a new session the connection's session. Each ends with the other.
 func (c *connection) attachSession(s *session.Session) {
-	reader := s.Listen()
 	c.session.Store(s)
 	context.AfterFunc(s.Context, c.cancel)
 	context.AfterFunc(c.ctx, s.End)
+}
 
-	go func() {
-		for {
-			select {
-			case <-s.Context.Done():
-				return
-			case <-reader.Wake:
-				events, _ := reader.Read()
-				for _, e := range events {
-					if c.send(e.Data) != nil {
-						return
-					}
+// sendEvents sends the messages that belong to no request of the session.
+func (c *connection) sendEvents(s *session.Session, reader *session.Reader) {
+	for {
+		select {
+		case <-s.Context.Done():
+			return
+		case <-reader.Wake:
+			events, _ := reader.Read()
+			for _, e := range events {
+				if c.send(e.Data) != nil {
+					return
 				}
 			}
 		}
-	}()
+	}
 }
 
 // applyRevision finds the revision in force for a message and applies its rules. It sets the

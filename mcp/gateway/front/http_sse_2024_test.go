@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
 )
 
 // openStream opens a stream of revision 2024-11-05 and returns it with the path to post to.
@@ -36,6 +37,24 @@ func TestIdentityOfEachMessage(t *testing.T) {
 		if diff := cmp.Diff([]string{want}, within(t, "the message", groups)); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// TestSessionBeginsBeforeItsAnswer: the client's next message may come as soon as it has read the answer to initialize.
+func TestSessionBeginsBeforeItsAnswer(t *testing.T) {
+	g, _ := scripted(t, nil)
+	var c *connection
+	begun := false
+	c = newConnection(t.Context(), g.Front, session.Identity{Name: "ann"}, func([]byte) error {
+		begun = c.session.Load() != nil
+		return nil
+	})
+	m, err := wire.Read([]byte(rpc("0", "initialize", `{"protocolVersion":"2024-11-05"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := c.handleMessage(&session.Request{Message: m}, func() {}); refused != nil || !begun {
+		t.Errorf("the answer was sent before the session began, or refused: %v", refused)
 	}
 }
 
