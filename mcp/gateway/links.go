@@ -211,8 +211,9 @@ func (t *linkTable) openLink(l *link) {
 	defer t.mu.Unlock()
 	defer close(l.ready)
 
-	// The lock was free while the server was connected: the table may have changed.
-	if err == nil && t.links[l.key] != l { // dropped meanwhile
+	// The lock was free while the server was connected: the link may have been dropped, or its
+	// session may have ended after its last request.
+	if err == nil && (t.links[l.key] != l || l.uses == 0 && l.isOutlived()) {
 		go opened.Close()
 		err = errLinksClosed
 	}
@@ -407,11 +408,17 @@ func (l *link) release() {
 		return
 	}
 	switch {
-	case l.server.retired.Load() || l.session != nil && l.session.linksClosed:
+	case l.isOutlived():
 		t.dropLink(l)
 	case l.keeps == 0:
 		l.Release()
 	}
+}
+
+// isOutlived reports whether the link's server was replaced, or its session has ended. The caller
+// has the table's lock.
+func (l *link) isOutlived() bool {
+	return l.server.retired.Load() || l.session != nil && l.session.linksClosed
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}

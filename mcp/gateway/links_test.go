@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -204,17 +205,35 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	docs := r.servers["docs"]
 	docs.link().Close()
 	join := r.openUpstream
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	begun, goOn, late := make(chan struct{}), make(chan struct{}), make(chan upstreamLink, 1)
 	r.openUpstream = func(ctx context.Context, server *server, p upstream.Peer) (upstreamLink, error) {
 		close(begun)
 		<-goOn
-		return join(ctx, server, p)
+		opened, err := join(ctx, server, p)
+		late <- opened
+		return opened, err
 	}
 	over := make(chan string, 1)
 	go func() { over <- c.use() }()
 	within(t, "the attempt", begun)
+
+	// Another request uses the link until the session's links are closed, and no longer than it takes to connect.
+	table := r.links
+	table.mu.Lock()
+	var connecting *link
+	for _, l := range table.links {
+		connecting = l
+	}
+	connecting.uses++
+	table.mu.Unlock()
 	c.session.End()
-	close(goOn)
 	within(t, "the answer", over)
-	within(t, "the end of the link that came too late", docs.link().done)
+	for closed := false; !closed; runtime.Gosched() {
+		table.mu.Lock()
+		closed = connecting.session.linksClosed
+		table.mu.Unlock()
+	}
+	connecting.release()
+	close(goOn)
+	within(t, "the end of the link that came too late", within(t, "the link", late).Done())
 }
