@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/clientfile"
+	"pgfsm/internal/test/check"
 )
 
 const entryValue = `{"url":"http://127.0.0.1:8787/mcp"}`
@@ -18,16 +19,10 @@ const entryValue = `{"url":"http://127.0.0.1:8787/mcp"}`
 func file(t *testing.T, text string, mode os.FileMode) (string, *clientfile.File) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	check.NoError(t, os.Chmod(path, mode))
 	f, err := clientfile.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return path, f
 }
 
@@ -59,9 +54,7 @@ func TestSet(t *testing.T) {
 			}
 			want := jsontext.Value(c.want)
 			if change != clientfile.Same {
-				if err := want.Indent(jsontext.WithIndent("  ")); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, want.Indent(jsontext.WithIndent("  ")))
 				want = append(want, '\n')
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
@@ -100,12 +93,8 @@ func TestSetRefuses(t *testing.T) {
 // TestWriteKeepsEverything shows that the former content is in a new file, whatever files have the names of backups already.
 func TestWriteKeepsEverything(t *testing.T) {
 	path, f := file(t, "{}", 0o640)
-	if err := os.Symlink("elsewhere", path+".bak"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".bak.2", []byte("of another program"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Symlink("elsewhere", path+".bak"))
+	check.NoError(t, os.WriteFile(path+".bak.2", []byte("of another program"), 0o600))
 	backup, err := f.Write([]byte("new"))
 	if err != nil || backup != path+".bak.3" {
 		t.Fatalf("Write() = %q, %v, want the third name", backup, err)
@@ -128,9 +117,7 @@ func TestWriteKeepsEverything(t *testing.T) {
 // TestWriteOfAChangedFile shows that a change by another program stays, and that no backup is left.
 func TestWriteOfAChangedFile(t *testing.T) {
 	path, f := file(t, "{}", 0o600)
-	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte("other"), 0o600))
 	if _, err := f.Write([]byte("new")); err == nil || !strings.Contains(err.Error(), "no longer what was read") {
 		t.Errorf("Write() = %v, want an error", err)
 	}

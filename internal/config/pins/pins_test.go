@@ -12,6 +12,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 )
 
@@ -27,9 +28,7 @@ func defined(name, description string) string {
 func write(t *testing.T, allowlist string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "allowlist.json")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(allowlist, "kb", statestest.Server)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(allowlist, "kb", statestest.Server)), 0o600))
 	return path
 }
 
@@ -38,9 +37,7 @@ func beside(path string) string { return strings.TrimSuffix(path, ".json") + ".p
 func text(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(text)
 }
 
@@ -76,18 +73,14 @@ func (a approval) of(path string, tools ...string) ([]pins.Entry, error) {
 func (a approval) must(t *testing.T, path string, tools ...string) []pins.Entry {
 	t.Helper()
 	entries, err := a.of(path, tools...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return entries
 }
 
 // TestSelect shows that names choose tools, and never one that the allowlist does not have.
 func TestSelect(t *testing.T) {
 	f, err := pins.Read(write(t, `{"s":["a","b"],"r":["a"],"empty":[]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct {
 		names string
 		tools int // -1: an error
@@ -138,9 +131,7 @@ func TestApproveLocks(t *testing.T) {
 	if _, err := os.Stat(beside(path)); !os.IsNotExist(err) {
 		t.Errorf("definitions were written: %v", err)
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, lock.Unlock())
 	approval{}.must(t, path, defined("look", "Looks."))
 }
 
@@ -149,9 +140,7 @@ func TestReadTrustsNoFileOfOthers(t *testing.T) {
 	for _, file := range []func(string) string{func(path string) string { return path }, beside} {
 		path := write(t, `{"kb":["look"]}`)
 		approval{}.must(t, path, defined("look", "Looks."))
-		if err := os.Chmod(file(path), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chmod(file(path), 0o666))
 		if _, err := (approval{}).of(path, defined("look", "Looks.")); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 			t.Errorf("with a writable %s: %v", filepath.Base(file(path)), err)
 		}
@@ -169,9 +158,7 @@ func TestDefinitions(t *testing.T) {
 	}
 	approval{}.must(t, path, look(first), other)
 	stored, err := canonical.JSON([]byte(text(t, beside(path))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for name, v := range canonical.Members(stored) {
 		if name != string(canonical.Sum("tool definition", v)) {
 			t.Errorf("%s is not the digest of its definition", name)
@@ -182,13 +169,9 @@ func TestDefinitions(t *testing.T) {
 	}
 	approve := func(description string) string {
 		f, err := pins.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		entries, err := f.Select(statestest.Server, "look")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if _, err := f.Compare(entries, bundle, "", statestest.Listings(`{"tools":[`+look(description)+`,`+other+`]}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -223,13 +206,9 @@ func TestDefinitionsThatWereNotApproved(t *testing.T) {
 			path := write(t, `{"kb":["look"]}`)
 			approval{}.must(t, path, defined("look", "Looks."))
 			stored := text(t, beside(path))
-			if err := os.Remove(beside(path)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Remove(beside(path)))
 			if text := tt.change(stored); text != "" {
-				if err := os.WriteFile(beside(path), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(beside(path), []byte(text), 0o600))
 			}
 			d, err := pins.ReadDefinitions(path)
 			if err != nil || (d.Warning == "") != (tt.warning == "") || !strings.Contains(d.Warning, tt.warning) {
@@ -258,9 +237,7 @@ func TestCatalog(t *testing.T) {
 	}
 	content.Outputs = nil
 	d, err := pins.ReadDefinitions(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, err := d.Catalog(statestest.MustBundle(content, nil))
 	if err != nil || len(c.Effective()) != 1 || c.Effective()[0].Name != "look" {
 		t.Errorf("Catalog() = %+v, %v, want the tool look", c, err)

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -27,18 +28,12 @@ func explainer(t *testing.T, stored bool, riskRules, policies string) *explain.E
 		"risk.yaml":      cmp.Or(riskRules, "version: 1\n"),
 		"policy.yaml":    "version: 1\npolicies:\n" + policies + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	loaded, err := config.Load(filepath.Join(dir, "pgfsm.yaml"), os.ReadFile, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	bundle, err := policy.Compile(loaded.Content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if !stored {
 		return explain.New(bundle, nil, false, statestest.At)
 	}
@@ -88,9 +83,7 @@ func TestUnknownHistory(t *testing.T) {
 			if !e.NeedsHistory(c) {
 				t.Fatal("NeedsHistory() = false")
 			}
-			if err := e.ReadHistory(t.Context(), nil, c); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, e.ReadHistory(t.Context(), nil, c))
 			if x = e.Explain(c); e.NeedsHistory(c) || x.Decision != rules.Allow {
 				t.Errorf("with a ledger without calls: %s %s, want allow", x.Decision, x.Reason)
 			}
@@ -104,13 +97,9 @@ func TestTestCoverage(t *testing.T) {
 		"- {id: trial, effect: deny, mode: shadow}\n- {id: look, match: {tool: look}, effect: allow}\n- {id: rest, effect: deny}")
 	file := filepath.Join(t.TempDir(), "tests.yaml")
 	input := "input: {server: " + statestest.Server + ", tool: look}"
-	if err := os.WriteFile(file, []byte("tests:\n  - {name: a, "+input+", expect: allow}\n  - {name: b, "+input+", expect: deny}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, []byte("tests:\n  - {name: a, "+input+", expect: allow}\n  - {name: b, "+input+", expect: deny}\n"), 0o600))
 	report, err := e.Test([]string{filepath.Dir(file)}, os.ReadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if report.OK || len(report.Tests) != 2 || !report.Tests[0].OK || report.Tests[0].Policy != "look" || report.Tests[1].OK {
 		t.Errorf("Test() = %+v", report)
 	}
@@ -128,13 +117,9 @@ func TestTenThousandTests(t *testing.T) {
 		fmt.Fprintf(&b, "  - {name: t%d, expect: allow, input: {server: %s, tool: look, args: {n: %d}}}\n", i, statestest.Server, i)
 	}
 	file := filepath.Join(t.TempDir(), "many.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	report, err := e.Test([]string{file}, os.ReadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if len(report.Tests) != 10_000 {
 		t.Errorf("Test() = %d results", len(report.Tests))
 	}
