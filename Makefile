@@ -28,7 +28,7 @@ without-tools: ## the tests that need a program that not every machine has, with
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, copies, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestCopy$$' ./traces/ledger
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks ./traces/ledger/console
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
 
@@ -44,7 +44,7 @@ interop: interop-tools ## pgfsm with the conformance suites, clients, servers an
 
 race: export GOGC ?= 400
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of e2e, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -skip '$(ONE_THREAD)' ./internal/current ./internal/deadline ./llm ./internal/web/loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/demo ./internal/runner ./internal/runner/ratelimit ./internal/runner/setup ./internal/telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/console ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./internal/web
+	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -skip '$(ONE_THREAD)' ./internal/current ./internal/deadline ./llm ./internal/web/loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/demo ./internal/runner ./internal/runner/ratelimit ./internal/runner/setup ./internal/telemetry ./traces ./traces/ledger ./traces/ledger/api ./traces/ledger/checkpoint/... ./traces/ledger/hooks ./traces/ledger/postgres/... ./traces/ledger/sqlite/... ./traces/ledger/stores ./internal/web
 	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 60m -run '$(RACE)' ./e2e
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
@@ -76,8 +76,8 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(BENCHFLAGS)
 
 console: ## the journeys of approvers, operators and auditors with three devices, on SQLite and PostgreSQL: about five minutes; with CONSOLE=all with each width, colour scheme, input and browser without scripts: about an hour (needs Chromium)
-	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|InABrowser' ./traces/ledger/console
-	PGFSM_TEST_STORE=postgres PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys' ./traces/ledger/console
+	PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys|InABrowser' ./traces/ledger/api
+	PGFSM_TEST_STORE=postgres PGFSM_CONSOLE=$(CONSOLE) $(GO) test -count 1 -timeout 2h -vet=off -ldflags="-s -w" -v -run 'Journeys' ./traces/ledger/api
 
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
@@ -113,7 +113,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
 docs: ## generate what is generated in docs, pictures too, and the golden files of the machine (needs Chromium)
-	$(GO) test ./fsm ./states ./policy ./internal/config ./traces/ledger/api ./traces/ledger/console ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
+	$(GO) test ./fsm ./states ./policy ./internal/config ./traces/ledger/api ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description|KeyTable|Manual' -update
 
 dist: ## the packages of the commit that is checked out, in dist: archives, Debian packages, images, SBOMs, checksums; DISTFLAGS="-targets linux/amd64" builds for one system
 	cd packaging && $(GO) run . -out $(CURDIR)/dist $(DISTFLAGS)

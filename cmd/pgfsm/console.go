@@ -17,7 +17,7 @@ import (
 	"pgfsm/internal/cli"
 	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/console"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -78,7 +78,7 @@ func (o *consoleOptions) signIn(ctx context.Context, l *openedLedger, address st
 	if err != nil {
 		return err
 	}
-	link := address + console.LinkPath + secret
+	link := address + api.LinkPath + secret
 	if o.open {
 		return o.openBrowser(ctx, l, link, secret)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +25,6 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/checkpoint"
-	"pgfsm/traces/ledger/console"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -62,8 +60,7 @@ type Service struct {
 	options ServiceOptions
 	runner  *Runner
 	gateway *gateway.Gateway
-	admin   http.Handler
-	console *console.Handler // nil without a ledger
+	admin   *api.Handler
 	worker  *Worker
 	sender  *hooks.Sender
 	reload  reloading
@@ -119,7 +116,7 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 // complete fills in the console's.
 func (s *Service) withDecideURL(c Config) Config {
 	if s.options.Admin != nil && c.Serve.DecideURL == "" {
-		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + console.CallPath + config.RunID
+		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + api.CallPath + config.RunID
 	}
 	return c
 }
@@ -177,45 +174,41 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 }
 
 func (s *Service) newAdmin() {
-	o := api.Options{Ready: s.unreadyCauses, Warnings: s.warnings, Metrics: s.runner.metrics.Write}
-	o.Hosts = hostNames(s.options.Admin, s.options.AdminURL, s.runner.Configured().Serve.Hosts)
-	o.Log = s.runner.options.Report
-
-	if w := s.options.Checkpoints; w != nil {
-		o.Checkpoints = w.Dir
+	first := s.runner.Configured()
+	o := api.Options{
+		Hosts:    hostNames(s.options.Admin, s.options.AdminURL, first.Serve.Hosts),
+		Ready:    s.unreadyCauses,
+		Warnings: s.warnings,
+		Metrics:  s.runner.metrics.Write,
+		Log:      s.runner.options.Report,
 	}
 
-	l := s.runner.options.Ledger
-	if l == nil {
-		s.admin = api.New(o)
-		return
-	}
+	if l := s.runner.options.Ledger; l != nil {
+		o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
+		o.Callers = s.peopleAuthenticator(s.options.AdminURL)
+		if w := s.options.Checkpoints; w != nil {
+			o.Checkpoints = w.Dir
+		}
+		if s.options.Reload != nil {
+			o.Reload = s.reloadFor
+		}
 
-	o.Callers = s.peopleAuthenticator(s.options.AdminURL)
-	o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
-	var forConsole console.Options
-	if s.options.Reload != nil {
-		o.Reload = s.reloadFor
-	}
+		if i := first.Identity; i != nil {
+			for _, p := range i.SignIn {
+				o.Providers = append(o.Providers, &consoleProvider{p, s})
+			}
+		}
 
-	if i := s.runner.Configured().Identity; i != nil {
-		for _, p := range i.SignIn {
-			forConsole.Providers = append(forConsole.Providers, &consoleProvider{p, s})
+		if first.Upstreams != nil {
+			o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
+			o.AskServers, o.Explain = s.askServers, s.explainCall
+			o.Definition = func(server, tool string) (canonical.Digest, bool) {
+				return s.runner.Configured().definitionDigest(server, tool)
+			}
 		}
 	}
 
-	if s.runner.Configured().Upstreams != nil {
-		o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
-		forConsole.AskServers, forConsole.Explain = s.askServers, s.explainCall
-		forConsole.Definition = func(server, tool string) (canonical.Digest, bool) {
-			return s.runner.Configured().definitionDigest(server, tool)
-		}
-	}
-
-	served := api.New(o)
-	forConsole.Service, forConsole.Health = o.Service, served.Health
-	s.console = console.New(forConsole)
-	s.admin = console.WithConsole(s.console, served)
+	s.admin = api.New(o)
 }
 
 // hostNames returns the Host headers with which clients reach a listener. Clients may omit the port
@@ -325,9 +318,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 
 	if o.Admin != nil {
-		if s.console != nil {
-			defer context.AfterFunc(ctx, s.console.Close)()
-		}
+		defer context.AfterFunc(ctx, s.admin.Close)()
 		start(func() error { return api.Serve(ctx, o.Admin, s.admin) })
 	}
 

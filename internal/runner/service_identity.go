@@ -147,24 +147,24 @@ type SignInClient struct {
 }
 
 // A consoleProvider gives people who sign in at the console their current roles. It implements
-// [console.Provider].
+// [api.Provider].
 type consoleProvider struct {
 	SignInClient
 	service *Service
 }
 
-// IssuerURL implements [console.Provider].
+// IssuerURL implements [api.Provider].
 func (p *consoleProvider) IssuerURL() string { return p.Issuer }
 
-// Name implements [console.Provider].
+// Name implements [api.Provider].
 func (p *consoleProvider) Name() string { return p.Label }
 
-// Roles implements [console.Provider].
+// Roles implements [api.Provider].
 func (p *consoleProvider) Roles(id *policy.Identity, name string) []string {
 	return p.service.currentRoles(id, name)
 }
 
-// SignIn implements [console.Provider].
+// SignIn implements [api.Provider].
 func (p *consoleProvider) SignIn(ctx context.Context, attempt *login.SignIn, q url.Values) (caller ledger.Caller,
 	authenticated time.Time, err error) {
 	raw, err := p.Client.SignIn(ctx, attempt, q)

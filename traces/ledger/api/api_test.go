@@ -18,7 +18,7 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-type listed struct {
+type pageOfRuns struct {
 	Requests []struct {
 		Run     string        `json:"run"`
 		Status  ledger.Status `json:"status"`
@@ -27,7 +27,7 @@ type listed struct {
 	Next string `json:"next"`
 }
 
-func (l *listed) runs() (ids []string) {
+func (l *pageOfRuns) runs() (ids []string) {
 	for _, r := range l.Requests {
 		ids = append(ids, r.Run)
 	}
@@ -74,21 +74,32 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestRoutesNeedARole: a route that does not say who may use it cannot be registered.
+func TestRoutesNeedARole(t *testing.T) {
+	newFixture(t).handler.Register(ledger.ActRead)
+	defer func() {
+		if recover() == nil {
+			t.Error("a route without a role is registered")
+		}
+	}()
+	newFixture(t).handler.Register()
+}
+
 // TestVoteForTheCallOfARevokedRequester: the vote counts, and the answer says that the call will not be made all the same.
 func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
 	d := newFixture(t)
 	agent, voter := d.token(ledger.RoleAgent, carol), d.token(ledger.RoleApprover, alice)
 	valid, revoked, denied := d.Hold(1), d.Hold(1), d.Hold(1)
-	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
+	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(got.body, "not_called") {
 		t.Errorf("with a valid token: %d %s", got.status, got.body)
 	}
 	if _, err := d.Ledger.RevokeToken(t.Context(), ledger.LocalUser("local:root"), strings.Split(agent, "_")[1]); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.approve(revoked, voter); got.status != 200 || !strings.Contains(string(got.body), `"not_called":"`+carol) {
+	if got := d.approve(revoked, voter); got.status != 200 || !strings.Contains(got.body, `"not_called":"`+carol) {
 		t.Errorf("after the requester's token was revoked: %d %s, want why the call is not made", got.status, got.body)
 	}
-	if got := d.deny(denied, voter); got.status != 200 || strings.Contains(string(got.body), "not_called") {
+	if got := d.deny(denied, voter); got.status != 200 || strings.Contains(got.body, "not_called") {
 		t.Errorf("a denial: %d %s", got.status, got.body)
 	}
 }
@@ -103,12 +114,12 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"denied-already", func(d *fixture) reply {
 			q := d.Hold(1)
-			d.deny(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
+			d.deny(q, d.token(ledger.RoleApprover, alice)).wantCode(d.TB, 200, "")
 			return d.approve(q, d.token(ledger.RoleApprover, bob))
 		}, 409, "request_decided"},
 		{"voted-already", func(d *fixture) reply {
 			q := d.Hold(2)
-			d.approve(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
+			d.approve(q, d.token(ledger.RoleApprover, alice)).wantCode(d.TB, 200, "")
 			return d.deny(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "already_voted"},
 		{"never-held", func(d *fixture) reply {
@@ -168,7 +179,7 @@ func TestRefusals(t *testing.T) {
 			list := d.call(http.MethodGet, "/pending", text, "")
 			d.Store.Fail = nil
 			const decided = "nothing was decided"
-			if list.status != 503 || strings.Contains(string(list.body), decided) || !strings.Contains(string(got.body), decided) {
+			if list.status != 503 || strings.Contains(list.body, decided) || !strings.Contains(got.body, decided) {
 				d.TB.Errorf("POST: %s; GET: %d %s", got.body, list.status, list.body)
 			}
 			if n := len(d.Votes(q.RunID)); n != 0 {
@@ -180,7 +191,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
 			got := c.do(d)
-			got.want(t, c.status, c.code)
+			got.wantCode(t, c.status, c.code)
 			if c.status == http.StatusOK != (len(d.voted) > 0) && c.name != "denied-already" && c.name != "voted-already" {
 				t.Errorf("the worker was told of %q at status %d", d.voted, c.status)
 			}
@@ -192,16 +203,16 @@ func TestRefusals(t *testing.T) {
 func TestReasonsAreVisible(t *testing.T) {
 	d := newFixture(t)
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no\u202eyes\x1b[31m\n")).want(t, 200, "")
+	d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no\u202eyes\x1b[31m\n")).wantCode(t, 200, "")
 	const want = `no\\u202eyes\\u001b[31m\\u000a"`
 	got := d.call(http.MethodGet, "/status/"+q.RunID, text, "")
-	got.want(t, 200, "")
-	if n := strings.Count(string(got.body), want); n != 2 { // of the vote, and of the request
+	got.wantCode(t, 200, "")
+	if n := strings.Count(got.body, want); n != 2 { // of the vote, and of the request
 		t.Errorf("the answer is %s", got.body)
 	}
 	late := d.approve(q, d.token(ledger.RoleApprover, bob))
-	late.want(t, 409, "request_decided")
-	if strings.ContainsAny(string(late.body), "\u202e\x1b") {
+	late.wantCode(t, 409, "request_decided")
+	if strings.ContainsAny(late.body, "\u202e\x1b") {
 		t.Errorf("who comes too late is told %s", late.body)
 	}
 }
@@ -211,32 +222,25 @@ func TestResultsAreForAuditors(t *testing.T) {
 	d := newFixture(t)
 	q := d.Hold(1)
 	var fails error
-	d.handler = api.New(api.Options{
-		Service: api.Service{
-			Ledger: d.Ledger,
-			Hosts:  []string{service},
-			Log:    d.notes.add,
-			Result: func(_ context.Context, _ ledger.Reader, of *ledger.RunRow) (jsontext.Value, string, error) {
-				if of.RunID != q.RunID || fails != nil {
-					return nil, "", fails
-				}
-				return jsontext.Value(`{"content":[]}`), "", nil
-			},
-		},
-	})
+	d.handler.Result = func(_ context.Context, _ ledger.Reader, of *ledger.RunRow) (jsontext.Value, string, error) {
+		if of.RunID != q.RunID || fails != nil {
+			return nil, "", fails
+		}
+		return jsontext.Value(`{"content":[]}`), "", nil
+	}
 	for role, want := range map[string]string{ // in any order: each stands alone
 		ledger.RoleAuditor: `{"content":[]}`, ledger.RoleApprover: "null", ledger.RoleAdmin: "null",
 	} {
 		got := d.call(http.MethodGet, "/status/"+q.RunID, d.token(role, role), "")
-		got.want(t, 200, "")
-		if !strings.Contains(string(got.body), `"result":`+want+`,"result_note":""`) {
+		got.wantCode(t, 200, "")
+		if !strings.Contains(got.body, `"result":`+want+`,"result_note":""`) {
 			t.Errorf("as %s: %s", role, got.body)
 		}
 	}
 	fails = errDisk
 	got := d.call(http.MethodGet, "/status/"+q.RunID, d.token(ledger.RoleAuditor, ledger.RoleAuditor), "")
-	got.want(t, 200, "")
-	if body := string(got.body); !strings.Contains(body, `"result":null,"result_note":"the result cannot be shown`) ||
+	got.wantCode(t, 200, "")
+	if body := got.body; !strings.Contains(body, `"result":null,"result_note":"the result cannot be shown`) ||
 		strings.Contains(body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
 		t.Errorf("%s, log %s", body, &d.notes)
 	}
@@ -247,9 +251,9 @@ func TestLogIsLimited(t *testing.T) {
 	d := newFixture(t)
 	const refused, broken = 500, 30
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Ready: notReady})
+	d.handler.Ready = notReady
 	for range refused {
-		d.call(http.MethodGet, "/pending", "pgfsm_x", "").want(t, 401, "token_refused")
+		d.call(http.MethodGet, "/pending", "pgfsm_x", "").wantCode(t, 401, "token_refused")
 	}
 	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > refused/10 {
 		t.Errorf("%d lines for %d refused requests", n, refused)
@@ -257,8 +261,8 @@ func TestLogIsLimited(t *testing.T) {
 	d.Store.Fail = failing
 	defer func() { d.Store.Fail = nil }()
 	for range broken {
-		d.call(http.MethodGet, "/readyz", "", "").want(t, 503, api.Unavailable)
-		d.approve(q, text).want(t, 500, api.Internal)
+		d.call(http.MethodGet, "/readyz", "", "").wantCode(t, 503, api.Unavailable)
+		d.approve(q, text).wantCode(t, 500, api.Internal)
 	}
 	if n := strings.Count(d.notes.String(), errDisk.Error()); n != 2*broken {
 		t.Errorf("%d lines about the disk, want %d:\n%s", n, 2*broken, &d.notes)
@@ -271,8 +275,8 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	wrong := text[:len(text)-4] + "AAAA"
 	got := d.call(http.MethodGet, "/pending", wrong, "")
-	got.want(t, 401, "token_refused")
-	if strings.Contains(string(got.body), strings.Split(text, "_")[1]) || !strings.Contains(d.notes.String(), strings.Split(text, "_")[1]) {
+	got.wantCode(t, 401, "token_refused")
+	if strings.Contains(got.body, strings.Split(text, "_")[1]) || !strings.Contains(d.notes.String(), strings.Split(text, "_")[1]) {
 		t.Errorf("body = %s, log = %s", got.body, &d.notes)
 	}
 	if h := got.header.Get("WWW-Authenticate"); h != `Bearer realm="pgfsm", error="invalid_token"` {
@@ -283,7 +287,7 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 	}
 	d.Store.Fail = failing
 	defer func() { d.Store.Fail = nil }()
-	if got := d.approve(q, text); strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+	if got := d.approve(q, text); strings.Contains(got.body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
 		t.Errorf("body = %s, log = %s", got.body, &d.notes)
 	}
 }
@@ -295,14 +299,14 @@ func TestIdempotency(t *testing.T) {
 	token := d.token(ledger.RoleApprover, alice)
 	key := header("Idempotency-Key", `"abc"`)
 	first := d.approve(q, token, key)
-	first.want(t, 200, "")
+	first.wantCode(t, 200, "")
 	d.Clock.Add(7200 * time.Second)
 	again := d.approve(q, token, header("Idempotency-Key", "abc"))
-	if again.status != 200 || string(again.body) != string(first.body) {
+	if again.status != 200 || again.body != first.body {
 		t.Errorf("the answer was %s, and is %d %s", first.body, again.status, again.body)
 	}
-	d.deny(q, token, key).want(t, 422, "key_reused")
-	d.approve(q, token, header("Idempotency-Key", "second")).want(t, 410, "approval_expired")
+	d.deny(q, token, key).wantCode(t, 422, "key_reused")
+	d.approve(q, token, header("Idempotency-Key", "second")).wantCode(t, 410, "approval_expired")
 	if n := len(d.Votes(q.RunID)); n != 1 {
 		t.Errorf("%d votes are recorded, want 1", n)
 	}
@@ -325,9 +329,9 @@ func TestIdempotencyKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := d.approve(d.Hold(1), token, header("Idempotency-Key", c.key))
 			if c.ok {
-				got.want(t, 200, "")
+				got.wantCode(t, 200, "")
 			} else {
-				got.want(t, 400, api.KeyInvalid)
+				got.wantCode(t, 400, api.KeyInvalid)
 			}
 		})
 	}
@@ -341,10 +345,10 @@ func TestPages(t *testing.T) {
 		want = append(want, d.Hold(1).RunID)
 	}
 	denied := d.Hold(1)
-	d.deny(denied, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
-	read := func(path string) (l listed) {
+	d.deny(denied, d.token(ledger.RoleApprover, alice)).wantCode(t, 200, "")
+	read := func(path string) (l pageOfRuns) {
 		got := d.call(http.MethodGet, path, token, "")
-		got.want(t, 200, "")
+		got.wantCode(t, 200, "")
 		got.into(t, &l)
 		return l
 	}

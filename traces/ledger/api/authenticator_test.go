@@ -42,9 +42,9 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newFixture(t)
-			h := api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Callers: named{tt.role}})
+			h := api.New(api.Options{Ledger: d.Ledger, Hosts: []string{here}, Log: d.notes.add, Callers: named{tt.role}})
 			r := httptest.NewRequest(http.MethodGet, "/pending", http.NoBody)
-			r.Host = service
+			r.Host = here
 			value := tt.user
 			if tt.header == "Authorization" {
 				value = "Bearer " + d.token(ledger.RoleApprover, bob)

@@ -24,8 +24,8 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-// A scene is a service whose ledger has runs of several outcomes.
-type scene struct {
+// A recordedScene is a service whose ledger has runs of several outcomes.
+type recordedScene struct {
 	*fixture
 	made, denied, held, refused ledger.RunRow
 	runs                        *strings.Replacer // names of runs in paths
@@ -35,22 +35,22 @@ type scene struct {
 // random matches digests and hashes that contain random ids.
 var random = regexp.MustCompile(`sha256:[0-9a-f]{64}|[0-9a-f]{12}\b|[A-Za-z0-9+/]{43}=|pgfsm-log-[0-9A-Z]+`)
 
-func newScene(t *testing.T) *scene {
+func newRecordedScene(t *testing.T) *recordedScene {
 	t.Helper()
-	s := &scene{fixture: newFixture(t)}
+	s := &recordedScene{fixture: newFixture(t)}
 	content := ledgertest.Holding(1)
 	check.NoError(t, s.RecordActivation(t.Context(), statestest.MustBundle(content, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
 	s.made = s.Ask(carol, statestest.Content())
 	s.Clock.Add(50 * time.Minute)
 	s.denied = s.Hold(1)
 	s.Clock.Add(time.Minute)
-	s.deny(s.denied, s.token(ledger.RoleApprover, alice)).want(t, 200, "")
+	s.deny(s.denied, s.token(ledger.RoleApprover, alice)).wantCode(t, 200, "")
 	s.refused = s.AskRequest(states.Request{
 		Actor: carol, At: s.Clock.Now().Format(time.RFC3339), Kind: states.KindCall,
 		Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
 	}, statestest.Content())
 	s.held = s.Hold(2)
-	s.approve(s.held, s.token(ledger.RoleApprover, bob)).want(t, 200, "")
+	s.approve(s.held, s.token(ledger.RoleApprover, bob)).wantCode(t, 200, "")
 	s.Clock.Add(time.Second)
 	s.servers(&content)
 	s.runs = strings.NewReplacer("{made}", s.made.RunID, "{held}", s.held.RunID, "{none}", ledgertest.NewID(t), "{bundle}", url.QueryEscape(string(s.made.Bundle)))
@@ -59,7 +59,7 @@ func newScene(t *testing.T) *scene {
 }
 
 // servers makes the service one that has servers. One tool has another definition than the pinned one. The last activated bundle denies.
-func (s *scene) servers(c *policy.Content) {
+func (s *recordedScene) servers(c *policy.Content) {
 	s.TB.Helper()
 	page := `{"tools":[{"name":"fetch_policy_entry","description":"\u202e<b>","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`
 	c.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: []string{"fetch_policy_entry", "absent"}}}
@@ -67,13 +67,8 @@ func (s *scene) servers(c *policy.Content) {
 	tools := present.ServerTools(c, statestest.MustBundle(*c, nil).Catalog("", statestest.Listings(page)), statestest.Server, &present.Pins{
 		Allowlist: "allowlist.json", Definition: func(canonical.Digest) []byte { return []byte(`{"name":"fetch_policy_entry"}`) },
 	})
-	o := s.handler.Options
-	o.Servers = func() ([]present.Server, string) {
-		return []present.Server{
-			{Server: statestest.Server, Status: policy.ServerUp, Tools: tools}, {Server: "away", Status: policy.ServerDown, Tools: []present.ServerTool{}},
-		}, ""
-	}
-	s.handler = api.New(o)
+	s.change(serving(present.Server{Server: statestest.Server, Status: policy.ServerUp, Tools: tools},
+		present.Server{Server: "away", Status: policy.ServerDown, Tools: []present.ServerTool{}}))
 	denying := statestest.Content()
 	denying.Policy = statestest.Policies(rules.Policy{ID: "no", Effect: rules.Deny, Reason: "Not any more."})
 	check.NoError(s.TB, s.RecordActivation(s.TB.Context(), statestest.MustBundle(denying, nil), ledger.ActivationReason{Cause: ledger.CauseStart}))
@@ -81,7 +76,7 @@ func (s *scene) servers(c *policy.Content) {
 
 // TestDocuments shows who may read each document, and compares it with testdata.
 func TestDocuments(t *testing.T) {
-	s := newScene(t)
+	s := newRecordedScene(t)
 	auditor, reader, agent := s.token(ledger.RoleAuditor, "auditor"), s.token(ledger.RoleApprover, alice), s.token(ledger.RoleAgent, "robot")
 	for _, tt := range []struct {
 		name, path string
@@ -109,29 +104,29 @@ func TestDocuments(t *testing.T) {
 			other := s.call(http.MethodGet, path, reader, "")
 			switch {
 			case tt.auditors:
-				other.want(t, 403, "role_not_sufficient")
+				other.wantCode(t, 403, "role_not_sufficient")
 			case tt.differs:
 				s.golden(t, tt.name+"-for-an-approver", other)
 			default:
 				s.golden(t, tt.name, other)
 			}
-			s.call(http.MethodGet, path, "", "").want(t, 401, api.TokenMissing)
+			s.call(http.MethodGet, path, "", "").wantCode(t, 401, api.TokenMissing)
 			if strings.HasPrefix(path, "/status/") {
-				s.call(http.MethodGet, path, agent, "").want(t, 404, "request_unknown") // it is not the agent's
+				s.call(http.MethodGet, path, agent, "").wantCode(t, 404, "request_unknown") // it is not the agent's
 			} else {
-				s.call(http.MethodGet, path, agent, "").want(t, 403, "role_not_sufficient")
+				s.call(http.MethodGet, path, agent, "").wantCode(t, 403, "role_not_sufficient")
 			}
 		})
 	}
 	for _, path := range []string{"/steps/", "/what-if/", "/inclusion/"} {
-		s.call(http.MethodGet, s.runs.Replace(path+"{none}"), auditor, "").want(t, 404, "request_unknown")
+		s.call(http.MethodGet, s.runs.Replace(path+"{none}"), auditor, "").wantCode(t, 404, "request_unknown")
 	}
 }
 
 // golden compares a document with the one in testdata.
-func (s *scene) golden(t *testing.T, name string, r reply) {
+func (s *recordedScene) golden(t *testing.T, name string, r reply) {
 	t.Helper()
-	r.want(t, 200, "")
+	r.wantCode(t, 200, "")
 	doc := jsontext.Value(r.body)
 	check.NoError(t, doc.Indent(jsontext.WithIndent("  ")))
 	text := random.ReplaceAllString(s.mask.Replace(string(doc)), "(random)")
@@ -156,7 +151,7 @@ func TestQueries(t *testing.T) {
 		"/what-if/" + run: {"", "bundle=", "bundle=x", "bundle=sha256%3A" + strings.Repeat("0", 64)}, // none is active
 	} {
 		for _, query := range queries {
-			d.call(http.MethodGet, path+"?"+query, auditor, "").want(t, 400, api.QueryInvalid)
+			d.call(http.MethodGet, path+"?"+query, auditor, "").wantCode(t, 400, api.QueryInvalid)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestEntries(t *testing.T) {
 	read := func(query string) (l present.Log) {
 		t.Helper()
 		got := d.call(http.MethodGet, "/entries"+query, auditor, "")
-		got.want(t, 200, "")
+		got.wantCode(t, 200, "")
 		got.into(t, &l)
 		for _, e := range l.Entries {
 			if !e.Intact || e.Hash == "" || e.Text == "" {
@@ -29,7 +29,7 @@ func TestEntries(t *testing.T) {
 	}
 	q := d.Hold(1)
 	d.Clock.Add(50 * time.Minute)
-	d.deny(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
+	d.deny(q, d.token(ledger.RoleApprover, alice)).wantCode(t, 200, "")
 	all := read("")
 	for i, e := range all.Entries {
 		if e.Entry != int64(len(all.Entries)-1-i) {

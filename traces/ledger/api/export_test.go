@@ -5,8 +5,9 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	"pgfsm/traces/ledger"
 )
 
 // Codes are all that there are, in order.
@@ -18,17 +19,18 @@ func Codes() (all []string) {
 	return all
 }
 
-// Routes are all that there are, in order.
+// Routes are all of the API, in order.
 func Routes() (all []string) {
-	for _, r := range routes {
-		path := r.path
-		if strings.HasSuffix(path, "/") {
-			path += "{run}"
-		}
-		all = append(all, r.method+" "+path)
+	for _, r := range apiRoutes {
+		all = append(all, r.method+" "+r.path)
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Register registers a route with a role's actions, or none.
+func (h *Handler) Register(may ...ledger.Action) {
+	h.register([]route{{method: http.MethodGet, path: "/new", may: may}}, false, "")
 }
 
 // Limits are those of a test's server.

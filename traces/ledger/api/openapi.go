@@ -19,14 +19,15 @@ var asJSON = sync.OnceValues(func() ([]byte, error) {
 	if err := yaml.Unmarshal(Description, &doc); err != nil {
 		return nil, err
 	}
-	return json.Marshal(doc, json.Deterministic(true))
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	return append(text, '\n'), err
 })
 
 func (h *Handler) openapiYAML(*visit) (answer, error) {
-	return answer{mime: "application/yaml", body: Description[: len(Description)-1 : len(Description)-1]}, nil
+	return answer{mime: "application/yaml", body: Description}, nil
 }
 
 func (h *Handler) openapiJSON(*visit) (answer, error) {
 	doc, err := asJSON()
-	return answer{body: doc[:len(doc):len(doc)]}, err
+	return answer{mime: "application/json", body: doc}, err
 }

@@ -14,32 +14,47 @@ import (
 // A Reason is a stable name of one cause for a service not to be ready.
 type Reason string
 
-// The reasons. An error has the first one that matches it.
+// The reasons.
 const (
-	// Another replica has taken over this one's runs; the process ends.
-	LedgerFenced Reason = "ledger_fenced"
-	// The ledger has lost acknowledged entries; the process ends.
+	LedgerFenced   Reason = "ledger_fenced"
 	LedgerLost     Reason = "ledger_lost"
-	LedgerSchema   Reason = "ledger_schema"    // another version of pgfsm made the ledger
-	LedgerReadOnly Reason = "ledger_read_only" //
-	LedgerBehind   Reason = "ledger_behind"    // the clock is behind the time of the last entry
+	LedgerSchema   Reason = "ledger_schema"
+	LedgerReadOnly Reason = "ledger_read_only"
+	LedgerBehind   Reason = "ledger_behind"
 	// Unreachable, locked, full, or does not answer in time.
 	LedgerUnavailable   Reason = "ledger_unavailable"
-	WorkerBehind        Reason = "worker_behind"        // the service cannot find decided calls
-	NotRecording        Reason = "not_recording"        // the last run could not be recorded
-	AllowlistUnreadable Reason = "allowlist_unreadable" // every call is refused
+	WorkerBehind        Reason = "worker_behind"
+	NotRecording        Reason = "not_recording"
+	AllowlistUnreadable Reason = "allowlist_unreadable"
 )
 
-// detail describes each reason. It names no address and no file: /readyz needs no token.
-var reasonTexts = map[Reason]string{
-	LedgerFenced:      "another replica has taken over the runs of this process, which ends",
-	LedgerLost:        "the ledger has lost acknowledged entries",
-	LedgerSchema:      "the ledger does not have the schema of this version of pgfsm",
-	LedgerReadOnly:    "the ledger cannot be written",
-	LedgerBehind:      "the ledger's clock is behind its last entry",
-	LedgerUnavailable: "the ledger cannot be reached, read or written now",
-	WorkerBehind:      "decided calls cannot be found", NotRecording: "the last run could not be recorded",
-	AllowlistUnreadable: "the allowlist cannot be read, so every call is refused",
+// reasons describes each reason, and names the ledger's errors that are of it. An error has the
+// first reason that matches. The texts name no address and no file: /readyz needs no token.
+var reasons = []struct {
+	reason Reason
+	text   string
+	errors []error
+}{
+	{LedgerFenced, "another replica has taken over the runs of this process, which ends", []error{ledger.ErrFenced}},
+	{LedgerLost, "the ledger has lost acknowledged entries", []error{ledger.ErrLost}},
+	{LedgerSchema, "the ledger does not have the schema of this version of pgfsm", []error{ledger.ErrSchema}},
+	{LedgerReadOnly, "the ledger cannot be written", []error{ledger.ErrReadOnly}},
+	{LedgerBehind, "the ledger's clock is behind its last entry", []error{ledger.ErrClockBack}},
+	{LedgerUnavailable, "the ledger cannot be reached, read or written now",
+		[]error{ledger.ErrUnavailable, ledger.ErrUnsettled}},
+	{WorkerBehind, "decided calls cannot be found", nil},
+	{NotRecording, "the last run could not be recorded", nil},
+	{AllowlistUnreadable, "the allowlist cannot be read, so every call is refused", nil},
+}
+
+// text describes the reason for people.
+func (reason Reason) text() string {
+	for _, known := range reasons {
+		if known.reason == reason {
+			return known.text
+		}
+	}
+	return ""
 }
 
 // NotReady is one cause for a service not to be ready. Only the log contains the error.
@@ -51,17 +66,9 @@ type NotReady struct {
 // NewNotReady returns the cause of an error. If the error is none of the ledger's, the reason is
 // otherwise.
 func NewNotReady(err error, fallback Reason) NotReady {
-	for _, cause := range []struct {
-		is     error
-		reason Reason
-	}{
-		{ledger.ErrFenced, LedgerFenced}, {ledger.ErrLost, LedgerLost}, {ledger.ErrSchema, LedgerSchema},
-		{ledger.ErrReadOnly, LedgerReadOnly},
-		{ledger.ErrClockBack, LedgerBehind}, {ledger.ErrUnavailable, LedgerUnavailable},
-		{ledger.ErrUnsettled, LedgerUnavailable},
-	} {
-		if errors.Is(err, cause.is) {
-			return NotReady{cause.reason, err}
+	for _, known := range reasons {
+		if slices.ContainsFunc(known.errors, func(is error) bool { return errors.Is(err, is) }) {
+			return NotReady{known.reason, err}
 		}
 	}
 	return NotReady{fallback, err}
@@ -74,7 +81,7 @@ const (
 	WarnServerSessions   = "server_sessions_scarce"
 )
 
-// warns describes each warning.
+// warningTexts describes each warning.
 var warningTexts = map[string]string{
 	WarnBundleDiffers: "another replica of this ledger has another bundle",
 	WarnServerSessions: "four fifths of the processes of stdio servers that limits.server_sessions allows are running: " +
@@ -98,42 +105,63 @@ func (h *Handler) checkReadable(ctx context.Context) error {
 	})
 }
 
-// Health returns the state of the service as /readyz reports it. If the service is not ready,
-// Health logs the causes.
-func (h *Handler) Health(ctx context.Context) present.Health {
-	causes := h.Ready(ctx)
+// health returns the state of the service. If the service is not ready, it logs the causes.
+func (h *Handler) health(ctx context.Context) (out present.Health) {
+	var causes []NotReady
 	if err := h.checkReadable(ctx); err != nil {
-		causes = append([]NotReady{NewNotReady(err, LedgerUnavailable)}, causes...)
+		causes = append(causes, NewNotReady(err, LedgerUnavailable))
 	}
-	var out present.Health
+	if h.Ready != nil {
+		causes = append(causes, h.Ready(ctx)...)
+	}
 	for _, cause := range causes {
 		h.Log("not ready: " + string(cause.Reason) + ": " + cause.Err.Error())
-		row := present.Row{Name: string(cause.Reason), Value: reasonTexts[cause.Reason]}
+		row := present.Row{Name: string(cause.Reason), Value: cause.Reason.text()}
 		if !slices.Contains(out.Reasons, row) {
 			out.Reasons = append(out.Reasons, row)
 		}
 	}
-	for _, warning := range h.Warnings() {
-		out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warningTexts[warning]})
+
+	if h.Warnings != nil {
+		for _, warning := range h.Warnings() {
+			out.Warnings = append(out.Warnings, present.Row{Name: warning, Value: warningTexts[warning]})
+		}
 	}
 	return out
 }
 
-// readyz reports whether the ledger can be read and whether Options.Ready returns no cause.
-func (h *Handler) readyz(v *visit) (answer, error) {
-	state := h.Health(v.r.Context())
-	if state.Ready() {
-		warnings := []string{}
-		for _, w := range state.Warnings {
-			warnings = append(warnings, w.Name)
-		}
-		return jsonAnswer(readiness{health{present.SchemaVersion, "ready"}, warnings}), nil
+// A liveness answers /healthz.
+type liveness struct {
+	SchemaVersion int    `json:"schema_version"`
+	Status        string `json:"status"`
+}
+
+// A readiness answers /readyz.
+type readiness struct {
+	liveness
+	Warnings []string `json:"warnings"`
+}
+
+func (h *Handler) readHealth(*visit) (liveness, error) {
+	return liveness{present.SchemaVersion, "ok"}, nil
+}
+
+// readReadiness reports whether the ledger can be read and whether Options.Ready returns no cause.
+func (h *Handler) readReadiness(v *visit) (readiness, error) {
+	state := h.health(v.r.Context())
+	out := readiness{liveness{present.SchemaVersion, "ready"}, []string{}}
+	for _, warning := range state.Warnings {
+		out.Warnings = append(out.Warnings, warning.Name)
 	}
+	if state.Ready() {
+		return out, nil
+	}
+
 	p := newProblem(Unavailable, "the service is not ready: "+state.Reasons[0].Value)
 	for _, reason := range state.Reasons {
 		p.Reasons = append(p.Reasons, Reason(reason.Name))
 	}
-	return answer{}, p
+	return out, p
 }
 
 // writeMetrics serves the metrics of the service.
@@ -143,5 +171,5 @@ func (h *Handler) writeMetrics(*visit) (answer, error) {
 	}
 	var b bytes.Buffer
 	mime, err := h.Metrics(&b)
-	return answer{mime, b.Bytes()}, err
+	return answer{mime: mime, body: append(b.Bytes(), '\n')}, err
 }

@@ -15,25 +15,19 @@ import (
 
 func TestReadiness(t *testing.T) {
 	d := newFixture(t)
-	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
-	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add}, Ready: notReady})
+	d.call(http.MethodGet, "/readyz", "", "").wantCode(t, 200, "")
+	d.handler.Ready = notReady
 	got := d.call(http.MethodGet, "/readyz", "", "")
-	got.want(t, 503, api.Unavailable)
-	if strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+	got.wantCode(t, 503, api.Unavailable)
+	if strings.Contains(got.body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
 		t.Errorf("body = %s, log = %s", got.body, &d.notes)
 	}
-	d.call(http.MethodGet, "/healthz", "", "").want(t, 200, "")
+	d.call(http.MethodGet, "/healthz", "", "").wantCode(t, 200, "")
 
-	d.handler = api.New(api.Options{
-		Service: api.Service{
-			Ledger: d.Ledger,
-			Hosts:  []string{service},
-		},
-		Warnings: func() []string { return []string{api.WarnBundleDiffers} },
-	})
+	d.handler.Ready, d.handler.Warnings = nil, func() []string { return []string{api.WarnBundleDiffers} }
 	got = d.call(http.MethodGet, "/readyz", "", "")
-	got.want(t, 200, "")
-	if !strings.Contains(string(got.body), `"warnings":["bundle_differs"]`) {
+	got.wantCode(t, 200, "")
+	if !strings.Contains(got.body, `"warnings":["bundle_differs"]`) {
 		t.Errorf("body = %s, want the warning", got.body)
 	}
 }
@@ -78,22 +72,15 @@ func TestReasons(t *testing.T) {
 			l, err := ledger.Open(t.Context(), failingStore{d.Store, c.cause}, ledger.Options{})
 			check.NoError(t, err)
 			defer l.Close()
-			d.handler = api.New(api.Options{
-				Service: api.Service{
-					Ledger: l,
-					Hosts:  []string{service},
-					Log:    d.notes.add,
-				},
-				Ready: func(context.Context) []api.NotReady {
-					if c.worker == nil {
-						return nil
-					}
+			d.handler.Ledger = l
+			if c.worker != nil {
+				d.handler.Ready = func(context.Context) []api.NotReady {
 					return []api.NotReady{api.NewNotReady(c.worker, api.WorkerBehind)}
-				},
-			})
+				}
+			}
 			got := d.call(http.MethodGet, "/readyz", "", "")
-			got.want(t, 503, api.Unavailable)
-			if body := string(got.body); !strings.Contains(body, `"reasons":`+c.want) || strings.Contains(body, "postgres") {
+			got.wantCode(t, 503, api.Unavailable)
+			if body := got.body; !strings.Contains(body, `"reasons":`+c.want) || strings.Contains(body, "postgres") {
 				t.Errorf("%s, want the reasons %s", body, c.want)
 			}
 			if c.cause != nil && !strings.Contains(d.notes.String(), "postgres") {

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 
+	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 )
 
@@ -13,20 +14,18 @@ func (e *ReloadError) Error() string { return e.Why.Error() }
 
 func (e *ReloadError) Unwrap() error { return e.Why }
 
-// reloadConfig has the service read its configuration again.
-func (h *Handler) reloadConfig(v *visit) (answer, error) {
+// reload has the service read its configuration again.
+func (h *Handler) reload(v *visit) (present.Reload, error) {
 	if h.Reload == nil {
-		return answer{}, newProblem(PathUnknown, "this service cannot read its configuration again: start it again")
+		return present.Reload{}, newProblem(PathUnknown,
+			"this service cannot read its configuration again: start it again")
 	}
 	reloaded, err := h.Reload(v.r.Context(), v.caller)
 	if refusal := (*ReloadError)(nil); errors.As(err, &refusal) {
 		refused := newProblem(ReloadRefused, "")
 		// A fault's place takes several lines.
 		refused.Detail = visible.Lines(visible.Cut(refusal.Error(), maxDetail, "…"))
-		return answer{}, refused
+		err = refused
 	}
-	if err != nil {
-		return answer{}, err
-	}
-	return jsonAnswer(reloaded), nil
+	return reloaded, err
 }

@@ -20,18 +20,12 @@ func TestReload(t *testing.T) {
 	asked := 0
 	var done present.Reload
 	var failed error
-	d.handler = api.New(api.Options{
-		Service: api.Service{
-			Ledger: d.Ledger,
-			Hosts:  []string{service},
-		},
-		Reload: func(_ context.Context, by ledger.Caller) (present.Reload, error) {
-			if asked++; by.Name != "root" {
-				t.Errorf("%s asks", by.Name)
-			}
-			return done, failed
-		},
-	})
+	d.handler.Reload = func(_ context.Context, by ledger.Caller) (present.Reload, error) {
+		if asked++; by.Name != "root" {
+			t.Errorf("%s asks", by.Name)
+		}
+		return done, failed
+	}
 	digest := canonical.Sum("bundle", nil)
 	good := present.Reload{
 		SchemaVersion: present.SchemaVersion, Bundle: digest, Previous: digest, Changed: []string{"policy"}, Restart: []string{"ledger"},
@@ -64,7 +58,7 @@ func TestReload(t *testing.T) {
 			if got.status != tt.status || got.code() != tt.code || asked != tt.asked {
 				t.Errorf("%d %s, the service was asked %d times", got.status, got.body, asked)
 			}
-			if tt.code == api.ReloadRefused && !strings.Contains(string(got.body), `policy.yaml:2:1: broken\n  here`) {
+			if tt.code == api.ReloadRefused && !strings.Contains(got.body, `policy.yaml:2:1: broken\n  here`) {
 				t.Errorf("the reason is not as it was: %s", got.body)
 			}
 		})
@@ -72,7 +66,7 @@ func TestReload(t *testing.T) {
 	if got := d.call(http.MethodGet, "/reload", admin, ""); got.status != http.StatusMethodNotAllowed {
 		t.Errorf("GET /reload: %d", got.status)
 	}
-	d.handler = api.New(api.Options{Service: api.Service{Ledger: d.Ledger, Hosts: []string{service}}})
+	d.handler.Reload = nil
 	if got := d.call(http.MethodPost, "/reload", admin, ""); got.status != http.StatusNotFound {
 		t.Errorf("a service without a configuration: %d %s", got.status, got.body)
 	}

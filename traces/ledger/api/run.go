@@ -2,58 +2,214 @@ package api
 
 import (
 	"errors"
+	"html/template"
 
-	"pgfsm/internal/canonical"
+	"pgfsm/fsm"
 	"pgfsm/internal/present"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
-// showSteps returns the steps of a run as far as they are recorded.
-func (h *Handler) showSteps(v *visit) (answer, error) {
-	var out present.Steps
-	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) error {
-		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.run, h.Replayer)
-		out = present.NewSteps(v.run, steps, underWay, v.caller.May(ledger.ActAudit))
-		return err
-	})
-	return jsonAnswer(out), orUnknown(err)
+// A runView is the page of a run.
+type runView struct {
+	present.Details
+	Rows      []present.Row
+	Steps     present.Steps
+	NoSteps   string        // reason why no steps are shown
+	Machine   template.HTML // drawn by package fsm, which escapes text
+	Arguments argumentsView
+	Result    []part  // indented
+	Summary   []claim // items of the result's summary
+	Audits    bool    // this person may see results
+	Ended     bool
+	HasTrace  bool
+	WhatIf    whatIfView
+	Proof     ledger.Inclusion
+	Prove     []string // commands that prove the run and check the proof
+	Events    []string
 }
 
-// showWhatIf judges a recorded run by another bundle of the log.
-func (h *Handler) showWhatIf(v *visit) (answer, error) {
-	bundle := canonical.Digest("")
-	if text, given := v.query["bundle"]; given {
-		var err error
-		if bundle, err = canonical.ParseDigest(text); err != nil {
-			return answer{}, newProblem(QueryInvalid, "bundle must be the digest of a bundle: "+err.Error())
-		}
-	}
-	out, err := answerInTurn(h, v, func(r ledger.Reader) (out present.WhatIf, err error) {
-		tried, err := ledger.TryBundle(r, h.Replayer, v.run, bundle)
-		if err != nil {
-			return out, err
-		}
-		return present.NewWhatIf(v.run, &tried), nil
-	})
-	if errors.Is(err, ledger.ErrBundle) {
-		err = newProblem(QueryInvalid, ledger.ErrBundle.Error())
-	}
-	return out, orUnknown(err)
-}
-
-// showInclusion returns the positions of a run's entries in the log.
-func (h *Handler) showInclusion(v *visit) (answer, error) {
-	var out ledger.Inclusion
-	err := h.Ledger.View(v.r.Context(), func(r ledger.Reader) (err error) {
-		out, err = ledger.InclusionOf(r, v.run)
-		return err
-	})
-	return jsonAnswer(out), orUnknown(err)
-}
-
+// orUnknown returns the refusal of a run that the ledger does not have. It returns other errors
+// unchanged.
 func orUnknown(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
 	}
 	return err
+}
+
+// readStatus reads one request with its details.
+func (h *Handler) readStatus(v *visit) (out present.Details, err error) {
+	err = h.readLedger(v, func(r ledger.Reader) (err error) {
+		out, err = h.readDetails(v, r)
+		return err
+	})
+	return out, err
+}
+
+// readDetails reads the run of a visit. An agent sees only its own requests, and does not learn that
+// there are others. Only auditors see results.
+func (h *Handler) readDetails(v *visit, r ledger.Reader) (out present.Details, err error) {
+	q, err := r.Run(v.id)
+	if err != nil {
+		return out, orUnknown(err)
+	}
+	if !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
+		return out, orUnknown(ledger.ErrNotFound)
+	}
+	if out, err = present.NewDetails(r, &q); err != nil {
+		return out, err
+	}
+	if h.Result == nil || !v.caller.May(ledger.ActAudit) {
+		return out, nil
+	}
+
+	result, note, err := h.Result(v.r.Context(), r, &q)
+	if err != nil {
+		h.Log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
+		note = "the result cannot be shown; the service's log says why"
+	}
+	out.ResultNote = note
+	if result != nil {
+		out.Result = result
+	}
+	return out, nil
+}
+
+// readSteps reads the steps of a run as far as they are recorded.
+func (h *Handler) readSteps(v *visit) (out present.Steps, err error) {
+	err = h.readLedger(v, func(r ledger.Reader) error {
+		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
+		out = present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit))
+		return orUnknown(err)
+	})
+	return out, err
+}
+
+// readInclusion reads the positions of a run's entries in the log.
+func (h *Handler) readInclusion(v *visit) (out ledger.Inclusion, err error) {
+	err = h.readLedger(v, func(r ledger.Reader) (err error) {
+		out, err = ledger.InclusionOf(r, v.id)
+		return orUnknown(err)
+	})
+	return out, err
+}
+
+// showRun shows one run.
+func (h *Handler) showRun(v *visit) (answer, error) {
+	body := runView{Audits: v.caller.May(ledger.ActAudit)}
+	bundle, chosen, err := v.chosenBundle()
+	if err != nil {
+		return answer{}, err
+	}
+
+	read := h.readLedger
+	if chosen {
+		read = h.readInTurn
+	}
+	body.WhatIf.Bundle = bundle
+	err = read(v, func(r ledger.Reader) (err error) {
+		if body.Details, err = h.readDetails(v, r); err != nil {
+			return err
+		}
+		if err := body.addRecord(r, v.now); err != nil {
+			return err
+		}
+		if err := h.addSteps(v, r, &body); err != nil {
+			return err
+		}
+		return h.addWhatIf(v, r, &body.WhatIf)
+	})
+	if err != nil {
+		return answer{}, err
+	}
+
+	body.Ended = body.Request.Ended != ""
+	if body.Details.Result.Kind() != 'n' {
+		if body.Result, body.Summary, err = markEvidence(body.Details.Result, body.Steps.Summary); err != nil {
+			return answer{}, err
+		}
+	}
+	if body.Request.Args != nil {
+		if body.Arguments, err = newArguments(body.Request.Args); err != nil {
+			return answer{}, err
+		}
+		body.Arguments.Digest = body.Request.Arguments
+	}
+
+	return h.page(v, "run", view{
+		Title:  "Run " + v.id,
+		Events: "of=" + v.id,
+		CLI:    present.CommandLine("pgfsm", "ledger", "show", v.id),
+		Body:   body,
+	}), nil
+}
+
+// addRecord adds the run's events and their positions in the log.
+func (b *runView) addRecord(r ledger.Reader, now string) error {
+	run := b.Request.Run
+	var events []present.Event
+
+	for e, err := range ledger.EventsOf(r, run) {
+		if err != nil {
+			return err
+		}
+		event := present.NewEvent(&e)
+		events = append(events, event)
+		b.Events = append(b.Events, event.Line(false))
+	}
+
+	b.Rows = b.Details.Rows(events, now)
+	proof, err := ledger.InclusionOf(r, run)
+	if err != nil {
+		return err
+	}
+
+	b.Proof = proof
+	b.Prove = []string{
+		present.CommandLine("pgfsm", "ledger", "prove", run, "-o", "run.tlog-proof"),
+		present.CommandLine("pgfsm", "ledger", "trace", run, "-o", "run.json"),
+		"pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub",
+	}
+
+	return nil
+}
+
+// addSteps adds the steps of a run as far as they are recorded, and draws them.
+func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
+	steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
+	if err != nil {
+		if v.r.Context().Err() != nil || errors.Is(err, ledger.ErrUnavailable) {
+			return err
+		}
+		h.Log("the steps of run " + v.id + " cannot be shown: " + err.Error())
+		body.NoSteps = "The steps cannot be derived from the record of this run. Somebody may have changed the record: run pgfsm ledger verify."
+		return nil
+	}
+	body.HasTrace, body.Steps = !underWay, present.NewSteps(v.id, steps, underWay, body.Audits)
+	var marks fsm.Marks
+	for _, s := range steps {
+		marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
+	}
+	body.Machine = template.HTML(fsm.SVGInPage(h.Replayer.Machine().Spec(), marks))
+	return nil
+}
+
+// sendTrace sends the trace of a run as a file. A trace contains results, which only auditors see.
+func (h *Handler) sendTrace(v *visit) (answer, error) {
+	var doc []byte
+	err := h.readLedger(v, func(r ledger.Reader) (err error) {
+		doc, err = ledger.Trace(v.r.Context(), r, v.id, h.Replayer)
+		return orUnknown(err)
+	})
+	if errors.Is(err, ledger.ErrUnfinished) {
+		return answer{}, newProblem(Code(ledger.RefusedNotHeld),
+			"the run is under way; it has a trace when it has ended or is held")
+	}
+	if err != nil {
+		return answer{}, err
+	}
+
+	v.w.Header().Set("Content-Disposition", `attachment; filename="`+traces.Name(v.id)+`"`)
+	return answer{mime: "application/json", body: doc}, nil
 }

@@ -35,16 +35,16 @@ func TestSlowBody(t *testing.T) {
 	token := d.token(ledger.RoleApprover, alice)
 	to := serves(t, d.handler, api.Limits{Read: time.Second})
 	w := dial(t, to)
-	w.writes("POST /approve/" + q.RunID + " HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer " + token +
+	w.writes("POST /approve/" + q.RunID + " HTTP/1.1\r\nHost: " + here + "\r\nAuthorization: Bearer " + token +
 		"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	w.reads().want(t, 408, api.BodyTooSlow)
+	w.reads().wantCode(t, 408, api.BodyTooSlow)
 	w.closed()
 	if n := len(d.Votes(q.RunID)); n != 0 {
 		t.Errorf("%d votes are recorded, want none", n)
 	}
 }
 
-// A call that is under way when the service is stopped is finished; new ones are not taken.
+// A call that is under way when the here is stopped is finished; new ones are not taken.
 func TestStopFinishesCalls(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -69,7 +69,7 @@ func TestStopFinishesCalls(t *testing.T) {
 		c.Close()
 	}
 	close(leave)
-	if got := w.reads(); string(got.body) != "done" {
+	if got := w.reads(); got.body != "done" {
 		t.Errorf("the call got %q", got.body)
 	}
 	if err := <-ended; err != nil {
@@ -77,7 +77,7 @@ func TestStopFinishesCalls(t *testing.T) {
 	}
 }
 
-// A call that does not end is cut off after the time of grace, and the service says so.
+// A call that does not end is cut off after the time of grace, and the here says so.
 func TestStopCutsOff(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	defer close(leave)
@@ -98,7 +98,7 @@ func TestStopCutsOff(t *testing.T) {
 	}
 }
 
-// The listener breaks: the service ends and says so.
+// The listener breaks: the here ends and says so.
 func TestServeFails(t *testing.T) {
 	on, err := loopback.Listen("127.0.0.1:0")
 	check.NoError(t, err)

@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/visible"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+)
+
+// TestNow: the page counts the runs of a period. testdata/pages/now.txt is what it says of them.
+func TestNow(t *testing.T) {
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "None of these runs was refused", "No gateway has started",
+		"pgfsm ledger summary --since 24h", ">ready<")
+	d.Ask(carol, statestest.Content())
+	d.Clock.Add(45 * time.Minute)
+	d.Hold(1)
+	d.Clock.Add(time.Minute)
+	b.page("now?since=30m").want(t, http.StatusOK, "1 requested since")
+	got := b.page("now")
+	if got.want(t, http.StatusOK, "2 requested since", `since=24h" aria-current="true"`); strings.Contains(got.body, "/log/") {
+		t.Error("an approver gets links to entries, which only auditors see")
+	}
+	b.page("now?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE").want(t, http.StatusBadRequest, "give a date", "&lt;script&gt;")
+}
+
+// TestNowSaysHealth: in the words of /readyz.
+func TestNowSaysHealth(t *testing.T) {
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleAdmin)
+	d.handler.Warnings = func() []string { return []string{api.WarnBundleDiffers} }
+	b.page("now").want(t, http.StatusOK, ">ready<", "bundle_differs", "another replica of this ledger has another bundle")
+	d.handler.Ready = func(context.Context) []api.NotReady {
+		return []api.NotReady{api.NewNotReady(ledger.ErrClockBack, api.NotRecording)}
+	}
+	got := b.page("now")
+	got.want(t, http.StatusOK, "The service is not ready", "ledger_behind", "the ledger&#39;s clock is behind")
+	if strings.Contains(got.body, ">ready<") || strings.Contains(got.body, "is ready") {
+		t.Errorf("the page says ready: %s", got.body)
+	}
+}
+
+// TestNowIsPartial: the page says so if it did not count all runs.
+func TestNowIsPartial(t *testing.T) {
+	d := newFixture(t)
+	at := d.Clock.Now().Format(time.RFC3339)
+	err := d.Update(t.Context(), func(tx ledger.Tx) error {
+		for i := range ledger.MaxRecent + 5 {
+			q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: ledger.Denied, Code: hostile, Ended: at}
+			if i%2 == 0 {
+				q.Code = fmt.Sprint("code_", i%40)
+			}
+			if i < ledger.MaxWaits+2 {
+				q.RunID, q.Binding = fmt.Sprintf("1%07d", i), canonical.Sum("b", nil)
+			}
+			if err := tx.PutRun(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	check.NoError(t, err)
+	d.Clock.Add(time.Minute)
+	got := d.signedIn(here, alice, ledger.RoleAuditor).page("now")
+	got.want(t, http.StatusOK, "Counted: the last 10000 of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",
+		`<mark class="odd">\u202e</mark>`)
+	if visible.Lines(got.body) != got.body || strings.Count(got.body, "<script") != 1 || strings.Contains(got.body, "<img") {
+		t.Errorf("a code became markup: %s", got.body)
+	}
+}

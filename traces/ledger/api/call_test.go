@@ -1,0 +1,295 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// TestVoteOfAPageLeftOpen: a vote counts only for what the page showed and while the call waits. The page says why it does not.
+func TestVoteOfAPageLeftOpen(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		role   string
+		before func(b *browser, q *ledger.RunRow)
+		status int
+		says   string
+	}{
+		{"nothing-happened", ledger.RoleApprover, func(*browser, *ledger.RunRow) {}, http.StatusSeeOther, ""},
+		{"expired", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) {
+			for range 2 {
+				b.Clock.Add(30 * time.Minute)
+				b.page("calls/" + q.RunID)
+			}
+		}, http.StatusGone, "the request expired at"},
+		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.RunRow) { q.Binding = canonical.Sum("other", nil) }, http.StatusPreconditionFailed,
+			"what was seen is not what waits"},
+		{"auditor", ledger.RoleAuditor, func(*browser, *ledger.RunRow) {}, http.StatusForbidden, "this needs a token of the role approver"},
+		{"no-such-run", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) { q.RunID = ledgertest.NewID(b.TB) }, http.StatusNotFound, "no run"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newFixture(t)
+			q := d.Hold(1)
+			b := d.signedIn(here, alice, tc.role)
+			b.page("calls/"+q.RunID).want(t, http.StatusOK)
+			run := q.RunID
+			tc.before(b, &q)
+			b.vote(q, "approve", "looks good").want(t, tc.status, tc.says)
+			if votes, counts := len(d.Votes(run)), tc.status == http.StatusSeeOther; (votes == 1) != counts {
+				t.Errorf("%d votes", votes)
+			}
+		})
+	}
+}
+
+// TestRefusedCallIsListed: the filters find a call of a tool that does not exist, and the page marks it.
+func TestRefusedCallIsListed(t *testing.T) {
+	d := newFixture(t)
+	q := d.AskRequest(states.Request{
+		Actor: alice, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
+	}, statestest.Content())
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	b.page("runs?server=crm&tool=drop_all&text=42").want(t, http.StatusOK, q.RunID, "drop_all on crm", "(unverified)")
+	b.page("runs/"+q.RunID).want(t, http.StatusOK, "crm drop_all (unverified")
+}
+
+// TestCallOfARevokedRequester: the page says before the vote that the call will not be made.
+func TestCallOfARevokedRequester(t *testing.T) {
+	const says = "This call will not be made, even if approvers agree"
+	d := newFixture(t)
+	q := d.Hold(1)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, says)
+	d.Token(q.Actor, ledger.RoleAgent)
+	if page := string(b.page("calls/" + q.RunID).body); strings.Contains(page, says) {
+		t.Errorf("the requester has a valid token: %s", page)
+	}
+}
+
+// TestOnePersonWithTwoNames: the page does not offer a vote that the ledger would refuse to a person of two names.
+func TestOnePersonWithTwoNames(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		same []string
+		says string
+	}{
+		{"requester", []string{alice, ledgertest.Carol}, "This is your own request"},
+		{"approver-who-voted", []string{alice, bob}, "You have voted"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, content := newFixture(t), ledgertest.Holding(2)
+			content.Identity = &policy.IdentityRules{Same: [][]string{tc.same}}
+			q := d.HoldBy(ledgertest.Carol, content)
+			d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
+			d.signedIn(here, alice, ledger.RoleApprover).page("calls/"+q.RunID).want(t, http.StatusOK, tc.says)
+		})
+	}
+}
+
+func TestVoteAgain(t *testing.T) {
+	d := newFixture(t)
+	q := d.Hold(2)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	for range 2 { // a double click
+		b.vote(q, "approve", "fine").want(t, http.StatusSeeOther)
+	}
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "You have voted", "1 of 2")
+	b.vote(q, "deny", "changed my mind").want(t, http.StatusConflict, "one person has one vote")
+	c := d.signedIn(there, bob, ledger.RoleApprover)
+	c.vote(q, "deny", "").want(t, http.StatusUnprocessableEntity, "a denial needs a reason")
+	c.vote(q, "approve", "also fine").want(t, http.StatusSeeOther)
+	c.page("calls/"+q.RunID).want(t, http.StatusOK, "pgfsm makes the call within seconds", "also fine")
+	if len(d.Votes(q.RunID)) != 2 || len(d.voted) < 2 {
+		t.Errorf("votes: %v; told of %v", d.Votes(q.RunID), d.voted)
+	}
+}
+
+// ask has an actor ask for a call with these arguments, of a tool with this description.
+func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.RunRow {
+	d.TB.Helper()
+	world := statestest.NewWorld()
+	page := string(canonical.MustSorted(map[string]any{"tools": []any{map[string]any{
+		"name": statestest.Tool, "description": description, "inputSchema": map[string]any{"type": "object", "additionalProperties": true},
+	}}}))
+	listed := &states.ToolsListed{Servers: statestest.Listings(page)}
+	world.Listed = []states.Event{listed, listed}
+	world.Plan = &states.Completed{Content: canonical.Text(fmt.Sprintf(
+		`{"type":"call_tool","server":%q,"tool":%q,"args":%s}`, statestest.Server, statestest.Tool, args))}
+	content := ledgertest.Holding(quorum)
+	content.Limits.PlanBytes, content.Input.MaxBytes = 1<<20, 1<<20
+	q := d.play(content, world, actor, text)
+	if q.Status != ledger.Pending {
+		d.TB.Fatalf("the call is %s, want a held one", q.Status)
+	}
+	return q
+}
+
+// play has an actor ask for something, as far as it comes without people.
+func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.RunRow {
+	d.TB.Helper()
+	return d.Play(d.id(), states.Request{
+		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
+	}, content, world)
+}
+
+// hostile is text that agents and servers may send.
+const hostile = `</pre></textarea><script>hacked()</script><img src=x onerror=hacked()>"'{{.}} javascript:hacked() ` +
+	"\u202edrowssap\u202c\u200b\u2066x\u2069\ufeff\u00ad\u001b[31mred\u0000\r\n\t" + `<form action=/console/sign-out>Approved by the console`
+
+// TestHostileText: whatever agents and servers send is text, on every page, and each character that does not show is marked.
+func TestHostileText(t *testing.T) {
+	d := newFixture(t)
+	quoted := string(canonical.MustSorted(hostile))
+	args := fmt.Sprintf(`{"a":%s,%s:[{"deep":%s},1.5e3,true,null,{},[]]}`, quoted, quoted, quoted)
+	q := d.ask(1, carol, hostile, args, hostile)
+	d.result = jsontext.Value(`{"content":[{"text":` + quoted + `}]}`)
+	a := d.signedIn(here, alice, ledger.RoleApprover)
+	pages := map[string]reply{
+		"inbox": a.page(""), "call": a.page("calls/" + q.RunID), "runs": a.page("runs?actor=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE&since=24h"),
+		"bad-filter": a.page("runs?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"), "refused": a.vote(q, "deny", ""),
+		"refused-reason": a.vote(ledger.RunRow{RunID: q.RunID, Binding: canonical.Sum("x", nil)}, "approve", hostile),
+	}
+	a.vote(q, "deny", hostile).want(t, http.StatusSeeOther)
+	auditor := d.signedIn(here, bob, ledger.RoleAuditor)
+	pages["denied"], pages["run"] = a.page("calls/"+q.RunID), auditor.page("runs/"+q.RunID)
+	for _, page := range []string{"log", "log/1", "log/0", "log?by=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE", "log?type=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"} {
+		pages[page] = auditor.page(page)
+	}
+	for name, got := range pages { // in any order
+		t.Run(name, func(t *testing.T) {
+			if name != "refused-reason" && visible.Lines(got.body) != got.body { // the browser gets back what its person wrote
+				t.Errorf("there are characters that do not show: %q", got.body)
+			}
+			for _, bad := range []string{"<script>", "<img", "<form action=/", "</pre></textarea>", `onerror=hacked()>"`} {
+				if strings.Contains(got.body, bad) {
+					t.Errorf("the page has %s: %s", bad, got.body)
+				}
+			}
+			if n := strings.Count(got.body, "<script"); n != 1 {
+				t.Errorf("%d scripts, want the console's own", n)
+			}
+		})
+	}
+	for _, name := range []string{"call", "run", "log/1"} {
+		pages[name].want(t, http.StatusOK, `<mark class="odd">\u202e</mark>drowssap<mark class="odd">\u202c\u200b\u2066</mark>`, "&lt;script&gt;hacked()")
+	}
+}
+
+func TestHugeAndDeepArguments(t *testing.T) {
+	deep := strings.Repeat(`{"a":[`, 30) + `"down here"` + strings.Repeat(`]}`, 30)
+	var many strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&many, `"k%d":%d,`, i, i)
+	}
+	for _, tc := range []struct {
+		name, args string
+		says       []string
+		atMost     int
+	}{
+		{"deep", `{"x":` + deep + `}`, []string{"down here"}, 64 << 10},
+		{"many", `{` + many.String() + `"z":"the last"}`, []string{"These are not all values", "the last"}, 512 << 10},
+		{"long", `{"x":"` + strings.Repeat("long ", 100_000) + `END"}`, []string{"END", "These are not all values"}, 2 << 20},
+		{"long-names", `{"` + strings.Repeat("n", 100_000) + `":[` + strings.Repeat(`"v",`, 1000) + `"w"]}`, []string{"These are not all values"}, 2 << 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newFixture(t)
+			q := d.ask(1, carol, "do it", tc.args, "")
+			got := d.signedIn(here, alice, ledger.RoleApprover).page("calls/" + q.RunID)
+			got.want(t, http.StatusOK, tc.says...)
+			if len(got.body) > tc.atMost {
+				t.Errorf("the page has %d bytes, want at most %d", len(got.body), tc.atMost)
+			}
+		})
+	}
+}
+
+func TestCallShowsWhatDiffers(t *testing.T) {
+	d := newFixture(t)
+	first := d.ask(1, carol, "first", `{"gone":1,"path":"/srv/a","same":true}`, "")
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.page("calls/"+first.RunID).want(t, http.StatusOK, "No call of this tool was approved before")
+	b.vote(first, "approve", "").want(t, http.StatusSeeOther)
+	second := d.ask(1, carol, "second", `{"new":[1],"path":"/etc/passwd","same":true}`, "")
+	got := b.page("calls/" + second.RunID)
+	got.want(t, http.StatusOK, "What differs from the",
+		`<tr><th scope="row">/path</th><td class="theirs old">/srv/a</td><td class="theirs new">/etc/passwd</td></tr>`,
+		`<tr><th scope="row">/new/0</th><td class="theirs old"><i>not there</i></td><td class="theirs new">1</td></tr>`,
+		`<tr><th scope="row">/gone</th><td class="theirs old">1</td><td class="theirs new"><i>not there</i></td></tr>`,
+		"runs/"+first.RunID)
+	if _, diff, _ := strings.Cut(got.body, "What differs"); strings.Contains(diff, `<th scope="row">/same`) {
+		t.Errorf("what is the same is shown as different: %s", diff)
+	}
+	third := d.ask(1, carol, "third", `{"gone":1,"path":"/srv/a","same":true}`, "")
+	b.page("calls/"+third.RunID).want(t, http.StatusOK, "The arguments are the same", "Earlier calls of "+carol)
+}
+
+func TestLists(t *testing.T) {
+	d := newFixture(t)
+	var all []ledger.RunRow
+	for range 52 {
+		all = append(all, d.Hold(1))
+	}
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	for _, page := range []string{"", "runs"} {
+		got := b.page(page)
+		got.want(t, http.StatusOK, all[51].RunID, all[2].RunID, "Older", "before="+all[2].RunID)
+		if strings.Contains(got.body, "/"+all[1].RunID) {
+			t.Errorf("%q has more than fifty", page)
+		}
+		b.page(page+"?before="+all[2].RunID).want(t, http.StatusOK, all[1].RunID, all[0].RunID)
+	}
+	for query, found := range map[string]bool{ // in any order
+		"status=pending": true, "status=denied": false, "actor=" + carol: true, "actor=x": false, "tool=fetch_policy_entry": true, "server=x": false,
+		"policy=looked-at": true, "code=x": false, "since=1h": true,
+		"until=2020-01-01": false, "text=policy-002": true, "text=policy-003": false, "task=x": false,
+	} {
+		got := b.page("runs?" + query)
+		if strings.Contains(got.body, all[51].RunID) != found || got.status != http.StatusOK {
+			t.Errorf("%s: found is not %t: %d", query, found, got.status)
+		}
+	}
+	b.page("runs?status=x").want(t, http.StatusBadRequest, "give some of")
+	b.page("runs?tool=a+b&status=denied").want(t, http.StatusOK, "pgfsm ledger list --status denied --tool &#39;a b&#39;")
+}
+
+// TestCallOfAReplacedDefinition: the page of a held call says that the server has another definition now, so that nobody approves in vain.
+func TestCallOfAReplacedDefinition(t *testing.T) {
+	d := newFixture(t)
+	q, b := d.Hold(1), d.signedIn(here, alice, ledger.RoleApprover)
+	for _, tt := range []struct {
+		name  string
+		now   canonical.Digest
+		known bool
+		warns bool
+	}{
+		{"the-same", q.Definition, true, false},
+		{"another", canonical.Sum("tool definition", []byte("{}")), true, true},
+		{"no-longer-listed", "", true, true},
+		{"not-known", "", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d.handler.Definition = func(server, tool string) (canonical.Digest, bool) {
+				if server != q.Server || tool != q.Tool {
+					t.Errorf("asked for %s %s", server, tool)
+				}
+				return tt.now, tt.known
+			}
+			page := b.page("calls/" + q.RunID)
+			if got := strings.Contains(page.body, "The server has replaced the definition of this tool"); got != tt.warns {
+				t.Errorf("the page warns: %t, want %t: %s", got, tt.warns, page.body)
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package api
+
+import (
+	"errors"
+	"html/template"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/present"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+)
+
+// A logView is the page of the log.
+type logView struct {
+	Base        string // prefix of links
+	Audits      bool   // this person may see entries
+	Log         present.Log
+	Last        int64 // index of the last entry that was read
+	Types       []ledger.Type
+	Type        string // the chosen type
+	Fields      []field
+	Error       string
+	Newest      template.URL // query of the first page; empty on the first
+	Older       template.URL // query of the next page; empty on the last
+	Size        int64        // size of the log
+	Checkpoints present.Checkpoints
+	NoFolder    bool             // this service writes no checkpoints
+	Replicas    *ledger.Replicas // nil unless there are several
+	Work        []present.Row    // work of the replicas
+}
+
+// logFields are the filters of the log, besides the type.
+var logFields = []field{
+	{Name: "run", Label: "Run"}, {Name: "by", Label: "Actor, token or process"},
+	{Name: "since", Label: "Since", Hint: hintOfTime},
+	{Name: "until", Label: "Until", Hint: hintOfTime},
+}
+
+// readEntries reads one page of the log, newest first.
+func (h *Handler) readEntries(v *visit) (out present.Log, err error) {
+	f := present.LogFilter{EventFilter: present.EventFilter{Type: ledger.Type(v.query["type"]), By: v.query["by"]},
+		Run: v.query["run"]}
+	if err := f.Choose(v.query["since"], v.query["until"], h.Ledger.Now()); err != nil {
+		return out, newProblem(QueryInvalid, err.Error())
+	}
+	limit, err := v.pageLimit()
+	if err != nil {
+		return out, err
+	}
+
+	before := int64(0)
+	if text := v.query["before"]; text != "" {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
+			return out, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
+		}
+	}
+	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
+		out, err = present.ReadLog(r, f, before, limit)
+		return err
+	})
+	return out, err
+}
+
+// readCheckpoints reads the last checkpoints.
+func (h *Handler) readCheckpoints(v *visit) (out present.Checkpoints, err error) {
+	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
+		out, err = present.ReadCheckpoints(r, h.Checkpoints)
+		return err
+	})
+	return out, err
+}
+
+// readReplicas reads the processes that work on the ledger.
+func (h *Handler) readReplicas(v *visit) (out ledger.Replicas, err error) {
+	if err := h.listing.Acquire(v.r.Context()); err != nil {
+		return out, err
+	}
+	defer h.listing.Release()
+	last, err := checkpoint.Last(h.Checkpoints)
+	if err != nil {
+		return out, err
+	}
+	out, err = h.Ledger.Replicas(v.r.Context())
+	out.Checkpoint = last.Size
+	return out, err
+}
+
+// showLog shows the entries of the log and its checkpoints.
+func (h *Handler) showLog(v *visit) (answer, error) {
+	chosen := v.chosenFilter("type", logFields)
+	body := logView{
+		Base:     v.base,
+		Audits:   v.caller.May(ledger.ActAudit),
+		Types:    ledger.Types(),
+		Type:     v.query["type"],
+		Fields:   chosen.fields,
+		NoFolder: h.Checkpoints == "",
+	}
+
+	var err error
+	if body.Audits {
+		body.Log, err = h.readEntries(v)
+	}
+	text, status, err := pageText(err)
+	if err != nil {
+		return answer{}, err
+	}
+	body.Error = text
+
+	if body.Checkpoints, err = h.readCheckpoints(v); err != nil {
+		return answer{}, err
+	}
+	if err := h.addReplicas(v, &body); err != nil {
+		return answer{}, err
+	}
+
+	body.Size, body.Last = v.after, body.Log.To-1
+	first := v.query["before"] == ""
+	if !first {
+		body.Newest = chosen.link("")
+	}
+	if next := body.Log.Next; next > 0 {
+		body.Older = chosen.link(strconv.FormatInt(next, 10))
+	}
+
+	shows := view{Status: status, Title: "Log", CLI: "pgfsm ledger status", Body: &body}
+	if body.Audits {
+		words := []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
+		shows.CLI = present.CommandLine(append(words, chosen.flags...)...)
+	}
+	if body.Audits && first {
+		shows.Events = "of=log"
+	}
+	return h.page(v, "log", shows), nil
+}
+
+// addReplicas adds the replicas if there are several.
+func (h *Handler) addReplicas(v *visit, body *logView) error {
+	several, err := h.Ledger.SeveralGateways(v.r.Context())
+	if err != nil || !several {
+		return err
+	}
+	replicas, err := h.readReplicas(v)
+	body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
+	return err
+}
+
+// An entryView is the page of one entry.
+type entryView struct {
+	present.Entry
+	Base    string // prefix of links
+	Pruned  bool   // only the hash is left
+	Events  string // indented
+	Covered string // name of the checkpoint that covers the entry
+}
+
+// showEntry shows one entry with its text.
+func (h *Handler) showEntry(v *visit) (answer, error) {
+	index, err := strconv.ParseInt(v.id, 10, 64)
+	if err != nil {
+		return answer{}, err
+	}
+	body := entryView{Base: v.base}
+	err = h.readLedger(v, func(r ledger.Reader) error {
+		if index >= v.after {
+			return newProblem(Code(ledger.RefusedUnknown), "the log has no such entry yet")
+		}
+		return body.readEntry(r, index, h.Checkpoints)
+	})
+	if err != nil {
+		return answer{}, err
+	}
+
+	cli := ""
+	if !body.Pruned { // no command prints the hash of a pruned entry
+		cli = present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
+	}
+	return h.page(v, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body}), nil
+}
+
+// readEntry reads the entry with an index.
+func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) error {
+	b.Pruned = true
+	for e, err := range r.Entries(index) {
+		if err != nil {
+			return err
+		}
+		if e.Index != index {
+			break
+		}
+		events, err := e.ReadEvents(r)
+		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
+			return err
+		}
+		if b.Entry, err = present.NewEntry(r, &e, events); err != nil {
+			return err
+		}
+		b.Pruned = false
+		var list []jsontext.Value
+		for i := range events {
+			list = append(list, events[i].Payload)
+		}
+		b.Events = indentValues(list)
+		break
+	}
+
+	// Of a pruned entry only the hash is left.
+	if b.Pruned {
+		pruned := ledger.Entry{Index: index}
+		hash, _, err := pruned.Intact(r)
+		if err != nil {
+			return err
+		}
+		b.Entry.Entry, b.Hash = index, hash.String()
+	}
+
+	c, err := present.ReadCheckpoints(r, checkpoints)
+	for _, checkpoint := range c.Checkpoints {
+		if checkpoint.Problem == "" && checkpoint.Size > index {
+			b.Covered = strconv.FormatInt(checkpoint.Size, 10)
+		}
+	}
+
+	return err
+}
+
+// indentValues formats values for people.
+func indentValues(values []jsontext.Value) (text string) {
+	for _, v := range values {
+		copied := v.Clone()
+		if copied.Indent(jsontext.WithIndent("  ")) == nil {
+			text += string(copied) + "\n"
+		}
+	}
+	return text
+}

@@ -1,0 +1,148 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/internal/test/check"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/ledgertest"
+)
+
+// rows are the entries that a page lists.
+func rows(body string) (all []string) {
+	_, rest, _ := strings.Cut(body, `id="entries"`)
+	rest, _, _ = strings.Cut(rest, "<h2>Checkpoints")
+	for _, row := range strings.Split(rest, "<tr><td>")[1:] {
+		link, _, _ := strings.Cut(row, "</a>")
+		_, index, _ := strings.Cut(link, ">")
+		all = append(all, index)
+	}
+	return all
+}
+
+// TestLog: entries newest first, by filters, with the command that prints the same.
+func TestLog(t *testing.T) {
+	d := newFixture(t)
+	q := d.Hold(1)
+	for range 60 {
+		d.Token("robot", ledger.RoleAgent)
+	}
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	got := b.page("log")
+	got.want(t, http.StatusOK, "pgfsm ledger tail -n 50", "This service writes no checkpoints", "pgfsm ledger verify --checkpoint", "?before=13", `data-events="`)
+	if all := rows(got.body); len(all) != 50 || all[0] != "62" || all[49] != "13" {
+		t.Errorf("the first page has %v", all)
+	}
+	older := b.page("log?before=13")
+	if all := rows(older.body); len(all) != 13 || all[0] != "12" || all[12] != "0" || strings.Contains(older.body, "Older") {
+		t.Errorf("the second page has %v", all)
+	}
+	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", `href="?">Newest`)
+	b.page("log?type=token.created").want(t, http.StatusOK, `href="?before=13&amp;type=token.created">Older`)
+	b.page("log?type=token.created&before=13").want(t, http.StatusOK, `href="?type=token.created">Newest`)
+	if all := rows(b.page("log?run=" + q.RunID + "&type=approval.requested&since=1h").body); len(all) != 1 {
+		t.Errorf("the filters choose %v", all)
+	}
+	b.page("log?type=token.created&by=a+b&since=24h").want(t, http.StatusOK,
+		"pgfsm ledger tail -n 50 --type token.created --by &#39;a b&#39; --since 24h", "None of them matches")
+	for _, query := range []string{"type=%3Cscript%3E", "since=x", "until=x", "before=0", "before=x"} {
+		got := b.page("log?" + query)
+		got.want(t, http.StatusBadRequest, `role="alert"`)
+		if len(rows(got.body)) > 0 {
+			t.Errorf("%s: the page lists entries", query)
+		}
+	}
+}
+
+// TestWhoSeesEntries: entries have results, which only auditors see.
+func TestWhoSeesEntries(t *testing.T) {
+	d := newFixture(t)
+	d.Ask(carol, statestest.Content())
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	for _, role := range []string{ledger.RoleApprover, ledger.RoleAdmin} {
+		other := d.signedIn(here, "one of "+role, role)
+		got := other.page("log?type=run.ended")
+		got.want(t, http.StatusOK, "Only auditors see the entries of the log", "Checkpoints")
+		if strings.Contains(got.body, "run.ended") || strings.Contains(got.body, carol) || len(rows(got.body)) > 0 {
+			t.Errorf("%s sees entries: %s", role, got.body)
+		}
+		other.page("log/1").want(t, http.StatusForbidden, "This needs a token of the role auditor")
+	}
+	b.page("log/2").want(t, http.StatusOK, "run.ended", "which the text below has", "&#34;type&#34;:&#34;run.ended&#34;")
+	b.page("log/0").want(t, http.StatusOK, "log.created")
+	b.page("log/99").want(t, http.StatusNotFound, "no such entry")
+	for _, id := range []string{"01", "-1", "1x", "99999999999999999999"} {
+		b.page("log/"+id).want(t, http.StatusNotFound, "no such page")
+	}
+}
+
+// TestLogOfChangedEntries: the page says that an entry is not as it was recorded, or was pruned.
+func TestLogOfChangedEntries(t *testing.T) {
+	d := newFixture(t)
+	d.Ask(carol, statestest.Content())
+	b := d.signedIn(here, bob, ledger.RoleAuditor)
+	if got := b.page("log"); strings.Contains(got.body, ">changed<") {
+		t.Errorf("an entry is said to be changed: %s", got.body)
+	}
+	err := d.Update(t.Context(), func(tx ledger.Tx) error {
+		end, err := tx.End()
+		if err != nil {
+			return err
+		}
+		forged := ledger.Entry{Index: end.Size, At: end.At, By: hostile, Type: ledger.TokenCreated, Events: []byte(`not JSON`)}
+		before, err := tx.ReadHashes([]int64{0})
+		if err != nil {
+			return err
+		}
+		return tx.AddEntry(forged, before)
+	})
+	check.NoError(t, err)
+	got := b.page("log")
+	got.want(t, http.StatusOK, ">changed<", "the events cannot be read")
+	index := rows(got.body)[0]
+	b.page("log/"+index).want(t, http.StatusOK, "Somebody may have changed the entry")
+	check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }))
+	b.page("log").want(t, http.StatusOK, "1 of them was pruned")
+	pruned := b.page("log/1")
+	pruned.want(t, http.StatusOK, "This entry was pruned: only its hash is left")
+	if strings.Contains(pruned.body, "command line") {
+		t.Errorf("the page gives a command for a pruned entry: %s", pruned.body)
+	}
+}
+
+// signs writes a checkpoint of the ledger into a folder, as a gateway does.
+func (d *fixture) signs(dir string, signer note.Signer) {
+	d.TB.Helper()
+	name := fmt.Sprint("checkpoint-", ledgertest.State(d.TB, d.Store).Size)
+	check.NoError(d.TB, os.WriteFile(filepath.Join(dir, name), ledgertest.SignState(d.TB, d.Store, signer), 0o600))
+}
+
+// TestLogCheckpoints: the page compares checkpoints with the log, and says who signed them.
+func TestLogCheckpoints(t *testing.T) {
+	d := newFixture(t)
+	d.handler.Checkpoints = t.TempDir()
+	b := d.signedIn(here, alice, ledger.RoleAuditor)
+	b.page("log").want(t, http.StatusOK, "There is no checkpoint yet")
+	signer, public := ledgertest.NewSigner(t, d.Store)
+	d.signs(d.handler.Checkpoints, signer)
+	b.page("log").want(t, http.StatusOK, "no key of the log has signed it")
+	check.NoError(t, d.AddKey(t.Context(), ledger.LocalUser("local:root"), public))
+	d.signs(d.handler.Checkpoints, signer)
+	key := fmt.Sprintf("%s&#43;%08x", signer.Name(), signer.KeyHash())
+	got := d.signedIn(there, bob, ledger.RoleApprover).page("log")
+	got.want(t, http.StatusOK, "the log has these entries", key)
+	b.page("log/0").want(t, http.StatusOK, "A signed checkpoint of ")
+	forged, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: signer.Name(), Size: 2}, signer)
+	check.NoError(t, err)
+	check.NoError(t, os.WriteFile(filepath.Join(d.handler.Checkpoints, "checkpoint-2"), forged, 0o600))
+	b.page("log").want(t, http.StatusOK, "its first 2 entries are not those of the checkpoint", "the log has these entries")
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/docdiff"
+	"pgfsm/internal/present"
+	"pgfsm/policy"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of the page. Comparing a text of a definition can take some work.
+const (
+	maxTools   = 200 // for one server
+	maxChanges = 40  // for all tools together
+	diffLines  = 60
+	diffWidth  = 100
+)
+
+type serversView struct {
+	present.Servers
+	Has     bool // this service has servers
+	Listed  []serverView
+	Changed int // tools whose definition differs from the pinned one
+	Unseen  int // servers whose tools the service does not know
+}
+
+// A serverView is one server.
+type serverView struct {
+	present.Server
+	Callable, Drifted int
+	Shown             []toolView
+	Others            int // tools that the page omits
+}
+
+// A toolView is one tool.
+type toolView struct {
+	present.ServerTool
+	Differences []difference
+	Omitted     int // omitted changes
+}
+
+// A difference is one change of a definition.
+type difference struct {
+	At, Kind string
+	Rows     []diffRow
+}
+
+// A diffRow is one line of a difference. Its text has escapes for characters that are not visible
+// as themselves.
+type diffRow struct {
+	Sign, Class string
+	Text        []piece
+}
+
+// readServers reads the servers as the service last saw them.
+func (h *Handler) readServers(v *visit) (out present.Servers, err error) {
+	var servers []present.Server
+	note := "this service has no servers; these are the ones that runs of the ledger used"
+	if h.Servers != nil {
+		servers, note = h.Servers()
+	}
+	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
+		out, err = present.NewServers(r, servers, note)
+		return err
+	})
+	return out, err
+}
+
+// showServers shows the servers and their tools.
+func (h *Handler) showServers(v *visit) (answer, error) {
+	all, err := h.readServers(v)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := h.trying.Acquire(v.r.Context()); err != nil {
+		return answer{}, err
+	}
+	defer h.trying.Release()
+
+	body, left := serversView{Servers: all, Has: h.Servers != nil}, maxChanges
+	for _, s := range all.Servers {
+		shown := newServerView(s, &left)
+		body.Listed = append(body.Listed, shown)
+		body.Changed += shown.Drifted
+		if s.Status != policy.ServerUp {
+			body.Unseen++
+		}
+	}
+	return h.page(v, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body}), nil
+}
+
+// newServerView describes one server. left is the number of changes that may still be shown.
+func newServerView(s present.Server, left *int) serverView {
+	out := serverView{Server: s}
+	for _, t := range s.Tools {
+		if t.Allowed {
+			out.Callable++
+		}
+		if t.Drifted {
+			out.Drifted++
+		}
+	}
+	var some []present.ServerTool
+	some, out.Others = firstOf(s.Tools, maxTools)
+	for _, t := range some {
+		out.Shown = append(out.Shown, newToolView(t, left))
+	}
+	return out
+}
+
+func newToolView(t present.ServerTool, left *int) toolView {
+	out := toolView{ServerTool: t}
+	if !t.Drifted {
+		return out
+	}
+	changes := t.Changes
+	if !t.Stored {
+		changes = []docdiff.Change{{Kind: docdiff.Added, New: jsontext.Value(t.Live)}}
+	}
+	changes, out.Omitted = firstOf(changes, *left)
+	*left -= len(changes)
+	for i := range changes {
+		c := &changes[i]
+		d := difference{At: string(c.At), Kind: c.Kind}
+		for _, row := range c.Rows(diffLines, diffWidth) {
+			d.Rows = append(d.Rows, diffRow{row.Sign, rowClass[row.Sign], splitEscapes(row.Text)})
+		}
+		out.Differences = append(out.Differences, d)
+	}
+	return out
+}
+
+var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
+
+// escapes matches a doubled backslash, which stands for itself, and the escapes of package visible
+// and of JSON.
+var escapes = regexp.MustCompile(`\\\\|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\x[0-9a-f]{2}`)
+
+// splitEscapes splits a text at its escapes of invisible characters, so that the escapes can be
+// marked.
+func splitEscapes(s string) (all []piece) {
+	start := 0
+	for _, match := range escapes.FindAllStringIndex(s, -1) {
+		if s[match[0]+1] == '\\' {
+			continue
+		}
+		if start < match[0] {
+			all = append(all, piece{Text: s[start:match[0]]})
+		}
+		all, start = append(all, piece{s[match[0]:match[1]], true}), match[1]
+	}
+	if start < len(s) {
+		all = append(all, piece{Text: s[start:]})
+	}
+	return all
+}
+
+// askServers lists the tools of every server again, and then shows the page again.
+func (h *Handler) askServers(v *visit) (answer, error) {
+	if _, err := v.readForm(MaxBody); err != nil {
+		return answer{}, err
+	}
+	if h.AskServers == nil {
+		return answer{}, errForm
+	}
+	if err := h.trying.Acquire(v.r.Context()); err != nil {
+		return answer{}, err
+	}
+	defer h.trying.Release()
+	return redirectTo(v.base + "servers"), h.AskServers(v.r.Context())
+}
