@@ -19,7 +19,7 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 	{regexp.MustCompile(`(?m)^[0-9a-f]{8}  `), "ID  "},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "TIME"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
 	{regexp.MustCompile(`pgfsm-log-[A-Z2-7]{26}`), "LOG"},
 	{regexp.MustCompile(`\d+ (entr|request|blob|token)(y|ies|s)?\b`), "N $1"},

@@ -16,6 +16,7 @@ import (
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/internal/test/tool"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
@@ -119,7 +120,7 @@ roles: {owners: ["group:owners"]}
 		}
 	}
 	exported()
-	do("ledger", "prune", "--before", time.Now().UTC().Format(time.RFC3339))
+	do("ledger", "prune", "--before", time.Now().UTC().Format(policy.TimeForm))
 	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).Want(t, exitYes)
 	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, o.config), inFile, "sqlite:copy.db", 1))
 	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").Member("/secret")))

@@ -19,7 +19,7 @@ import (
 const MaxIDBytes = policy.MaxTaskBytes
 
 // DefaultAt is the time of a request that names none: a result depends on no clock.
-const DefaultAt = "2026-01-01T12:00:00Z"
+const DefaultAt = "2026-01-01T12:00:00.000Z"
 
 // DefaultActor is the actor of a case that names none.
 const DefaultActor = policy.LocalUser + "user"
@@ -47,7 +47,8 @@ type Case struct {
 	// An approved call; its votes are replayed for the attack's calls.
 	Approved *Approval `json:"approved,omitzero"`
 	Actor    string    `json:"actor,omitzero"` // the requester; empty: DefaultActor
-	// The time of the request, in policy.TimeForm; empty: DefaultAt.
+	// The time of the request, in policy.TimeForm; a line may leave the milliseconds out. Empty:
+	// DefaultAt.
 	At     string  `json:"at,omitzero"`
 	Expect *Expect `json:"expect,omitzero"`
 }
@@ -116,7 +117,7 @@ func readCase(line []byte) (*Case, error) {
 // fillDefaults checks the rules that the schema cannot express, and fills in defaults.
 func (c *Case) fillDefaults() error {
 	c.Actor, c.At = cmp.Or(c.Actor, DefaultActor), cmp.Or(c.At, DefaultAt)
-	times := []string{c.At}
+	times := []*string{&c.At}
 	calls := []*Call{}
 
 	for i := range c.Needs {
@@ -129,7 +130,7 @@ func (c *Case) fillDefaults() error {
 
 	if c.Approved != nil {
 		calls = append(calls, &c.Approved.Call)
-		times = append(times, cmp.Or(c.Approved.At, DefaultAt), cmp.Or(c.Approved.VotesAt, DefaultAt))
+		times = append(times, &c.Approved.At, &c.Approved.VotesAt)
 	}
 
 	for _, call := range calls {
@@ -139,9 +140,14 @@ func (c *Case) fillDefaults() error {
 	}
 
 	for _, timestamp := range times {
-		if _, err := time.Parse(policy.TimeForm, timestamp); err != nil {
-			return fmt.Errorf("%q is no time of the form %s", timestamp, policy.TimeForm)
+		if *timestamp == "" {
+			continue
 		}
+		t, err := time.Parse(time.RFC3339, *timestamp)
+		if err != nil {
+			return fmt.Errorf("%q is no time of the form %s", *timestamp, policy.TimeForm)
+		}
+		*timestamp = t.Format(policy.TimeForm)
 	}
 
 	for _, name := range []string{c.ID, c.Suite, c.Task, c.Attack, c.Actor} {

@@ -41,8 +41,8 @@ func TestReadCases(t *testing.T) {
 		ID: "one", Suite: "bank", Task: "pay", Attack: "steal", Request: "Pay it.",
 		Needs: []Call{{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1.50,"to":"A"}`), Unresolved: []string{"/amount"}}},
 		Wants: []Call{{Plan: &plan}, {Plan: &bytes}}, Grant: "grants/pay.yaml", Bundle: "../pgfsm.yaml", Tools: "rug.json", Changes: true,
-		Approved: &Approval{Call: Call{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1,"to":"B"}`)}, Bundle: "b.yaml", VotesAt: "2026-01-01T00:00:01Z", SameRun: true},
-		Actor:    "local:eve", At: "2026-02-03T04:05:06Z", Expect: &Expect{Needs: Made, Wants: "plan_not_strict"},
+		Approved: &Approval{Call: Call{Server: "bank", Tool: "pay", Args: []byte(`{"amount":1,"to":"B"}`)}, Bundle: "b.yaml", VotesAt: "2026-01-01T00:00:01.000Z", SameRun: true},
+		Actor:    "local:eve", At: "2026-02-03T04:05:06.000Z", Expect: &Expect{Needs: Made, Wants: "plan_not_strict"},
 	}, {
 		ID: "a", Suite: "s", Task: "t", Request: "r", Needs: []Call{{Server: "x", Tool: "y", Args: []byte(`{}`)}},
 		Actor: DefaultActor, At: DefaultAt,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy/condition"
 )
 
 // Outcomes of a vote. Every other word denies.
@@ -45,7 +46,7 @@ type Held struct {
 	OnBehalfOf string // the person for whom the requester acts; empty: nobody
 	Approvers  []string
 	Binding    canonical.Digest
-	Expires    string // 2006-01-02T15:04:05Z; an empty time is in the past
+	Expires    string // in [TimeForm]; an empty time is in the past
 	Quorum     int
 }
 
@@ -107,9 +108,9 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 // not by a token.
 const LocalUser = "local:"
 
-// TimeForm is the layout of every recorded time, for package time: RFC 3339, UTC, whole seconds.
-// Such times sort as text.
-const TimeForm = "2006-01-02T15:04:05Z"
+// TimeForm is the layout of every recorded time, for package time: RFC 3339, UTC, milliseconds. Such
+// times sort as text.
+const TimeForm = condition.TimeForm
 
 // SamePerson reports whether two names identify one person. It ignores letter case, and whether the
 // name is that of a user of the operating system or of a token. [Bundle.SamePerson] also knows the

@@ -15,9 +15,9 @@ var (
 
 // The times of the tests: a vote, the last second in which one counts, and the expiry.
 const (
-	voted   = "2026-11-21T09:00:00Z"
-	atLast  = "2026-11-21T09:59:59Z"
-	expires = "2026-11-21T10:00:00Z"
+	voted   = "2026-11-21T09:00:00.000Z"
+	atLast  = "2026-11-21T09:59:59.000Z"
+	expires = "2026-11-21T10:00:00.000Z"
 )
 
 // councilBundle has owners and auditors; "ALICE" is not "alice" to roles.
@@ -91,7 +91,7 @@ func TestAgreed(t *testing.T) {
 		{"at-the-expiry", nil, expires, list(vote("alice", func(v *policy.Vote) { v.At = expires })), policy.CodeApprovalExpired, "after the request had expired"},
 		{"nobody-in-time", nil, expires, nil, policy.CodeApprovalExpired, "expired at " + expires},
 		{"too-few-one-second-left", quorum(2), atLast, list(yes("alice")), policy.CodeApprovalMismatch, "1 of 2"},
-		{"judged-later-than-decided", nil, "2027-01-01T00:00:00Z", list(yes("alice")), "", "alice"},
+		{"judged-later-than-decided", nil, "2027-01-01T00:00:00.000Z", list(yes("alice")), "", "alice"},
 		{"no-expiry-has-passed", func(h *policy.Held) { h.Expires = "" }, voted, list(yes("alice")), policy.CodeApprovalExpired, ""},
 	}
 	for _, tt := range tests {
@@ -173,8 +173,11 @@ func TestBefore(t *testing.T) {
 		{"same", expires, expires, false},
 		{"no-expiry", voted, "", false},
 		{"no-time", "", expires, false},
-		{"expiry-with-fractions", voted, "2026-11-21T10:00:00.5Z", false},
-		{"time-of-the-length-without-z", "2026-11-21T09:00:00 ", expires, false},
+		{"one-millisecond-earlier", "2026-11-21T09:59:59.999Z", expires, true},
+		{"expiry-in-whole-seconds", voted, "2026-11-21T10:00:00Z", false},
+		{"time-in-whole-seconds", "2026-11-21T09:00:00Z", expires, false},
+		{"expiry-in-microseconds", voted, "2026-11-21T10:00:00.000000Z", false},
+		{"time-of-the-length-without-z", "2026-11-21T09:00:00.000 ", expires, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := policy.IsBefore(tt.at, tt.expires); got != tt.want {

@@ -56,7 +56,7 @@ func TestBudgetDenies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := &condition.Input{Server: "s", Tool: "t", Args: []byte(`{"n":["` + strings.Repeat(`xxx","`, 26_000) + `"]}`), Now: "2026-11-21T09:00:00Z"}
+			in := &condition.Input{Server: "s", Tool: "t", Args: []byte(`{"n":["` + strings.Repeat(`xxx","`, 26_000) + `"]}`), Now: "2026-11-21T09:00:00.000Z"}
 			got := b.Assess(in)
 			if got.Verdict.Code != tc.code || got.Verdict.Allows() != (tc.code == "") || got.Verdict.Holds() ||
 				!strings.Contains(got.Verdict.Reason, tc.says) || tc.code != "" && !strings.Contains(got.Verdict.Reason, rules.SpentRemedy) {

@@ -27,8 +27,7 @@ type Assessment struct {
 	Approvers []string `json:"approvers"`
 	// The condition of the policy that decided, if one did.
 	Condition string `json:"condition"`
-	// For a held call, the end of the time for votes: 2006-01-02T15:04:05Z; an empty time is in the
-	// past.
+	// For a held call, the end of the time for votes in [TimeForm]; an empty time is in the past.
 	Expires string `json:"expires"`
 	// For a held call, the milliseconds before a vote in which its approver must have signed in at
 	// the console; 0: any vote counts.
@@ -198,13 +197,13 @@ func (a *Assessment) setVerdict(d rules.Decision, now string) {
 	}
 }
 
-// expiryAfter adds milliseconds, rounded down to whole seconds, to a time in [TimeForm]. It returns
-// an empty time, which as an expiry is in the past, for another form and beyond four-digit years.
+// expiryAfter adds milliseconds to a time in [TimeForm]. It returns an empty time, which as an expiry
+// is in the past, for another form and beyond four-digit years.
 func expiryAfter(now string, ms int64) string {
 	if ms <= 0 {
 		return ""
 	}
-	return condition.Later(now, ms/1000)
+	return condition.Later(now, ms)
 }
 
 // Unapprovable refuses a held call that carries more than its arguments, because approvers see only

@@ -44,23 +44,23 @@ var forgeries = []forgery{
 	},
 	{
 		"vote-before-the-hold", "policy-holds-and-a-person-approves",
-		`the vote was cast a year before the run was held; want diverged: 2025-11-21T09:30:00Z`,
+		`the vote was cast a year before the run was held; want diverged: 2025-11-21T09:30:00.000Z`,
 		func(f *forged) {
-			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00Z"`, `"votes":[{"at":"2025-11-21T09:30:00Z"`)
+			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00.000Z"`, `"votes":[{"at":"2025-11-21T09:30:00.000Z"`)
 		},
 	},
 	{
 		"vote-after-the-decision", "policy-holds-and-a-person-approves",
-		`the vote was cast after the decision that it is part of; want diverged: 2026-11-21T09:30:01Z`,
+		`the vote was cast after the decision that it is part of; want diverged: 2026-11-21T09:30:01.000Z`,
 		func(f *forged) {
-			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00Z"`, `"votes":[{"at":"2026-11-21T09:30:01Z"`)
+			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00.000Z"`, `"votes":[{"at":"2026-11-21T09:30:01.000Z"`)
 		},
 	},
 	{
 		"decision-before-the-hold", "nobody-decided-yet",
-		`the decision was made a year before the run was held; want diverged: 2025-11-21T09:30:00Z`,
+		`the decision was made a year before the run was held; want diverged: 2025-11-21T09:30:00.000Z`,
 		func(f *forged) {
-			f.replace("decided", `"at":"2026-11-21T09:30:00Z"`, `"at":"2025-11-21T09:30:00Z"`)
+			f.replace("decided", `"at":"2026-11-21T09:30:00.000Z"`, `"at":"2025-11-21T09:30:00.000Z"`)
 		},
 	},
 	{
@@ -91,12 +91,12 @@ var forgeries = []forgery{
 	{
 		"request-time-of-another-form", "input-rule-hit",
 		`the time of the request has another form; want tampered: 2026-11-21T08:00:00+00:00`,
-		func(f *forged) { f.header(`"at":"2026-11-21T09:00:00Z"`, `"at":"2026-11-21T08:00:00+00:00"`) },
+		func(f *forged) { f.header(`"at":"2026-11-21T09:00:00.000Z"`, `"at":"2026-11-21T08:00:00+00:00"`) },
 	},
 	{
 		"times-fall", "typed-and-summarized",
 		`step 5 was recorded before step 4; want diverged: step 5: different time`,
-		func(f *forged) { f.steps[5]["at"] = jsontext.Value(`"2026-11-21T08:59:59Z"`) },
+		func(f *forged) { f.steps[5]["at"] = jsontext.Value(`"2026-11-21T08:59:59.000Z"`) },
 	},
 	{
 		"time-of-another-form", "typed-and-summarized",
@@ -277,12 +277,12 @@ func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 	return sealed
 }
 
-// TestClockThatGoesBack records a run while the clock is set back by an hour: the trace replays,
-// because its times stay where they were.
+// TestClockThatGoesBack records a run while the clock is set back within one second: the trace shows
+// the milliseconds of its steps, and replays, because its times stay where they were.
 func TestClockThatGoesBack(t *testing.T) {
 	m := statestest.MustMachine(t)
 	s := statestest.Find(t, "typed-and-summarized")
-	shows := []string{"2026-11-21T09:00:07Z", "2026-11-21T09:00:08Z", "2026-11-21T08:00:09Z"}
+	shows := []string{"2026-11-21T09:00:07.120Z", "2026-11-21T09:00:07.845Z", "2026-11-21T09:00:07.300Z"}
 	_, _, trace := tracestest.Record(t, m, s.Run(), s.Entry(), func() string {
 		at := shows[0]
 		if len(shows) > 1 {
@@ -290,8 +290,9 @@ func TestClockThatGoesBack(t *testing.T) {
 		}
 		return at
 	})
-	if at := trace.Steps[len(trace.Steps)-1].At; at != "2026-11-21T09:00:08Z" {
-		t.Errorf("the last step is of %s, want 2026-11-21T09:00:08Z", at)
+	first, last := trace.Steps[0].At, trace.Steps[len(trace.Steps)-1].At
+	if first != "2026-11-21T09:00:07.120Z" || last != "2026-11-21T09:00:07.845Z" {
+		t.Errorf("the steps are of %s to %s, want 2026-11-21T09:00:07.120Z to 2026-11-21T09:00:07.845Z", first, last)
 	}
 	if _, err := tracestest.Replayer(m, s.Decider).Replay(trace); err != nil {
 		t.Errorf("Replay() = %v", err)

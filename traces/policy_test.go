@@ -33,11 +33,11 @@ func TestPolicyFactsAreKept(t *testing.T) {
 		}},
 		{"policy-holds", states.AssessedFact{
 			Mode: "review", Score: 50, Risk: raised, Policy: "looked-at", Approvers: []string{"owners"}, Quorum: 1,
-			Expires: "2026-11-21T10:00:00Z",
+			Expires: "2026-11-21T10:00:00.000Z",
 		}},
 		{"policy-asks-by-condition", states.AssessedFact{
 			Mode: "review", Score: 50, Risk: raised, Policy: "reads", Condition: "require_approval_if", Quorum: rules.DefaultQuorum,
-			Expires: "2026-11-22T09:00:00Z",
+			Expires: "2026-11-22T09:00:00.000Z",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 	_, doc := record(t, m, &s)
 	trace, err := traces.Read(doc)
 	check.NoError(t, err)
-	_, err = tracestest.Replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00Z"}).Replay(trace)
+	_, err = tracestest.Replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00.000Z"}).Replay(trace)
 	var d *traces.DivergenceError
 	if !errors.As(err, &d) || d.Seq != 5 || d.Kind != traces.Different || d.Code() != "divergence_different" {
 		t.Errorf("Replay() = %v, want a divergence_different at step 5", err)

@@ -177,7 +177,7 @@ func TestDocsTraceExampleReplays(t *testing.T) {
 // workedExample records the smallest run there is and shows how its digests come about.
 func workedExample(t *testing.T) string {
 	t.Helper()
-	const at, id = "2026-11-21T09:00:00Z", "01a1fd65-2b00-7000-8000-000000000001"
+	const at, id = "2026-11-21T09:00:00.000Z", "01a1fd65-2b00-7000-8000-000000000001"
 	bundle, err := policy.Compile(policy.Content{
 		Format: policy.ContentFormat, Env: "dev", Input: policy.Input{MaxBytes: 16},
 		Planner: policy.Planner{Mode: policy.PlannerRouter}, Summary: policy.SummaryAsked, Limits: policy.DefaultLimits(),

@@ -43,7 +43,7 @@ func forged(doc []byte, what, old, new string) ([]byte, error) {
 		return nil, err
 	}
 	for _, step := range d.Steps {
-		step["at"] = jsontext.Value(`"2100-01-01T00:00:00Z"`)
+		step["at"] = jsontext.Value(`"2100-01-01T00:00:00.000Z"`)
 	}
 	return d.Seal()
 }

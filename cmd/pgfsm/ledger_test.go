@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -42,7 +43,7 @@ func runsOfLongAgo(t *testing.T, path string) {
 	store, err := sqlite.Open(path, sqlite.Options{})
 	check.NoError(t, err)
 	clock := ledgertest.NewClock(t)
-	clock.Set(t, long().Format(time.RFC3339))
+	clock.Set(t, long().Format(policy.TimeForm))
 	f := ledgertest.Open(t, store, clock)
 	f.Ask(ledgertest.Carol, statestest.Content())
 	f.Hold(1)
@@ -61,19 +62,19 @@ func TestLedgerPrune(t *testing.T) {
 
 	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
 	r.Want(t, cli.ExitYes)
-	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00Z removed\n"; r.Stdout != want {
+	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00.000Z removed\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
 	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
 	r.Want(t, cli.ExitYes)
-	if want := "2 entries of 1 run from before 2001-01-03T00:00:00Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
+	if want := "2 entries of 1 run from before 2001-01-03T00:00:00.000Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, cli.ExitYes,
 		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
 	r.Want(t, cli.ExitYes)
-	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00Z\)$`).MatchString(r.Stdout) {
+	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00.000Z\)$`).MatchString(r.Stdout) {
 		t.Errorf("stdout = %q, want who pruned which entries, and when", r.Stdout)
 	}
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)

@@ -12,7 +12,7 @@ import (
 
 // decidedAt is the time of the decision and of each vote that names no other. The policy of the
 // world "agreed" waits an hour.
-const decidedAt = "2026-11-21T09:30:00Z"
+const decidedAt = "2026-11-21T09:30:00.000Z"
 
 // bindingTrials approves a call, changes one part of the approved call or of the approval, and
 // counts the calls that are made.

@@ -23,7 +23,7 @@ const (
 // The request of every run. It is fixed, because the result must be the same every time.
 const (
 	question = "Find what entry-002 says about laptops, in English, please"
-	asked    = "2026-11-21T09:00:00Z"
+	asked    = "2026-11-21T09:00:00.000Z"
 	runID    = "01890a5d-ac96-774b-bcce-b302099a8057"
 )
 

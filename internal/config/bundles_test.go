@@ -65,7 +65,7 @@ func (s *starter) judge(t *testing.T) []policy.Assessment {
 	got := make([]policy.Assessment, len(s.tests))
 	for i, test := range s.tests {
 		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: test.Env, Args: test.Args,
-			Now: "2026-11-21T08:00:00Z", Actor: condition.Actor{ID: test.Actor}}
+			Now: "2026-11-21T08:00:00.000Z", Actor: condition.Actor{ID: test.Actor}}
 		judge := b
 		if test.Risk != nil {
 			judge, in.Risk = b.WithoutRisk(), condition.Risk{Mode: test.Risk.Mode, Score: test.Risk.Score}

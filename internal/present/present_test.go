@@ -17,7 +17,7 @@ func TestDisplayEscapesWhatDoesNotShow(t *testing.T) {
 }
 
 func TestStanding(t *testing.T) {
-	const now = "2026-11-21T09:00:00Z"
+	const now = "2026-11-21T09:00:00.000Z"
 	for _, c := range []struct {
 		name string
 		q    ledger.RunRow
@@ -25,9 +25,9 @@ func TestStanding(t *testing.T) {
 	}{
 		{"executed", ledger.RunRow{Status: ledger.Executed, Quorum: 2}, "executed"},
 		{"pending", ledger.RunRow{Status: ledger.Pending, Quorum: 2, Agreed: 1, Approvers: []string{"owners", "security"},
-			Expires: "2026-11-21T09:00:01Z"}, "pending, 1 of 2 by owners or security, until 2026-11-21T09:00:01Z"},
-		{"any-approver", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Expires: "2026-11-21T09:00:01Z"},
-			"pending, 0 of 1, until 2026-11-21T09:00:01Z"},
+			Expires: "2026-11-21T09:00:01.000Z"}, "pending, 1 of 2 by owners or security, until 2026-11-21T09:00:01.000Z"},
+		{"any-approver", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Expires: "2026-11-21T09:00:01.000Z"},
+			"pending, 0 of 1, until 2026-11-21T09:00:01.000Z"},
 		{"overdue", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Expires: now}, "pending, 0 of 1, expired " + now},
 		{"approver-with-controls", ledger.RunRow{Status: ledger.Pending, Quorum: 1, Approvers: []string{"\x1b[2J"}, Expires: now},
 			`pending, 0 of 1 by \u001b[2J, expired ` + now},

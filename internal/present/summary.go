@@ -116,7 +116,7 @@ func Refused(s ledger.Status) bool {
 }
 
 // wholeTime completes the beginning of a time.
-func wholeTime(prefix string) string { return prefix + "2000-01-01T00:00:00Z"[len(prefix):] }
+func wholeTime(prefix string) string { return prefix + "2000-01-01T00:00:00.000Z"[len(prefix):] }
 
 func newWaits(w *ledger.Waits) Waits {
 	out := Waits{

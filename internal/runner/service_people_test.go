@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -134,7 +135,7 @@ func TestServerSince(t *testing.T) {
 		if _, err := r.List(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		at := func(d time.Duration) string { return begun.Add(d - step.asked).Format(time.RFC3339) }
+		at := func(d time.Duration) string { return begun.Add(d - step.asked).Format(policy.TimeForm) }
 		for _, got := range r.Configured().Servers(&present.Pins{}) {
 			if got.Status != step.status || got.Since != at(step.since) || got.Asked != at(step.asked) {
 				t.Errorf("%s is %s since %s, asked %s; want %+v", got.Server, got.Status, got.Since, got.Asked, step)

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
 	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
@@ -117,7 +118,7 @@ func TestWorkerMakesApprovedCalls(t *testing.T) {
 	if q.Status != ledger.Executed || s.calls() != 1 {
 		t.Errorf("the run is %s (%s), %d calls", q.Status, q.Reason, s.calls())
 	}
-	if q.Ended < q.At || time.Now().UTC().Format(time.RFC3339) < q.At {
+	if q.Ended < q.At || time.Now().UTC().Format(policy.TimeForm) < q.At {
 		t.Errorf("at %s, ended %s", q.At, q.Ended)
 	}
 }

@@ -146,19 +146,22 @@ func nameText(text string) ref.Val {
 	return types.String(text)
 }
 
-// Later adds seconds to a time in RFC 3339, in UTC and whole seconds. It returns an empty time for
-// another form, and beyond four-digit years.
-func Later(now string, seconds int64) string {
+// TimeForm is the layout of recorded times: RFC 3339, UTC, milliseconds.
+const TimeForm = "2006-01-02T15:04:05.000Z"
+
+// Later adds milliseconds to a time in [TimeForm]. It returns an empty time for another form, and
+// beyond four-digit years.
+func Later(now string, ms int64) string {
 	start, ok := parseTime(now).(types.Timestamp)
-	if !ok || start.ConvertToType(types.StringType) != types.String(now) || strings.Contains(now, ".") {
+	if !ok || start.Format(TimeForm) != now {
 		return ""
 	}
-	end, ok := start.Add(types.String(fmt.Sprint(seconds, "s")).ConvertToType(types.DurationType)).(types.Timestamp)
+	wait := types.String(fmt.Sprint(ms, "ms")).ConvertToType(types.DurationType)
+	end, ok := start.Add(wait).(types.Timestamp)
 	if !ok {
 		return ""
 	}
-	text, _ := end.ConvertToType(types.StringType).(types.String)
-	return string(text)
+	return end.Format(TimeForm)
 }
 
 // parseTime reads an RFC 3339 time.

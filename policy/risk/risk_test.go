@@ -51,7 +51,7 @@ func compile(tb testing.TB, c risk.Content) *risk.Model {
 }
 
 func call(args string) *condition.Input {
-	return &condition.Input{Server: "bank", Tool: "transfer", Env: "prod", Args: []byte(args), Now: "2026-01-02T03:04:05Z"}
+	return &condition.Input{Server: "bank", Tool: "transfer", Env: "prod", Args: []byte(args), Now: "2026-01-02T03:04:05.000Z"}
 }
 
 // fresh is a call that nothing has judged.

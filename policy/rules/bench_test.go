@@ -17,7 +17,7 @@ var benchmarkCall = condition.Input{
 	Server: "billing-eu",
 	Tool:   "pay_invoice",
 	Env:    "prod",
-	Now:    "2026-11-21T00:00:00Z",
+	Now:    "2026-11-21T00:00:00.000Z",
 	Args:   []byte(`{"amount":250,"currency":"EUR","invoice":"2026-117"}`),
 	Risk:   condition.Risk{Score: 50, Mode: "review"},
 }

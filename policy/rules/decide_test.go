@@ -25,7 +25,7 @@ func fresh(in condition.Input) *condition.Subject { return condition.NewSubject(
 
 // call is a call to pay of billing in prod.
 func call(args string) condition.Input {
-	return condition.Input{Server: "billing", Tool: "pay", Env: "prod", Args: []byte(args), Now: "2026-11-21T00:00:00Z"}
+	return condition.Input{Server: "billing", Tool: "pay", Env: "prod", Args: []byte(args), Now: "2026-11-21T00:00:00.000Z"}
 }
 
 // emptyIsNil treats no list and an empty one alike.

@@ -15,7 +15,7 @@ import (
 func TestChanges(t *testing.T) {
 	base := ruling.Ruling{
 		Decision: rules.Pending, Code: policy.CodeApprovalRequired, Policy: "a", Condition: "require_approval_if", RiskMode: "review",
-		RiskScore: 50, Approvers: []string{"owners", "leads"}, Quorum: 2, Expires: "2026-11-21T09:00:00Z", Fresh: 300_000,
+		RiskScore: 50, Approvers: []string{"owners", "leads"}, Quorum: 2, Expires: "2026-11-21T09:00:00.000Z", Fresh: 300_000,
 	}
 	for _, tt := range []struct {
 		name   string
@@ -31,7 +31,7 @@ func TestChanges(t *testing.T) {
 		{"passed-at-once", func(r *ruling.Ruling) { r.Expires = "" }, []string{ruling.HoldStrengthened}, []string{ruling.HoldWeakened}},
 		{"older-sign-in", func(r *ruling.Ruling) { r.Fresh = 301_000 }, []string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
 		{"another-role", func(r *ruling.Ruling) { r.Approvers = []string{"owners", "all"} }, []string{ruling.HoldChanged}, []string{ruling.HoldChanged}},
-		{"all-weaker", func(r *ruling.Ruling) { r.Quorum, r.Expires, r.Approvers = 1, "2026-11-22T08:00:00Z", nil },
+		{"all-weaker", func(r *ruling.Ruling) { r.Quorum, r.Expires, r.Approvers = 1, "2026-11-22T08:00:00.000Z", nil },
 			[]string{ruling.HoldWeakened}, []string{ruling.HoldStrengthened}},
 		{"another-policy", func(r *ruling.Ruling) { r.Policy = "b" }, []string{ruling.PolicyChanged}, []string{ruling.PolicyChanged}},
 		{"another-condition", func(r *ruling.Ruling) { r.Condition = "" }, []string{ruling.PolicyChanged}, []string{ruling.PolicyChanged}},

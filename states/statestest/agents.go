@@ -83,13 +83,13 @@ func agents() []Scenario {
 			s.Request = agent(GoodPlan, `{"inputResponses":{"a":{"content":{"name":"ransom\u0077are"}}}}`)
 		}),
 		variant("agent-round-cannot-be-held", states.Blocked, policy.CodeRoundUnapprovable, 0, func(s *Scenario) {
-			s.Request, s.Decider = agent(GoodPlan, Round), HoldAll{Until: "2026-11-22T09:00:00Z"}
+			s.Request, s.Decider = agent(GoodPlan, Round), HoldAll{Until: "2026-11-22T09:00:00.000Z"}
 			setCached(s, Tool)
 		}),
 		variant("agent-held-and-approved", states.Answered, "", 1, func(s *Scenario) {
-			s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
+			s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00.000Z"}
 			s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool), listed(Page)}
-			s.World.Decided = Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
+			s.World.Decided = Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00.000Z"))
 		}),
 		variant("agent-traced", states.Answered, "", 1, func(s *Scenario) {
 			s.Request = agent(GoodPlan, "")
@@ -111,10 +111,10 @@ func Traced(digit string) *states.TraceContext {
 // own, or none.
 func tracedAndApproved(own *states.TraceContext) func(*Scenario) {
 	return func(s *Scenario) {
-		s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00Z"}
+		s.Request, s.Decider = agent(GoodPlan, ""), HoldAll{Until: "2026-11-22T09:00:00.000Z"}
 		s.Request.Trace = Traced("1")
 		s.World.Listed = []states.Event{CachedListing(Listings(Page)[0], Tool), listed(Page)}
-		decided := Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
+		decided := Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00.000Z"))
 		decided.Trace = own
 		s.World.Decided = decided
 	}

@@ -130,7 +130,7 @@ func heldByPolicy() []Scenario {
 	decide := func(outcome, at string) states.Event {
 		return Votes(Vote(outcome, "local:bob", at))
 	}
-	const inTime = "2026-11-21T09:30:00Z"
+	const inTime = "2026-11-21T09:30:00.000Z"
 	two := withChange(holdReads, func(p *rules.Policy) { p.Quorum = 2 })
 	twoVotes := Votes(Vote("approve", "local:bob", inTime), Vote("approve", "dora", inTime))
 	asks := withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 50" })
@@ -140,8 +140,8 @@ func heldByPolicy() []Scenario {
 		heldCase("policy-holds-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), holdReads),
 		heldCase("policy-asks-and-a-person-approves", states.Answered, "", 1, decide("approve", inTime), asks),
 		heldCase("policy-holds-and-a-person-denies", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", inTime), holdReads),
-		heldCase("policy-holds-to-the-last-second", states.Answered, "", 1, decide("approve", "2026-11-21T09:59:59Z"), holdReads),
-		heldCase("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00Z"), holdReads),
+		heldCase("policy-holds-to-the-last-second", states.Answered, "", 1, decide("approve", "2026-11-21T09:59:59.999Z"), holdReads),
+		heldCase("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00.000Z"), holdReads),
 		heldCase("one-of-two-is-too-few", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", inTime), two),
 		heldCase("one-person-twice-is-one-vote", states.Blocked, policy.CodeApprovalMismatch, 0,
 			Votes(Vote("approve", "local:bob", inTime), Vote("approve", "local:bob", inTime)), two),
@@ -150,7 +150,7 @@ func heldByPolicy() []Scenario {
 			Votes(append(slices.Clone(twoVotes.Votes), Vote("deny", "local:bob", inTime))...), two),
 		heldCase("without-the-role", states.Blocked, policy.CodeApprovalMismatch, 0, Votes(Vote("approve", "eve", inTime)), holdReads),
 		heldCase("nobody-decided-in-time", states.Blocked, policy.CodeApprovalExpired, 0,
-			&states.Decided{At: "2026-11-21T10:00:00Z"}, holdReads),
+			&states.Decided{At: "2026-11-21T10:00:00.000Z"}, holdReads),
 		heldCase("nobody-decided-yet", states.Blocked, policy.CodeApprovalMismatch, 0,
 			&states.Decided{At: inTime}, holdReads),
 		heldCase("policy-held-and-then-denies", states.Blocked, policy.CodePolicyDenied, 0, decide("approve", inTime),

@@ -199,7 +199,7 @@ func results() []Scenario {
 
 // approvals are runs that a policy holds.
 func approvals() []Scenario {
-	const later = "2026-11-21T10:00:00Z"
+	const later = "2026-11-21T10:00:00.000Z"
 	decide := func(outcome, by, at string) states.Event { return Votes(Vote(outcome, by, at)) }
 	heldCase := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
 		return variant(name, state, code, calls, func(s *Scenario) {
@@ -208,22 +208,22 @@ func approvals() []Scenario {
 		})
 	}
 	unchanged := func(*Scenario) {}
-	approve := decide("approve", "local:bob", "2026-11-21T09:30:00Z")
+	approve := decide("approve", "local:bob", "2026-11-21T09:30:00.000Z")
 	return []Scenario{
 		heldCase("parked", states.Pending, policy.CodeApprovalRequired, 0, nil, unchanged),
 		heldCase("approved", states.Answered, "", 1, approve, unchanged),
-		heldCase("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), unchanged),
-		heldCase("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), unchanged),
-		heldCase("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), unchanged),
+		heldCase("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00.000Z"), unchanged),
+		heldCase("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00.000Z"), unchanged),
+		heldCase("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00.000Z"), unchanged),
 		heldCase("own-request-by-another-spelling", states.Blocked, policy.CodeApprovalMismatch, 0,
-			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00Z"), unchanged),
+			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00.000Z"), unchanged),
 		heldCase("expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "local:bob", later), unchanged),
 		heldCase("another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
-			At: "2026-11-21T09:30:00Z", Binding: "sha256:00", Votes: []policy.Vote{Vote("approve", "local:bob", "2026-11-21T09:30:00Z")},
+			At: "2026-11-21T09:30:00.000Z", Binding: "sha256:00", Votes: []policy.Vote{Vote("approve", "local:bob", "2026-11-21T09:30:00.000Z")},
 		}, unchanged),
 		heldCase("a-vote-about-another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
-			At:    "2026-11-21T09:30:00Z",
-			Votes: []policy.Vote{{At: "2026-11-21T09:30:00Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve"}},
+			At:    "2026-11-21T09:30:00.000Z",
+			Votes: []policy.Vote{{At: "2026-11-21T09:30:00.000Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve"}},
 		}, unchanged),
 		heldCase("no-expiry-has-passed", states.Blocked, policy.CodeApprovalExpired, 0, approve, func(s *Scenario) { s.Decider = HoldAll{} }),
 		heldCase("decision-broke", states.Failed, policy.CodeEffectFailed, 0, &states.EffectFailed{Code: policy.CodeEffectFailed}, unchanged),
@@ -234,7 +234,7 @@ func approvals() []Scenario {
 			s.World.Listed[1] = listed(`{"tools":[]}`)
 		}),
 		heldCase("policy-denies-meanwhile", states.Blocked, policy.CodePolicyDenied, 0, approve, func(s *Scenario) {
-			s.Decider = HoldAll{Until: later, DenyFrom: "2026-11-21T09:15:00Z"}
+			s.Decider = HoldAll{Until: later, DenyFrom: "2026-11-21T09:15:00.000Z"}
 		}),
 		heldCase("world-gone-meanwhile", states.Failed, policy.CodeEffectFailed, 0, approve, func(s *Scenario) {
 			s.World.Listed = s.World.Listed[:1]
@@ -264,8 +264,8 @@ func interruptions() []Scenario {
 	}
 	add("process-gone-when-dispatched", 8, policy.CodeInterrupted, states.Failed, policy.CodeIndeterminate, unchanged)
 	approved := func(s *Scenario) {
-		s.Decider = HoldAll{Until: "2026-11-21T10:00:00Z"}
-		s.World.Decided = Votes(Vote("approve", "local:bob", "2026-11-21T09:30:00Z"))
+		s.Decider = HoldAll{Until: "2026-11-21T10:00:00.000Z"}
+		s.World.Decided = Votes(Vote("approve", "local:bob", "2026-11-21T09:30:00.000Z"))
 	}
 	add("cancelled-when-pending", 7, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, approved)
 	add("bundle-changed-when-approved", 8, policy.CodeBundleChanged, states.Blocked, policy.CodeBundleChanged, approved)

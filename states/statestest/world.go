@@ -24,7 +24,7 @@ const (
 	Tool   = "fetch_policy_entry"
 	Delete = "delete_policy_entry"
 	RunID  = "01890a5d-ac96-774b-bcce-b302099a8057"
-	At     = "2026-11-21T09:00:00Z"
+	At     = "2026-11-21T09:00:00.000Z"
 	Actor  = "local:alice"
 )
 

@@ -35,7 +35,7 @@ func TestCompareLog(t *testing.T) {
 	if c := got.Changed[0]; c.RunID != held.RunID || c.Old != rules.Pending || c.New != rules.Allow || c.By != "none" || !got.HasChange([]string{"newly-allowed"}) {
 		t.Errorf("the change is %+v", c)
 	}
-	later, err := c.CompareLog(t.Context(), l, "9999-01-01T00:00:00Z", backtest.ForDraft)
+	later, err := c.CompareLog(t.Context(), l, "9999-01-01T00:00:00.000Z", backtest.ForDraft)
 	if err != nil || later.Traces != 0 || later.Partial {
 		t.Errorf("CompareLog() of a period without requests = %+v, %v: a held call belongs to the period in which it was requested", later, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -17,7 +18,7 @@ func activity(f *ledgertest.Fixture, period time.Duration) (a ledger.Activity) {
 	f.TB.Helper()
 	now := f.Clock.Now()
 	f.Inspect(func(r ledger.Reader) (err error) {
-		a, err = ledger.ReadActivity(r, now.Add(-period).Format(time.RFC3339), now.Format(time.RFC3339))
+		a, err = ledger.ReadActivity(r, now.Add(-period).Format(policy.TimeForm), now.Format(policy.TimeForm))
 		return err
 	})
 	return a
@@ -71,7 +72,7 @@ func TestWaits(t *testing.T) {
 
 // TestActivityIsBounded: it says so if a period has more runs, or more held calls, than it reads.
 func TestActivityIsBounded(t *testing.T) {
-	const at = "2026-01-01T10:00:00Z"
+	const at = "2026-01-01T10:00:00.000Z"
 	for _, tc := range []struct {
 		name            string
 		runs, before    int
@@ -88,12 +89,12 @@ func TestActivityIsBounded(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			store := ledgertest.NewStore(t)
 			f := ledgertest.Open(t, store, ledgertest.NewClock(t))
-			f.Clock.Set(t, "2026-01-01T10:30:00Z")
+			f.Clock.Set(t, "2026-01-01T10:30:00.000Z")
 			err := store.Update(t.Context(), func(tx ledger.Tx) error {
 				for i := range tc.before + tc.runs {
-					q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: tc.status, Expires: "2026-01-01T11:00:00Z"}
+					q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: tc.status, Expires: "2026-01-01T11:00:00.000Z"}
 					if i < tc.before {
-						q.At = "2026-01-01T09:00:00Z"
+						q.At = "2026-01-01T09:00:00.000Z"
 					}
 					if q.Status == ledger.Pending {
 						q.Binding = canonical.Sum("b", nil)

@@ -57,7 +57,7 @@ func onDisk(t testing.TB, record func(*fixture)) string {
 func (d *fixture) fill() {
 	d.TB.Helper()
 	ctx := context.Background()
-	erin, _, err := d.CreateToken(ctx, ledger.LocalUser("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
+	erin, _, err := d.CreateToken(ctx, ledger.LocalUser("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00.000Z")
 	check.NoError(d.TB, err)
 	who, err := d.Authenticate(ctx, erin)
 	check.NoError(d.TB, err)
@@ -115,7 +115,7 @@ func agent(name, token string) ledger.Caller {
 // passing has messages pass, with a token and without one.
 func (d *fixture) passing() {
 	d.TB.Helper()
-	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
+	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00.000Z")
 	for _, p := range []ledger.Passage{
 		{By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
 		{By: ledger.LocalUser(ledger.Anonymous), Server: "files", Direction: ledger.ToServer, Method: "ping"},

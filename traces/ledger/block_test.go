@@ -29,7 +29,7 @@ const (
 // person is a person of the provider, whose token is valid for an hour.
 func person(name string, roles ...string) ledger.Caller {
 	return ledger.Caller{
-		Name: name, Roles: roles, Expires: "2026-11-21T10:00:00Z",
+		Name: name, Roles: roles, Expires: "2026-11-21T10:00:00.000Z",
 		Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "pgfsm-cli", Groups: &[]string{"owners", "staff"}},
 	}
 }
@@ -147,7 +147,7 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 		{"agent", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Kind = policy.ActorAgent }, ledger.ErrRole},
 		{"nothing-known", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity = nil }, ledger.ErrRole},
 		{"blocked", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.block("eve") }, ledger.ErrBlocked},
-		{"last-second-of-the-token", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59Z") }, nil},
+		{"last-second-of-the-token", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59.000Z") }, nil},
 		{"token-expired", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = statestest.At }, ledger.ErrToken},
 		{"token-that-ends-never", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = "" }, ledger.ErrToken},
 		{"other-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrEligible},
@@ -443,7 +443,7 @@ func TestRowsOfBlocksFollowTheirEvents(t *testing.T) {
 		{"of-no-event", func(tx ledger.Tx) error { return tx.PutBlock(ledger.Block{Name: app}) }},
 		{"of-another-time", func(tx ledger.Tx) error {
 			b, err := tx.Block(eve)
-			b.Since = "2026-11-20T00:00:00Z"
+			b.Since = "2026-11-20T00:00:00.000Z"
 			return errors.Join(err, tx.PutBlock(b))
 		}},
 	} {

@@ -177,7 +177,7 @@ func TestClosedLedger(t *testing.T) {
 		"update": func(ctx context.Context) error {
 			return d.Update(ctx, func(tx ledger.Tx) error { return tx.SetNextDelivery("hook", 1) })
 		},
-		"prune": func(ctx context.Context) error { _, err := d.Prune(ctx, "2026-11-21T09:44:00Z", root); return err },
+		"prune": func(ctx context.Context) error { _, err := d.Prune(ctx, "2026-11-21T09:44:00.000Z", root); return err },
 		"token": func(ctx context.Context) error {
 			_, _, err := d.CreateToken(ctx, root, "eve", ledger.RoleAgent, "")
 			return err

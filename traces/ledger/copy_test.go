@@ -19,7 +19,7 @@ import (
 )
 
 // afterwards is when ledgers are copied: after the archive's last entry.
-const afterwards = "2026-11-21T09:45:00Z"
+const afterwards = "2026-11-21T09:45:00.000Z"
 
 // moving is a copy of the tests.
 func moving(tb testing.TB) ledger.Move {
@@ -53,8 +53,8 @@ func prunedArchive(tb testing.TB) (path, held, approved string) {
 	path = onDisk(tb, func(d *fixture) {
 		d.passes(2)
 		d.passing()
-		d.Clock.Set(tb, "2026-11-21T09:10:00Z")
-		d.prunes("2026-11-21T09:05:00Z")
+		d.Clock.Set(tb, "2026-11-21T09:10:00.000Z")
+		d.prunes("2026-11-21T09:05:00.000Z")
 		d.fill()
 		held, _ = d.hold(nil)
 		approved, _ = d.approved(nil)

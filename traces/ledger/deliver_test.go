@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -73,7 +74,7 @@ func TestDeliver(t *testing.T) {
 			if first, err := d.Deliver(context.Background(), id, "by pigeon"); err == nil || first || d.checkpoint() != before {
 				t.Errorf("Deliver() in an unknown way = %t, %v", first, err)
 			}
-			d.Clock.Set(d.TB, d.Clock.Now().Add(time.Second).Format("2006-01-02T15:04:05Z"))
+			d.Clock.Set(d.TB, d.Clock.Now().Add(time.Second).Format(policy.TimeForm))
 			first, err := d.Deliver(context.Background(), id, c.how)
 			if !errors.Is(err, c.want) || first != (c.want == nil) {
 				t.Fatalf("Deliver() = %t, %v, want %v", first, err, c.want)
@@ -85,7 +86,7 @@ func TestDeliver(t *testing.T) {
 				return
 			}
 			q := d.Run(id)
-			if q.Delivered != d.Clock.Now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Entry != before.Size {
+			if q.Delivered != d.Clock.Now().Format(policy.TimeForm) || q.Ended == "" || q.Entry != before.Size {
 				t.Errorf("the request is %+v", q)
 			}
 			if q.Updated != q.Ended { // a client's completed task never changes
@@ -220,15 +221,15 @@ func TestPruneOfDeliveredRuns(t *testing.T) {
 	d.delivers(early, ledger.ByReply)
 	late = d.called(ledger.Anonymous) // is delivered later
 	never := d.called(ledger.Anonymous)
-	d.Clock.Set(t, "2026-11-21T09:40:00Z")
+	d.Clock.Set(t, "2026-11-21T09:40:00.000Z")
 	d.delivers(late, ledger.ByTask)
-	d.Clock.Set(t, "2026-11-21T09:50:00Z")
+	d.Clock.Set(t, "2026-11-21T09:50:00.000Z")
 	d.passes(1)
-	done := d.prunes("2026-11-21T09:40:00Z")
+	done := d.prunes("2026-11-21T09:40:00.000Z")
 	if diff := cmp.Diff([]string{late}, d.runs()[:1]); diff != "" || done.Runs != 2 {
 		t.Errorf("Prune() = %+v (-want +left):\n%s", done, diff)
 	}
-	if done := d.prunes("2026-11-21T09:50:00Z"); done.Runs != 1 || len(d.runs()) != 1 {
+	if done := d.prunes("2026-11-21T09:50:00.000Z"); done.Runs != 1 || len(d.runs()) != 1 {
 		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
 	}
 	if _, err := d.Deliver(context.Background(), never, ledger.ByTask); !errors.Is(err, ledger.ErrUnknown) {

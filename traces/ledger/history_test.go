@@ -65,13 +65,13 @@ func TestHistoryWindow(t *testing.T) {
 		at     string
 		code   policy.Code
 	}{
-		{"none", nil, "2026-11-21T12:00:00Z", ""},
-		{"one", []string{"2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", ""},
-		{"both", []string{"2026-11-21T11:30:00Z", "2026-11-21T11:59:59Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
-		{"the-first-at-the-edge", []string{"2026-11-21T11:00:00Z", "2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
-		{"the-first-one-second-outside", []string{"2026-11-21T10:59:59Z", "2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", ""},
-		{"at-the-same-second", []string{"2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
-		{"across-a-month", []string{"2026-11-30T23:30:00Z", "2026-11-30T23:59:59Z"}, "2026-12-01T00:30:00Z", policy.CodePolicyDenied},
+		{"none", nil, "2026-11-21T12:00:00.000Z", ""},
+		{"one", []string{"2026-11-21T11:30:00.000Z"}, "2026-11-21T12:00:00.000Z", ""},
+		{"both", []string{"2026-11-21T11:30:00.000Z", "2026-11-21T11:59:59.000Z"}, "2026-11-21T12:00:00.000Z", policy.CodePolicyDenied},
+		{"the-first-at-the-edge", []string{"2026-11-21T11:00:00.000Z", "2026-11-21T11:30:00.000Z"}, "2026-11-21T12:00:00.000Z", policy.CodePolicyDenied},
+		{"the-first-one-second-outside", []string{"2026-11-21T10:59:59.000Z", "2026-11-21T11:30:00.000Z"}, "2026-11-21T12:00:00.000Z", ""},
+		{"at-the-same-second", []string{"2026-11-21T12:00:00.000Z", "2026-11-21T12:00:00.000Z"}, "2026-11-21T12:00:00.000Z", policy.CodePolicyDenied},
+		{"across-a-month", []string{"2026-11-30T23:30:00.000Z", "2026-11-30T23:59:59.000Z"}, "2026-12-01T00:30:00.000Z", policy.CodePolicyDenied},
 		{"not-of-the-right-form", nil, "2026-11-21T12:00:00+00:00", policy.CodePolicyFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestHistoryThatWasPruned(t *testing.T) {
 	d.must(asking(t, "{}", statestest.At, denying("false")), "")
 	at, err := time.Parse(time.RFC3339, statestest.At)
 	check.NoError(t, err)
-	text := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
+	text := func(after time.Duration) string { return at.Add(after).Format(policy.TimeForm) }
 	d.Clock.Set(t, text(3*time.Hour))
 	if _, err := d.Prune(context.Background(), text(2*time.Hour), root); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func asksAs(name string) func(*statestest.Scenario) {
 
 // Requester and approvers are checked again before the call: after a revocation, the call is not made.
 func TestIdentityIsLookedAtAgain(t *testing.T) {
-	const soon = "2026-11-21T09:31:00Z" // behind the vote, before the run expires
+	const soon = "2026-11-21T09:31:00.000Z" // behind the vote, before the run expires
 	for _, c := range []struct {
 		name   string
 		actor  string
@@ -63,7 +63,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		},
 		{
 			name: "voter-expired", actor: statestest.Actor,
-			after: func(d *fixture, _ ledger.Caller) { d.Clock.Set(d.TB, "2026-11-21T09:45:00Z") },
+			after: func(d *fixture, _ ledger.Caller) { d.Clock.Set(d.TB, "2026-11-21T09:45:00.000Z") },
 		},
 		{
 			name: "asker-revoked", actor: bot, before: func(d *fixture) { d.token(bot, ledger.RoleAgent, "") },

@@ -163,20 +163,6 @@ func (l *Ledger) Close() error {
 // timeForm is the format of every time in a ledger.
 const timeForm = policy.TimeForm
 
-// An instant caches the text of a time: many steps are recorded within one second.
-type instant struct {
-	second  int64
-	written string
-}
-
-// formatTime formats a time.
-func (i *instant) formatTime(t time.Time) string {
-	if second := t.Unix(); second != i.second || i.written == "" {
-		i.second, i.written = second, t.UTC().Format(timeForm)
-	}
-	return i.written
-}
-
 // timeAfter returns the ledger's time, which is never before last, the time of the last event.
 func (l *Ledger) timeAfter(last string) (string, error) { return notBefore(l.clock(), last) }
 

@@ -79,13 +79,13 @@ func TestPassRefuses(t *testing.T) {
 		}, ledger.ErrToken},
 		{"revoked", func(d *fixture, p *ledger.Passage) { d.revoke(p.By.TokenID) }, ledger.ErrToken},
 		{"revoked-by-another-process", func(d *fixture, p *ledger.Passage) { d.other().revoke(p.By.TokenID) }, ledger.ErrToken},
-		{"a-second-before-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59Z") }, nil},
-		{"at-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
-		{"clock-set-back", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
+		{"a-second-before-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59.000Z") }, nil},
+		{"at-its-expiry", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00.000Z") }, ledger.ErrToken},
+		{"clock-set-back", func(d *fixture, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59.000Z") }, ledger.ErrClockBack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
-			made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
+			made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00.000Z")
 			p := ledger.Passage{
 				By: agent(made.Name, made.ID), Server: "files", Direction: ledger.ToServer, Method: "ping", Digest: ledger.ParamsDigest([]byte("{}")),
 			}
@@ -142,22 +142,22 @@ func TestVerifyJudgesPassages(t *testing.T) {
 		{"token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
-			late.At = "2026-11-21T09:00:01Z"
+			late.At = "2026-11-21T09:00:01.000Z"
 			return append(slices.Delete(all, i, i+1), late)
 		}, "not there yet"},
 		{"revoked-token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
-			late.At = "2026-11-21T09:00:01Z"
+			late.At = "2026-11-21T09:00:01.000Z"
 			all = append(slices.Delete(all, i, i+1), late)
 			return revokes(t, all, len(all), late)
 		}, "not there yet"},
 		{"token-that-had-expired", func(_ *testing.T, all []ledger.Event) []ledger.Event {
-			all[len(all)-1].At = "2026-12-01T00:00:00Z"
+			all[len(all)-1].At = "2026-12-01T00:00:00.000Z"
 			return all
 		}, "not valid any more"},
 		{"token-in-its-last-second", func(_ *testing.T, all []ledger.Event) []ledger.Event {
-			all[len(all)-1].At = "2026-11-30T23:59:59Z"
+			all[len(all)-1].At = "2026-11-30T23:59:59.000Z"
 			return all
 		}, ""},
 		{"token-revoked-before-the-last", func(t *testing.T, all []ledger.Event) []ledger.Event {

@@ -69,7 +69,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	d.token("ada", ledger.RoleAdmin, "2026-12-01T00:00:00Z")
+	d.token("ada", ledger.RoleAdmin, "2026-12-01T00:00:00.000Z")
 	if err := d.RemoveKey(ctx, root, second); !errors.Is(err, ledger.ErrRole) {
 		t.Errorf("RemoveKey() by somebody who is no admin = %v", err)
 	}
@@ -149,7 +149,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 	signer, vkey := d.newKey()
 	d.passes(3)
 	old := d.runs()
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00.000Z")
 	d.passes(2)
 	signed := d.signed(signer)
 	proofs := make(map[string]*checkpoint.Proof)
@@ -172,7 +172,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 		check.NoError(t, err)
 		proofs[run], documents[run] = p, d.derived(run)
 	}
-	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 3 {
+	if done := d.prunes("2026-11-21T09:10:00.000Z"); done.Runs != 3 {
 		t.Fatalf("Prune() = %+v", done)
 	}
 	for run, p := range proofs { // each stands alone

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger/ledgertest"
@@ -46,7 +47,7 @@ func TestPruneLeavesNothingReadable(t *testing.T) {
 	if before := found(); before == 0 {
 		t.Fatal("the needle is nowhere before the prune: the test is blind")
 	}
-	d.prunes(d.Clock.Now().Format(time.RFC3339))
+	d.prunes(d.Clock.Now().Format(policy.TimeForm))
 	if n := found(); n != 0 {
 		t.Errorf("after the prune %d places of the files have the arguments", n)
 	}

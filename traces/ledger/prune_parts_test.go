@@ -14,7 +14,7 @@ import (
 // prune removes the rest.
 func TestPruneInParts(t *testing.T) {
 	boom := errors.New("the disk is gone")
-	const before, atOnce, parts = "2026-11-21T09:30:00Z", 4, 6
+	const before, atOnce, parts = "2026-11-21T09:30:00.000Z", 4, 6
 	for failing := range parts + 1 {
 		t.Run(fmt.Sprint("failing-", failing), func(t *testing.T) {
 			d := newFixture(t)
@@ -55,8 +55,8 @@ func TestPruneInParts(t *testing.T) {
 			if q := d.Run(left); q.Status != ledger.Pending {
 				t.Errorf("the run that has not ended is %+v", q)
 			}
-			d.Clock.Set(t, "2026-11-21T12:00:00Z")
-			d.prunes("2026-11-21T11:00:00Z")
+			d.Clock.Set(t, "2026-11-21T12:00:00.000Z")
+			d.prunes("2026-11-21T11:00:00.000Z")
 			d.must(d.granted("policy-allows", "one", 1), policy.CodeGrantExhausted)
 			n := 0
 			for _, e := range d.Events(0) {
@@ -93,7 +93,7 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.passes(3)
-	const before = "2026-11-21T09:30:00Z"
+	const before = "2026-11-21T09:30:00.000Z"
 	d.Clock.Set(t, before)
 	other := d.meanwhile(2, func() { d.delivers(held, ledger.DeliveryWays()[0]) })
 	done, err := other.PruneAtOnce(t.Context(), before, root, 4)
@@ -113,9 +113,9 @@ func TestPruneWhileOthersWrite(t *testing.T) {
 func TestPruneBesideANewRun(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
-	d.Clock.Set(t, "2026-11-21T09:50:00Z")
+	d.Clock.Set(t, "2026-11-21T09:50:00.000Z")
 	other := d.meanwhile(1, func() { d.passes(1) })
-	if done, err := other.Prune(t.Context(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 1 {
+	if done, err := other.Prune(t.Context(), "2026-11-21T09:50:00.000Z", root); err != nil || done.Runs != 1 {
 		t.Errorf("Prune() = %+v, %v", done, err)
 	}
 	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 || report.Blobs == 0 {

@@ -17,7 +17,7 @@ func TestAPruneGivesNoCallsBack(t *testing.T) {
 	d.must(d.granted("policy-allows", "one", 1), policy.CodeGrantExhausted)
 	d.must(d.granted("policy-denies-by-effect", "denied", 1), policy.CodePolicyDenied)
 	d.must(d.granted("policy-allows", "two", 2), "")
-	for i, before := range []string{"2026-11-21T09:10:00Z", "2026-11-21T09:20:00Z", "2026-11-21T09:30:00Z"} {
+	for i, before := range []string{"2026-11-21T09:10:00.000Z", "2026-11-21T09:20:00.000Z", "2026-11-21T09:30:00.000Z"} {
 		d.Clock.Set(t, before)
 		if done := d.prunes(before); done.Runs == 0 || len(d.runs()) != 0 {
 			t.Fatalf("Prune(%s) = %+v, %d runs are left", before, done, len(d.runs()))
@@ -70,11 +70,11 @@ func TestPruneCarriesSoMany(t *testing.T) {
 func TestVerifyNamesForgedCallsOfTasks(t *testing.T) {
 	d := newFixture(t)
 	d.must(d.granted("policy-allows", "one", 5), "")
-	d.Clock.Set(t, "2026-11-21T09:01:00Z")
+	d.Clock.Set(t, "2026-11-21T09:01:00.000Z")
 	d.must(d.granted("policy-allows", "two", 5), "")
-	d.Clock.Set(t, "2026-11-21T09:02:00Z")
+	d.Clock.Set(t, "2026-11-21T09:02:00.000Z")
 	d.hold(nil) // what is behind it stays: both words of prunes
-	for _, before := range []string{"2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z"} {
+	for _, before := range []string{"2026-11-21T09:01:00.000Z", "2026-11-21T09:02:00.000Z"} {
 		if done := d.prunes(before); done.Runs != 1 {
 			t.Fatalf("Prune(%s) = %+v", before, done)
 		}

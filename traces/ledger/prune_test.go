@@ -78,20 +78,20 @@ func (d *fixture) prunes(before string) ledger.Pruned {
 func TestPruneAgainAndAgain(t *testing.T) {
 	d := newFixture(t)
 	d.passes(3)
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00.000Z")
 	d.passes(2)
 	first := d.checkpoint()
 	for _, c := range []struct {
 		name, before          string
 		entries, runs, remain int
 	}{
-		{"before-the-first-run", "2026-11-21T09:00:00Z", 0, 0, 5},
-		{"older-runs", "2026-11-21T09:10:00Z", 6, 3, 2},
-		{"once-more", "2026-11-21T09:10:00Z", 0, 0, 2},
-		{"everything", "2026-11-21T09:20:00Z", 4, 2, 0},
+		{"before-the-first-run", "2026-11-21T09:00:00.000Z", 0, 0, 5},
+		{"older-runs", "2026-11-21T09:10:00.000Z", 6, 3, 2},
+		{"once-more", "2026-11-21T09:10:00.000Z", 0, 0, 2},
+		{"everything", "2026-11-21T09:20:00.000Z", 4, 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.Clock.Set(t, "2026-11-21T09:20:00Z")
+			d.Clock.Set(t, "2026-11-21T09:20:00.000Z")
 			if done := d.prunes(c.before); int(done.Entries) != c.entries || int(done.Runs) != c.runs || len(d.runs()) != c.remain {
 				t.Errorf("%+v, %d runs are left", done, len(d.runs()))
 			}
@@ -118,7 +118,7 @@ func TestPruneRefusesTimes(t *testing.T) {
 		ok           bool
 	}{
 		{"now", statestest.At, true},
-		{"in-a-second", "2026-11-21T09:00:01Z", false},
+		{"in-a-second", "2026-11-21T09:00:01.000Z", false},
 		{"a-date", "2026-11-21", false},
 		{"another-zone", "2026-11-21T09:00:00+00:00", false},
 		{"nothing", "", false},
@@ -146,7 +146,7 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 			f := forgery{c.name, func(_ *testing.T, all []ledger.Event) []ledger.Event {
 				return append(all, ledger.Event{
 					Type: ledger.LedgerPruned, At: all[len(all)-1].At, By: "local:root", Index: 99,
-					Payload: fmt.Appendf(nil, `{"before":"2026-11-21T09:00:00Z","entries":%s,"runs":0,"type":"ledger.pruned"}`, c.entries),
+					Payload: fmt.Appendf(nil, `{"before":"2026-11-21T09:00:00.000Z","entries":%s,"runs":0,"type":"ledger.pruned"}`, c.entries),
 				})
 			}, c.what}
 			f.run(t, d)
@@ -167,9 +167,9 @@ func TestExportSince(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
 	size := d.checkpoint().Size
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00.000Z")
 	d.passes(1)
-	for at, want := range map[string]int64{"2026-11-21T00:00:00Z": 0, "2026-11-21T09:00:01Z": size, "2026-11-21T09:10:00Z": size, "2026-11-22T00:00:00Z": d.checkpoint().Size} {
+	for at, want := range map[string]int64{"2026-11-21T00:00:00.000Z": 0, "2026-11-21T09:00:01.000Z": size, "2026-11-21T09:10:00.000Z": size, "2026-11-22T00:00:00.000Z": d.checkpoint().Size} {
 		d.Inspect(func(r ledger.Reader) error {
 			if got, err := ledger.FirstEntryAt(r, at); got != want || err != nil {
 				t.Errorf("FirstAt(%s) = %d, %v, want %d", at, got, err, want)
@@ -184,9 +184,9 @@ func TestWhoMayPrune(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
 	admin := callerOf(d.token("root@example.com", ledger.RoleAdmin, ""))
-	const late = "2026-11-22T00:00:00Z"
+	const late = "2026-11-22T00:00:00.000Z"
 	d.Clock.Set(t, late)
-	for _, before := range []string{"2020-01-01T00:00:00Z", late} { // of nothing, too
+	for _, before := range []string{"2020-01-01T00:00:00.000Z", late} { // of nothing, too
 		if done, err := d.Prune(context.Background(), before, root); !errors.Is(err, ledger.ErrRole) || done.Entries != 0 {
 			t.Errorf("Prune() without a token = %+v, %v, want %v", done, err, ledger.ErrRole)
 		}

@@ -23,7 +23,6 @@ type RunRecorder struct {
 	run        *states.Run
 	chain      *traces.Chain // nil: the chain of resumption is used
 	resumption *traces.Resumption
-	timeText   instant
 	lastAt     string         // when the last step happened; the time of the request if there is none
 	inputs     []traces.Input // inputs of the steps that are not recorded yet
 	blobs      []Blob         // blobs that inputs refers to
@@ -82,7 +81,7 @@ func (r *RunRecorder) Append(ctx context.Context, s states.Step) error {
 
 // linkStep adds a step to the run's trace, and its input to the inputs of the next commit.
 func (r *RunRecorder) linkStep(s states.Step) {
-	step := r.traceChain().Link(s, r.timeText.formatTime(r.ledger.clock()))
+	step := r.traceChain().Link(s, r.ledger.clock().UTC().Format(timeForm))
 	input := traces.Input{Trigger: step.Trigger}
 	if step.At != r.lastAt {
 		r.lastAt, input.At = step.At, step.At

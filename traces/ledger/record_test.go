@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
@@ -152,7 +153,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 	args := `{"policy_id":"policy-002"}`
 	got := fmt.Sprint(q.At, q.Kind, q.Actor, q.Env, q.Server, q.Tool, q.Args, q.Mode, q.Score, q.Policy, q.Quorum, q.Approvers, q.Expires, q.Steps)
 	want := fmt.Sprint(statestest.At, states.KindAsk, statestest.Actor, "test", statestest.Server, statestest.Tool, args, "review", 50,
-		"looked-at", 1, []string{"owners"}, "2026-11-21T10:00:00Z", 7)
+		"looked-at", 1, []string{"owners"}, "2026-11-21T10:00:00.000Z", 7)
 	if got != want {
 		t.Errorf("the request says\n%s, want\n%s", got, want)
 	}
@@ -245,8 +246,8 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 		name, now string
 		refused   bool
 	}{
-		{"within-the-skew", "2026-11-21T08:59:00Z", false},
-		{"one-second-more", "2026-11-21T08:58:59Z", true},
+		{"within-the-skew", "2026-11-21T08:59:00.000Z", false},
+		{"one-millisecond-more", "2026-11-21T08:58:59.999Z", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, first, s := newFixture(t), statestest.Find(t, "policy-allows"), statestest.Find(t, "policy-allows")
@@ -264,4 +265,42 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStepsWithinOneSecond records two runs within one second, the second after the clock was set
+// back: each step has its millisecond, and the times of entries never fall.
+func TestStepsWithinOneSecond(t *testing.T) {
+	d := newFixture(t)
+	d.Clock.Tick(7 * time.Millisecond)
+	second := statestest.At[:len("2026-11-21T09:00:00")]
+	for range 2 {
+		d.Clock.Set(t, statestest.At)
+		id, s := ledgertest.NewID(t), statestest.Find(t, "policy-allows")
+		if _, _, err := d.play(id, &s); err != nil {
+			t.Fatal(err)
+		}
+		last := statestest.At
+		steps, _ := d.steps(id, s.Decider)
+		for _, step := range steps {
+			if step.At <= last || !strings.HasPrefix(step.At, second) {
+				t.Errorf("step %d of %d is of %s, want a later millisecond of the same second than %s", step.Seq, len(steps), step.At, last)
+			}
+			last = step.At
+		}
+	}
+
+	last := ""
+	err := d.View(t.Context(), func(r ledger.Reader) error {
+		for e, err := range r.Entries(0) {
+			if err != nil {
+				return err
+			}
+			if e.At < last {
+				t.Errorf("entry %d is of %s, before %s of the entry before it", e.Index, e.At, last)
+			}
+			last = e.At
+		}
+		return nil
+	})
+	check.NoError(t, err)
 }

@@ -60,17 +60,17 @@ func TestRecovery(t *testing.T) {
 		}, "blocked", policy.CodeApprovalDenied, ledger.Denied},
 		{"nobody-in-time", func(d *fixture) string {
 			id, _ := d.hold(nil)
-			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
+			d.Clock.Set(d.TB, "2026-11-21T10:00:00.000Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
 		{"a-second-before", func(d *fixture) string {
 			id, _ := d.hold(nil)
-			d.Clock.Set(d.TB, "2026-11-21T09:59:59Z")
+			d.Clock.Set(d.TB, "2026-11-21T09:59:59.000Z")
 			return id
 		}, "", "", ledger.Pending},
 		{"approved-and-never-taken-up", func(d *fixture) string {
 			id, _ := d.approved(nil)
-			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
+			d.Clock.Set(d.TB, "2026-11-21T10:00:00.000Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
 		{"claimed-and-gone", func(d *fixture) string {
@@ -227,7 +227,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 		at   string // when it is gone on with
 		take func(*testing.T, *ledger.Ledger, *fixture, string)
 	}{
-		{"ended", "2026-11-21T10:30:00Z" /* it has expired */, func(t *testing.T, l *ledger.Ledger, d *fixture, id string) {
+		{"ended", "2026-11-21T10:30:00.000Z" /* it has expired */, func(t *testing.T, l *ledger.Ledger, d *fixture, id string) {
 			if got, err := l.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
 				t.Fatalf("RecoverRun() = %+v, %v", got, err)
 			}

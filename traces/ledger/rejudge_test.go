@@ -61,7 +61,7 @@ func TestABundleThatAllowsNeedsVotes(t *testing.T) {
 	if _, err := d.resume(id, w); !errors.Is(err, ledger.ErrUndecided) {
 		t.Errorf("resume() without votes = %v", err)
 	}
-	d.Clock.Set(t, "2026-11-21T10:00:00Z")
+	d.Clock.Set(t, "2026-11-21T10:00:00.000Z")
 	got, err := d.resume(id, w)
 	if err != nil || got.Outcome.Code != policy.CodeApprovalExpired || len(s.World.Calls) != 0 {
 		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
@@ -105,7 +105,7 @@ func TestAnotherBuild(t *testing.T) {
 			id, s := d.hold(nil)
 			d.Clock.Set(t, inTime)
 			if c.decide == expire {
-				d.Clock.Set(t, "2026-11-21T10:00:00Z")
+				d.Clock.Set(t, "2026-11-21T10:00:00.000Z")
 			} else {
 				d.vote(id, d.Approver("dora"), c.decide == vote)
 			}

@@ -47,7 +47,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"vote-about-something-else", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"`+other+`:`), ""},
 		{"voter-without-the-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), policy.CodeApprovalMismatch},
 		{"voter-is-who-asked", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "Alice" }), policy.CodeApprovalMismatch},
-		{"vote-too-late", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.At = "2026-11-21T10:00:00Z" }), policy.CodeApprovalExpired}, // with the clock
+		{"vote-too-late", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.At = "2026-11-21T10:00:00.000Z" }), policy.CodeApprovalExpired}, // with the clock
 		{"no-vote-at-all", without(ledger.ApprovalApproved), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 			id, s := d.approved(nil)
 			forged := fixtureAt(t, d.forged(t, c.edit), d.Clock)
 			if c.code == policy.CodeApprovalExpired {
-				d.Clock.Set(t, "2026-11-21T10:00:00Z")
+				d.Clock.Set(t, "2026-11-21T10:00:00.000Z")
 			}
 			got, err := forged.resume(id, world(s))
 			if len(s.World.Calls) != 0 {

@@ -18,7 +18,7 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 )
 
-const inTime = "2026-11-21T09:30:00Z"
+const inTime = "2026-11-21T09:30:00.000Z"
 
 // hold plays a run that a policy of the bundle holds for an hour, and that dora may decide about.
 func (d *fixture) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
@@ -82,7 +82,7 @@ func TestAnApprovedRunIsCalledOnce(t *testing.T) {
 }
 
 func TestDecisionsThatCallNothing(t *testing.T) {
-	late := "2026-11-21T10:00:00Z"
+	late := "2026-11-21T10:00:00.000Z"
 	for _, c := range []struct {
 		name   string
 		change func(*statestest.Scenario)
@@ -149,7 +149,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 		"argument-byte": func(q *ledger.RunRow) { q.Args = strings.Replace(q.Args, "002", "003", 1) },
 		"definition":    func(q *ledger.RunRow) { q.Definition = canonical.Sum("tool", nil) },
 		"bundle":        func(q *ledger.RunRow) { q.Bundle = canonical.Sum("bundle", nil) },
-		"expires":       func(q *ledger.RunRow) { q.Expires = "2026-11-22T10:00:00Z" },
+		"expires":       func(q *ledger.RunRow) { q.Expires = "2026-11-22T10:00:00.000Z" },
 		"quorum":        func(q *ledger.RunRow) { q.Quorum = 0 },
 		"approvers":     func(q *ledger.RunRow) { q.Approvers = nil },
 		"binding":       func(q *ledger.RunRow) { q.Binding = canonical.Sum("x", nil) },
@@ -372,8 +372,8 @@ func TestExpiryAtTheLastMoment(t *testing.T) {
 		code     policy.Code
 		calls    int
 	}{
-		{"one-second-before", "2026-11-21T09:59:59Z", "", 1},
-		{"on-the-second", "2026-11-21T10:00:00Z", policy.CodeApprovalExpired, 0},
+		{"one-second-before", "2026-11-21T09:59:59.000Z", "", 1},
+		{"on-the-second", "2026-11-21T10:00:00.000Z", policy.CodeApprovalExpired, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newFixture(t)
@@ -407,7 +407,7 @@ func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 // has no vote from before its hold.
 func TestVotesFollowTheHold(t *testing.T) {
 	d := newFixture(t)
-	id, s := d.hold(func(s *statestest.Scenario) { s.Request.At = "2026-11-21T09:00:20Z" })
+	id, s := d.hold(func(s *statestest.Scenario) { s.Request.At = "2026-11-21T09:00:20.000Z" })
 	d.vote(id, d.Approver("dora"), true)
 	got, err := d.resume(id, world(s))
 	if err != nil || got.Outcome.State != string(states.Answered) {

@@ -27,7 +27,7 @@ import (
 const MaxTokenName = 128
 
 // CreateToken creates a token for a person or a service and returns its text, which is stored
-// nowhere. expires is a time of the form 2006-01-02T15:04:05Z, or empty for a token that never
+// nowhere. expires is a time in [policy.TimeForm], or empty for a token that never
 // expires. As long as there is an active token of the role admin, by must be an admin. Otherwise
 // every user who may write the ledger may create tokens. The error is [ErrTokenValues], [ErrRole]
 // or [ErrToken] if nothing else failed.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
@@ -28,7 +29,7 @@ func stamp(d time.Duration) string {
 	if err != nil {
 		panic(err)
 	}
-	return begins.Add(d).Format(time.RFC3339)
+	return begins.Add(d).Format(policy.TimeForm)
 }
 
 func TestTokenLetsIn(t *testing.T) {
@@ -170,7 +171,7 @@ func TestCreateTokenRefuses(t *testing.T) {
 		{"no-role", "bob", "", "", "agent, approver, auditor, admin"},
 		{"role-in-capitals", "bob", "Admin", "", "agent, approver, auditor, admin"},
 		{"expiry-of-another-form", "bob", ledger.RoleAgent, "2027-01-01", "form"},
-		{"expiry-on-no-day", "bob", ledger.RoleAgent, "2027-02-30T00:00:00Z", "form"},
+		{"expiry-on-no-day", "bob", ledger.RoleAgent, "2027-02-30T00:00:00.000Z", "form"},
 		{"expires-now", "bob", ledger.RoleAgent, stamp(0), "already"},
 	}
 	for _, tt := range tests {
@@ -285,12 +286,12 @@ func TestParseExpiry(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	for _, tt := range []struct{ give, want string }{
 		{"never", ""},
-		{"1h", "2026-11-21T10:00:00Z"},
-		{"90d", "2027-02-19T09:00:00Z"},
-		{"3660d", "2036-11-28T09:00:00Z"},
-		{"87840h", "2036-11-28T09:00:00Z"},
-		{"2027-01-01", "2027-01-01T00:00:00Z"},
-		{"2027-01-01T12:00:00+02:00", "2027-01-01T10:00:00Z"},
+		{"1h", "2026-11-21T10:00:00.000Z"},
+		{"90d", "2027-02-19T09:00:00.000Z"},
+		{"3660d", "2036-11-28T09:00:00.000Z"},
+		{"87840h", "2036-11-28T09:00:00.000Z"},
+		{"2027-01-01", "2027-01-01T00:00:00.000Z"},
+		{"2027-01-01T12:00:00+02:00", "2027-01-01T10:00:00.000Z"},
 	} {
 		if got, err := ledger.ParseExpiry(tt.give, at); got != tt.want || err != nil {
 			t.Errorf("ParseExpiry(%q) = %q, %v, want %q", tt.give, got, err, tt.want)

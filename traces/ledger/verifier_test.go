@@ -22,6 +22,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -325,7 +326,7 @@ func (v *secondVerifier) prunedExport(d *fixture) {
 	follow := ledger.Exporter{To: &followed}
 	d.Inspect(follow.Export)
 	d.Clock.Add(time.Hour)
-	if done := d.prunes(d.Clock.Now().Format(time.RFC3339)); done.Runs == 0 {
+	if done := d.prunes(d.Clock.Now().Format(policy.TimeForm)); done.Runs == 0 {
 		v.Fatalf("Prune() = %+v", done)
 	}
 	pruned := d.export(0)

@@ -171,7 +171,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"vote-without-a-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "mallory" }), "none of the roles"},
 		{"vote-after-the-expiry", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i := lastOf(t, all, ledger.ApprovalApproved); i < len(all); i++ {
-				all[i].At = "2026-11-21T10:00:00Z"
+				all[i].At = "2026-11-21T10:00:00.000Z"
 			}
 			return all
 		}, "after the request had expired"},
@@ -217,7 +217,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"step-left-out", edits(ledger.ApprovalRequested, `"authorize",`, ``), "decided otherwise"},
 		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no entry tells of it"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
-		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the entry"},
+		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59.000Z" }), "is before that of the entry"},
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
 		t.Run(f.name, func(t *testing.T) {

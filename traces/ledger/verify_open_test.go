@@ -15,7 +15,7 @@ func TestVerifyOpen(t *testing.T) {
 	for _, c := range []struct{ name, change, table string }{
 		{"as-it-was-written", "SELECT 1", ""},
 		{"token-of-another-role", "UPDATE tokens SET role = 'admin' WHERE rowid = 1", "tokens"},
-		{"token-that-does-not-expire", "UPDATE tokens SET expires = '2099-01-01T00:00:00Z' WHERE rowid = 1", "tokens"},
+		{"token-that-does-not-expire", "UPDATE tokens SET expires = '2099-01-01T00:00:00.000Z' WHERE rowid = 1", "tokens"},
 		{"token-not-revoked-any-more", "UPDATE tokens SET revoked = '', entry = 1 WHERE rowid = 1", "tokens"},
 		{"token-too-many", "INSERT INTO tokens SELECT 'x', name, role, secret, created, expires, revoked, entry FROM tokens LIMIT 1", "tokens"},
 		{"token-missing", "DELETE FROM tokens WHERE rowid = 1", "tokens"},

@@ -85,10 +85,10 @@ func TestVoteRefuses(t *testing.T) {
 			c.Cast(*v)
 			v.Binding = other
 		}},
-		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *fixture, v *ledger.Ballot) {
+		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00.000Z by " + bob, func(c *fixture, v *ledger.Ballot) {
 			c.Cast(ledger.Ballot{Run: v.Run, Binding: v.Binding, By: c.Approver(bob), Reason: "not now"})
 		}},
-		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *fixture, v *ledger.Ballot) {
+		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00.000Z by " + bob, func(c *fixture, v *ledger.Ballot) {
 			q := c.Hold(1)
 			v.Run, v.Binding = q.RunID, q.Binding
 			first := *v

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -53,7 +54,7 @@ func TestNowSaysHealth(t *testing.T) {
 // TestNowIsPartial: the page says so if it did not count all runs.
 func TestNowIsPartial(t *testing.T) {
 	d := newFixture(t)
-	at := d.Clock.Now().Format(time.RFC3339)
+	at := d.Clock.Now().Format(policy.TimeForm)
 	err := d.Update(t.Context(), func(tx ledger.Tx) error {
 		for i := range ledger.MaxRecent + 5 {
 			q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: ledger.Denied, Code: hostile, Ended: at}

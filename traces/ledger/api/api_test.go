@@ -371,10 +371,10 @@ func TestPages(t *testing.T) {
 			t.Errorf("requests with the %s none are %+v", filter, l)
 		}
 	}
-	if l := read("/requests?since=2001-01-01&until=2001-01-01T00:00:01Z&actor=" + denied.Actor); len(l.Requests) != 0 {
+	if l := read("/requests?since=2001-01-01&until=2001-01-01T00:00:01.000Z&actor=" + denied.Actor); len(l.Requests) != 0 {
 		t.Errorf("requests of 2001 are %+v", l)
 	}
-	chosen := "/requests?status=denied&since=24h&until=2999-01-01T00:00:00Z&code=approval_denied&actor=" + denied.Actor +
+	chosen := "/requests?status=denied&since=24h&until=2999-01-01T00:00:00.000Z&code=approval_denied&actor=" + denied.Actor +
 		"&server=" + denied.Server + "&tool=" + denied.Tool + "&policy=" + denied.Policy
 	if l := read(chosen); !slices.Equal(l.runs(), []string{denied.RunID}) {
 		t.Errorf("%s has %+v", chosen, l)

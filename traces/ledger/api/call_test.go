@@ -140,7 +140,7 @@ func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.
 func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.RunRow {
 	d.TB.Helper()
 	return d.Play(d.id(), states.Request{
-		Actor: actor, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(text),
+		Actor: actor, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(text),
 	}, content, world)
 }
 

@@ -46,7 +46,7 @@ func newRecordedScene(t *testing.T) *recordedScene {
 	s.Clock.Add(time.Minute)
 	s.deny(s.denied, s.token(ledger.RoleApprover, alice)).wantCode(t, 200, "")
 	s.refused = s.AskRequest(states.Request{
-		Actor: carol, At: s.Clock.Now().Format(time.RFC3339), Kind: states.KindCall,
+		Actor: carol, At: s.Clock.Now().Format(policy.TimeForm), Kind: states.KindCall,
 		Text: canonical.Text(`{"args":{"id":42},"server":"crm","tool":"drop_all","type":"call_tool"}`),
 	}, statestest.Content())
 	s.held = s.Hold(2)

@@ -59,7 +59,7 @@ func (p *provider) Roles(*policy.Identity, string) []string { return p.who.Roles
 // person is somebody whom the provider knows.
 func person(sub string, roles ...string) ledger.Caller {
 	return ledger.Caller{
-		Name: policy.SubjectName(issuer, sub), Roles: roles, Expires: "2099-01-01T00:00:00Z",
+		Name: policy.SubjectName(issuer, sub), Roles: roles, Expires: "2099-01-01T00:00:00.000Z",
 		Identity: &policy.Identity{Client: "pgfsm-console", Groups: &[]string{"owners"}, Kind: policy.ActorPerson},
 	}
 }
@@ -179,9 +179,9 @@ func TestProviderSignInRefused(t *testing.T) {
 		{"two-attempts", person("carol", ledger.RoleApprover), func(_ *provider, b *browser) { b.cookie += "; " + b.cookie }, "?code=good", http.StatusBadRequest},
 		{"redirect-elsewhere-in-the-cookie", person("carol", ledger.RoleApprover), func(_ *provider, b *browser) { b.cookie += "//evil.example" }, "?code=good", http.StatusBadRequest},
 		{"no-role", person("carol"), nil, "?code=good", http.StatusForbidden},
-		{"agent", ledger.Caller{Name: issuer + "#bot", Roles: []string{ledger.RoleAgent}, Expires: "2099-01-01T00:00:00Z", Identity: &policy.Identity{Kind: policy.ActorAgent}}, nil,
+		{"agent", ledger.Caller{Name: issuer + "#bot", Roles: []string{ledger.RoleAgent}, Expires: "2099-01-01T00:00:00.000Z", Identity: &policy.Identity{Kind: policy.ActorAgent}}, nil,
 			"?code=good", http.StatusForbidden},
-		{"expired", ledger.Caller{Name: issuer + "#carol", Roles: []string{ledger.RoleApprover}, Expires: "2020-01-01T00:00:00Z", Identity: &policy.Identity{}}, nil,
+		{"expired", ledger.Caller{Name: issuer + "#carol", Roles: []string{ledger.RoleApprover}, Expires: "2020-01-01T00:00:00.000Z", Identity: &policy.Identity{}}, nil,
 			"?code=good", http.StatusUnauthorized},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestDisplayNames(t *testing.T) {
 	robot := policy.SubjectName(issuer, "r-1")
 	ask := func(display string) ledger.RunRow {
 		return d.HoldRequest(states.Request{
-			Actor: robot, At: d.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+			Actor: robot, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 			Identity: &policy.Identity{Client: "agent", Display: display, Kind: policy.ActorAgent, OnBehalfOf: policy.SubjectName(issuer, "d-1"), OnBehalfOfDisplay: "dora@example.com"},
 		}, ownersDecide())
 	}

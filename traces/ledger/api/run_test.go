@@ -41,7 +41,7 @@ func (d *fixture) starts(content policy.Content) (id string, finish func()) {
 	d.TB.Helper()
 	world := statestest.NewWorld()
 	run := states.NewRun(ledgertest.NewID(d.TB), states.Request{
-		Actor: carol, At: d.Clock.Now().Format("2006-01-02T15:04:05Z"), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+		Actor: carol, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 	}, statestest.MustBundle(content, nil))
 	rec := d.Begin(traces.NewHeader(d.Machine, run), run)
 	g := gate{rec.Effects(world.Effects()), make(chan struct{}), make(chan struct{})}

@@ -159,7 +159,7 @@ func (w *writer) write(text []byte, large bool) {
 	if n := len(w.entries); n > 0 {
 		prev = tlog.RecordHash(w.entries[n-1].Leaf).String()
 	}
-	e.Leaf = fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00Z","by":"local:alice","events":%s,"n":%d,"prev":%q,"run":%q}`, text, len(w.entries), prev, w.run)
+	e.Leaf = fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00.000Z","by":"local:alice","events":%s,"n":%d,"prev":%q,"run":%q}`, text, len(w.entries), prev, w.run)
 	w.entries = append(w.entries, e)
 	w.log.grow(w.t, 2, "between")
 	w.index = w.log.add(w.t, e.Leaf)

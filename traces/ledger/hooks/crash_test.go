@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/policy"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -112,7 +113,7 @@ func TestStopWhileSending(t *testing.T) {
 	<-entered
 	stop()
 	<-ended
-	if w := d.waiting(); len(w) != 1 || w[0].Attempts != 0 || w[0].Next > d.Clock.Now().UTC().Format(time.RFC3339) {
+	if w := d.waiting(); len(w) != 1 || w[0].Attempts != 0 || w[0].Next > d.Clock.Now().UTC().Format(policy.TimeForm) {
 		t.Errorf("waiting = %+v, want one that is due, without an attempt", w)
 	}
 }

@@ -155,7 +155,7 @@ func wantKinds(t testing.TB, m *mailbox, want ...string) {
 func (d *fixture) waiting() (all []ledger.Delivery) {
 	d.TB.Helper()
 	err := d.Store.View(context.Background(), func(r ledger.Reader) error {
-		for row, err := range r.Deliveries("", "9999-12-31T23:59:59Z", 100) {
+		for row, err := range r.Deliveries("", "9999-12-31T23:59:59.000Z", 100) {
 			if err != nil {
 				return err
 			}

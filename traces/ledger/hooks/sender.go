@@ -53,7 +53,7 @@ const (
 )
 
 // never is after every time: all waiting messages are due by then.
-const never = "9999-12-31T23:59:59Z"
+const never = "9999-12-31T23:59:59.999Z"
 
 const timeForm = policy.TimeForm
 

@@ -31,8 +31,8 @@ const (
 	Dave  = "dave@example.com" // without a role
 )
 
-// A Clock shows a fixed time until a test changes it. It counts seconds.
-type Clock struct{ at atomic.Int64 }
+// A Clock shows a fixed time until a test changes it or makes it tick. It counts milliseconds.
+type Clock struct{ at, tick atomic.Int64 }
 
 // NewClock makes a clock at the time when the scenarios begin.
 func NewClock(tb testing.TB) *Clock {
@@ -42,21 +42,24 @@ func NewClock(tb testing.TB) *Clock {
 }
 
 // Now returns the clock's time, in UTC.
-func (c *Clock) Now() time.Time { return time.Unix(c.at.Load(), 0).UTC() }
+func (c *Clock) Now() time.Time { return time.UnixMilli(c.at.Add(c.tick.Load())).UTC() }
+
+// Tick makes each later reading of the clock d later than the one before.
+func (c *Clock) Tick(d time.Duration) { c.tick.Store(d.Milliseconds()) }
 
 // Set sets the clock to a time in RFC 3339.
 func (c *Clock) Set(tb testing.TB, at string) {
 	tb.Helper()
 	t, err := time.Parse(time.RFC3339, at)
 	check.NoError(tb, err)
-	c.at.Store(t.Unix())
+	c.at.Store(t.UnixMilli())
 }
 
 // ToNow sets the clock to the time of the machine, for tests with other processes.
-func (c *Clock) ToNow() { c.at.Store(time.Now().Unix()) }
+func (c *Clock) ToNow() { c.at.Store(time.Now().UnixMilli()) }
 
 // Add moves the clock.
-func (c *Clock) Add(d time.Duration) { c.at.Add(int64(d / time.Second)) }
+func (c *Clock) Add(d time.Duration) { c.at.Add(d.Milliseconds()) }
 
 // A Fixture is a ledger with a machine and a clock.
 type Fixture struct {
@@ -131,7 +134,7 @@ func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.RunRow {
 func (f *Fixture) Ask(actor string, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
 	return f.AskRequest(states.Request{
-		Actor: actor, At: f.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+		Actor: actor, At: f.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 	}, c)
 }
 

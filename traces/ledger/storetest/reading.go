@@ -249,7 +249,7 @@ func deliveries(t *testing.T, h Harness) {
 		{"due-is-inclusive", "", later, 10, []string{"2a", "2b", "10b"}},
 		{"not-yet-due", "", early, 10, []string{"2a", "10b"}},
 		{"limit", "", late, 2, []string{"2a", "2b"}},
-		{"none-due", "", "2025-12-31T23:59:59Z", 10, nil},
+		{"none-due", "", "2025-12-31T23:59:59.000Z", 10, nil},
 		{"limit-of-none", "", late, 0, nil},
 		{"of-one-hook", "b", late, 10, []string{"2b", "10b"}},
 		{"of-one-hook-and-due", "b", early, 10, []string{"10b"}},

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	early = "2026-01-01T00:00:00Z"
-	later = "2026-01-02T00:00:00Z"
-	late  = "2026-12-31T23:59:59Z"
+	early = "2026-01-01T00:00:00.000Z"
+	later = "2026-01-02T00:00:00.000Z"
+	late  = "2026-12-31T23:59:59.000Z"
 )
 
 // filled returns a row in which every field has a distinct value other than zero, so that no field can be forgotten or mixed up.

@@ -8,7 +8,7 @@ import (
 
 // windows checks the filter Since: it matches requests that arrived or were sent since a time, whichever is later, and all open ones.
 func windows(t *testing.T, h Harness) {
-	const before, after = "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z" // one second before and after later
+	const before, after = "2026-01-01T23:59:59.000Z", "2026-01-02T00:00:01.000Z" // one second before and after later
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, r := range []ledger.RunRow{
@@ -37,7 +37,7 @@ func windows(t *testing.T, h Harness) {
 		{"a-second-before", ledger.Filter{Since: before}, []string{"1", "2", "3", "5", "6", "7", "8", "9"}},
 		{"at-the-second", ledger.Filter{Since: later}, []string{"1", "2", "3", "6", "7", "8"}},
 		{"a-second-behind", ledger.Filter{Since: after}, []string{"1", "6"}},
-		{"what-is-open-has-no-time", ledger.Filter{Since: "9999-12-31T23:59:59Z"}, []string{"1", "6"}},
+		{"what-is-open-has-no-time", ledger.Filter{Since: "9999-12-31T23:59:59.000Z"}, []string{"1", "6"}},
 		{"counted", ledger.Filter{Since: later, Counted: true}, []string{"1", "2", "3", "6", "7"}},
 		{"counted-of-actor", ledger.Filter{Since: later, Counted: true, Actor: "ann"}, []string{"1", "2", "3", "6", "7"}},
 		{
@@ -63,14 +63,14 @@ func counts(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, r := range []ledger.RunRow{
-			{RunID: "1", At: "2026-01-01T08:00:00Z", Status: ledger.Failed, Code: "left out"},
-			{RunID: "2", At: "2026-01-01T09:59:59Z", Status: ledger.Executed},
-			{RunID: "3", At: "2026-01-01T09:00:00Z", Status: ledger.Executed},
-			{RunID: "4", At: "2026-01-01T10:00:00Z", Status: ledger.Executed},
-			{RunID: "5", At: "2026-01-01T10:59:59Z", Status: ledger.Executed},
-			{RunID: "6", At: "2026-01-01T10:30:00Z", Status: ledger.Denied, Code: "b"},
-			{RunID: "7", At: "2026-01-01T10:30:00Z", Status: ledger.Denied, Code: "a"},
-			{RunID: "8", At: "2026-01-01T11:00:00Z", Status: ledger.Denied, Code: "b"},
+			{RunID: "1", At: "2026-01-01T08:00:00.000Z", Status: ledger.Failed, Code: "left out"},
+			{RunID: "2", At: "2026-01-01T09:59:59.000Z", Status: ledger.Executed},
+			{RunID: "3", At: "2026-01-01T09:00:00.000Z", Status: ledger.Executed},
+			{RunID: "4", At: "2026-01-01T10:00:00.000Z", Status: ledger.Executed},
+			{RunID: "5", At: "2026-01-01T10:59:59.000Z", Status: ledger.Executed},
+			{RunID: "6", At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "b"},
+			{RunID: "7", At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "a"},
+			{RunID: "8", At: "2026-01-01T11:00:00.000Z", Status: ledger.Denied, Code: "b"},
 		} {
 			if err := tx.PutRun(r); err != nil {
 				return err
@@ -80,14 +80,14 @@ func counts(t *testing.T, h Harness) {
 	})
 	view(t, s, func(r ledger.Reader) {
 		wantEqual(t, "counts", []ledger.Count{
-			{Status: ledger.Executed, First: "2026-01-01T09:00:00Z", Runs: 2},
-			{At: "2026-01-01T10", Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00Z", Runs: 1},
-			{At: "2026-01-01T10", Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00Z", Runs: 1},
-			{At: "2026-01-01T10", Status: ledger.Executed, First: "2026-01-01T10:00:00Z", Runs: 2},
-			{At: "2026-01-01T11", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
-		}, list(t, r.Counts(7, "2026-01-01T10:00:00Z", 13)))
+			{Status: ledger.Executed, First: "2026-01-01T09:00:00.000Z", Runs: 2},
+			{At: "2026-01-01T10", Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00.000Z", Runs: 1},
+			{At: "2026-01-01T10", Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00.000Z", Runs: 1},
+			{At: "2026-01-01T10", Status: ledger.Executed, First: "2026-01-01T10:00:00.000Z", Runs: 2},
+			{At: "2026-01-01T11", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00.000Z", Runs: 1},
+		}, list(t, r.Counts(7, "2026-01-01T10:00:00.000Z", 13)))
 		wantEqual(t, "counts of the newest", []ledger.Count{
-			{At: "2026-01-01", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00Z", Runs: 1},
+			{At: "2026-01-01", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00.000Z", Runs: 1},
 		}, list(t, r.Counts(1, "", 10)))
 		wantEqual(t, "counts of a time without requests", 1, len(list(t, r.Counts(2, "2027", 10)))-1)
 	})

@@ -122,7 +122,7 @@ export function members(v, names, place) {
 
 export const isString = (v) => typeof v === "string";
 export const isDigest = (v) => isString(v) && /^sha256:[0-9a-f]{64}$/.test(v);
-export const isTime = (v) => isString(v) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(v) && new Date(v).toJSON() === v.replace("Z", ".000Z");
+export const isTime = (v) => isString(v) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(v) && new Date(v).toJSON() === v;
 
 export function count(v, place) {
   must(v instanceof Literal && /^(0|[1-9][0-9]{0,15})$/.test(v.text), place, "not a whole number");
