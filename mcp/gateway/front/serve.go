@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"time"
@@ -57,17 +55,12 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 	server := &http.Server{
 		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and
 		// each write has its own deadline.
-		Handler:                      web.Handler(f),
-		ReadHeaderTimeout:            f.timeouts.header,
-		IdleTimeout:                  f.timeouts.idle,
-		MaxHeaderBytes:               web.MaxHeaderBytes(maxHeaderBytes),
-		DisableGeneralOptionsHandler: true,
-		// Discarded, because it would log texts of clients.
-		ErrorLog: log.New(io.Discard, "", 0),
+		Handler:           f,
+		ReadHeaderTimeout: f.timeouts.header,
+		IdleTimeout:       f.timeouts.idle,
+		MaxHeaderBytes:    web.MaxHeaderBytes(maxHeaderBytes),
 	}
-
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
+	return web.Serve(ctx, on, server, f.table.Limits.Connections, func() error {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
 		defer cancel()
 		err := drain(within)
@@ -77,13 +70,6 @@ func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.C
 		if server.Shutdown(closeCtx) != nil {
 			err = errors.Join(err, server.Close())
 		}
-		stopped <- err
+		return err
 	})
-
-	err := server.Serve(web.Shed(server, on, f.table.Limits.Connections))
-	if stop() { // the server failed before ctx ended
-		return errors.Join(err, server.Close())
-	}
-
-	return <-stopped
 }

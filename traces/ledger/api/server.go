@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"regexp"
@@ -43,38 +41,27 @@ func Serve(ctx context.Context, listener net.Listener, h http.Handler) error {
 
 func serveLimited(ctx context.Context, listener net.Listener, h http.Handler, l limits) error {
 	server := &http.Server{
-		Handler:                      web.Handler(h),
-		ReadHeaderTimeout:            l.header,
-		ReadTimeout:                  l.read,
-		WriteTimeout:                 l.write,
-		IdleTimeout:                  l.idle,
-		MaxHeaderBytes:               web.MaxHeaderBytes(l.headerBytes),
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0), // it would log text from strangers
+		Handler:           h,
+		ReadHeaderTimeout: l.header,
+		ReadTimeout:       l.read,
+		WriteTimeout:      l.write,
+		IdleTimeout:       l.idle,
+		MaxHeaderBytes:    web.MaxHeaderBytes(l.headerBytes),
 	}
-
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
+	return web.Serve(ctx, listener, server, l.connections, func() error {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
 		defer cancel()
-		err := server.Shutdown(shutdownCtx)
-		if err != nil {
-			err = errors.Join(fmt.Errorf("calls that were under way were cut off: %w", err), server.Close())
+		if err := server.Shutdown(grace); err != nil {
+			return errors.Join(fmt.Errorf("calls that were under way were cut off: %w", err), server.Close())
 		}
-		stopped <- err
+		return nil
 	})
-
-	err := server.Serve(web.Shed(server, listener, l.connections))
-	if stop() { // the server failed
-		return errors.Join(err, server.Close())
-	}
-
-	return <-stopped
 }
 
 // hostName matches the value of a Host header: a host name or an address, each with or without a
 // port.
-var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+var hostName = regexp.MustCompile(
+	`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
 // HostName reports whether a text can be the value of a Host header.
 func HostName(s string) bool { return hostName.MatchString(s) }
