@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,66 +15,99 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the
+// A Code is a stable name of one reason why a request is refused. Refusals of the ledger have the
 // ledger's codes.
 type Code string
 
 // The codes that are not the ledger's.
 const (
-	HostRefused    Code = "host_refused"       // the service does not serve this Host header
-	OriginRefused  Code = "origin_refused"     // the call comes from another page
-	HeaderRepeated Code = "header_repeated"    // a header that affects the decision was sent twice
-	PathUnknown    Code = "path_unknown"       //
-	MethodUnknown  Code = "method_not_allowed" //
-	// A parameter is unknown, repeated, or has an invalid value.
-	QueryInvalid Code = "query_invalid"
-	ContentType  Code = "content_type_invalid" // the Content-Type is not JSON
-	BodyTooLarge Code = "body_too_large"       //
-	BodyTooSlow  Code = "body_too_slow"        //
-	// The body is not one strict JSON object with the known members.
+	HostRefused     Code = "host_refused"
+	OriginRefused   Code = "origin_refused"
+	HeaderRepeated  Code = "header_repeated"
+	PathUnknown     Code = "path_unknown"
+	MethodUnknown   Code = "method_not_allowed"
+	QueryInvalid    Code = "query_invalid"
+	ContentType     Code = "content_type_invalid"
+	BodyTooLarge    Code = "body_too_large"
+	BodyTooSlow     Code = "body_too_slow"
 	BodyInvalid     Code = "body_invalid"
-	BodyNotExpected Code = "body_not_expected"       //
-	KeyInvalid      Code = "idempotency_key_invalid" //
-	DigestRequired  Code = "digest_required"         // the vote does not name a digest
-	TokenMissing    Code = "token_missing"           //
-	// The configuration cannot be used; the former one stays active.
-	ReloadRefused Code = "reload_refused"
-	Unavailable   Code = "unavailable" // the ledger cannot record now
-	Internal      Code = "internal"    //
+	BodyNotExpected Code = "body_not_expected"
+	KeyInvalid      Code = "idempotency_key_invalid"
+	DigestRequired  Code = "digest_required"
+	TokenMissing    Code = "token_missing"
+	ReloadRefused   Code = "reload_refused"
+	Unavailable     Code = "unavailable"
+	Internal        Code = "internal"
 )
 
-// statuses maps each code to its HTTP status.
-var statuses = map[Code]int{
-	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden,
-	HeaderRepeated: http.StatusBadRequest,
-	PathUnknown:    http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed,
-	QueryInvalid: http.StatusBadRequest,
-	ContentType:  http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
-	BodyTooSlow: http.StatusRequestTimeout, BodyInvalid: http.StatusBadRequest, BodyNotExpected: http.StatusBadRequest,
-	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired,
-	TokenMissing:  http.StatusUnauthorized,
-	ReloadRefused: http.StatusUnprocessableEntity, Unavailable: http.StatusServiceUnavailable,
-	Internal: http.StatusInternalServerError,
+// refusals is the table of errors: the HTTP status of each code, and what it means and what to do.
+// Most refusals have a more precise text than the table.
+var refusals = map[Code]struct {
+	status int
+	detail string
+}{
+	HostRefused: {http.StatusMisdirectedRequest, "the Host header names another service; serve.hosts of the " +
+		"configuration, or pgfsm approvals serve --host, adds a name"},
+	OriginRefused:  {http.StatusForbidden, "a web page of another origin sent the request"},
+	HeaderRepeated: {http.StatusBadRequest, "a header that decides something came more than once"},
+	PathUnknown: {http.StatusNotFound,
+		"there is nothing at this path; /openapi.yaml says what there is"},
+	MethodUnknown:   {http.StatusMethodNotAllowed, "this path does not take this method"},
+	QueryInvalid:    {http.StatusBadRequest, "the query cannot be read"},
+	ContentType:     {http.StatusUnsupportedMediaType, "the body must be application/json, in UTF-8"},
+	BodyTooLarge:    {http.StatusRequestEntityTooLarge, "the body is too large"},
+	BodyTooSlow:     {http.StatusRequestTimeout, "the body did not come in time"},
+	BodyInvalid:     {http.StatusBadRequest, "the body broke off"},
+	BodyNotExpected: {http.StatusBadRequest, "a body came where none belongs"},
+	KeyInvalid: {http.StatusBadRequest, fmt.Sprintf("the Idempotency-Key must be 1 to %d printable ASCII characters: "+
+		`"in quotes", or bare without spaces and ,;"\`, ledger.MaxKey)},
+	DigestRequired: {http.StatusPreconditionRequired, "expected_digest is missing: send the binding of the request " +
+		"as you saw it, so that you decide about nothing else"},
+	TokenMissing: {http.StatusUnauthorized,
+		"no token came: send Authorization: Bearer and a token of pgfsm token create"},
+	ReloadRefused: {http.StatusUnprocessableEntity, "the configuration cannot be used; the former one stays active"},
+	Unavailable:   {http.StatusServiceUnavailable, "the service cannot do this now; ask again later"},
+	Internal: {http.StatusInternalServerError,
+		"the request could not be answered; the service's log says why"},
 
-	Code(ledger.RefusedToken):   http.StatusUnauthorized,
-	Code(ledger.RefusedRole):    http.StatusForbidden,
-	Code(ledger.RefusedBlocked): http.StatusForbidden,
-	Code(ledger.RefusedBallot):  http.StatusUnprocessableEntity,
-	Code(ledger.RefusedUnknown): http.StatusNotFound,
-	Code(ledger.RefusedNotHeld): http.StatusConflict,
-	Code(ledger.RefusedDecided): http.StatusConflict,
-	Code(ledger.RefusedExpired): http.StatusGone,
+	Code(ledger.RefusedToken):   {http.StatusUnauthorized, ledger.ErrToken.Message},
+	Code(ledger.RefusedRole):    {http.StatusForbidden, ""},
+	Code(ledger.RefusedBlocked): {http.StatusForbidden, ""},
+	Code(ledger.RefusedBallot):  {http.StatusUnprocessableEntity, ""},
+	Code(ledger.RefusedUnknown): {http.StatusNotFound, "the ledger has no such run"},
+	Code(ledger.RefusedNotHeld): {http.StatusConflict, ""},
+	Code(ledger.RefusedDecided): {http.StatusConflict, ""},
+	Code(ledger.RefusedExpired): {http.StatusGone, ""},
 	// The caller sent the digest as a condition, which does not hold.
-	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed,
-	Code(ledger.RefusedEligible): http.StatusForbidden,
-	Code(ledger.RefusedFresh):    http.StatusForbidden,
-	Code(ledger.RefusedVoted):    http.StatusConflict,
+	Code(ledger.RefusedBinding):  {http.StatusPreconditionFailed, ""},
+	Code(ledger.RefusedEligible): {http.StatusForbidden, ""},
+	Code(ledger.RefusedFresh):    {http.StatusForbidden, ""},
+	Code(ledger.RefusedVoted):    {http.StatusConflict, ""},
 	// Status of draft-ietf-httpapi-idempotency-key-header.
-	Code(ledger.RefusedKey): http.StatusUnprocessableEntity,
+	Code(ledger.RefusedKey): {http.StatusUnprocessableEntity, ""},
 }
 
-// statusOf returns the HTTP status of a refusal of the ledger.
-func statusOf(refusal *ledger.Refusal) int { return statuses[Code(refusal.Code)] }
+// causes are errors for which the service is unavailable. The first that matches an error counts.
+var causes = []struct {
+	is     error
+	detail string
+	posted string // detail for a POST; empty: the same
+	logged bool
+}{
+	{is: ledger.ErrClockBack, detail: ledger.ErrClockBack.Error(), logged: true},
+	{is: ledger.ErrUnsettled, logged: true, detail: "whether the ledger has recorded this is not known; read the " +
+		"request's status, or send the same again (in the API with the same Idempotency-Key)"},
+	{is: ledger.ErrUnavailable, logged: true, detail: "the ledger cannot be read now; the service's log says why",
+		posted: "the ledger cannot record now, and nothing was decided; the service's log says why"},
+	{is: ledger.ErrClosed, detail: ending}, {is: ledger.ErrFenced, detail: ending},
+	{is: ledger.ErrLost, detail: ending}, {is: ledger.ErrLedgerClosed, detail: ending},
+	{is: web.ErrUnavailable, logged: true, detail: "the token cannot be verified now; the service's log says why"},
+}
+
+const ending = "the service is ending; ask again later"
+
+// statusOf returns the HTTP status of a refusal of the ledger; 0 if it does not concern callers.
+func statusOf(refusal *ledger.Refusal) int { return refusals[Code(refusal.Code)].status }
 
 // problemPrefix is the prefix of a problem type's URI; the code follows.
 const problemPrefix = "urn:pgfsm:problem:"
@@ -94,11 +129,12 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Detail }
 
+// newProblem returns the problem of a code. An empty detail is the table's.
 func newProblem(c Code, detail string) *problem {
-	status := statuses[c]
+	status := refusals[c].status
 	return &problem{
 		Code:   c,
-		Detail: visible.Clip(detail, maxDetail),
+		Detail: visible.Clip(cmp.Or(detail, refusals[c].detail), maxDetail),
 		Status: status,
 		Title:  http.StatusText(status),
 		Type:   problemPrefix + string(c),
@@ -109,48 +145,40 @@ func newProblem(c Code, detail string) *problem {
 func (h *Handler) problemOf(v *visit, err error) *problem {
 	var p *problem
 	var refusal *ledger.Refusal
-
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refusal) && statusOf(refusal) != 0:
 		h.logRefusal(refusal)
 		return newProblem(Code(refusal.Code), refusal.Error())
-	case errors.Is(err, web.ErrUnavailable) && !errors.Is(err, ledger.ErrUnavailable):
-		h.logFailed(err.Error())
-		p := newProblem(Unavailable, "the token cannot be verified now; the service's log says why")
+	}
+
+	log := h.Log
+	if errors.Is(err, web.ErrUnavailable) {
+		log = h.logFailed
+	}
+	for _, cause := range causes {
+		if !errors.Is(err, cause.is) {
+			continue
+		}
+		if cause.logged {
+			log(err.Error())
+		}
+		p = newProblem(Unavailable, cause.detail)
+		if v.r.Method == http.MethodPost && cause.posted != "" {
+			p = newProblem(Unavailable, cause.posted)
+		}
 		if later := (*web.RetryError)(nil); errors.As(err, &later) {
 			p.retryAfter = later.Seconds()
 		}
 		return p
-	case errors.Is(err, ledger.ErrClockBack):
-		h.Log(err.Error())
-		return newProblem(Unavailable, ledger.ErrClockBack.Error())
-	case errors.Is(err, ledger.ErrUnsettled):
-		h.Log(err.Error())
-		return newProblem(Unavailable,
-			"whether the ledger has recorded this is not known; read the request's status, or send the same again "+
-				"(in the API with the same Idempotency-Key)")
-	case errors.Is(err, ledger.ErrUnavailable):
-		if errors.Is(err, web.ErrUnavailable) {
-			h.logFailed(err.Error())
-		} else {
-			h.Log(err.Error())
-		}
-		if v.r.Method != http.MethodPost {
-			return newProblem(Unavailable, "the ledger cannot be read now; the service's log says why")
-		}
-		return newProblem(Unavailable,
-			"the ledger cannot record now, and nothing was decided; the service's log says why")
-	case errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrLost),
-		errors.Is(err, ledger.ErrLedgerClosed):
-		return newProblem(Unavailable, "the service is ending; ask again later")
-	case v.r.Context().Err() != nil: // the client has disconnected
-		return newProblem(Unavailable, "the request was cancelled")
 	}
 
+	if v.r.Context().Err() != nil { // the client has disconnected
+		return newProblem(Unavailable, "the request was cancelled")
+	}
 	h.Log("a request could not be answered: " + err.Error())
-	return newProblem(Internal, "the request could not be answered; the service's log says why")
+	return newProblem(Internal, "")
 }
 
 // logFailed logs why credentials were rejected.

@@ -12,7 +12,7 @@ import (
 
 // Codes are all that there are, in order.
 func Codes() (all []string) {
-	for c := range statuses { // sorted below
+	for c := range refusals { // sorted below
 		all = append(all, string(c))
 	}
 	slices.Sort(all)

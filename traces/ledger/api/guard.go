@@ -32,7 +32,7 @@ func (h *Handler) admit(v *visit, p *resource) error {
 		return err
 	}
 	if !v.route.body && (v.r.ContentLength != 0 || v.r.Body != http.NoBody) {
-		return newProblem(BodyNotExpected, "a body came where none belongs")
+		return newProblem(BodyNotExpected, "")
 	}
 	return nil
 }
@@ -71,17 +71,16 @@ func (h *Handler) checkOrigin(v *visit) error {
 	case errors.As(err, new(web.RepeatedHeader)):
 		return newProblem(HeaderRepeated, err.Error())
 	case errors.Is(err, web.ErrHost):
-		return newProblem(HostRefused,
-			err.Error()+"; serve.hosts of the configuration, or pgfsm approvals serve --host, adds a name")
+		return newProblem(HostRefused, "")
 	case err != nil, v.console && h.origin.Check(v.r) != nil:
-		return newProblem(OriginRefused, web.ErrOrigin.Error())
+		return newProblem(OriginRefused, "")
 	}
 	return nil
 }
 
 // findRoute finds the route of a visit among the operations of its path.
 func (v *visit) findRoute(p *resource) error {
-	unknown := newProblem(PathUnknown, "there is nothing at this path; /openapi.yaml says what there is")
+	unknown := newProblem(PathUnknown, "")
 	if v.console {
 		unknown = newProblem(PathUnknown, "there is no such page")
 	}
@@ -139,8 +138,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	c, err := h.Callers.Authenticate(r)
 	switch {
 	case errors.Is(err, web.ErrNoCredentials):
-		return ledger.Caller{}, newProblem(TokenMissing,
-			"no token came: send Authorization: Bearer and a token of pgfsm token create")
+		return ledger.Caller{}, newProblem(TokenMissing, "")
 	case err == nil, errors.As(err, new(*ledger.Refusal)), errors.Is(err, web.ErrUnavailable):
 		return CallerOf(c), err
 	}
@@ -166,7 +164,7 @@ func (v *visit) readQuery() error {
 	v.query = make(map[string]string)
 	values, err := url.ParseQuery(v.r.URL.RawQuery)
 	if err != nil && !v.console {
-		return newProblem(QueryInvalid, "the query cannot be read")
+		return newProblem(QueryInvalid, "")
 	}
 
 	for name, sent := range values { // in any order: each is checked on its own, and any refusal will do
@@ -203,9 +201,9 @@ func (v *visit) readBody(most int64) ([]byte, error) {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, newProblem(BodyTooLarge, fmt.Sprintf("the body has more than %d bytes", most))
 	case errors.As(err, &slow) && slow.Timeout():
-		return nil, newProblem(BodyTooSlow, "the body did not come in time")
+		return nil, newProblem(BodyTooSlow, "")
 	case err != nil:
-		return nil, newProblem(BodyInvalid, "the body broke off")
+		return nil, newProblem(BodyInvalid, "")
 	}
 	return body, nil
 }

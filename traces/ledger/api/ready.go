@@ -14,19 +14,15 @@ import (
 // A Reason is a stable name of one cause for a service not to be ready.
 type Reason string
 
-// The reasons.
+// The reasons of a service whose ledger is not the cause.
 const (
-	LedgerFenced   Reason = "ledger_fenced"
-	LedgerLost     Reason = "ledger_lost"
-	LedgerSchema   Reason = "ledger_schema"
-	LedgerReadOnly Reason = "ledger_read_only"
-	LedgerBehind   Reason = "ledger_behind"
-	// Unreachable, locked, full, or does not answer in time.
-	LedgerUnavailable   Reason = "ledger_unavailable"
 	WorkerBehind        Reason = "worker_behind"
 	NotRecording        Reason = "not_recording"
 	AllowlistUnreadable Reason = "allowlist_unreadable"
 )
+
+// ledgerUnavailable means that the ledger is unreachable, locked or full, or does not answer in time.
+const ledgerUnavailable Reason = "ledger_unavailable"
 
 // reasons describes each reason, and names the ledger's errors that are of it. An error has the
 // first reason that matches. The texts name no address and no file: /readyz needs no token.
@@ -35,12 +31,12 @@ var reasons = []struct {
 	text   string
 	errors []error
 }{
-	{LedgerFenced, "another replica has taken over the runs of this process, which ends", []error{ledger.ErrFenced}},
-	{LedgerLost, "the ledger has lost acknowledged entries", []error{ledger.ErrLost}},
-	{LedgerSchema, "the ledger does not have the schema of this version of pgfsm", []error{ledger.ErrSchema}},
-	{LedgerReadOnly, "the ledger cannot be written", []error{ledger.ErrReadOnly}},
-	{LedgerBehind, "the ledger's clock is behind its last entry", []error{ledger.ErrClockBack}},
-	{LedgerUnavailable, "the ledger cannot be reached, read or written now",
+	{"ledger_fenced", "another replica has taken over the runs of this process, which ends", []error{ledger.ErrFenced}},
+	{"ledger_lost", "the ledger has lost acknowledged entries", []error{ledger.ErrLost}},
+	{"ledger_schema", "the ledger does not have the schema of this version of pgfsm", []error{ledger.ErrSchema}},
+	{"ledger_read_only", "the ledger cannot be written", []error{ledger.ErrReadOnly}},
+	{"ledger_behind", "the ledger's clock is behind its last entry", []error{ledger.ErrClockBack}},
+	{ledgerUnavailable, "the ledger cannot be reached, read or written now",
 		[]error{ledger.ErrUnavailable, ledger.ErrUnsettled}},
 	{WorkerBehind, "decided calls cannot be found", nil},
 	{NotRecording, "the last run could not be recorded", nil},
@@ -109,7 +105,7 @@ func (h *Handler) checkReadable(ctx context.Context) error {
 func (h *Handler) health(ctx context.Context) (out present.Health) {
 	var causes []NotReady
 	if err := h.checkReadable(ctx); err != nil {
-		causes = append(causes, NewNotReady(err, LedgerUnavailable))
+		causes = append(causes, NewNotReady(err, ledgerUnavailable))
 	}
 	if h.Ready != nil {
 		causes = append(causes, h.Ready(ctx)...)

@@ -33,7 +33,7 @@ type runView struct {
 // unchanged.
 func orUnknown(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
-		return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
+		return newProblem(Code(ledger.RefusedUnknown), "")
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
@@ -44,8 +43,7 @@ func (h *Handler) castBallot(v *visit, approve bool) (out voted, err error) {
 		return out, err
 	}
 	if b.ExpectedDigest == nil || *b.ExpectedDigest == "" {
-		return out, newProblem(DigestRequired,
-			"expected_digest is missing: send the binding of the request as you saw it, so that you decide about nothing else")
+		return out, newProblem(DigestRequired, "")
 	}
 	q, err := h.castVote(v, ledger.Ballot{
 		Binding: canonical.Digest(*b.ExpectedDigest),
@@ -116,7 +114,7 @@ func readBallot(v *visit) (b ballot, err error) {
 	kind, params, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	charset, given := params["charset"]
 	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
-		return b, newProblem(ContentType, "the body must be application/json, in UTF-8")
+		return b, newProblem(ContentType, "")
 	}
 	if e := v.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return b, newProblem(ContentType, "the body must not be compressed")
@@ -155,15 +153,12 @@ func idempotencyKey(h http.Header) (string, error) {
 		return "", nil
 	}
 
-	refuse := func() (string, error) {
-		return "", newProblem(KeyInvalid, fmt.Sprintf(
-			`the Idempotency-Key must be 1 to %d printable ASCII characters: "in quotes", or bare without spaces and ,;"\`, ledger.MaxKey))
-	}
+	invalid := newProblem(KeyInvalid, "")
 	text := values[0]
 	quoted := strings.HasPrefix(text, `"`)
 	if quoted {
 		if len(text) < 2 || !strings.HasSuffix(text, `"`) {
-			return refuse()
+			return "", invalid
 		}
 		text = text[1 : len(text)-1]
 	}
@@ -173,11 +168,11 @@ func idempotencyKey(h http.Header) (string, error) {
 		b := text[i]
 		switch {
 		case b < ' ' || b > '~', !quoted && strings.IndexByte(` ,;"\`, b) >= 0, b == '"':
-			return refuse()
+			return "", invalid
 		// A backslash stands before a quote or a backslash.
 		case b == '\\':
 			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
-				return refuse()
+				return "", invalid
 			}
 			b = text[i]
 		}
@@ -185,7 +180,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	}
 
 	if key.Len() == 0 || key.Len() > ledger.MaxKey {
-		return refuse()
+		return "", invalid
 	}
 
 	return key.String(), nil
