@@ -18,6 +18,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
@@ -84,6 +85,7 @@ var pages = func() map[string]*template.Template {
 		"inLines": func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Lines) },
 		"plain":   func(s any) string { return visible.Text(fmt.Sprint(s)) },
 		"add1":    func(i int) int { return i + 1 },
+		"second":  wholeSecond,
 	}).ParseFS(files, "page/layout.html"))
 	names, err := fs.Glob(files, "page/*.html")
 	if err != nil {
@@ -159,6 +161,16 @@ func (h *Handler) serveAsset(v *visit) (answer, error) {
 		b = append(b, fsm.SVGStyle()...)
 	}
 	return answer{mime: mime.TypeByExtension(path.Ext(v.page)), body: b}, err
+}
+
+// wholeSecond leaves the milliseconds of a recorded time out, for lists. It returns other texts
+// unchanged, because a log that was changed may contain any.
+func wholeSecond(recorded string) string {
+	t, err := time.Parse(policy.TimeForm, recorded)
+	if err != nil {
+		return recorded
+	}
+	return t.Format(time.RFC3339)
 }
 
 // timeLeft describes the time left until a time of the ledger.
