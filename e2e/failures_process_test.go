@@ -20,8 +20,8 @@ import (
 // TestServeFailuresOfTheGatewayItself: it is killed, or asked to end, while a call is under way.
 func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 	t.Parallel()
-	const inLedger, inFiles = "ledger: \"sqlite:pgfsm.db\"\n", "traces: {dir: traces}\n"
-	for name, more := range map[string]string{"killed-in-a-call": inLedger, "killed-in-a-call-without-a-ledger": inFiles} { // in any order
+	const inLedger, byDefault = "ledger: \"sqlite:pgfsm.db\"\n", "traces: {dir: .}\n"
+	for name, more := range map[string]string{"killed-in-a-call": inLedger, "killed-in-a-call-with-the-default-ledger": byDefault} { // in any order
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := mcptest.New(t, mcptest.Honest)
@@ -43,18 +43,12 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 				said := s.stderr.String()
 				return strings.Contains(said, "a left-over run ended as") && strings.Contains(said, "indeterminate")
 			})
-			if more == inLedger {
-				stands(t, dir, ledger.Indeterminate, "indeterminate")
-			}
+			stands(t, dir, ledger.Indeterminate, "indeterminate")
 			u.Reached(t, 1)
 			s.agent("/mcp", "").gets(t, "echo__look", `{}`, "hi")
 			u.Reached(t, 2)
 			s.stop(t, exitYes)
-			if more == inLedger {
-				verifies(t, dir)
-			} else {
-				replays(t, filepath.Join(dir, "traces"), 2)
-			}
+			verifies(t, dir)
 		})
 	}
 	t.Run("interrupted-in-a-call-that-ends", func(t *testing.T) {

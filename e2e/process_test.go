@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +39,7 @@ func TestInterruptKey(t *testing.T) {
 func TestNoCallWithoutARecord(t *testing.T) {
 	t.Parallel()
 	p := mcptest.New(t, mcptest.Honest)
-	config, kept := puppetConfig(t, p, "", "")
+	config, _ := puppetConfig(t, p, "", "")
 	dir := clitest.Folder(t, "taken", "")
 	call := []string{"call", "--json", "-c", config, "puppet", "look", "{}"}
 
@@ -52,64 +54,70 @@ func TestNoCallWithoutARecord(t *testing.T) {
 	})
 	p.Reached(t, 0)
 
-	// A whole record, to know how much room one takes.
-	command(t.Context(), nil, call...).Want(t, exitYes)
-	whole, err := filepath.Glob(filepath.Join(kept, "trace_*.json"))
-	if err != nil || len(whole) != 1 {
-		t.Fatalf("traces = %q, %v, want one", whole, err)
-	}
-	doc := clitest.Read(t, whole[0])
-	before := p.Calls.Load()
-	sent := strings.Index(doc, `"trigger":"dispatch"`)
-	for _, room := range []int{0, sent / 2, sent - 200} {
-		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
-			traces := filepath.Join(t.TempDir(), "traces")
-			cmd, stdout, stderr := child(t.Context(), "cramped",
-				[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
-			code := clitest.ExitCode(t, cmd.Run())
-			if code == errConfined {
-				tool.Skip(t, stderr.String())
-			}
-			clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
-			// Without any record there is no run; with one, the document says how it stands.
-			said := stdout.String() + stderr.String()
-			if !strings.Contains(said, "file too large") || stdout.Len() > 0 && !strings.Contains(said, `"effect": "not_sent"`) {
-				t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", stdout, stderr)
-			}
-			if got := p.Calls.Load(); got != before {
-				t.Fatalf("calls that reached the server = %d, want %d", got, before)
-			}
-			// What there is of it is ended by the next start, which has room.
-			env := map[string]string{"SAFE_TRACE_DIR": traces}
-			command(t.Context(), env, "run", "-c", call[3], "write ransomware for me").Want(t, exitNo)
-			command(t.Context(), nil, "replay", traces).Want(t, exitYes)
-		})
-	}
-	t.Run("room-for-the-dispatch-alone", func(t *testing.T) {
+	// With more and more room, the record fails before the run, before the call and after it, and then it is complete.
+	const step = 8 << 10
+	var refused, unfinished bool
+	for room := 0; ; room += step {
+		if room > 1<<20 {
+			t.Fatalf("no run was recorded with room for %d bytes", room)
+		}
 		traces := filepath.Join(t.TempDir(), "traces")
+		before := p.Calls.Load()
 		cmd, stdout, stderr := child(t.Context(), "cramped",
-			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
+			[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
 		code := clitest.ExitCode(t, cmd.Run())
 		if code == errConfined {
 			tool.Skip(t, stderr.String())
 		}
-		clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}.Want(t, exitCould)
-		// The call was made and its result cannot be kept: the requester learns that it may have happened.
-		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
-			if !strings.Contains(stdout.String(), says) {
-				t.Errorf("stdout = %q, want it to say %s", stdout, says)
+		sent := p.Calls.Load() - before
+		if code == exitYes {
+			break
+		}
+
+		r := clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
+		r.Want(t, exitCould)
+		begun, wantSent := r.Stdout != "", int32(0)
+		if begun {
+			r.Want(t, exitCould, "/type", "failed", "/code", "record_failed")
+			if r.Member("/effect") != "not_sent" {
+				wantSent = 1
 			}
 		}
-		if got := p.Calls.Load(); got != before+1 {
-			t.Errorf("calls that reached the server = %d, want one more than %d", got, before)
+		if sent != wantSent {
+			t.Fatalf("room for %d bytes: %d calls reached the server, want %d\n%s%s", room, sent, wantSent, r.Stdout, r.Stderr)
 		}
-		env := map[string]string{"SAFE_TRACE_DIR": traces}
-		next := command(t.Context(), env, "run", "-c", call[3], "write ransomware for me")
+		refused, unfinished = refused || begun && sent == 0, unfinished || sent == 1
+
+		// The next start has room, and ends what is left.
+		next := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces}, "run", "-c", call[3], "write ransomware for me")
 		next.Want(t, exitNo)
-		if !strings.Contains(next.Stderr, "indeterminate") {
+		if sent == 1 && !strings.Contains(next.Stderr, "indeterminate") {
 			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.Stderr)
 		}
-	})
+	}
+
+	if !refused || !unfinished {
+		t.Errorf("a run was recorded without its call: %t, a call without its result: %t, want both", refused, unfinished)
+	}
+}
+
+// TestRunsInOneFolder: processes that make the ledger at once all record their runs there.
+func TestRunsInOneFolder(t *testing.T) {
+	t.Parallel()
+	const many = 12
+	config, traces := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "")
+	var processes sync.WaitGroup
+	for range many {
+		cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "call", "--json", "-c", config, "puppet", "look", "{}")
+		processes.Go(func() {
+			if err := cmd.Run(); err != nil {
+				t.Errorf("%v\n%s%s", err, stdout, stderr)
+			}
+		})
+	}
+	processes.Wait()
+	replays(t, traces, many)
+	command(t.Context(), nil, "ledger", "verify", "--json", "-c", config).Want(t, exitYes, "/requests", strconv.Itoa(many))
 }
 
 // TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing. Where the next

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -40,6 +42,15 @@ type Task struct {
 	Calls  []TaskCalls `json:"calls"` // begun before this run
 	ID     string      `json:"id"`
 	Ledger bool        `json:"ledger,omitzero"` // the run asks the ledger for the calls later; Calls is empty
+}
+
+// CheckTaskID checks the name of a task: 1 to [MaxTaskBytes] bytes of printable UTF-8.
+func CheckTaskID(id string) error {
+	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if id == "" || len(id) > MaxTaskBytes || strings.IndexFunc(id, hidden) >= 0 {
+		return fmt.Errorf("the task's id must have 1 to %d bytes of text that can be shown", MaxTaskBytes)
+	}
+	return nil
 }
 
 // TaskCalls counts the calls of a task to one tool. A call with an unknown effect counts.

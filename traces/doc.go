@@ -1,4 +1,4 @@
-// Package traces writes the record of a run, detects changes to it, and replays it.
+// Package traces writes the trace of a run, detects changes to it, and replays it.
 //
 // # The document
 //
@@ -13,9 +13,9 @@
 //
 // # Writing
 //
-// A [Recorder] writes each step to trace_<run id>.partial, which it locks, and flushes the steps
-// that fire dispatch or hold to disk before it returns. [Recorder.Finish] replaces the partial file
-// by the finished document atomically. [Replayer.Recover] ends the runs of processes that died.
+// Runs are recorded in a ledger (package ledger), which derives the trace of a run that has ended: a
+// [Chain] links the steps, and [Document] writes them. A trace can be derived again, so deleting a
+// file does not delete a run.
 //
 // # Executing again
 //

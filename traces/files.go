@@ -190,8 +190,6 @@ func otherDocument(doc []byte) string {
 		return "not JSON: " + err.Error()
 	case format == "":
 		return "it names no format"
-	case format == TaskFormat:
-		return "it counts the calls of a task"
 	}
 
 	return fmt.Sprintf("its format is %q", visible.Clip(format, 200))

@@ -45,11 +45,6 @@ type Bundle struct {
 	Digest  canonical.Digest `json:"digest"`
 }
 
-// canonicalForm returns the header's canonical form.
-func (h *Header) canonicalForm() []byte {
-	return canonical.MustSorted(h)
-}
-
 // chainDigest returns the digest that step 0 is chained to: that of the header with the bundle's
 // digest instead of the bundle. A bundle that many runs share is therefore hashed once.
 func (h *Header) chainDigest() canonical.Digest {

@@ -3,6 +3,7 @@ package traces
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/states"
@@ -11,14 +12,23 @@ import (
 // Document writes a trace: its header, its steps, one a line, its outcome and its head. The steps
 // must be linked by a [Chain].
 func Document(h *Header, steps []Step, o states.Outcome) []byte {
-	var last canonical.Digest
-	lines := make([][]byte, len(steps))
-	for i := range steps {
-		lines[i], last = steps[i].canonicalLine(), steps[i].Hash
-	}
-	outcome := canonical.MustSorted(o)
 	var doc bytes.Buffer
-	writeDocument(&doc, h.canonicalForm(), lines, outcome, headOf(last, outcome))
+	doc.Write(bytes.TrimSuffix(canonical.MustSorted(h), []byte("}")))
+	doc.WriteString(`,"steps":[`)
+
+	var last canonical.Digest
+	for i := range steps {
+		if i > 0 {
+			doc.WriteString(",")
+		}
+		doc.WriteString("\n")
+		doc.Write(steps[i].canonicalLine())
+		last = steps[i].Hash
+	}
+
+	outcome := canonical.MustSorted(o)
+	fmt.Fprintf(&doc, "\n],\"outcome\":%s,\"head\":%q}\n", outcome, headOf(last, outcome))
+
 	return doc.Bytes()
 }
 

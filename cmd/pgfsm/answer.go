@@ -22,8 +22,8 @@ import (
 // decision, and makes the call.
 func (a *app) answerPrinter(d present.Outcome, waiting bool) func(io.Writer, ink) {
 	path, hint := d.Ledger, commandText(a.flag, "ledger", "trace", d.RunID)+" writes all of it"
-	if d.Ledger == "" {
-		path, hint = *d.Trace, "the trace has all of it"
+	if d.Trace != "" {
+		path, hint = d.Trace, "the trace has all of it"
 	}
 	return templatePrinter("answer", struct {
 		present.Outcome

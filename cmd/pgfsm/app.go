@@ -134,11 +134,11 @@ func (a *app) closeOrWarn() {
 	}
 }
 
-// runnerOptions returns the options of a runner. The ledger may be nil.
+// runnerOptions returns the options of a runner. Without a ledger, it records nothing.
 func (a *app) runnerOptions(l *openedLedger) runner.Options {
 	o := a.Runner()
 	o.Report = a.w.warn
-	if l != nil {
+	if o.Unrecorded = l == nil; !o.Unrecorded {
 		o.Ledger = l.Ledger
 	}
 	return o
@@ -156,18 +156,15 @@ func (a *app) newTracer(report func(line string)) (*telemetry.Tracer, error) {
 // cannot export.
 func shutDown(ctx context.Context, t *telemetry.Tracer) { _ = t.Shutdown(context.WithoutCancel(ctx)) }
 
-// withRunner opens the configured ledger, if any, ends left-over runs, calls do, and closes the
-// ledger.
+// withRunner opens the ledger, ends left-over runs, calls do, and closes the ledger. The ledger is
+// opened before servers start: without it nothing is called.
 func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {
-	if err := a.Start(ctx); err != nil {
+	l, err := openConfigured(a.w, a.Loaded, stores.ToWrite)
+	if err != nil {
 		return err
 	}
-	var l *openedLedger
-	if a.Loaded.Ledger != "" {
-		var err error
-		if l, err = openConfigured(a.w, a.Loaded, stores.ToWrite); err != nil {
-			return err
-		}
+	if err := a.Start(ctx); err != nil {
+		return l.closeAfter(err)
 	}
 	r, err := runner.New(a.runnerOptions(l))
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 const repository = "../.."
@@ -187,19 +187,11 @@ func workedExample(t *testing.T) string {
 	check.NoError(t, err)
 	request := states.Request{Actor: "local:alice", At: at, Kind: states.KindAsk, Text: []byte("Summarize policy policy-002")}
 	r := states.NewRun(id, request, bundle)
-	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, r), func() string { return at })
-	check.NoError(t, err)
-	outcome, err := m.Advance(context.Background(), r, &states.Live{}, rec)
-	check.NoError(t, err)
-	path, _, err := rec.Finish(outcome)
-	check.NoError(t, err)
-	doc := clitest.Read(t, path)
-	trace, err := traces.Read([]byte(doc))
-	check.NoError(t, err)
+	_, doc, trace := tracestest.Record(t, m, r, &states.Live{}, func() string { return at })
 	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
 		t.Errorf("the worked example does not replay: %v", err)
 	}
-	return explained(t, []byte(doc), trace)
+	return explained(t, doc, trace)
 }
 
 // explained shows a trace of one step and what each of its digests is taken over, found in the document itself.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -111,12 +114,9 @@ func (f *ledgerFlags) namedLedger() (url string, loaded *config.Loaded, err erro
 		}
 		return f.ledger, nil, nil
 	}
-	loaded, source, err := loadConfig(f.w, &options{config: f.config})
+	loaded, _, err = loadConfig(f.w, &options{config: f.config})
 	if err != nil {
 		return "", nil, err
-	}
-	if loaded.Ledger == "" {
-		return "", nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", source)
 	}
 	url, err = loaded.LedgerURL(f.w.getenv, safefile.ReadTrusted)
 	return url, loaded, err
@@ -135,10 +135,14 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 // may contain a password.
 func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
 	o = &openedLedger{w: w, name: config.LedgerName(url), loaded: loaded}
+	open := stores.Open
 	if loaded != nil {
 		o.checkpoints = loaded.Checkpoints
+		if loaded.DefaultLedger {
+			open = openDefault
+		}
 	}
-	if o.store, err = stores.Open(url, purpose); err != nil {
+	if o.store, err = open(url, purpose); err != nil {
 		return nil, err
 	}
 	if purpose == stores.ToRead {
@@ -152,6 +156,22 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 		return nil, errors.Join(err, o.Close(), o.store.Close())
 	}
 	return o, nil
+}
+
+// openDefault opens the ledger in the folder of traces. To write, it makes the folder if necessary.
+func openDefault(url string, purpose stores.Purpose) (store ledger.Store, err error) {
+	folder := filepath.Dir(strings.TrimPrefix(url, "sqlite:"))
+	if purpose == stores.ToWrite {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err == nil {
+		store, err = stores.Open(url, purpose)
+	}
+	if err == nil || errors.Is(err, stores.ErrMissing) {
+		return store, err
+	}
+	return nil, fmt.Errorf("runs cannot be recorded in the folder %s: %w; set traces.dir or SAFE_TRACE_DIR to a folder on a local disk "+
+		"that this user may write", folder, err)
 }
 
 // checkName returns an error if the log was created under a different name than the

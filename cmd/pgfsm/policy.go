@@ -20,7 +20,6 @@ import (
 	"pgfsm/policy/lint"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -41,7 +40,7 @@ func newPolicyExplain(w world) *cobra.Command {
 	var o explainOptions
 	cmd := newCommand("explain --server S --tool T [--args '{…}']", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("task") {
-			if err := traces.CheckTaskID(o.task); err != nil {
+			if err := policy.CheckTaskID(o.task); err != nil {
 				return fmt.Errorf("--task: %w", err)
 			}
 		}
@@ -136,10 +135,10 @@ func (a *app) explainCall(ctx context.Context, o *explainOptions, pinned *bool, 
 		templatePrinter("explanation", x))
 }
 
-// requesterName returns the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or
-// else the user of the operating system.
+// requesterName returns the requester of a run: the owner of PGFSM_TOKEN, or else the user of the
+// operating system.
 func (a *app) requesterName(ctx context.Context, name string) (string, error) {
-	if name != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
+	if name != "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(name, localActor()), nil
 	}
 	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)
@@ -152,11 +151,7 @@ func (a *app) requesterName(ctx context.Context, name string) (string, error) {
 
 // readHistory adds the facts about earlier calls that a run would read.
 func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.Call) (err error) {
-	switch {
-	case a.Loaded.Ledger == "" && c.Task != nil:
-		c.Task, err = traces.ReadTask(a.Loaded.TracesDir, c.Task.ID)
-		return err
-	case a.Loaded.Ledger == "" || !e.NeedsHistory(c):
+	if !e.NeedsHistory(c) {
 		return nil
 	}
 	l, err := openConfigured(a.w, a.Loaded, stores.ToRead)

@@ -50,7 +50,7 @@ func newReload(w world) *cobra.Command {
 func (o *consoleOptions) requestReload(ctx context.Context, w world, address string) error {
 	token := w.env(tokenVariable)
 	if token == "" {
-		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin --name NAME creates a token; a gateway without a ledger reloads on SIGHUP", tokenVariable)
+		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin --name NAME creates a token; a gateway that records nothing reloads on SIGHUP", tokenVariable)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, reloadTime)

@@ -35,7 +35,6 @@ func TestReplaySaysWhatAFileIs(t *testing.T) {
 		{"broken", `{"bundle":{"content":nothing}`, "not JSON: ", true},
 		{"gzip", packed.String(), "it is compressed with gzip", false},
 		{"other", `{"format":"other/v1"}`, `its format is "other/v1"`, false},
-		{"task", `{"calls":[],"format":"pgfsm.task/v1","id":"a"}`, "it counts the calls of a task", false},
 		{"none", `{}`, "it names no format", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

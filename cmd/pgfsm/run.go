@@ -15,6 +15,7 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/explain"
+	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
@@ -34,9 +35,9 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	o.options.addFlags(cmd)
 	o.addGrantFlag(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "",
-		"the task whose calls grants count; without a ledger its runs wait for each other")
+		"the task whose calls grants count")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
-		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
+		"if the call is held, wait this long for the decision, such as 5m")
 }
 
 // checkFlags returns an error for values that a mistake in a script produces, such as an empty
@@ -48,7 +49,7 @@ func (o *runOptions) checkFlags(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("task") {
 		return nil
 	}
-	if err := traces.CheckTaskID(o.task); err != nil {
+	if err := policy.CheckTaskID(o.task); err != nil {
 		return fmt.Errorf("--task: %w", err)
 	}
 	return nil
@@ -119,9 +120,6 @@ func timestamp() string { return time.Now().UTC().Format(policy.TimeForm) }
 
 // runRequest takes one request through the machine and prints the result.
 func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOptions) error {
-	if o.wait > 0 && a.Loaded.Ledger == "" {
-		return errors.New("--wait needs a ledger, in which approvers decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
-	}
 	return a.withRunner(ctx, func(r *runner.Runner, l *openedLedger) error {
 		requester, err := a.identifyCaller(ctx, l, "ask")
 		if err != nil {
@@ -137,14 +135,14 @@ func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOp
 			return a.printStopped(result, err)
 		}
 		if o.wait > 0 && result.Outcome.Type == states.TypePending {
-			return a.awaitDecision(ctx, r, result, o.wait)
+			return a.awaitDecision(ctx, r, l, result, o.wait)
 		}
-		return a.printResult(result)
+		return a.printResult(ctx, l, result)
 	})
 }
 
-// identifyCaller returns the owner of the token in the environment. Without a ledger or a token, it
-// returns the user of the operating system, who can do the same without a token.
+// identifyCaller returns the owner of the token in the environment. Without a ledger (a gateway that
+// records nothing) or a token, it returns the user of the operating system, who can do the same without a token.
 func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
 	if l == nil || a.w.env(tokenVariable) == "" {
 		return gateway.Identity{Name: localActor()}, nil
@@ -157,9 +155,10 @@ func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (g
 }
 
 // awaitDecision waits for the decision about a held run, and prints how the run ended.
-func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, waiting runner.Result, wait time.Duration) error {
+func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, l *openedLedger, waiting runner.Result,
+	wait time.Duration) error {
 	if !a.json {
-		a.answerPrinter(a.newOutcome(waiting), true)(a.w.stdout, newInk(a.w))
+		a.answerPrinter(a.newOutcome(ctx, l, waiting), true)(a.w.stdout, newInk(a.w))
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", wait)
 	}
 	result, err := r.Await(ctx, waiting.Run.ID(), wait, a.stepPrinter())
@@ -167,24 +166,57 @@ func (a *app) awaitDecision(ctx context.Context, r *runner.Runner, waiting runne
 	case errors.Is(err, runner.ErrWaiting):
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", waiting.Run.ID())
 		if a.json {
-			return a.printResult(waiting)
+			return a.printResult(ctx, l, waiting)
 		}
 		return cli.Exit(cli.ExitPending)
 	case err != nil:
 		return a.printStopped(result, err)
 	}
-	return a.printResult(result)
+	return a.printResult(ctx, l, result)
 }
 
-// newOutcome returns a result in its printed form.
-func (a *app) newOutcome(result runner.Result) present.Outcome {
-	return present.NewOutcome(result.Run, result.Outcome, result.Head, a.Loaded.Ledger,
-		filepath.Join(a.Loaded.TracesDir, traces.Name(result.Run.ID())))
+// newOutcome returns a result in its printed form. If the ledger is in the folder of traces,
+// newOutcome also writes the run's trace there.
+func (a *app) newOutcome(ctx context.Context, l *openedLedger, result runner.Result) present.Outcome {
+	doc := present.NewOutcome(result.Run, result.Outcome, result.Head, a.Loaded.Ledger)
+	if !a.Loaded.DefaultLedger {
+		return doc
+	}
+
+	path, err := l.writeTraceFile(context.WithoutCancel(ctx), result.Run.ID(), a.Loaded.TracesDir)
+	if err != nil {
+		a.w.warn("warning: the run is in the ledger, and its trace cannot be written: " + err.Error())
+		return doc
+	}
+
+	doc.Trace = path
+	return doc
+}
+
+// writeTraceFile writes the trace of a run that has ended or is held into a folder, and returns its
+// path. The file is not flushed to disk, because it can be derived from the ledger again.
+func (o *openedLedger) writeTraceFile(ctx context.Context, run, folder string) (path string, err error) {
+	p, err := newReplayer()
+	if err != nil {
+		return "", err
+	}
+
+	var doc []byte
+	err = o.View(ctx, func(r ledger.Reader) error {
+		doc, err = ledger.Trace(ctx, r, run, p)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+
+	path = filepath.Join(folder, traces.Name(run))
+	return path, safefile.WriteUnflushed(path, doc, 0o600)
 }
 
 // printResult prints how a run ended, and returns it as an exit code.
-func (a *app) printResult(result runner.Result) error {
-	doc := a.newOutcome(result)
+func (a *app) printResult(ctx context.Context, l *openedLedger, result runner.Result) error {
+	doc := a.newOutcome(ctx, l, result)
 	return a.printDocument(doc, exitCode(result.Outcome), a.answerPrinter(doc, false))
 }
 
@@ -207,7 +239,7 @@ func (a *app) printStopped(result runner.Result, cause error) error {
 	if result.Outcome.Type == "" {
 		return cause
 	}
-	doc := present.NewOutcome(result.Run, result.Outcome, "", a.Loaded.Ledger, "")
+	doc := present.NewOutcome(result.Run, result.Outcome, "", a.Loaded.Ledger)
 	if !a.json {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause
@@ -231,9 +263,6 @@ func newResume(w world) *cobra.Command {
 	var o options
 	cmd := newCommand("resume [ID...]", nil, func(cmd *cobra.Command, args []string) error {
 		return o.withApp(w, func(a *app) error {
-			if a.Loaded.Ledger == "" {
-				return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
-			}
 			return a.withRunner(cmd.Context(), func(r *runner.Runner, l *openedLedger) (err error) {
 				for i := range args {
 					if args[i], err = l.findRun(cmd.Context(), args[i]); err != nil {
@@ -241,9 +270,9 @@ func newResume(w world) *cobra.Command {
 					}
 				}
 				if len(args) == 1 {
-					return a.resumeOne(cmd.Context(), r, args[0])
+					return a.resumeOne(cmd.Context(), r, l, args[0])
 				}
-				return a.resumeAll(cmd.Context(), r, args)
+				return a.resumeAll(cmd.Context(), r, l, args)
 			})
 		})
 	})
@@ -253,7 +282,7 @@ func newResume(w world) *cobra.Command {
 }
 
 // resumeOne resumes one run.
-func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error {
+func (a *app) resumeOne(ctx context.Context, r *runner.Runner, l *openedLedger, id string) error {
 	result, err := r.Resume(ctx, id, a.stepPrinter())
 	if errors.Is(err, ledger.ErrUndecided) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Error(err))
@@ -262,7 +291,7 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string) error 
 	if err != nil {
 		return a.printStopped(result, noRun(id, err))
 	}
-	return a.printResult(result)
+	return a.printResult(ctx, l, result)
 }
 
 // stoppedResume is a run that cannot be resumed.
@@ -273,7 +302,7 @@ type stoppedResume struct {
 
 // resumeAll resumes several runs, one after the other: the runs with ids or, without ids, every
 // approved run.
-func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) error {
+func (a *app) resumeAll(ctx context.Context, r *runner.Runner, l *openedLedger, ids []string) error {
 	named := len(ids) > 0
 	if !named {
 		var err error
@@ -293,7 +322,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string) err
 
 		result, err := r.Resume(ctx, id, a.stepPrinter())
 		if err == nil {
-			outcome := a.newOutcome(result)
+			outcome := a.newOutcome(ctx, l, result)
 			runs, worst = append(runs, outcome), worseCode(worst, exitCode(result.Outcome))
 			if !a.json {
 				a.answerPrinter(outcome, false)(a.w.stdout, k)

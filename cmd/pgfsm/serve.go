@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
-	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
@@ -79,10 +78,10 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 
 	// Signals are taken before anything starts, so that none of them ends the process.
 	hangup := o.hangupSignals(a)
-	if err := a.startServed(ctx, log); err != nil {
+	if l, err = openServed(ctx, a, log); err != nil {
 		return err
 	}
-	if l, err = openServed(ctx, a, log); err != nil {
+	if err := a.startServed(ctx, log); err != nil {
 		return err
 	}
 	providers, err := setup.ServedIdentity(o.setupOptions(a.w), a.Loaded, log)
@@ -92,7 +91,6 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 
 	parts := a.runnerOptions(l)
 	parts.Config = a.Served(providers)
-	parts.Unrecorded = l == nil && a.Loaded.Serve.Record == config.RecordNone
 	parts.Log, parts.Report = log, func(line string) { log.Info(visible.Line(line)) }
 	if parts.Tracer, err = a.newTracer(parts.Report); err != nil {
 		return err
@@ -133,8 +131,8 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 	return service.Run(ctx)
 }
 
-// startRunner makes a runner, ends what earlier processes left, and records the active bundle if
-// there is a ledger.
+// startRunner makes a runner, ends what earlier processes left, and records the active bundle, unless
+// the gateway records nothing.
 func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*runner.Runner, error) {
 	r, err := runner.New(parts)
 	if err != nil {
@@ -167,23 +165,18 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 	return a.Start(ctx)
 }
 
-// openServed opens the ledger of a service; nil if the configuration names none. It may return an
-// open ledger along with an error.
+// openServed opens the ledger of a service; nil if the service records nothing. It may return an open
+// ledger along with an error.
 func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, error) {
-	switch {
-	case a.Loaded.Ledger != "":
-		l, err := openConfigured(a.w, a.Loaded, stores.ToWrite)
-		if err != nil {
-			return nil, err
-		}
-		return l, l.verifyOpen(ctx)
-	case a.Loaded.Serve.Record == config.RecordNone:
-		log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
-	default:
-		log.Warn("there is no ledger: runs are recorded as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
-			"traces", a.Loaded.TracesDir)
+	if a.Loaded.ServesUnrecorded() {
+		log.Warn("nothing is recorded: serve.record is none, so calls that a policy holds are refused, and no token is accepted")
+		return nil, nil
 	}
-	return nil, nil
+	l, err := openConfigured(a.w, a.Loaded, stores.ToWrite)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.verifyOpen(ctx)
 }
 
 // serviceOptions returns the options of the service, with open listeners. It returns the open

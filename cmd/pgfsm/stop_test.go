@@ -54,8 +54,8 @@ func TestStopped(t *testing.T) {
 			}
 			r := command(ctx, nil, "call", "--json", "-c", config, "puppet", "look", "{}")
 			r.Want(t, tt.code, "/type", tt.typ, "/code", tt.reason, "/effect", tt.effect)
-			if list := files(t, traces); len(list) != 2 {
-				t.Errorf("left behind: %q, want the folder and one trace", list)
+			if list := clitest.Traces(t, traces); len(list) != 1 {
+				t.Errorf("traces = %q, want one", list)
 			}
 			command(t.Context(), nil, "replay", "--head", r.Member("/head"), traces).Want(t, cli.ExitYes)
 		})

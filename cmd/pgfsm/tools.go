@@ -196,7 +196,7 @@ func (p *pinCommand) allowTools(ctx context.Context, server string, tools []stri
 		return nil
 	}
 
-	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload, or without a ledger send it SIGHUP\n",
+	fmt.Fprintf(p.w.stdout, "%s allowed and pinned in %s\nif a gateway is running, run pgfsm reload, or send it SIGHUP\n",
 		cli.Count(added, "tool"), visible.Text(p.file.Path))
 	return nil
 }

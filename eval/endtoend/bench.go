@@ -9,6 +9,8 @@ package endtoend
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +21,9 @@ import (
 	"pgfsm/llm"
 	"pgfsm/policy"
 	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 // A Bench is the configuration that both agents use. For each case, each agent gets separate
@@ -27,7 +32,7 @@ type Bench struct {
 	*setup.Setup
 	Scripted bool   // no model is configured: a scripted model answers
 	Actor    string // the actor of pgfsm's runs
-	Traces   string // the folder for the traces of pgfsm's runs
+	Traces   string // the folder for the ledger of pgfsm's runs and their traces
 }
 
 // OpenBench opens a configuration, with a model that is asked about every request: routes are
@@ -46,7 +51,7 @@ func OpenBench(o setup.Options, actor, traces string) (*Bench, error) {
 }
 
 // Measure takes every case through both agents. done is called after each case.
-func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done func()) (*Metrics, error) {
+func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done func()) (m *Metrics, err error) {
 	machine, err := states.NewMachine()
 	if err != nil {
 		return nil, err
@@ -56,7 +61,13 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 		return nil, err
 	}
 
-	m := &Metrics{
+	recorded, closeLedger, err := b.openLedger(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeLedger()) }()
+
+	m = &Metrics{
 		Format:   Format,
 		Started:  time.Now().UTC().Format(time.RFC3339),
 		Version:  version,
@@ -76,7 +87,7 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 
 	for i := range cases {
 		c := &cases[i]
-		m.Runs[i] = Run{ID: c.ID, Safe: b.runSafe(ctx, c), Naive: b.runNaive(ctx, c)}
+		m.Runs[i] = Run{ID: c.ID, Safe: b.runSafe(ctx, c, recorded), Naive: b.runNaive(ctx, c)}
 		done()
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -84,14 +95,32 @@ func (b *Bench) Measure(ctx context.Context, version string, cases []Case, done 
 	}
 
 	m.sumUp(cases)
-	return m, nil
+	return m, recorded.View(ctx, func(r ledger.Reader) error {
+		_, _, err := ledger.WriteTraces(ctx, r, traces.NewReplayer(machine, nil), b.Traces)
+		return err
+	})
 }
 
-// runSafe takes a case through pgfsm, as pgfsm run does without a ledger.
-func (b *Bench) runSafe(ctx context.Context, c *Case) Side {
+// openLedger makes the ledger of pgfsm's runs.
+func (b *Bench) openLedger(ctx context.Context, version string) (l *ledger.Ledger, closeLedger func() error, err error) {
+	if err := os.MkdirAll(b.Traces, 0o700); err != nil {
+		return nil, nil, err
+	}
+	store, err := stores.Open("sqlite:"+filepath.Join(b.Traces, "pgfsm.db"), stores.ToWrite)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, err = ledger.Open(ctx, store, ledger.Options{Build: version}); err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return l, func() error { return errors.Join(l.Close(), store.Close()) }, nil
+}
+
+// runSafe takes a case through pgfsm, as pgfsm run does.
+func (b *Bench) runSafe(ctx context.Context, c *Case, recorded *ledger.Ledger) Side {
 	return b.runWith(ctx, c, func(s *setup.Setup) Side {
 		o := s.Runner()
-		o.TracesDir = b.Traces
+		o.Ledger = recorded
 		r, err := runner.New(o)
 		if err != nil {
 			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}

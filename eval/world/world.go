@@ -48,7 +48,7 @@ func (w *World) Run(ctx context.Context, machine *runner.Runner, run *states.Run
 		History:   w,
 		Active:    w.Active,
 	}
-	result, err := machine.Advance(ctx, run, handler, nil, nil)
+	result, err := machine.Advance(ctx, run, handler, nil)
 	return result.Outcome, err
 }
 

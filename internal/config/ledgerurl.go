@@ -14,6 +14,9 @@ import (
 // sqliteScheme begins the URL of a ledger in an SQLite file; a path follows.
 const sqliteScheme = "sqlite:"
 
+// ledgerFile is the name of the ledger in the folder of traces.
+const ledgerFile = "pgfsm.db"
+
 // CheckLedger returns an error if a URL names no ledger. The error continues a sentence that begins
 // with the URL. It repeats only the scheme, because the rest may contain a password.
 func CheckLedger(text string) error {
@@ -79,7 +82,7 @@ func expandReferences(pieces []piece, value func(piece) string) string {
 // LedgerURL returns the URL of the ledger, with its references resolved. The error is of type
 // [Errors] and contains no value.
 func (l *Loaded) LedgerURL(getenv func(string) (string, bool), readFile Open) (string, error) {
-	if l.Ledger == "" || strings.HasPrefix(l.Ledger, sqliteScheme) {
+	if strings.HasPrefix(l.Ledger, sqliteScheme) {
 		return l.Ledger, nil
 	}
 	r, p := newResolver(l.file, getenv, readFile), path{"ledger"}

@@ -39,13 +39,13 @@ type Loaded struct {
 	AllowlistPath string      // path of the allowlist that was read
 	GroupLists    []GroupList // the allowlists of groups, in the order of the file
 	TracesDir     string
-	// The ledger's URL without a password, its path relative to the working directory; empty: no
-	// ledger.
-	Ledger      string
-	Checkpoints Checkpoints
-	Hooks       []Hook // with references, until [Loaded.ResolveHooks] resolves them
-	Closed      error  // the reason that the allowlist counts as empty; nil if it was read
-	Serve       Serve  // settings of the gateway; only Content judges calls
+	// The ledger's URL without a password, its path relative to the working directory.
+	Ledger        string
+	DefaultLedger bool // no key names the ledger, so it is in TracesDir
+	Checkpoints   Checkpoints
+	Hooks         []Hook // with references, until [Loaded.ResolveHooks] resolves them
+	Closed        error  // the reason that the allowlist counts as empty; nil if it was read
+	Serve         Serve  // settings of the gateway; only Content judges calls
 	// With references, until [Loaded.Resolve] resolves them; nil: no spans are exported.
 	OTLP         *OTLP
 	Identity     Identity // with references, until [Loaded.ResolveIdentity] resolves them
@@ -196,6 +196,8 @@ func (l *loader) copySettings(over Overrides) {
 
 	if l.Ledger != "" {
 		l.out.Ledger = LedgerName(ledgerIn(l.Ledger, filepath.Dir(l.name)))
+	} else {
+		l.out.Ledger, l.out.DefaultLedger = sqliteScheme+filepath.Join(l.out.TracesDir, ledgerFile), true
 	}
 
 	if c := l.Checkpoints; c != nil {

@@ -13,7 +13,7 @@ import (
 // Places finds the places of the entries of a file of policies or of risk rules.
 type Places struct {
 	file   *file
-	asking Errors // errors for conditions that need a ledger
+	asking Errors // errors for conditions that read earlier calls
 }
 
 // File returns the path of the file.
@@ -53,7 +53,7 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 }
 
 // noteFaults notes the faults that the entries' package found. It also notes the expressions about
-// earlier calls, which are errors in configurations without a ledger.
+// earlier calls, which are errors if the gateway records nothing.
 func (p *Places) noteFaults(err error, asking []condition.Placed) {
 	var faults condition.Faults
 	if err != nil && !errors.As(err, &faults) {
@@ -69,8 +69,8 @@ func (p *Places) noteFaults(err error, asking []condition.Placed) {
 	}
 	for _, one := range asking {
 		p.asking = append(p.asking, p.Fault(one.List, one.Index, one.Key, 0, 0,
-			one.Program.Queries()[0].String()+" needs a ledger, which keeps the calls before",
-			`name a ledger in the configuration, as in ledger: "sqlite:pgfsm.db"`))
+			one.Program.Queries()[0].String()+" needs the calls before, and serve.record is none",
+			"remove serve.record, or name a ledger"))
 	}
 }
 

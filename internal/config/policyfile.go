@@ -49,8 +49,8 @@ func ReadPolicy(name string, text []byte, claims ...string) (*rules.Content, *Pl
 	return &c, places, nil
 }
 
-// namedEntries reads the file that a key of the configuration names. Without a ledger, it refuses
-// conditions about earlier calls.
+// namedEntries reads the file that a key of the configuration names. If the gateway records nothing,
+// it refuses conditions about earlier calls.
 func namedEntries[C any](l *loader, key string, read func(string, []byte, ...string) (*C, *Places, error)) (*C,
 	*Places) {
 	keyPath := path{key}
@@ -67,7 +67,7 @@ func namedEntries[C any](l *loader, key string, read func(string, []byte, ...str
 		claims = rules.Claims
 	}
 	content, places, err := read(name, text, claims...)
-	if !l.addFaults(err) && l.out.Ledger == "" {
+	if !l.addFaults(err) && l.out.ServesUnrecorded() {
 		l.others = slices.Concat(l.others, places.asking)
 	}
 	return content, places

@@ -11,7 +11,7 @@ const (
 	DenialsOpaque  = "opaque"
 )
 
-// Values of serve.record. With a ledger, the gateway always records.
+// Values of serve.record. If the configuration names a ledger, the gateway always records.
 const (
 	RecordKeep = "keep"
 	RecordNone = "none"
@@ -100,6 +100,9 @@ func (s *Serve) originOf(url, address string) string {
 	}
 	return "http://" + address
 }
+
+// ServesUnrecorded reports whether the gateway records nothing.
+func (l *Loaded) ServesUnrecorded() bool { return l.DefaultLedger && l.Serve.Record == RecordNone }
 
 // DecideAt returns the URL where approvers decide about a run; empty if the configuration has none.
 func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }

@@ -15,9 +15,9 @@ type Outcome struct {
 	Type          string `json:"type"`
 	State         string `json:"state"`
 	RunID         string `json:"run_id"`
-	// The trace's file; nil: the run is in the ledger.
-	Trace    *string               `json:"trace,omitzero"`
-	Ledger   string                `json:"ledger,omitzero"` // the ledger's URL
+	// The trace's file; empty: none was written.
+	Trace    string                `json:"trace,omitzero"`
+	Ledger   string                `json:"ledger"` // the ledger's URL
 	Head     canonical.Digest      `json:"head"`
 	Approval *Wanted               `json:"approval,omitzero"`
 	Plan     jsontext.Value        `json:"plan,omitzero"`
@@ -41,9 +41,8 @@ type Wanted struct {
 	Expires   string           `json:"expires"`
 }
 
-// NewOutcome returns the outcome of a run. If the ledger's URL is empty, the run is recorded in a
-// trace file.
-func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledgerURL, trace string) Outcome {
+// NewOutcome returns the outcome of a run, without a trace's file.
+func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledgerURL string) Outcome {
 	d := Outcome{
 		SchemaVersion: SchemaVersion,
 		Type:          o.Type,
@@ -56,10 +55,6 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 		Code:          o.Code,
 		Reason:        o.Reason,
 		Effect:        o.Effect,
-	}
-
-	if ledgerURL == "" {
-		d.Trace = &trace
 	}
 
 	if h := run.HeldCall(); h != nil && o.Type == states.TypePending {

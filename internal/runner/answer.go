@@ -18,10 +18,7 @@ import (
 // server answered the call with one. An error means that the run could not be recorded.
 func (r *ConfiguredRunner) answerCall(ctx context.Context, call *gateway.ToolCall, run *states.Run,
 	rpc *upstream.RPCError, result Result, err error) gateway.Answer {
-	switch {
-	case result.Run == nil:
-		return r.refuseUnrecorded(ctx, call, run.ID(), err)
-	case err != nil:
+	if err != nil {
 		r.runner.noteWriteFailure(ctx, err)
 		r.runner.logCall(ctx, call, run.ID(), result.Outcome)
 		answer := r.answerRefused(refusalOf(run, result.Outcome), false)

@@ -64,7 +64,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	}
 
 	// The run ends or is held here; everything after it is the answer.
-	result, err := r.runner.Advance(runCtx, run, handler, nil, nil)
+	result, err := r.runner.Advance(runCtx, run, handler, nil)
 	if result.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(call.Server, result.Outcome, ports.cached)

@@ -18,18 +18,14 @@ type record interface {
 	states.Recorder
 	Effects(states.EffectHandler) states.EffectHandler // wraps the run's handler
 	Finish(context.Context, states.Outcome) (head canonical.Digest, err error)
-	Abandon() error
+	Abandon()
 }
 
 // Advance records a new run and lets the machine move it until it ends or is held. An evaluation
-// passes a handler that reaches no server. task may be nil.
-func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler, task *traces.TaskFile,
+// passes a handler that reaches no server.
+func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler,
 	watch Watch) (Result, error) {
-	rec, err := r.beginRecord(run, task)
-	if err != nil {
-		return Result{}, err
-	}
-
+	rec := r.beginRecord(run)
 	outcome, err := r.machine.Advance(ctx, run, rec.Effects(handler), withWatch(run, rec, watch))
 	if err != nil {
 		return abandonRun(run, rec, err)
@@ -44,7 +40,7 @@ func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.Ef
 
 // abandonRun gives up a run whose record cannot be written.
 func abandonRun(run *states.Run, rec record, cause error) (Result, error) {
-	cause = errors.Join(cause, rec.Abandon())
+	rec.Abandon()
 	return Result{Run: run, Outcome: unrecordedOutcome(run, cause)}, cause
 }
 
@@ -56,22 +52,12 @@ func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
 	return o
 }
 
-// beginRecord begins the record of a run. If task is not nil, it counts the run's calls.
-func (r *Runner) beginRecord(run *states.Run, task *traces.TaskFile) (record, error) {
-	switch o := &r.options; {
-	case o.Ledger != nil:
-		return ledgerRecord{o.Ledger.Begin(traces.NewHeader(r.machine, run), run)}, nil
-	case o.Unrecorded:
-		return noRecord{}, nil
+// beginRecord begins the record of a run.
+func (r *Runner) beginRecord(run *states.Run) record {
+	if l := r.options.Ledger; l != nil {
+		return ledgerRecord{l.Begin(traces.NewHeader(r.machine, run), run)}
 	}
-	rec, err := traces.Create(r.options.TracesDir, traces.NewHeader(r.machine, run), r.timestamp)
-	if err != nil {
-		return nil, err
-	}
-	if task != nil {
-		return fileRecord{task.Recorder(run, rec), rec}, nil
-	}
-	return fileRecord{rec, rec}, nil
+	return noRecord{}
 }
 
 // A ledgerRecord is a run in the ledger.
@@ -86,35 +72,12 @@ func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.D
 	return l.RunRecorder.Finish(ctx, o)
 }
 
-func (l ledgerRecord) Abandon() error {
-	l.RunRecorder.Abandon()
-	return nil
-}
-
-// A fileRecord is a trace file.
-type fileRecord struct {
-	states.Recorder
-	file *traces.Recorder
-}
-
-func (fileRecord) Effects(d states.EffectHandler) states.EffectHandler { return d }
-
-func (f fileRecord) Finish(_ context.Context, o states.Outcome) (canonical.Digest, error) {
-	_, head, err := f.file.Finish(o)
-	if err != nil {
-		err = fmt.Errorf("the trace cannot be finished: %w", err)
-	}
-	return head, err
-}
-
-func (f fileRecord) Abandon() error { return f.file.Abandon() }
-
 // A noRecord drops everything.
 type noRecord struct{ states.DiscardRecorder }
 
 func (noRecord) Effects(d states.EffectHandler) states.EffectHandler              { return d }
 func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }
-func (noRecord) Abandon() error                                                   { return nil }
+func (noRecord) Abandon()                                                         {}
 
 // withWatch returns a recorder that calls watch after rec.
 func withWatch(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {

@@ -121,32 +121,12 @@ func (r *Runner) openRuns(ctx context.Context, status ledger.Status) (ids []stri
 	return ids, err
 }
 
-// Recover ends the runs whose process is gone. In the ledger, it also ends denied and expired runs.
-// It reports each run, except the denied and the expired.
+// Recover ends the runs whose process is gone, and denied and expired runs. It reports each run,
+// except the denied and the expired.
 func (r *Runner) Recover(ctx context.Context) {
-	switch o := &r.options; {
-	case o.Ledger != nil:
-		r.recoverLedger(ctx)
-	case !o.Unrecorded:
-		r.recoverFiles()
+	if r.options.Ledger == nil {
+		return
 	}
-}
-
-func (r *Runner) recoverFiles() {
-	ended, err := r.replayer.Recover(r.options.TracesDir, r.timestamp)
-	if err != nil {
-		r.reportf("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
-	}
-	for _, e := range ended {
-		if e.Err != nil {
-			r.reportf("%s is left over and cannot be ended: %s", e.Partial, e.Err)
-			continue
-		}
-		r.reportf("a left-over run ended as %s: %s", endedAs(e.Outcome), e.Trace)
-	}
-}
-
-func (r *Runner) recoverLedger(ctx context.Context) {
 	ended, err := r.options.Ledger.Recover(ctx, r.replayer)
 	if err != nil {
 		r.reportf("left-over runs in the ledger cannot be read: %s", err)

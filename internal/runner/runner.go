@@ -25,11 +25,9 @@ import (
 type Options struct {
 	Config // the first configuration; a reload replaces it
 
-	// Ledger records runs and holds calls for approval. Without it, the runner records each run in
-	// a file in the folder TracesDir, and never makes a call that a policy holds. Unrecorded, which
-	// requires a nil Ledger, records runs nowhere.
+	// Ledger records runs and holds calls for approval. Unrecorded, which requires a nil Ledger,
+	// records runs nowhere; then the runner never makes a call that a policy holds.
 	Ledger     *ledger.Ledger
-	TracesDir  string
 	Unrecorded bool
 
 	// Takes one line for the operator, which may quote clients and servers; nil drops it.
@@ -59,8 +57,8 @@ type Runner struct {
 
 // New returns a Runner. It connects to nothing.
 func New(o Options) (*Runner, error) {
-	if o.Ledger == nil && o.TracesDir == "" && !o.Unrecorded {
-		return nil, errors.New("there is neither a ledger nor a folder for traces")
+	if o.Ledger == nil && !o.Unrecorded {
+		return nil, errors.New("there is no ledger, and the runs are not to be unrecorded")
 	}
 	machine, err := states.NewMachine()
 	if err != nil {
@@ -137,22 +135,8 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	ctx, cancel := deadline.Within(ctx, configured.runTimeout())
 	defer cancel()
 	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Text: q.Text}
-	var task *traces.TaskFile
-
-	switch {
-	case q.Task == "":
-	case r.options.Ledger != nil:
+	if q.Task != "" {
 		request.Task = ledger.NewTask(q.Task)
-	default:
-		var err error
-		task, err = traces.OpenTask(ctx, r.options.TracesDir, q.Task, func() {
-			r.reportf("another run of the task %s is under way; waiting for it", q.Task)
-		})
-		if err != nil {
-			return Result{}, err
-		}
-		defer r.closeTask(task)
-		request.Task = task.Task()
 	}
 
 	id, err := uuid.NewV7()
@@ -164,11 +148,5 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	handler, end := configured.runPorts(run)
 	defer end()
 
-	return r.Advance(ctx, run, handler, task, watch)
-}
-
-func (r *Runner) closeTask(task *traces.TaskFile) {
-	if err := task.Close(); err != nil {
-		r.reportf("warning: the task is not released: %s", err)
-	}
+	return r.Advance(ctx, run, handler, watch)
 }

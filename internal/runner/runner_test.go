@@ -3,7 +3,6 @@ package runner_test
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/internal/runner"
 	"pgfsm/states"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -42,15 +40,6 @@ func TestRun(t *testing.T) {
 		{"in-a-store-that-is-not-a-file", func(s *stage) { s.options.Ledger = s.open() }, func(t *testing.T, s *stage, got runner.Result) {
 			if q := request(t, s.open(), got.Run.ID()); q.Head != got.Head || q.Status != ledger.Executed {
 				t.Errorf("the ledger has the head %s of a run that is %s, want %s", q.Head, q.Status, got.Head)
-			}
-		}},
-		{"in-a-file", func(s *stage) { s.options.TracesDir = s.t.TempDir() }, func(t *testing.T, s *stage, got runner.Result) {
-			doc, err := os.ReadFile(s.options.TracesDir + "/" + traces.Name(got.Run.ID()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if trace, err := traces.Read(doc); err != nil || trace.Head != got.Head {
-				t.Errorf("%+v, %v, want the head %s", trace, err, got.Head)
 			}
 		}},
 		{"nowhere", func(s *stage) { s.options.Unrecorded = true }, func(*testing.T, *stage, runner.Result) {}},

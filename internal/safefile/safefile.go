@@ -108,24 +108,16 @@ func Replace(path string, was, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-func replaceFile(path string, was, text []byte, mode fs.FileMode) (err error) {
+func replaceFile(path string, was, text []byte, mode fs.FileMode) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("it would have %d bytes; at most %d are read", len(text), MaxBytes)
 	}
-	pending, err := NewPending(path, mode)
-	if err != nil {
-		return err
-	}
-	// Cleanup does nothing after a replacement.
-	defer func() { err = errors.Join(err, pending.Cleanup()) }()
-
-	if _, err := pending.Write(text); err != nil {
-		return err
-	}
-	if err := Unchanged(path, was); err != nil {
-		return err
-	}
-	return pending.CloseAtomicallyReplace()
+	return writeBeside(path, text, mode, func(f *os.File) error {
+		if err := Unchanged(path, was); err != nil {
+			return err
+		}
+		return f.Sync()
+	})
 }
 
 // Unchanged returns an error if the content of a file is no longer was; nil means that there is no

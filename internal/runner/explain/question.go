@@ -8,7 +8,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
@@ -87,7 +86,7 @@ func (q *Question) callOf() (c *Call, err error) {
 		return nil, err
 	}
 	if q.Task != "" {
-		if err := traces.CheckTaskID(q.Task); err != nil {
+		if err := policy.CheckTaskID(q.Task); err != nil {
 			return nil, fmt.Errorf("task: %w", err)
 		}
 		c.Task = ledger.NewTask(q.Task)

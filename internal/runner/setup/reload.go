@@ -262,6 +262,11 @@ var needRestart = []string{
 func (s *Setup) keyValues() map[string]any {
 	c, loaded := s.Bundle.Content(), s.Loaded
 	serve, identity := &loaded.Serve, &loaded.Identity
+	namedLedger := loaded.Ledger
+	if loaded.DefaultLedger {
+		namedLedger = "" // traces.dir says where it is
+	}
+
 	return map[string]any{
 		"allowlist":               []any{c.Allowlist, c.Pins, s.Allowlists(), loaded.Closed != nil},
 		"approvals":               []any{serve.Hold, serve.OnPending},
@@ -274,7 +279,7 @@ func (s *Setup) keyValues() map[string]any {
 		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.May},
 		"identity.issuers":        identity.Issuers,
 		"input":                   c.Input,
-		"ledger":                  loaded.Ledger,
+		"ledger":                  namedLedger,
 		"limits":                  []any{c.Limits, serve.Rate, serve.Held, serve.ServerSessions},
 		"outputs":                 c.Outputs,
 		"planner":                 []any{c.Planner, s.llmKey},

@@ -229,10 +229,8 @@ func (s *Setup) Close() error {
 	return errors.Join(errs...)
 }
 
-// Runner returns options for a runner that records in trace files.
-func (s *Setup) Runner() runner.Options {
-	return runner.Options{Config: s.runnerConfig(), TracesDir: s.Loaded.TracesDir}
-}
+// Runner returns options for a runner. They lack the ledger.
+func (s *Setup) Runner() runner.Options { return runner.Options{Config: s.runnerConfig()} }
 
 func (s *Setup) runnerConfig() runner.Config {
 	return runner.Config{
@@ -293,8 +291,8 @@ func (s *Setup) Doubts() (doubts []string) {
 	}
 
 	holds := func(p rules.Policy) bool { return p.Effect == rules.Pending || p.RequireApprovalIf != "" }
-	if s.Loaded.Ledger == "" && c.Policy != nil && slices.ContainsFunc(c.Policy.Policies, holds) {
-		doubts = append(doubts, `a policy can hold calls, but nobody can approve them without a ledger: add ledger: "sqlite:pgfsm.db"`)
+	if s.Loaded.ServesUnrecorded() && c.Policy != nil && slices.ContainsFunc(c.Policy.Policies, holds) {
+		doubts = append(doubts, "a policy can hold calls, but the gateway refuses them, because serve.record is none: remove that key")
 	}
 
 	for _, r := range c.Planner.Routes {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -15,6 +17,33 @@ func TestUnknownURLs(t *testing.T) {
 			t.Errorf("Open(%q) = %v", url, err)
 		}
 	}
+}
+
+// TestMakeALedgerAtOnce: of many that open a ledger that does not exist, all can record.
+func TestMakeALedgerAtOnce(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "pgfsm.db")
+	var opened sync.WaitGroup
+	for range 50 {
+		opened.Go(func() {
+			store, err := stores.Open(url, stores.ToWrite)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer store.Close()
+			l, err := ledger.Open(t.Context(), store, ledger.Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Close()
+			if _, _, err := l.CreateToken(t.Context(), ledger.LocalUser("local:root"), "ci", ledger.RoleAgent, ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	opened.Wait()
 }
 
 func TestOpenALedgerThatDoesNotExist(t *testing.T) {
