@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -17,22 +17,6 @@ import (
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/ledgertest"
 )
-
-type pageOfRuns struct {
-	Requests []struct {
-		Run     string        `json:"run"`
-		Status  ledger.Status `json:"status"`
-		Binding string        `json:"binding"`
-	} `json:"requests"`
-	Next string `json:"next"`
-}
-
-func (l *pageOfRuns) runs() (ids []string) {
-	for _, r := range l.Requests {
-		ids = append(ids, r.Run)
-	}
-	return ids
-}
 
 // TestRoles is the table of docs/operate/identity.md: who may do what.
 func TestRoles(t *testing.T) {
@@ -85,17 +69,23 @@ func TestRoutesNeedARole(t *testing.T) {
 	newFixture(t).handler.Register()
 }
 
-// TestVoteForTheCallOfARevokedRequester: the vote counts, and the answer says that the call will not be made all the same.
+// TestVoteForTheCallOfARevokedRequester: the page says before the vote that the call will not be made; the vote counts, and the
+// answer says it too.
 func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
+	const says = "This call will not be made, even if approvers agree"
 	d := newFixture(t)
-	agent, voter := d.token(ledger.RoleAgent, carol), d.token(ledger.RoleApprover, alice)
+	agent, voter, b := d.token(ledger.RoleAgent, carol), d.token(ledger.RoleApprover, alice), d.signedIn(here, bob, ledger.RoleApprover)
 	valid, revoked, denied := d.Hold(1), d.Hold(1), d.Hold(1)
+	if page := b.page("calls/" + revoked.RunID); strings.Contains(page.body, says) {
+		t.Errorf("the requester has a valid token: %s", page.body)
+	}
 	if got := d.approve(valid, voter); got.status != 200 || strings.Contains(got.body, "not_called") {
 		t.Errorf("with a valid token: %d %s", got.status, got.body)
 	}
 	if _, err := d.Ledger.RevokeToken(t.Context(), ledger.LocalUser("local:root"), strings.Split(agent, "_")[1]); err != nil {
 		t.Fatal(err)
 	}
+	b.page("calls/"+revoked.RunID).want(t, http.StatusOK, says)
 	if got := d.approve(revoked, voter); got.status != 200 || !strings.Contains(got.body, `"not_called":"`+carol) {
 		t.Errorf("after the requester's token was revoked: %d %s, want why the call is not made", got.status, got.body)
 	}
@@ -104,7 +94,77 @@ func TestVoteForTheCallOfARevokedRequester(t *testing.T) {
 	}
 }
 
-// TestRefusals is the table of what the ledger refuses, as statuses and codes.
+// TestRefusedVotes: votes that do not count have the same status in the API and in the console, which says why.
+func TestRefusedVotes(t *testing.T) {
+	holds := func(d *fixture, _ func()) ledger.RunRow { return d.Hold(1) }
+	for _, tt := range []struct {
+		name               string
+		role, voter        string
+		before             func(d *fixture, look func()) ledger.RunRow // returns what the voter has seen
+		vote, reason, says string
+		status             int
+		code               api.Code
+	}{
+		{"denied-already", ledger.RoleApprover, alice, func(d *fixture, _ func()) ledger.RunRow {
+			q := d.Hold(1)
+			d.deny(q, d.token(ledger.RoleApprover, bob)).wantCode(d.TB, 200, "")
+			return q
+		}, "approve", "", "Your vote does not count", 409, "request_decided"},
+		{"voted-already", ledger.RoleApprover, alice, func(d *fixture, _ func()) ledger.RunRow {
+			q := d.Hold(2)
+			d.approve(q, d.token(ledger.RoleApprover, alice)).wantCode(d.TB, 200, "")
+			return q
+		}, "deny", "no", "one person has one vote", 409, "already_voted"},
+		{"expired", ledger.RoleApprover, alice, func(d *fixture, look func()) ledger.RunRow {
+			q := d.Hold(1)
+			for range 2 {
+				d.Clock.Add(30 * time.Minute)
+				look() // the session does not end
+			}
+			return q
+		}, "approve", "", "the request expired at", 410, "approval_expired"},
+		{"other-binding", ledger.RoleApprover, alice, func(d *fixture, _ func()) ledger.RunRow {
+			q := d.Hold(1)
+			q.Binding = d.Hold(1).Binding
+			return q
+		}, "approve", "", "what was seen is not what waits", 412, "binding_mismatch"},
+		{"unknown-run", ledger.RoleApprover, alice, func(d *fixture, _ func()) ledger.RunRow {
+			q := d.Hold(1)
+			q.RunID = "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d"
+			return q
+		}, "approve", "", "o run", 404, "request_unknown"},
+		{"revoked-token", ledger.RoleApprover, alice, func(d *fixture, _ func()) ledger.RunRow {
+			id := strings.Split(d.token(ledger.RoleApprover, alice), "_")[1]
+			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.LocalUser("local:root"), id); err != nil {
+				d.TB.Fatal(err)
+			}
+			return d.Hold(1)
+		}, "approve", "", "Sign in", 401, "token_refused"},
+		{"own-request", ledger.RoleApprover, carol, holds, "approve", "", "Your vote does not count", 403, "approver_not_eligible"},
+		{"auditor", ledger.RoleAuditor, alice, holds, "approve", "", "this needs a token of the role approver", 403, "role_not_sufficient"},
+		{"denial-without-a-reason", ledger.RoleApprover, alice, holds, "deny", " ", "a denial needs a reason", 422, "ballot_invalid"},
+	} {
+		for _, console := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/console-%t", tt.name, console), func(t *testing.T) {
+				d := newFixture(t)
+				token, b := d.token(tt.role, tt.voter), d.browser(here)
+				b.takes(b.post("/console/sign-in", url.Values{"token": {token}, "next": {""}}))
+				q := tt.before(d, func() { b.page("") })
+				votes, told := len(d.Votes(q.RunID)), len(d.voted)
+				if console {
+					b.vote(q, tt.vote, tt.reason).want(t, tt.status, tt.says)
+				} else {
+					d.call(http.MethodPost, "/"+tt.vote+"/"+q.RunID, token, ballot(q, tt.reason)).wantCode(t, tt.status, tt.code)
+				}
+				if len(d.Votes(q.RunID)) != votes || len(d.voted) != told {
+					t.Errorf("the vote counts: %v; the worker was told of %q", d.Votes(q.RunID), d.voted)
+				}
+			})
+		}
+	}
+}
+
+// TestRefusals is the table of other errors of a vote, as statuses and codes.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -112,52 +172,14 @@ func TestRefusals(t *testing.T) {
 		status int
 		code   api.Code
 	}{
-		{"denied-already", func(d *fixture) reply {
-			q := d.Hold(1)
-			d.deny(q, d.token(ledger.RoleApprover, alice)).wantCode(d.TB, 200, "")
-			return d.approve(q, d.token(ledger.RoleApprover, bob))
-		}, 409, "request_decided"},
-		{"voted-already", func(d *fixture) reply {
-			q := d.Hold(2)
-			d.approve(q, d.token(ledger.RoleApprover, alice)).wantCode(d.TB, 200, "")
-			return d.deny(q, d.token(ledger.RoleApprover, alice))
-		}, 409, "already_voted"},
 		{"never-held", func(d *fixture) reply {
 			q := d.Ask(carol, statestest.Content())
 			q.Binding = canonical.Sum("x", nil)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "request_not_held"},
-		{"expired", func(d *fixture) reply {
-			q := d.Hold(1)
-			d.Clock.Add(3600 * time.Second)
-			return d.approve(q, d.token(ledger.RoleApprover, alice))
-		}, 410, "approval_expired"},
-		{"other-binding", func(d *fixture) reply {
-			q := d.Hold(1)
-			q.Binding = d.Hold(1).Binding
-			return d.approve(q, d.token(ledger.RoleApprover, alice))
-		}, 412, "binding_mismatch"},
-		{"own-request", func(d *fixture) reply { return d.approve(d.Hold(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
-		{"unknown-run", func(d *fixture) reply {
-			q := d.Hold(1)
-			q.RunID = "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d"
-			return d.approve(q, d.token(ledger.RoleApprover, alice))
-		}, 404, "request_unknown"},
 		{"no-digest", func(d *fixture) reply {
 			return d.call(http.MethodPost, "/approve/"+d.Hold(1).RunID, d.token(ledger.RoleApprover, alice), `{"reason": "yes"}`)
 		}, 428, api.DigestRequired},
-		{"denial-without-a-reason", func(d *fixture) reply {
-			q := d.Hold(1)
-			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, " "))
-		}, 422, "ballot_invalid"},
-		{"revoked-token", func(d *fixture) reply {
-			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
-			id := strings.Split(text, "_")[1]
-			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.LocalUser("local:root"), id); err != nil {
-				d.TB.Fatal(err)
-			}
-			return d.approve(q, text)
-		}, 401, "token_refused"},
 		{"ledger-breaks", func(d *fixture) reply {
 			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.Store.Fail = failing
@@ -192,8 +214,8 @@ func TestRefusals(t *testing.T) {
 			d := newFixture(t)
 			got := c.do(d)
 			got.wantCode(t, c.status, c.code)
-			if c.status == http.StatusOK != (len(d.voted) > 0) && c.name != "denied-already" && c.name != "voted-already" {
-				t.Errorf("the worker was told of %q at status %d", d.voted, c.status)
+			if len(d.voted) > 0 {
+				t.Errorf("the worker was told of %q", d.voted)
 			}
 		})
 	}
@@ -335,57 +357,6 @@ func TestIdempotencyKeys(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPages(t *testing.T) {
-	d := newFixture(t)
-	token := d.token(ledger.RoleAuditor, "auditor")
-	var want []string
-	for range 5 {
-		want = append(want, d.Hold(1).RunID)
-	}
-	denied := d.Hold(1)
-	d.deny(denied, d.token(ledger.RoleApprover, alice)).wantCode(t, 200, "")
-	read := func(path string) (l pageOfRuns) {
-		got := d.call(http.MethodGet, path, token, "")
-		got.wantCode(t, 200, "")
-		got.into(t, &l)
-		return l
-	}
-	var got []string
-	for path := "/pending?limit=2"; path != ""; {
-		l := read(path)
-		got = append(got, l.runs()...)
-		if path = ""; l.Next != "" {
-			path = "/pending?limit=2&after=" + l.Next
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the pages hold %q, want %q", got, want)
-	}
-	if l := read("/requests?status=denied,expired"); !slices.Equal(l.runs(), []string{denied.RunID}) || l.Next != "" {
-		t.Errorf("denied are %+v", l)
-	}
-	for _, filter := range []string{"actor", "task", "server", "tool", "policy", "code"} {
-		if l := read("/requests?" + filter + "=none"); len(l.Requests) != 0 {
-			t.Errorf("requests with the %s none are %+v", filter, l)
-		}
-	}
-	if l := read("/requests?since=2001-01-01&until=2001-01-01T00:00:01.000Z&actor=" + denied.Actor); len(l.Requests) != 0 {
-		t.Errorf("requests of 2001 are %+v", l)
-	}
-	chosen := "/requests?status=denied&since=24h&until=2999-01-01T00:00:00.000Z&code=approval_denied&actor=" + denied.Actor +
-		"&server=" + denied.Server + "&tool=" + denied.Tool + "&policy=" + denied.Policy
-	if l := read(chosen); !slices.Equal(l.runs(), []string{denied.RunID}) {
-		t.Errorf("%s has %+v", chosen, l)
-	}
-	if l := read("/requests"); len(l.Requests) != 6 {
-		t.Errorf("%d requests in all, want 6", len(l.Requests))
-	}
-	if l := read("/requests?limit=6"); len(l.Requests) != 6 || l.Next != "" {
-		t.Errorf("a page that is just full: %d, next %q", len(l.Requests), l.Next)
-	}
-	read("/pending?limit=200")
 }
 
 const patience = 10 * time.Second

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/visible"
@@ -18,42 +17,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// TestVoteOfAPageLeftOpen: a vote counts only for what the page showed and while the call waits. The page says why it does not.
-func TestVoteOfAPageLeftOpen(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		role   string
-		before func(b *browser, q *ledger.RunRow)
-		status int
-		says   string
-	}{
-		{"nothing-happened", ledger.RoleApprover, func(*browser, *ledger.RunRow) {}, http.StatusSeeOther, ""},
-		{"expired", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) {
-			for range 2 {
-				b.Clock.Add(30 * time.Minute)
-				b.page("calls/" + q.RunID)
-			}
-		}, http.StatusGone, "the request expired at"},
-		{"another-digest", ledger.RoleApprover, func(_ *browser, q *ledger.RunRow) { q.Binding = canonical.Sum("other", nil) }, http.StatusPreconditionFailed,
-			"what was seen is not what waits"},
-		{"auditor", ledger.RoleAuditor, func(*browser, *ledger.RunRow) {}, http.StatusForbidden, "this needs a token of the role approver"},
-		{"no-such-run", ledger.RoleApprover, func(b *browser, q *ledger.RunRow) { q.RunID = ledgertest.NewID(b.TB) }, http.StatusNotFound, "no run"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			d := newFixture(t)
-			q := d.Hold(1)
-			b := d.signedIn(here, alice, tc.role)
-			b.page("calls/"+q.RunID).want(t, http.StatusOK)
-			run := q.RunID
-			tc.before(b, &q)
-			b.vote(q, "approve", "looks good").want(t, tc.status, tc.says)
-			if votes, counts := len(d.Votes(run)), tc.status == http.StatusSeeOther; (votes == 1) != counts {
-				t.Errorf("%d votes", votes)
-			}
-		})
-	}
-}
-
 // TestRefusedCallIsListed: the filters find a call of a tool that does not exist, and the page marks it.
 func TestRefusedCallIsListed(t *testing.T) {
 	d := newFixture(t)
@@ -63,19 +26,6 @@ func TestRefusedCallIsListed(t *testing.T) {
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	b.page("runs?server=crm&tool=drop_all&text=42").want(t, http.StatusOK, q.RunID, "drop_all on crm", "(unverified)")
 	b.page("runs/"+q.RunID).want(t, http.StatusOK, "crm drop_all (unverified")
-}
-
-// TestCallOfARevokedRequester: the page says before the vote that the call will not be made.
-func TestCallOfARevokedRequester(t *testing.T) {
-	const says = "This call will not be made, even if approvers agree"
-	d := newFixture(t)
-	q := d.Hold(1)
-	b := d.signedIn(here, alice, ledger.RoleApprover)
-	b.page("calls/"+q.RunID).want(t, http.StatusOK, says)
-	d.Token(q.Actor, ledger.RoleAgent)
-	if page := string(b.page("calls/" + q.RunID).body); strings.Contains(page, says) {
-		t.Errorf("the requester has a valid token: %s", page)
-	}
 }
 
 // TestOnePersonWithTwoNames: the page does not offer a vote that the ledger would refuse to a person of two names.
@@ -233,35 +183,6 @@ func TestCallShowsWhatDiffers(t *testing.T) {
 	}
 	third := d.ask(1, carol, "third", `{"gone":1,"path":"/srv/a","same":true}`, "")
 	b.page("calls/"+third.RunID).want(t, http.StatusOK, "The arguments are the same", "Earlier calls of "+carol)
-}
-
-func TestLists(t *testing.T) {
-	d := newFixture(t)
-	var all []ledger.RunRow
-	for range 52 {
-		all = append(all, d.Hold(1))
-	}
-	b := d.signedIn(here, alice, ledger.RoleApprover)
-	for _, page := range []string{"", "runs"} {
-		got := b.page(page)
-		got.want(t, http.StatusOK, all[51].RunID, all[2].RunID, "Older", "before="+all[2].RunID)
-		if strings.Contains(got.body, "/"+all[1].RunID) {
-			t.Errorf("%q has more than fifty", page)
-		}
-		b.page(page+"?before="+all[2].RunID).want(t, http.StatusOK, all[1].RunID, all[0].RunID)
-	}
-	for query, found := range map[string]bool{ // in any order
-		"status=pending": true, "status=denied": false, "actor=" + carol: true, "actor=x": false, "tool=fetch_policy_entry": true, "server=x": false,
-		"policy=looked-at": true, "code=x": false, "since=1h": true,
-		"until=2020-01-01": false, "text=policy-002": true, "text=policy-003": false, "task=x": false,
-	} {
-		got := b.page("runs?" + query)
-		if strings.Contains(got.body, all[51].RunID) != found || got.status != http.StatusOK {
-			t.Errorf("%s: found is not %t: %d", query, found, got.status)
-		}
-	}
-	b.page("runs?status=x").want(t, http.StatusBadRequest, "give some of")
-	b.page("runs?tool=a+b&status=denied").want(t, http.StatusOK, "pgfsm ledger list --status denied --tool &#39;a b&#39;")
 }
 
 // TestCallOfAReplacedDefinition: the page of a held call says that the server has another definition now, so that nobody approves in vain.
