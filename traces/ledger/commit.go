@@ -25,14 +25,21 @@ const yields = 2
 // batch continue.
 type operation struct {
 	do    func(*batch) error
-	taken atomic.Bool // the committer records it, or its caller gave it up
+	ahead func(Reader) // reads that do begins with; may be nil
+	taken atomic.Bool  // the committer records it, or its caller gave it up
 	err   chan error
 }
 
 // commit runs an operation. When it returns nil, the operation is durable. If ctx is done, an
 // operation that has not begun is dropped.
 func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
-	o := &operation{do: do, err: make(chan error, 1)}
+	return l.commitAhead(ctx, nil, do)
+}
+
+// commitAhead is commit for an operation that begins with the reads of ahead. They cost no round
+// trip: see [Store.Update].
+func (l *Ledger) commitAhead(ctx context.Context, ahead func(Reader), do func(*batch) error) error {
+	o := &operation{do: do, ahead: ahead, err: make(chan error, 1)}
 	select {
 	case <-l.closing:
 		return ErrClosed
@@ -145,11 +152,20 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 		}
 	}()
 
-	err = l.store.Update(context.Background(), func(tx Tx) error {
-		end, err := tx.End()
+	readAhead := func(r Reader) {
+		for _, o := range operations {
+			if o.ahead != nil {
+				o.ahead(r)
+			}
+		}
+	}
+
+	err = l.store.Update(context.Background(), func(storeTx Tx) error {
+		tx, err := l.rememberTx(storeTx)
 		if err != nil {
 			return err
 		}
+		end := tx.end
 		if end.Type == LedgerClosed {
 			return closedError(tx)
 		}
@@ -160,6 +176,7 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 
 		errs = make([]error, len(operations))
 		b := &batch{Tx: tx, ledger: l, size: end.Size, now: now}
+		readAhead(tx)
 
 		for i, o := range operations {
 			b.wrote = false
@@ -171,8 +188,12 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 			}
 		}
 
-		return nil
-	})
+		tx.generation, err = storeTx.Generation()
+		return err
+	}, readAhead)
+	if err != nil {
+		l.memory = nil
+	}
 
 	return errs, l.reportFatal(err)
 }

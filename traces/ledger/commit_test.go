@@ -19,7 +19,7 @@ type breaking struct {
 
 var errBreaks = errors.New("it breaks")
 
-func (s *breaking) Update(_ context.Context, do func(Tx) error) error {
+func (s *breaking) Update(_ context.Context, do func(Tx) error, _ ...func(Reader)) error {
 	s.updates++
 	if s.begins {
 		if err := do(empty{}); err != nil {
@@ -32,7 +32,8 @@ func (s *breaking) Update(_ context.Context, do func(Tx) error) error {
 // empty is a transaction in which nothing is.
 type empty struct{ Tx }
 
-func (empty) End() (End, error) { return End{}, nil }
+func (empty) End() (End, error)               { return End{}, nil }
+func (empty) Generation() (Generation, error) { return Generation{}, nil }
 
 // TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
 // any number of waiting operations wait only once for a store that another process holds, or that is away.

@@ -57,6 +57,7 @@ type Ledger struct {
 	measure atomic.Pointer[func(time.Duration)]
 	fatal   chan error // receives the first error after which the store is unusable
 
+	memory   *memory // nil: empty; of the committer
 	replicas roster
 	refusals refusals
 
@@ -143,13 +144,13 @@ func (l *Ledger) ReadCommitted(ctx context.Context, do func(Reader) error) error
 
 // Update runs do in one transaction of the store, for rows that are not part of the record. The
 // error is [ErrLedgerClosed] if an entry closed the ledger.
-func (l *Ledger) Update(ctx context.Context, do func(Tx) error) error {
+func (l *Ledger) Update(ctx context.Context, do func(Tx) error, ahead ...func(Reader)) error {
 	return l.reportFatal(l.store.Update(ctx, func(tx Tx) error {
 		if err := notClosed(tx); err != nil {
 			return err
 		}
 		return do(tx)
-	}))
+	}, ahead...))
 }
 
 // Close waits for commits in progress and releases the owner's lock. The store stays open. Later

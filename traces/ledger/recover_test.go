@@ -163,8 +163,8 @@ func (b *blind) OwnerGone(ctx context.Context, owner string) (bool, error) {
 	return b.Store.OwnerGone(ctx, owner)
 }
 
-func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+func (b *blind) Update(ctx context.Context, do func(ledger.Tx) error, ahead ...func(ledger.Reader)) error {
+	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) }, ahead...)
 }
 
 // goneBy asks a store whether an owner is gone.
@@ -215,8 +215,8 @@ type believer struct{ ledger.Store }
 
 func (believer) OwnerGone(context.Context, string) (bool, error) { return true, nil }
 
-func (b believer) Update(ctx context.Context, do func(ledger.Tx) error) error {
-	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) })
+func (b believer) Update(ctx context.Context, do func(ledger.Tx) error, ahead ...func(ledger.Reader)) error {
+	return b.Store.Update(ctx, func(tx ledger.Tx) error { return do(goneBy{tx, b}) }, ahead...)
 }
 
 // TestARunThatWasTakenAwayIsNotGoneOnWith: locks are an aid. Whoever's run was ended or taken up by another process, rightly or not,

@@ -45,8 +45,10 @@ type Store interface {
 	// Update runs do in one transaction. No other writer, of this or any process, writes between
 	// its reads and its writes. When Update returns nil, all its writes are durable. When it
 	// returns an error other than [ErrUnsettled], no reader has seen or will see any of them. It
-	// returns an error of do unchanged.
-	Update(ctx context.Context, do func(Tx) error) error
+	// returns an error of do unchanged. do begins with the reads of ahead, if there are any: a store
+	// may call ahead before the transaction, with a Reader that answers none of its reads, and send
+	// them with the first statement.
+	Update(ctx context.Context, do func(Tx) error, ahead ...func(Reader)) error
 	// View runs do on one consistent state. It does not wait for writers.
 	View(ctx context.Context, do func(Reader) error) error
 	// ReadCommitted is View without a consistent state: each read sees what was committed when that
@@ -157,9 +159,16 @@ type Count struct {
 	Runs   int
 }
 
+// A Generation stands for the rows of a store. It is only compared.
+type Generation [2]int64
+
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
+	// Generation returns the generation of the rows, with the transaction's own writes. If it
+	// differs from that at the end of an earlier transaction of this store, anybody may have written
+	// in between: another process, or another transaction of this store. If it is equal, nobody did.
+	Generation() (Generation, error)
 	// AddEntry adds an entry after the last one, and the hashes that it completes: see
 	// [tlog.StoredHashesForRecordHash]. An entry with only an index is one that [Tx.Prune] has
 	// removed the body of; the last entry always has a body. No two entries of a run have the same

@@ -60,7 +60,7 @@ const timeForm = policy.TimeForm
 // A Store is the part of a [ledger.Store] that a sender needs.
 type Store interface {
 	View(ctx context.Context, do func(ledger.Reader) error) error
-	Update(ctx context.Context, do func(ledger.Tx) error) error
+	Update(ctx context.Context, do func(ledger.Tx) error, ahead ...func(ledger.Reader)) error
 	Now() time.Time
 }
 

@@ -159,7 +159,7 @@ func (s *Store) ReadCommitted(ctx context.Context, do func(ledger.Reader) error)
 }
 
 // Update implements [ledger.Store.Update].
-func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error, ahead ...func(ledger.Reader)) error {
 	if err := s.reach(Begin); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 			return t.err
 		}
 		return s.reach(Commit)
-	})
+	}, ahead...)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"pgfsm/traces/ledger"
@@ -17,7 +17,8 @@ const (
 	// settings, so lockLog also sets the level of messages: the warning of a commit that the
 	// standby may not have must arrive.
 	lockLog = "SELECT size, at, type, current_setting('synchronous_commit'), current_setting('transaction_read_only'), " +
-		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), '')," +
+		"coalesce((SELECT substr(hashes, 1, 32) FROM entries WHERE idx = ?), ''), " +
+		"xmin::text::bigint, pg_current_xact_id()::xid::text::bigint, " +
 		"set_config('idle_in_transaction_session_timeout', ?, true), set_config('tcp_user_timeout', ?, true), " +
 		"set_config('client_min_messages', 'warning', true) FROM log FOR UPDATE"
 	// fence changes no row for a store whose lease another store has ended. No lease can be ended
@@ -64,8 +65,8 @@ func (s *Store) endOf(r result) (end ledger.End, err error) {
 	return end, nil
 }
 
-// beginWrite begins a transaction that writes.
-func (s *Store) beginWrite(t *tx) error {
+// beginWrite begins a transaction that writes, and answers its first reads in the same round trip.
+func (s *Store) beginWrite(t *tx, ahead []statement) error {
 	batch := s.lockStatements()
 	s.commits++
 	if len(s.owners) > 0 {
@@ -75,12 +76,17 @@ func (s *Store) beginWrite(t *tx) error {
 	// The transaction is open even if its first answer is lost: it must be rolled back.
 	t.exec.begun = true
 	t.began = time.Now()
-	results, _, err := t.exec.sendBatch(t.exec.ctx, batch...)
+	results, _, err := t.exec.sendBatch(t.exec.ctx, append(batch, ahead...)...)
 	if err != nil {
 		return err
 	}
-	t.writes, t.committed = true, s.hashes
+	t.writes = true
 	if t.log, err = s.endOf(results[1]); err != nil {
+		return err
+	}
+	row := &results[1].rows[0] // endOf has read the columns before
+	t.last, t.own = row.Int64(), row.Int64()
+	if err := errors.Join(row.Err(), t.takeAnswers(ahead, results[len(batch):])); err != nil {
 		return err
 	}
 
@@ -105,9 +111,10 @@ func (s *Store) commit(t *tx) error {
 		return nil
 	}
 
-	var batch []statement
+	// Every write updates the log's row: see Generation.
+	batch := []statement{{query: touch}}
 	if t.leaf != nil {
-		batch = append(batch, statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}})
+		batch[0] = statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}}
 	}
 
 	// The lease could not be renewed during the transaction.
@@ -141,10 +148,6 @@ func (s *Store) commit(t *tx) error {
 	exec.begun = false
 	if t.leaf != nil {
 		s.last.Store(&acknowledged{t.log.Size - 1, *t.leaf})
-		if len(s.hashes) > maxHashes {
-			clear(s.hashes)
-		}
-		maps.Copy(s.hashes, t.hashes)
 	}
 
 	return nil

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type executor struct {
 	begun   bool
 	failed  error // first error, which ends the transaction
 	queue   []statement
+	answers map[string]result // of reads that were sent ahead; nil once the transaction has written
 	cursors int
 }
 
@@ -164,6 +166,7 @@ func storableArgs(args []any) []any {
 
 // Write queues a statement.
 func (s *executor) Write(table string, key any, query string, args ...any) error {
+	s.answers = nil
 	s.queue = append(s.queue, statement{query, storableArgs(args), table, key})
 	if len(s.queue) < maxQueued {
 		return nil
@@ -174,6 +177,13 @@ func (s *executor) Write(table string, key any, query string, args ...any) error
 
 // Query runs a query.
 func (s *executor) Query(page int, query string, args ...any) (sqlrows.Rows, error) {
+	if s.answers != nil && page == 1 {
+		sent := statement{query: query, args: storableArgs(args)}
+		if answer, ok := s.answers[sent.text()]; ok {
+			return &pages{rows: slices.Clone(answer.rows)}, nil
+		}
+	}
+
 	var batch []statement
 	if !s.begun && (s.always || page > 1) {
 		batch = append(batch, statement{query: s.begin})

@@ -31,8 +31,6 @@ type Store struct {
 
 	owners  []string // owners with a lease of this store; guarded by writing
 	commits int64    // number of begun transactions; guarded by writing
-
-	hashes map[int64][]byte // hashes of entries up to the last acknowledged one; guarded by writing
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -56,7 +54,6 @@ func openStore(url string, readOnly bool) (*Store, error) {
 		writing:  make(chan struct{}, 1),
 		reading:  make(chan struct{}, sqlrows.MaxReaders),
 		closed:   make(chan struct{}),
-		hashes:   make(map[int64][]byte),
 	}
 
 	s.configure(c)
@@ -130,8 +127,9 @@ func (s *Store) readTx(ctx context.Context, exec *executor, do func(ledger.Reade
 	return do(t)
 }
 
-// Update implements [ledger.Store.Update].
-func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+// Update implements [ledger.Store.Update]. The reads of ahead are sent with the statements that begin
+// the transaction.
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error, ahead ...func(ledger.Reader)) error {
 	if s.readOnly {
 		return errReadOnly
 	}
@@ -143,7 +141,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	defer exec.release() // also if do panics
 	t := newTx(ctx, exec)
 	defer t.Finish()
-	if err := s.beginWrite(t); err != nil {
+	if err := s.beginWrite(t, planReads(ctx, ahead)); err != nil {
 		return err
 	}
 	if err := do(t); err != nil {

@@ -19,8 +19,7 @@ var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Na
 	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?"
 }}
 
-// maxHashes bounds the number of entries whose hashes a transaction or a store caches: a copy adds
-// millions.
+// maxHashes bounds the number of entries whose hashes a transaction caches: a copy adds millions.
 const maxHashes = 4 << 10
 
 // A tx is a transaction.
@@ -32,8 +31,8 @@ type tx struct {
 	log    ledger.End       // end of the log, with the entries that the transaction adds
 	leaf   *tlog.Hash       // leaf hash of the last added entry
 	hashes map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
-	// Hashes of this store's committed transactions; nil if the transaction only reads.
-	committed map[int64][]byte
+	// The transaction that wrote the log's row last, and this one, by their ids.
+	last, own int64
 
 	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
@@ -65,6 +64,16 @@ func (t *tx) End() (end ledger.End, err error) {
 	}
 	end = ledger.End{Size: row.Int64(), At: row.Text(), Type: ledger.Type(row.Text())}
 	return end, row.Err()
+}
+
+// Generation implements [ledger.Tx.Generation]. Each transaction that writes updates the log's row,
+// which is locked from the beginning to the commit.
+func (t *tx) Generation() (ledger.Generation, error) {
+	g := ledger.Generation{t.last, t.log.Size}
+	if t.Wrote() {
+		g[0] = t.own
+	}
+	return g, t.Usable()
 }
 
 // AddEntry implements [ledger.Tx.AddEntry].
@@ -115,9 +124,8 @@ func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Dige
 	return t.Tx.Prune(entries, runs, blobs)
 }
 
-// ReadHashes implements [tlog.HashReader] with one query at most. Most hashes belong to entries
-// that this transaction or this store added before. If one is missing, the query also reads the
-// hashes that the next entries need.
+// ReadHashes implements [tlog.HashReader] with one query at most. If a hash is missing, the query also
+// reads the hashes that the next entries need.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if err := t.Usable(); err != nil {
 		return nil, err
@@ -126,9 +134,6 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	var missing []int64
 	for _, id := range ids {
 		entry, _ := sqlrows.Place(id)
-		if cached := t.committed[entry]; cached != nil && t.hashes[entry] == nil {
-			t.hashes[entry] = cached
-		}
 		if t.hashes[entry] == nil {
 			missing = append(missing, entry)
 		}
@@ -161,9 +166,11 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	return ordered, nil
 }
 
+const hashesOf = "SELECT idx, hashes FROM entries WHERE idx = ANY(?)"
+
 // readHashes reads the hashes that entries complete.
 func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
-	rows, err := t.exec.Query(1, "SELECT idx, hashes FROM entries WHERE idx = ANY(?)", entries)
+	rows, err := t.exec.Query(1, hashesOf, entries)
 	if err != nil {
 		return err
 	}
@@ -172,11 +179,18 @@ func (t *tx) readHashes(entries []int64, found map[int64][]byte) error {
 		if row == nil {
 			return err
 		}
-		found[row.Int64()] = row.Bytes()
-		if err := row.Err(); err != nil {
-			return fmt.Errorf("the ledger: the hashes of entries: %w", err)
+		if err := addHashes(row, found); err != nil {
+			return err
 		}
 	}
+}
+
+func addHashes(row *sqlrows.Row, found map[int64][]byte) error {
+	found[row.Int64()] = row.Bytes()
+	if err := row.Err(); err != nil {
+		return fmt.Errorf("the ledger: the hashes of entries: %w", err)
+	}
+	return nil
 }
 
 // leaseLapsed reports whether an owner has no lease, or a lease that the query reports as lapsed.

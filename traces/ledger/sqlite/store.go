@@ -61,6 +61,7 @@ type Store struct {
 	close   sync.Once
 
 	commits atomic.Int64
+	written int64 // attempts to commit a write; guarded by writing
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -174,7 +175,7 @@ func (s *Store) Path() string { return s.path }
 // Update implements [ledger.Store.Update]. If the flush of a commit fails, Update undoes the commit
 // and returns the error. If the machine then loses power before the next commit, the bytes of the
 // undone commit may be complete on the disk, and it takes effect.
-func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error, _ ...func(ledger.Reader)) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
@@ -210,6 +211,9 @@ func (s *Store) commit(t *tx) error {
 	// A record in a file that was moved away is lost: a denial there would have no effect.
 	if err := s.file.checkUnmoved(); err != nil {
 		return err
+	}
+	if t.Wrote() {
+		s.written++
 	}
 	// COMMIT does not use the context: whether the transaction is committed must not be in doubt.
 	if _, err := t.source.exec(context.Background(), "COMMIT"); err != nil {

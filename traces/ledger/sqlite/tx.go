@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"pgfsm/internal/canonical"
@@ -17,6 +18,7 @@ type tx struct {
 	source    *source
 	committed bool
 	pruned    bool
+	version   int64 // the data version; 0 before it is read
 }
 
 func (s *Store) newTx(ctx context.Context, on *executor) *tx {
@@ -78,6 +80,41 @@ const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6
 	"on_behalf_of = ?34, client = ?35, trace = ?36, call_trace = ?37, display = ?38, on_behalf_of_display = ?39 " +
 	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 	"AND arguments = ?13 AND bundle = ?15"
+
+// Generation implements [ledger.Tx.Generation]. SQLite changes the data version of a connection when
+// it sees a commit of another connection, so the pinned writer asks after BEGIN IMMEDIATE, when it
+// sees the last commit and nobody else can write. The data version does not count the writer's own
+// commits.
+func (t *tx) Generation() (ledger.Generation, error) {
+	if err := t.Usable(); err != nil {
+		return ledger.Generation{}, err
+	}
+	if t.version == 0 { // it does not change during the transaction
+		if err := t.readVersion(); err != nil {
+			return ledger.Generation{}, explainError(t.store.path, err)
+		}
+	}
+	written := t.store.written
+	if t.Wrote() {
+		written++
+	}
+	return ledger.Generation{t.version, written}, nil
+}
+
+func (t *tx) readVersion() error {
+	c, err := t.source.query(context.Background(), nil, "PRAGMA data_version")
+	if err != nil {
+		return err
+	}
+	defer c.rows.Close()
+	if ok, err := c.scanNext(); err != nil || !ok {
+		return errors.Join(err, errNoVersion)
+	}
+	t.version = c.row.Int64()
+	return c.row.Err()
+}
+
+var errNoVersion = errors.New("PRAGMA data_version has no row")
 
 // PutRun implements [ledger.Tx.PutRun].
 func (t *tx) PutRun(r ledger.RunRow) error {

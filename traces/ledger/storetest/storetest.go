@@ -56,6 +56,8 @@ func Run(t *testing.T, h Harness) {
 		{"a-view-waits-for-no-writer", viewBesideWriter},
 		{"contexts", contexts},
 		{"no-writer-comes-between", increments},
+		{"generations", generations},
+		{"reads-ahead", readsAhead},
 		{"reopened", reopened},
 		{"closed", closed},
 		{"pruned", pruned},
