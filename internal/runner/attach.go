@@ -4,23 +4,41 @@ import (
 	"context"
 	"errors"
 
+	"pgfsm/internal/runner/ratelimit"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
 
-// attachToHeld answers a call that repeats a held call whose outcome was not delivered yet. For any
-// other call, found is false.
-func (r *ConfiguredRunner) attachToHeld(ctx context.Context, call *gateway.ToolCall,
-	request *states.Request) (answer gateway.Answer, found bool) {
-	if !r.holdsCalls || request.Round != nil || request.Large != nil {
-		return answer, false
-	}
+// mayAttach reports whether a call may repeat a held one.
+func (r *ConfiguredRunner) mayAttach(request *states.Request) bool {
+	return r.holdsCalls && request.Round == nil && request.Large == nil
+}
 
+// answerLimited answers a call that a limit refuses. A repetition of a held call is answered anyway:
+// it is no further call.
+func (r *ConfiguredRunner) answerLimited(ctx context.Context, call *gateway.ToolCall, request *states.Request,
+	refused *ratelimit.Refusal) gateway.Answer {
+	switch run, err := r.findHeld(ctx, call, request); {
+	case err == nil:
+		return r.answerRepeated(ctx, call, run)
+	case !errors.Is(err, ledger.ErrNotFound):
+		return r.refuseUnrecorded(ctx, call, "", err)
+	}
+	return r.refuseLimited(ctx, call, refused)
+}
+
+// findHeld returns the id of the held call that a call repeats, or [ledger.ErrNotFound]. Only
+// calls that a limit refuses need it: the others attach in the first commit of their run.
+func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
+	request *states.Request) (run string, err error) {
+	if !r.mayAttach(request) {
+		return "", ledger.ErrNotFound
+	}
 	plan, verdict := policy.ReadCall(request.Text, r.Bundle.Limits())
 	if !verdict.Allows() {
-		return answer, false // the run's failure has the reason
+		return "", ledger.ErrNotFound // the run's failure has the reason
 	}
 
 	caller := callerOf(call.From)
@@ -32,17 +50,24 @@ func (r *ConfiguredRunner) attachToHeld(ctx context.Context, call *gateway.ToolC
 		Tool:       call.Tool,
 		Arguments:  states.ArgumentsDigest(plan.Args),
 	})
+	return q.RunID, err
+}
 
+// answerRepeated answers a call that repeats a held one whose outcome was not delivered yet.
+func (r *ConfiguredRunner) answerRepeated(ctx context.Context, call *gateway.ToolCall, id string) gateway.Answer {
+	q, err := r.runner.readRequest(ctx, id)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return answer, false
 	case err != nil:
-		return r.refuseUnrecorded(ctx, call, "", err), true
+		return r.refuseUnrecorded(ctx, call, "", err)
 	case q.Ended == "":
-		return r.answerWaiting(ctx, call, heldRequest(&q), false), true
+		return r.answerWaiting(ctx, call, heldRequest(&q), false)
 	}
 
-	return r.deliverOutcome(ctx, call, q.RunID, ledger.ByRepeat)
+	answer, first := r.deliverOutcome(ctx, call, id, ledger.ByRepeat)
+	if !first { // another repetition got the outcome, so this is a new call
+		return r.Call(ctx, call)
+	}
+	return answer
 }
 
 // callerOf returns a client of the gateway as a caller of the ledger.

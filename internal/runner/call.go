@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,6 +17,7 @@ import (
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
+	"pgfsm/traces/ledger"
 )
 
 // Call takes an agent's call through the machine. If the call repeats one that was held, Call
@@ -28,13 +30,10 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	if failed != nil {
 		return gateway.Answer{Error: failed}
 	}
-	if answer, found := r.attachToHeld(ctx, call, &request); found {
-		return answer
-	}
 
 	limited, refused := r.limitCall(call)
 	if refused != nil {
-		return r.refuseLimited(ctx, call, refused)
+		return r.answerLimited(ctx, call, &request, refused)
 	}
 	defer limited.End()
 
@@ -64,7 +63,14 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	}
 
 	// The run ends or is held here; everything after it is the answer.
-	result, err := r.runner.Advance(runCtx, run, handler, nil)
+	record := r.runner.beginCallRecord(run, callerOf(call.From), r.mayAttach(&request))
+	result, err := r.runner.advanceRecorded(runCtx, run, record, handler, nil)
+	var repeats *ledger.AttachError
+	if errors.As(err, &repeats) { // the call takes nothing of the limits: it was counted when it was held
+		limited.Return()
+		limited.End()
+		return r.answerRepeated(ctx, call, repeats.Run)
+	}
 	if result.Outcome.Type == states.TypeBlocked {
 		limited.Return()
 		r.dropListing(call.Server, result.Outcome, ports.cached)

@@ -25,7 +25,12 @@ type record interface {
 // passes a handler that reaches no server.
 func (r *Runner) Advance(ctx context.Context, run *states.Run, handler states.EffectHandler,
 	watch Watch) (Result, error) {
-	rec := r.beginRecord(run)
+	return r.advanceRecorded(ctx, run, r.beginRecord(run), handler, watch)
+}
+
+// advanceRecorded is Advance for a run whose record has begun.
+func (r *Runner) advanceRecorded(ctx context.Context, run *states.Run, rec record, handler states.EffectHandler,
+	watch Watch) (Result, error) {
 	outcome, err := r.machine.Advance(ctx, run, rec.Effects(handler), withWatch(run, rec, watch))
 	if err != nil {
 		return abandonRun(run, rec, err)
@@ -50,6 +55,15 @@ func unrecordedOutcome(run *states.Run, cause error) states.Outcome {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
 	return o
+}
+
+// beginCallRecord begins the record of an agent's call. If attaches is true, the record of a call that
+// repeats a held one fails with a [*ledger.AttachError].
+func (r *Runner) beginCallRecord(run *states.Run, requester ledger.Caller, attaches bool) record {
+	if l := r.options.Ledger; l != nil {
+		return ledgerRecord{l.BeginCall(traces.NewHeader(r.machine, run), run, requester, attaches)}
+	}
+	return noRecord{}
 }
 
 // beginRecord begins the record of a run.

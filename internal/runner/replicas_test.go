@@ -99,11 +99,18 @@ func TestServiceEndsWithoutItsLedger(t *testing.T) {
 func TestUnsettledDelivery(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, hold)
-	var unsettled atomic.Bool
+	var unsettled, wrote atomic.Bool
 	store := s.memory.Open()
 	store.Fail = func(op ledgertest.Op, _ int) error {
-		if op == ledgertest.Committed && unsettled.Load() {
-			return ledger.ErrUnsettled
+		switch op {
+		case ledgertest.Begin:
+			wrote.Store(false)
+		case ledgertest.PutRequest:
+			wrote.Store(true)
+		case ledgertest.Committed: // what writes nothing is never unsettled
+			if unsettled.Load() && wrote.Load() {
+				return ledger.ErrUnsettled
+			}
 		}
 		return nil
 	}

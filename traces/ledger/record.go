@@ -30,6 +30,9 @@ type RunRecorder struct {
 	// it owns the run.
 	row    RunRow
 	judged bool // the first decision of risk and policy is recorded
+
+	requester Caller // who made the request; zero if the credentials are not checked again
+	attaches  bool   // the call may repeat a held one
 }
 
 // Begin begins the record of a run. The ledger contains nothing of the run until the run is held,
@@ -138,7 +141,7 @@ func (r *RunRecorder) Abandon() { r.ledger.endWork(r.header.RunID) }
 func (r *RunRecorder) commitSteps(ctx context.Context, do func(*batch, *RunRow) error) error {
 	ctx = context.WithoutCancel(ctx)
 	var row RunRow
-	err := r.ledger.commit(ctx, func(b *batch) error {
+	err := r.ledger.commitAhead(ctx, r.readAhead, func(b *batch) error {
 		put := b.PutRun
 		row = r.row // a retry starts from the committed row
 		if err := r.checkOwnership(b); err != nil {
@@ -182,7 +185,7 @@ func (r *RunRecorder) commitSteps(ctx context.Context, do func(*batch, *RunRow) 
 // process owns the run. If the row is the one that the commit wanted to add, the commit succeeded
 // although the store reported an error, and the error stays.
 func (r *RunRecorder) explainAddFailure(ctx context.Context, commitErr error, row *RunRow) error {
-	if r.row.RunID != "" {
+	if r.row.RunID != "" || errors.As(commitErr, new(*AttachError)) || errors.As(commitErr, new(*Refusal)) {
 		return commitErr
 	}
 	var q RunRow
@@ -202,7 +205,7 @@ func (r *RunRecorder) explainAddFailure(ctx context.Context, commitErr error, ro
 // that records the dispatch. It writes nothing.
 func (r *RunRecorder) checkOwnership(b *batch) error {
 	if r.row.RunID == "" { // the run has no row, so no process can own it; see explainAddFailure
-		return errors.Join(checkCountable(r.header.Request.Task), r.checkRequester(b))
+		return r.checkFirst(b)
 	}
 	last, err := b.LastIndexOf(r.header.RunID)
 	switch {
@@ -226,7 +229,7 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 
 // checkRequester returns [ErrBlocked] if the call is about to be held or sent, and its requester is
 // blocked.
-func (r *RunRecorder) checkRequester(b *batch) error {
+func (r *RunRecorder) checkRequester(b Reader) error {
 	f, q := r.run.Facts(), &r.header.Request
 	if (f.Held == nil || r.row.Binding != "") && (f.Dispatched == nil || r.row.Sent != "") {
 		return nil
