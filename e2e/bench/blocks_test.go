@@ -42,9 +42,10 @@ func (w *world) at(s setup) *place {
 
 // Setups of the headline. The joined servers are a process of their own, so that what it needs is theirs.
 var (
-	volatile = setup{servers: 1}
-	durable  = setup{servers: 1, durable: true}
-	joined   = setup{servers: 4, durable: true}
+	volatile  = setup{servers: 1}
+	byDefault = setup{servers: 1, record: byItself}
+	durable   = setup{servers: 1, record: inLedger}
+	joined    = setup{servers: 4, record: inLedger}
 )
 
 const bareProxy = "bare proxy"
@@ -64,7 +65,8 @@ func (w *world) headline() (blocks []block) {
 		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: openSDK},
 	} {
 		b.variants = append(w.without(echo),
-			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
+			variant{"pgfsm, record: none", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
+			variant{"pgfsm, default", w.at(byDefault), echo, nil},
 			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.2, bareProxy}, {32, shareBar, 0.75, bareProxy}}},
 			variant{"pgfsm, ledger, denied", w.at(durable), refused, nil},
 			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, nil},
@@ -73,7 +75,7 @@ func (w *world) headline() (blocks []block) {
 	}
 	large := blob(64 << 10)
 	return append(blocks, block{title: "Answers of 64 KiB, clients of the Go SDK", callers: 1, open: openSDK, variants: append(w.without(large),
-		variant{"pgfsm, no ledger", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
+		variant{"pgfsm, record: none", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
 		variant{"pgfsm, ledger", w.at(durable), large, nil},
 	)})
 }

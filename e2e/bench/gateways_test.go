@@ -20,16 +20,25 @@ const readyWithin = 60 * time.Second
 
 // A setup is how pgfsm is set up for a measurement.
 type setup struct {
-	durable  bool   // a ledger on disk, every commit awaited; else nothing is recorded
+	record   record
 	servers  int    // how many there are; all are the same upstream
 	database string // URL of the ledger; empty: it is a file
 }
+
+// A record says where the gateway records, and who calls.
+type record int
+
+const (
+	nowhere  record = iota // serve.record: none
+	byItself               // in the ledger of a configuration that names none; callers have no token
+	inLedger               // in the ledger that the configuration names; callers have a token
+)
 
 // A gateway is a pgfsm that runs.
 type gateway struct {
 	*process
 	folder string
-	token  string // of an agent; empty without a ledger
+	token  string // of an agent; empty: callers have none
 }
 
 // joined is the place with all servers, single that of the first server alone.
@@ -66,7 +75,7 @@ func (s setup) serve(t testing.TB, upstream *process) *gateway {
 	}
 	go func() { _, _ = io.Copy(io.Discard, stdout) }()
 	p.host = strings.TrimSuffix(p.host, "/mcp")
-	if s.durable {
+	if s.record == inLedger {
 		g.token = g.agent(t, "agent")
 	}
 	g.await(t, "http://"+admin+"/readyz")
@@ -119,13 +128,13 @@ func (s setup) files(upstream string) map[string]string {
 		fmt.Fprintf(&servers, "  %s: {type: http, url: \"http://%s/mcp\"}\n", name, upstream)
 		fmt.Fprintf(&allowed, "  %q: [\"echo\", \"blob\", \"refused\", \"stuck\"]", name)
 	}
-	record := "none"
-	if s.durable {
-		record = "keep"
+	record := "keep"
+	if s.record == nowhere {
+		record = "none"
 	}
 	config := fmt.Sprintf("version: 1\nenv: prod\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", record: %s}\nservers:\n%s"+
 		"allowlist: allowlist.json\nrisk: risk.yaml\npolicy: policy.yaml\n", record, servers.String())
-	if s.durable {
+	if s.record == inLedger {
 		config += fmt.Sprintf("ledger: %q\n", cmp.Or(s.database, "sqlite:ledger.db"))
 	}
 	return map[string]string{

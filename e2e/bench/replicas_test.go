@@ -56,7 +56,7 @@ func TestReplicas(t *testing.T) {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{t: t, cluster: pgtest.Start(t)}
-	s := setup{servers: 1, durable: true}
+	s := setup{servers: 1, record: inLedger}
 	upstream := self(t, upstreamRole)
 	file := s.serve(t, upstream).single()
 	o.file = &file
