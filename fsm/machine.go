@@ -14,6 +14,10 @@ type Machine[S any] struct {
 	spec     *Spec
 	inner    *stateless.StateMachine
 	terminal map[State]bool // has every state of the table
+
+	// The states and triggers of the table as stateless takes them, so that Fire converts none.
+	states   map[State]stateless.State
+	triggers map[Trigger]stateless.Trigger
 }
 
 // firing carries one Fire through stateless: it is the context of the call, and holds the state.
@@ -39,7 +43,12 @@ func firingOf[S any](ctx context.Context) *firing[S] { return ctx.Value(firingKe
 
 // newMachine configures stateless from a table without mistakes, and from nothing else.
 func newMachine[S any](t Table[S]) *Machine[S] {
-	m := &Machine[S]{spec: t.Spec(), terminal: map[State]bool{}}
+	m := &Machine[S]{
+		spec:     t.Spec(),
+		terminal: map[State]bool{},
+		states:   map[State]stateless.State{},
+		triggers: map[Trigger]stateless.Trigger{},
+	}
 	m.inner = stateless.NewStateMachineWithExternalStorage(
 		func(ctx context.Context) (stateless.State, error) { return firingOf[S](ctx).state, nil },
 		func(ctx context.Context, to stateless.State) error {
@@ -52,10 +61,11 @@ func newMachine[S any](t Table[S]) *Machine[S] {
 	})
 
 	for _, p := range t.Places {
-		m.terminal[p.State] = p.Terminal
+		m.terminal[p.State], m.states[p.State] = p.Terminal, p.State
 		m.inner.Configure(p.State)
 	}
 	for _, r := range t.Rows {
+		m.triggers[r.On] = r.On
 		m.inner.Configure(r.From).Permit(r.On, r.To, r.Guard.askGuard)
 	}
 	return m
@@ -74,13 +84,18 @@ func (g Guard[S]) askGuard(ctx context.Context, _ ...any) bool {
 // [*TransitionError]. It changes nothing: the caller keeps the state. On an error the returned
 // state is at.
 func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
-	if _, isKnown := m.terminal[at]; !isKnown { // stateless would add it
+	from, isKnown := m.states[at]
+	if !isKnown { // stateless would add it
 		return at, newTransitionError(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
+	}
+	trigger, isKnown := m.triggers[on]
+	if !isKnown {
+		return at, newTransitionError(subject, at, on, "", ErrNoTransition)
 	}
 
 	// The guard leaves its reason in the firing: stateless reports only that no row was taken.
-	f := &firing[S]{Context: context.Background(), subject: subject, state: at}
-	err := m.inner.FireCtx(f, on)
+	f := &firing[S]{Context: context.Background(), subject: subject, state: from}
+	err := m.inner.FireCtx(f, trigger)
 	if f.reason != nil {
 		return at, newTransitionError(subject, at, on, f.guard, f.reason)
 	}
