@@ -22,7 +22,13 @@ func Sum(kind string, pieces ...[]byte) Digest {
 	for _, piece := range pieces {
 		h.Write(piece)
 	}
-	return Digest(DigestPrefix + hex.EncodeToString(h.Sum(nil)))
+
+	// Arrays, and not the functions that return slices: nothing but the text is allocated.
+	var sum [sha256.Size]byte
+	var text [len(DigestPrefix) + 2*sha256.Size]byte
+	copy(text[:], DigestPrefix)
+	hex.Encode(text[len(DigestPrefix):], h.Sum(sum[:0]))
+	return Digest(text[:])
 }
 
 // SumOf returns the digest of the canonical form of v.
