@@ -134,6 +134,9 @@ const maxCutPlan = 64 << 10
 
 // TooManyValues reports whether arguments have more than [MaxArgumentsValues] values.
 func TooManyValues(args []byte) bool {
+	if len(args) <= MaxArgumentsValues { // a value has a byte at least
+		return false
+	}
 	values, _ := canonical.Outline(args)
 	return values > MaxArgumentsValues
 }

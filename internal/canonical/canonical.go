@@ -69,19 +69,16 @@ func CheckDepth(doc []byte, maxDepth int) error {
 	if maxDepth < 1 || maxDepth > MaxDepth {
 		maxDepth = MaxDepth
 	}
-	depth, inString := 0, false
+	depth := 0
 	for i := 0; i < len(doc); i++ {
-		switch c := doc[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
+		switch doc[i] {
+		case '"':
+			i = stringEnd(doc, i)
+		case '{', '[':
 			if depth++; depth > maxDepth {
 				return fmt.Errorf("%w: more than %d levels at offset %d", ErrTooDeep, maxDepth, i)
 			}
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 		}
 	}
