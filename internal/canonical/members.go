@@ -1,7 +1,6 @@
 package canonical
 
 import (
-	"bytes"
 	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,26 +11,28 @@ import (
 // object has no members.
 func Members(doc []byte) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
-		// JSON has refused them.
-		dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true))
-		if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
-			return
-		}
-		for dec.PeekKind() == '"' {
-			name, err := dec.ReadToken()
-			if err != nil {
-				return
+		// JSON has refused repeated names and everything else that is an error here.
+		_ = Decode(doc, func(dec *jsontext.Decoder) error {
+			if begin, err := dec.ReadToken(); err != nil || begin.Kind() != '{' {
+				return err
 			}
-			text := name.String()
-			value, err := dec.ReadValue()
-			if err != nil {
-				return
+			for dec.PeekKind() == '"' {
+				name, err := dec.ReadToken()
+				if err != nil {
+					return err
+				}
+				text := name.String()
+				value, err := dec.ReadValue()
+				if err != nil {
+					return err
+				}
+				end := dec.InputOffset()
+				if !yield(text, doc[int(end)-len(value):end:end]) {
+					return nil
+				}
 			}
-			end := dec.InputOffset()
-			if !yield(text, doc[int(end)-len(value):end:end]) {
-				return
-			}
-		}
+			return nil
+		}, jsontext.AllowDuplicateNames(true))
 	}
 }
 

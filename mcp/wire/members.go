@@ -1,11 +1,12 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/canonical"
 )
 
 // Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc
@@ -13,23 +14,24 @@ import (
 // them; other values and text after the object are always errors. The members before an error were
 // visited.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), options...)
-	if dec.PeekKind() != '{' {
-		if _, err := dec.ReadValue(); err != nil {
+	return canonical.Decode(doc, func(dec *jsontext.Decoder) error {
+		if dec.PeekKind() != '{' {
+			if _, err := dec.ReadValue(); err != nil {
+				return err
+			}
+			return errors.New("it is not a JSON object")
+		}
+		if err := walkMembers(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
 			return err
 		}
-		return errors.New("it is not a JSON object")
-	}
-	if err := walkMembers(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
-		return err
-	}
-	switch _, err := dec.ReadToken(); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return err
-	}
-	return errors.New("there is text behind the JSON object")
+		switch _, err := dec.ReadToken(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		return errors.New("there is text behind the JSON object")
+	}, options...)
 }
 
 // walkMembers reads the next object, and calls visit for each member.
@@ -108,31 +110,33 @@ type Piece struct {
 // pass unchanged. It reports false if doc is not such an object; visit was then called for the
 // members before the fault.
 func ForEachMember(doc []byte, visit func(Piece)) bool {
-	return walkMembers(lenientDecoder(doc), doc, func(p Piece) error {
-		visit(p)
-		return nil
+	return decodeLeniently(doc, func(dec *jsontext.Decoder) error {
+		return walkMembers(dec, doc, func(p Piece) error {
+			visit(p)
+			return nil
+		})
 	}) == nil
 }
 
 // Items calls visit for each element of the array in doc, as [ForEachMember] does for members.
 func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
-	dec := lenientDecoder(doc)
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
-		return false
-	}
-	for dec.PeekKind() != ']' {
-		item, at, err := nextValue(dec, doc)
-		if err != nil {
-			return false
+	return decodeLeniently(doc, func(dec *jsontext.Decoder) error {
+		if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
+			return errors.Join(err, errors.New("it is not a JSON array"))
 		}
-		visit(item, at)
-	}
-	return true
+		for dec.PeekKind() != ']' {
+			item, at, err := nextValue(dec, doc)
+			if err != nil {
+				return err
+			}
+			visit(item, at)
+		}
+		return nil
+	}) == nil
 }
 
-func lenientDecoder(doc []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
+func decodeLeniently(doc []byte, read func(*jsontext.Decoder) error) error {
+	return canonical.Decode(doc, read, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // nextValue reads a value and returns it as a slice of doc.
