@@ -59,7 +59,7 @@ func (c *Call) Target(limits policy.Limits) (Target, bool) {
 	if !v.Allows() || p.Type != policy.PlanCallTool {
 		return Target{}, false
 	}
-	return Target{p.Server, p.Tool, p.Args}, true
+	return Target{p.Server, p.Tool, p.Args.Bytes()}, true
 }
 
 // Equal reports whether two calls have the same tool and the same arguments.

@@ -250,7 +250,7 @@ func FuzzRouter(f *testing.F) {
 			return
 		}
 		var names []string
-		dec := jsontext.NewDecoder(strings.NewReader(string(plan.Args)))
+		dec := jsontext.NewDecoder(strings.NewReader(string(plan.Args.Bytes())))
 		for tok, err := dec.ReadToken(); err == nil; tok, err = dec.ReadToken() {
 			if tok.Kind() == '"' && isName(dec) {
 				names = append(names, tok.String())

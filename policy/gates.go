@@ -30,7 +30,7 @@ func (b *Bundle) Validate(c *Catalog, p *Plan, id *Identity) (*Tool, Verdict) {
 		return t, blockedBy(GateSchema, t.Code,
 			fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
-	if err := t.input.Judge(p.Args); err != nil {
+	if err := t.input.Judge(p.Args.Bytes()); err != nil {
 		return t, blockedBy(GateSchema, schemaCode(err), asSentence(err)+leaveOut(err))
 	}
 	return t, allowedBy(GateSchema, t.conform)

@@ -30,10 +30,11 @@ type Plan struct {
 	Type   string
 	Server string
 	Tool   string
-	Args   []byte // one JSON object in canonical form: these bytes are judged, and these bytes are sent
+	Args   canonical.Object // these bytes are judged, and these bytes are sent
 	Answer string
 
-	canonical []byte
+	canonical          []byte
+	digest, argsDigest canonical.Digest
 }
 
 // CallPlan returns the canonical form of a plan to call a tool. args is one JSON object in
@@ -56,9 +57,22 @@ func QuestionPlan(answer string) []byte {
 	}{answer, true, PlanFinalAnswer})
 }
 
-// Canonical returns the plan in canonical form, over which its digest is computed. It must not be
-// changed.
+// Canonical returns the plan in canonical form. It must not be changed.
 func (p *Plan) Canonical() []byte { return p.canonical }
+
+// Digest names the plan. It was computed when the plan was read.
+func (p *Plan) Digest() canonical.Digest { return p.digest }
+
+// ArgsDigest names the arguments. It was computed when the plan was read.
+func (p *Plan) ArgsDigest() canonical.Digest { return p.argsDigest }
+
+// setCanonical sets the plan's canonical form, and computes the digests.
+func (p *Plan) setCanonical(text []byte) {
+	p.canonical, p.digest = text, canonical.Sum("plan", text)
+	if p.Type == PlanCallTool {
+		p.argsDigest = canonical.Sum("arguments", p.Args.Bytes())
+	}
+}
 
 // ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes.
 // For any other output, the verdict blocks and the plan is nil.
@@ -104,9 +118,11 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 		return nil, blockedBy(GatePlan, CodePlanInvalid, asSentence(err))
 	}
 
-	p.canonical = object
-	return p, allowedBy(GatePlan, "One strict JSON plan.")
+	p.setCanonical(object)
+	return p, strictPlan()
 }
+
+func strictPlan() Verdict { return allowedBy(GatePlan, "One strict JSON plan.") }
 
 // Refused is the plan gate's verdict for a model that refuses to answer.
 func Refused(words []byte) Verdict {
@@ -165,10 +181,11 @@ func callTool(members map[string]jsontext.Value) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if args := members["args"]; args == nil || args.Kind() != '{' {
+	args, err := canonical.ReadObject(members["args"])
+	if err != nil {
 		return nil, errors.New("args must be a JSON object")
 	}
-	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: members["args"]}, nil
+	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: args}, nil
 }
 
 func finalAnswer(members map[string]jsontext.Value) (*Plan, error) {

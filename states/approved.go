@@ -71,7 +71,7 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) {
 		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
 	}
-	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args,
+	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args.Bytes(),
 		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}

@@ -22,7 +22,7 @@ func (assessed) Judge(r *Run, _ Event) Judgement {
 // mintPermit makes the permit for the run's call, which a bundle judged.
 func mintPermit(r *Run, b *policy.Bundle, tool *policy.Tool, v policy.Verdict) Judgement {
 	f := &PermittedFact{
-		Arguments:  r.facts.Planned.plan.Args,
+		Arguments:  r.facts.Planned.plan.Args.Bytes(),
 		Assessed:   v,
 		Bundle:     b.Digest(),
 		Definition: tool.Digest,

@@ -56,7 +56,7 @@ func questionFor(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy
 		Env:       b.Content().Env,
 		Actor:     r.request.Actor,
 		Identity:  b.Reread(r.request.Identity, r.bundle),
-		Arguments: r.facts.Planned.plan.Args,
+		Arguments: r.facts.Planned.plan.Args.Bytes(),
 		Now:       now,
 		History:   r.facts.Authorized.historyAnswers(),
 	}

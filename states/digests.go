@@ -8,16 +8,9 @@ import (
 
 // Kinds of digests that several places compute.
 const (
-	kindArguments = "arguments"
-	kindPermit    = "permit"
-	kindPlan      = "plan"
-	kindResult    = "result"
+	kindPermit = "permit"
+	kindResult = "result"
 )
-
-// ArgumentsDigest names a call's arguments, which are canonical.
-func ArgumentsDigest(args []byte) canonical.Digest { return argumentsDigest(args) }
-
-func argumentsDigest(args []byte) canonical.Digest { return canonical.Sum(kindArguments, args) }
 
 func resultDigest(raw []byte) canonical.Digest { return canonical.Sum(kindResult, raw) }
 

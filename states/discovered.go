@@ -1,9 +1,6 @@
 package states
 
-import (
-	"pgfsm/internal/canonical"
-	"pgfsm/policy"
-)
+import "pgfsm/policy"
 
 // discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist of the
 // requester reaches the planner.
@@ -38,18 +35,17 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 		}
 		plan, v = policy.ReadPlan(completed.Content, r.bundle.Limits())
 	} else {
-		plan, v = policy.ReadCall(r.request.Text, r.bundle.Limits())
+		plan, v = r.readCall()
 	}
 
 	if !v.Allows() {
 		return blockRun(v)
 	}
 
-	c := plan.Canonical()
 	return Judgement{Plan, &PlannedFact{
 		Catalog: r.facts.Discovered.Catalog,
-		Digest:  canonical.Sum(kindPlan, c),
-		Plan:    c,
+		Digest:  plan.Digest(),
+		Plan:    plan.Canonical(),
 		Verdict: v,
 		plan:    plan,
 	}}

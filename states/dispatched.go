@@ -22,7 +22,7 @@ func (dispatched) Want(r *Run) Command {
 		Tool:      p.Tool,
 		Trace:     p.Trace,
 		Beside:    r.request.Round,
-		Bytes:     p.Arguments,
+		Bytes:     r.facts.Planned.plan.Args,
 		Run:       r.id,
 	}
 }
@@ -54,7 +54,7 @@ func (r *Run) consumePermit(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
+		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes.Bytes(), p.Arguments) ||
 		!call.Trace.equal(p.Trace) || call.Round != p.Round || p.Round != r.request.roundDigest() ||
 		!bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit

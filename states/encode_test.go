@@ -76,12 +76,12 @@ func TestPermitIsHandedOutOnce(t *testing.T) {
 	p := &PermittedFact{Arguments: jsontext.Value(`{}`), Server: "s", Tool: "t"}
 	p.Permit = p.digest("run")
 	r := &Run{id: "run", state: Dispatched, facts: Facts{Permitted: p, Dispatched: &DispatchedFact{Permit: p.Permit}}}
-	call := &CallTool{Permit: p.Permit, Server: "s", Tool: "t", Bytes: []byte(`{}`)}
+	call := &CallTool{Permit: p.Permit, Server: "s", Tool: "t", Bytes: object(`{}`)}
 	for name, other := range map[string]*CallTool{
-		"other-bytes":  {Permit: p.Permit, Server: "s", Tool: "t", Bytes: []byte(`{"a":1}`)},
-		"other-tool":   {Permit: p.Permit, Server: "s", Tool: "u", Bytes: []byte(`{}`)},
-		"other-server": {Permit: p.Permit, Server: "r", Tool: "t", Bytes: []byte(`{}`)},
-		"no-permit":    {Server: "s", Tool: "t", Bytes: []byte(`{}`)},
+		"other-bytes":  {Permit: p.Permit, Server: "s", Tool: "t", Bytes: object(`{"a":1}`)},
+		"other-tool":   {Permit: p.Permit, Server: "s", Tool: "u", Bytes: object(`{}`)},
+		"other-server": {Permit: p.Permit, Server: "r", Tool: "t", Bytes: object(`{}`)},
+		"no-permit":    {Server: "s", Tool: "t", Bytes: object(`{}`)},
 	} {
 		if err := r.consumePermit(other); err != ErrPermit {
 			t.Errorf("%s: consume() = %v, want %v", name, err, ErrPermit)
@@ -93,4 +93,13 @@ func TestPermitIsHandedOutOnce(t *testing.T) {
 	if err := r.consumePermit(call); err != ErrPermit {
 		t.Errorf("a second consume() = %v, want %v", err, ErrPermit)
 	}
+}
+
+// object reads arguments. It ends the test process if they are no object.
+func object(text string) canonical.Object {
+	o, err := canonical.ReadObject([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return o
 }

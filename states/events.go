@@ -71,9 +71,9 @@ type CallTool struct {
 	Tool      string           `json:"tool"`
 	Trace     *TraceContext    `json:"trace,omitzero"` // goes into _meta
 
-	Beside []byte `json:"-"` // the answers to questions of the server (round); the header has them
-	Bytes  []byte `json:"-"` // the permitted fact has them
-	Run    string `json:"-"` // the header has it
+	Beside []byte           `json:"-"` // the answers to questions of the server (round); the header has them
+	Bytes  canonical.Object `json:"-"` // the permitted fact has them
+	Run    string           `json:"-"` // the header has it
 }
 
 func (*ListTools) isCommand()     {}

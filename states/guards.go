@@ -1,6 +1,7 @@
 package states
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -61,7 +62,7 @@ var planStrict = newGuard("plan_strict", "the plan gate allows the plan, made fo
 		return errNoFact
 	}
 	return errors.Join(requireAllow(f.Verdict), checkEqual("catalog", f.Catalog, r.facts.Discovered.Catalog),
-		checkEqual("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
+		checkEqual("plan", f.Digest, f.plan.Digest()))
 })
 
 var plannerAsks = newGuard("planner_asks", "the plan is a final_answer that asks for missing information",
@@ -86,7 +87,7 @@ var argumentsConform = newGuard("arguments_conform", "the schema gate allows exa
 		return errors.New("the judged tool differs from the plan's")
 	}
 	return errors.Join(requireAllow(f.Verdict), checkEqual("plan", f.Plan, r.facts.Planned.Digest),
-		checkEqual("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)),
+		checkEqual("arguments", f.Arguments, plan.ArgsDigest()),
 		checkEqual("definition", f.Definition, f.tool.Digest))
 })
 
@@ -152,8 +153,12 @@ var permitMinted = newGuard("permit_minted", "the permit is for the validated ca
 	if err := stillApproved(r, f, a); err != nil {
 		return err
 	}
-	if f.bundle == nil || f.tool == nil {
+	if f.bundle == nil || f.tool == nil || r.facts.Planned == nil || r.facts.Planned.plan == nil {
 		return errNoFact
+	}
+	plan := r.facts.Planned.plan
+	if !bytes.Equal(f.Arguments, plan.Args.Bytes()) {
+		return errors.New("the permit is for other arguments")
 	}
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
@@ -164,7 +169,7 @@ var permitMinted = newGuard("permit_minted", "the permit is for the validated ca
 	// permitIntact checks the permit's own digest.
 	return errors.Join(requireAllow(f.Assessed), checkEqual("bundle", f.Bundle, f.bundle.Digest()),
 		checkEqual("definition", f.Definition, f.tool.Digest),
-		checkBound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, r.bundle.Digest()))
+		checkBound(r, f.Plan, plan.ArgsDigest(), f.Definition, r.bundle.Digest()))
 })
 
 // stillApproved refuses a permit for a held call that is not approved, or that was approved under

@@ -232,7 +232,7 @@ type forger struct{ states.Stage }
 func (forger) Judge(r *states.Run, _ states.Event) states.Judgement {
 	f := r.Facts()
 	return states.Judgement{On: states.Permit, Fact: &states.PermittedFact{
-		Arguments: r.Plan().Args, Assessed: policy.Verdict{Gate: policy.GatePolicy, Outcome: policy.Allow},
+		Arguments: r.Plan().Args.Bytes(), Assessed: policy.Verdict{Gate: policy.GatePolicy, Outcome: policy.Allow},
 		Bundle: f.Assessed.Bundle, Definition: f.Assessed.Definition, Plan: f.Assessed.Plan,
 		Server: f.Validated.Server, Tool: f.Validated.Tool,
 	}}
@@ -253,7 +253,11 @@ func TestPermitWithoutThePersonThatPolicyAsksForIsRefused(t *testing.T) {
 }
 
 func TestStageThatCallsWithoutAPermitIsStopped(t *testing.T) {
-	wanted := &states.CallTool{Server: statestest.Server, Tool: statestest.Delete, Bytes: []byte(`{}`)}
+	none, err := canonical.ReadObject([]byte(`{}`))
+	if err != nil {
+		t.Fatalf("ReadObject() = %v", err)
+	}
+	wanted := &states.CallTool{Server: statestest.Server, Tool: statestest.Delete, Bytes: none}
 	for _, at := range []fsm.State{states.Received, states.Validated, states.Permitted, states.Dispatched, states.Executed} {
 		t.Run("in-"+string(at), func(t *testing.T) {
 			defer states.ReplaceStage(at, func(s states.Stage) states.Stage { return wanting{s, wanted} })()

@@ -18,7 +18,7 @@ func (planned) Judge(r *Run, _ Event) Judgement {
 		return blockRun(v)
 	}
 	return Judgement{Validate, &ValidatedFact{
-		Arguments:  argumentsDigest(p.plan.Args),
+		Arguments:  p.plan.ArgsDigest(),
 		Definition: tool.Digest,
 		Dialect:    tool.Dialect(),
 		Plan:       p.Digest,

@@ -51,6 +51,7 @@ type Run struct {
 	request Request
 	asked   canonical.Digest // the digest of the request
 	bundle  *policy.Bundle
+	sent    *policy.SentCall // nil: the plan is read from the request's text
 
 	state    fsm.State
 	trail    []fsm.State
@@ -71,6 +72,14 @@ func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
 		request.Text, request.Large = bundle.CutArguments(request.Text)
 	}
 	return newRun(id, request, bundle)
+}
+
+// NewSentRun is [NewRun] for a call that the bundle has read. It sets the text of the request.
+func NewSentRun(id string, request Request, call *policy.SentCall, bundle *policy.Bundle) *Run {
+	request.Text, request.Large = call.Text, call.Large
+	r := newRun(id, request, bundle)
+	r.sent = call
+	return r
 }
 
 func newRun(id string, request Request, bundle *policy.Bundle) *Run {
@@ -110,6 +119,14 @@ func (r *Run) Plan() *policy.Plan {
 		return nil
 	}
 	return r.facts.Planned.plan
+}
+
+// readCall reads the request of a call as a plan.
+func (r *Run) readCall() (*policy.Plan, policy.Verdict) {
+	if r.sent != nil {
+		return r.sent.Read(r.bundle.Limits())
+	}
+	return policy.ReadCall(r.request.Text, r.bundle.Limits())
 }
 
 // Catalog returns the live catalog as the run found it, or nil.

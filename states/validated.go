@@ -45,7 +45,7 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		}
 		fact.History, fact.history = canonical.Sum("history", canonical.MustSorted(read)), read
 	}
-	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args,
+	fact.Verdict = r.bundle.Authorize(f.tool, r.request.Identity, f.Definition, r.facts.Planned.plan.Args.Bytes(),
 		fact.taskWithCalls(r.request.Task))
 	if !fact.Verdict.Allows() {
 		return blockRun(fact.Verdict)

@@ -91,7 +91,7 @@ func proposedCall(t *traces.Trace, run *states.Run) (eval.Call, error) {
 		if p.Type != policy.PlanCallTool {
 			return eval.Call{}, errNoCase("the planner asked back, and called for nothing")
 		}
-		return eval.Call{Server: p.Server, Tool: p.Tool, Args: jsontext.Value(bytes.Clone(p.Args))}, nil
+		return eval.Call{Server: p.Server, Tool: p.Tool, Args: jsontext.Value(bytes.Clone(p.Args.Bytes()))}, nil
 	}
 	words := canonical.Text{} // empty for a request that was refused before a planner was asked
 	if run.Request().Kind != states.KindAsk {

@@ -68,7 +68,7 @@ func (w *World) Complete(_ context.Context, request *states.Complete) states.Eve
 
 // Call records what reached the server.
 func (w *World) Call(_ context.Context, c *states.CallTool) states.Event {
-	w.Calls = append(w.Calls, eval.Target{Server: c.Server, Tool: c.Tool, Args: slices.Clone(c.Bytes)})
+	w.Calls = append(w.Calls, eval.Target{Server: c.Server, Tool: c.Tool, Args: slices.Clone(c.Bytes.Bytes())})
 	return &states.ToolReturned{Result: w.Result}
 }
 

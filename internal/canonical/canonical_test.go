@@ -55,6 +55,27 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestReadObject: an Object has the canonical form of one JSON object, and nothing else is one.
+func TestReadObject(t *testing.T) {
+	for _, tc := range []struct{ name, doc, want string }{ // want is empty: it is refused
+		{"canonical", `{"a":1}`, `{"a":1}`},
+		{"unordered", ` {"b":1, "a":"\u0041"}`, `{"a":"A","b":1}`},
+		{"name-twice", `{"a":1,"a":1}`, ""},
+		{"null", `null`, ""},
+		{"array", `[{}]`, ""},
+		{"text-behind", `{}{}`, ""},
+		{"invalid-utf8", "{\"a\":\"\xff\"}", ""},
+		{"nothing", ``, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o, err := canonical.ReadObject([]byte(tc.doc))
+			if string(o.Bytes()) != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("ReadObject(%q) = %s, %v, want %q", tc.doc, o.Bytes(), err, tc.want)
+			}
+		})
+	}
+}
+
 func TestText(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -36,7 +36,7 @@ func routed(tb testing.TB, routes []policy.Route, question string) [2]string {
 		tb.Fatal(v)
 	}
 	var args map[string]string
-	if err := canonical.Unmarshal(plan.Args, &args); err != nil || len(args) != 1 {
+	if err := canonical.Unmarshal(plan.Args.Bytes(), &args); err != nil || len(args) != 1 {
 		tb.Fatalf("%s has the arguments %s, want 1", question, plan.Args)
 	}
 	for _, value := range args { // the only one

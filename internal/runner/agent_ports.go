@@ -112,7 +112,7 @@ func (p *agentPorts) paramHeaders(c *states.CallTool) map[string]string {
 	}
 	for _, t := range p.configured.viewOf(p.cached).sent {
 		if t.Name == c.Tool {
-			return gateway.ParamHeader(t.Raw, c.Bytes)
+			return gateway.ParamHeader(t.Raw, c.Bytes.Bytes())
 		}
 	}
 	return nil

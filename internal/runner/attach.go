@@ -11,16 +11,16 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// mayAttach reports whether a call may repeat a held one.
-func (r *ConfiguredRunner) mayAttach(request *states.Request) bool {
-	return r.holdsCalls && request.Round == nil && request.Large == nil
+// mayAttach reports whether a call may repeat a held one. A call without a plan never does.
+func (r *ConfiguredRunner) mayAttach(request *states.Request, plan *policy.Plan) bool {
+	return r.holdsCalls && request.Round == nil && plan != nil
 }
 
 // answerLimited answers a call that a limit refuses. A repetition of a held call is answered anyway:
 // it is no further call.
 func (r *ConfiguredRunner) answerLimited(ctx context.Context, call *gateway.ToolCall, request *states.Request,
-	refused *ratelimit.Refusal) gateway.Answer {
-	switch run, err := r.findHeld(ctx, call, request); {
+	plan *policy.Plan, refused *ratelimit.Refusal) gateway.Answer {
+	switch run, err := r.findHeld(ctx, call, request, plan); {
 	case err == nil:
 		return r.answerRepeated(ctx, call, run)
 	case !errors.Is(err, ledger.ErrNotFound):
@@ -31,14 +31,10 @@ func (r *ConfiguredRunner) answerLimited(ctx context.Context, call *gateway.Tool
 
 // findHeld returns the id of the held call that a call repeats, or [ledger.ErrNotFound]. Only
 // calls that a limit refuses need it: the others attach in the first commit of their run.
-func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
-	request *states.Request) (run string, err error) {
-	if !r.mayAttach(request) {
+func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall, request *states.Request,
+	plan *policy.Plan) (run string, err error) {
+	if !r.mayAttach(request, plan) {
 		return "", ledger.ErrNotFound
-	}
-	plan, verdict := policy.ReadCall(request.Text, r.Bundle.Limits())
-	if !verdict.Allows() {
-		return "", ledger.ErrNotFound // the run's failure has the reason
 	}
 
 	caller := callerOf(call.From)
@@ -48,7 +44,7 @@ func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
 		Client:     caller.Client(),
 		Server:     call.Server,
 		Tool:       call.Tool,
-		Arguments:  states.ArgumentsDigest(plan.Args),
+		Arguments:  plan.ArgsDigest(),
 	})
 	return q.RunID, err
 }

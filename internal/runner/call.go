@@ -30,10 +30,11 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	if failed != nil {
 		return gateway.Answer{Error: failed}
 	}
+	sent := r.Bundle.ReadSentCall(call.Server, call.Tool, call.Arguments)
 
 	limited, refused := r.limitCall(call)
 	if refused != nil {
-		return r.answerLimited(ctx, call, &request, refused)
+		return r.answerLimited(ctx, call, &request, sent.Plan(), refused)
 	}
 	defer limited.End()
 
@@ -43,7 +44,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	}
 	runCtx, cancel := deadline.Within(ctx, r.runTimeout())
 	defer cancel()
-	run := states.NewRun(id.String(), request, r.Bundle)
+	run := states.NewSentRun(id.String(), request, sent, r.Bundle)
 
 	// Effects go from outside to inside: the ledger answers questions about earlier calls
 	// (ledger.RunRecorder.Effects, set in record.go by Advance), heldCallLimit bounds held calls, and Live passes
@@ -63,7 +64,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	}
 
 	// The run ends or is held here; everything after it is the answer.
-	record := r.runner.beginCallRecord(run, callerOf(call.From), r.mayAttach(&request))
+	record := r.runner.beginCallRecord(run, callerOf(call.From), r.mayAttach(&request, sent.Plan()))
 	result, err := r.runner.advanceRecorded(runCtx, run, record, handler, nil)
 	var repeats *ledger.AttachError
 	if errors.As(err, &repeats) { // the call takes nothing of the limits: it was counted when it was held
@@ -80,8 +81,8 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	return r.answerCall(ctx, call, run, ports.failed, result, err)
 }
 
-// agentRequest returns the request of a run for an agent's call. The error object says why there is
-// none.
+// agentRequest returns the request of a run for an agent's call, without the call itself. The error
+// object says why there is none.
 func (r *ConfiguredRunner) agentRequest(ctx context.Context, call *gateway.ToolCall) (request states.Request,
 	failed jsontext.Value) {
 	request = states.Request{
@@ -91,7 +92,6 @@ func (r *ConfiguredRunner) agentRequest(ctx context.Context, call *gateway.ToolC
 		Kind:     states.KindAgent,
 		Trace:    (*states.TraceContext)(telemetry.CallOf(ctx)),
 	}
-	request.Text, request.Large = r.Bundle.CutArguments(agentPlan(call))
 	if call.Extra == nil {
 		return request, nil
 	}
@@ -103,15 +103,6 @@ func (r *ConfiguredRunner) agentRequest(ctx context.Context, call *gateway.ToolC
 	}
 	request.Round = round
 	return request, nil
-}
-
-// agentPlan returns the call as a plan, spliced from the bytes that the agent sent.
-func agentPlan(call *gateway.ToolCall) []byte {
-	b := make([]byte, 0, len(call.Arguments)+len(call.Server)+len(call.Tool)+64)
-	b = append(append(b, `{"args":`...), call.Arguments...)
-	b = wire.AppendQuote(append(b, `,"server":`...), call.Server)
-	b = wire.AppendQuote(append(b, `,"tool":`...), call.Tool)
-	return append(b, `,"type":"call_tool"}`...)
 }
 
 // Wait returns when every call of an agent has been recorded to its end, also if its client was

@@ -15,11 +15,11 @@ import (
 
 // A Call is a tools/call to send.
 type Call struct {
-	Server    string // the configured name
-	Tool      string // the server's own name of the tool
-	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes are sent
-	RunID     string // the run that makes the call; a run calls at most once
-	Listing   uint64 // Number of the listing by which the call was judged. With 0 nothing is sent
+	Server    string           // the configured name
+	Tool      string           // the server's own name of the tool
+	Arguments canonical.Object // these bytes are sent
+	RunID     string           // the run that makes the call; a run calls at most once
+	Listing   uint64           // Number of the listing by which the call was judged. With 0 nothing is sent
 
 	// Extra is a JSON object in canonical form with the members inputResponses and requestState,
 	// either or both. They become members of the params. Nil: none.
@@ -61,10 +61,10 @@ func (c Call) check() error {
 		return fmt.Errorf("a run id has 1 to %d bytes", maxRunID)
 	case c.Tool == "":
 		return errors.New("the call names no tool")
-	case jsontext.Value(c.Arguments).Kind() != '{':
-		return errors.New("the arguments are not a JSON object")
+	case c.Arguments.Bytes() == nil:
+		return errors.New("the call has no arguments")
 	}
-	return checkCanonical("the arguments", c.Arguments)
+	return nil
 }
 
 func checkCanonical(what string, doc []byte) error {
@@ -120,10 +120,10 @@ func (r *runs) markCalled(id string) bool {
 
 // message encodes the tools/call of c with our id.
 func (c *Call) message(id int64, meta []byte) []byte {
-	b := make([]byte, 0, 128+len(c.Tool)+len(c.Arguments)+len(c.Extra)+len(meta))
+	b := make([]byte, 0, 128+len(c.Tool)+len(c.Arguments.Bytes())+len(c.Extra)+len(meta))
 	b = strconv.AppendInt(append(b, `{"jsonrpc":"2.0","id":`...), id, 10)
 	b = wire.AppendQuote(append(b, `,"method":"`+methodCall+`","params":{"name":`...), c.Tool)
-	b = append(append(b, `,"arguments":`...), c.Arguments...)
+	b = append(append(b, `,"arguments":`...), c.Arguments.Bytes()...)
 	if len(c.Extra) > len("{}") {
 		b = append(append(b, ','), c.Extra[1:len(c.Extra)-1]...)
 	}

@@ -175,13 +175,13 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 			for n := range calls {
 				c := c
 				c.RunID = newRun()
-				c.Arguments = fmt.Appendf(nil, `{"caller":%d,"number":%d}`, i, n)
+				c.Arguments = object(fmt.Sprintf(`{"caller":%d,"number":%d}`, i, n))
 				r := l.Call(t.Context(), c, nil)
 				switch {
-				case r.Effect == EffectDone && strings.Contains(string(r.Result), string(c.Arguments)):
+				case r.Effect == EffectDone && strings.Contains(string(r.Result), string(c.Arguments.Bytes())):
 				case r.Effect == EffectUnknown && r.Code == CodeUnreachable:
 				default:
-					t.Errorf("Call(%s) = %+v with the result %s", c.Arguments, r, r.Result)
+					t.Errorf("Call(%s) = %+v with the result %s", c.Arguments.Bytes(), r, r.Result)
 				}
 			}
 		})

@@ -43,7 +43,7 @@ func TestNothingIsSentOverALinkThatIsBeingClosed(t *testing.T) {
 				<-c.over
 				go s.link.Close()
 				synctest.Wait()
-				r := s.link.Call(t.Context(), Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(),
+				r := s.link.Call(t.Context(), Call{Server: "s", Tool: "echo", Arguments: object(`{}`), RunID: newRun(),
 					Listing: s.link.u.moments.Add(1)}, ignoreMessage)
 				if r.Effect != EffectNotSent || r.Code != CodeClosed {
 					t.Errorf("Call() = %+v, want nothing sent, %s", r, CodeClosed)

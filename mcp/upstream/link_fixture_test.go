@@ -155,7 +155,7 @@ func (s *linkFixture) call(ctx context.Context, on func(wire.Message)) *fixtureC
 	number := s.link.u.moments.Add(1)
 	go func() {
 		defer close(c.over)
-		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: number, Meta: s.meta}, on)
+		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: object(`{}`), RunID: newRun(), Listing: number, Meta: s.meta}, on)
 		c.took = time.Since(c.since)
 	}()
 	c.begun = <-s.begun

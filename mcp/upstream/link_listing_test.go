@@ -38,7 +38,7 @@ func TestChangesDuringListing(t *testing.T) {
 				if page := string(k.Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) || l.Changed(k.Number) != tt.changed {
 					t.Errorf("Pages[0] = %s, Changed() = %t, want the tool %s, %t", page, l.Changed(k.Number), tt.tool, tt.changed)
 				}
-				r := l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+				r := l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: object(`{}`), RunID: newRun(), Listing: k.Number}, nil)
 				if tt.changed {
 					checkStopped(t, r)
 				} else if r.Effect != EffectDone {
@@ -313,7 +313,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			looks := 0
 			eventually(t, "the change was received", func() bool {
 				if looks%50 == 0 {
-					l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+					l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: object(`{}`), RunID: newRun(), Listing: k.Number}, nil)
 				}
 				looks++
 				return l.Changed(k.Number)

@@ -43,7 +43,7 @@ func listingOf(t testing.TB, l *Link) *CachedListing {
 // callByListing is a call by the latest listing.
 func callByListing(t testing.TB, l *Link, args string) Call {
 	t.Helper()
-	return Call{Server: l.up.server.Name, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: listingOf(t, l).Number}
+	return Call{Server: l.up.server.Name, Tool: "echo", Arguments: object(args), RunID: newRun(), Listing: listingOf(t, l).Number}
 }
 
 func sdkHTTP(t *testing.T, h http.Handler) string {

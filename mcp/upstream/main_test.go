@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/secret"
 	"pgfsm/mcp/wire"
 )
@@ -342,8 +343,17 @@ func newRun() string {
 	return fmt.Sprintf("run-%d", runNumber)
 }
 
+// object reads arguments. It ends the test process if they are no object.
+func object(text string) canonical.Object {
+	o, err := canonical.ReadObject([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
 func call(ctx context.Context, u *Upstreams, server, args string) Returned {
-	return clientOf(u).Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: latest(u, server)})
+	return clientOf(u).Call(ctx, Call{Server: server, Tool: "echo", Arguments: object(args), RunID: newRun(), Listing: latest(u, server)})
 }
 
 // timedOut runs a call that must end by its timeout. On a busy machine a short one ends before the call was sent, which

@@ -13,7 +13,7 @@ func TestARunCallsOnce(t *testing.T) {
 	results := make(chan Returned, rivals)
 	for range rivals {
 		go func() {
-			results <- clientOf(u).Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: "r", Listing: latest(u, "web")})
+			results <- clientOf(u).Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: object(`{}`), RunID: "r", Listing: latest(u, "web")})
 		}()
 	}
 	effects := map[string]int{}

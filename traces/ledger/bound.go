@@ -61,7 +61,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	b := Bound{
 		Row:      q,
 		Asked:    rec.Header.Request.Text,
-		Args:     plan.Args,
+		Args:     plan.Args.Bytes(),
 		Held:     *facts.Held,
 		Assessed: *facts.Assessed,
 		Bundle:   resumption.Run.Bundle(),

@@ -92,6 +92,6 @@ func (r *RunRecorder) repeatedCall() (call RepeatedCall, ok bool) {
 		Client:     r.requester.Client(),
 		Server:     plan.Server,
 		Tool:       plan.Tool,
-		Arguments:  states.ArgumentsDigest(plan.Args),
+		Arguments:  plan.ArgsDigest(),
 	}, true
 }

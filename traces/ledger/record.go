@@ -285,7 +285,7 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	}
 
 	if f := r.run.Facts(); f.Validated != nil {
-		args := r.run.Plan().Args
+		args := r.run.Plan().Args.Bytes()
 		p.Call = &plannedCall{
 			Args:       args,
 			Definition: f.Validated.Definition,

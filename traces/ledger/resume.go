@@ -232,7 +232,7 @@ func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
 	}
-	args, err := inlineOrPut(run.Plan().Args, func(Blob) error { return nil })
+	args, err := inlineOrPut(run.Plan().Args.Bytes(), func(Blob) error { return nil })
 	if err != nil {
 		return false
 	}

@@ -114,8 +114,8 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 		x.Gates = append(x.Gates, Gate{Gate: "risk", Verdict: Unknown, Reason: unknown},
 			Gate{Gate: "policy", Verdict: Unknown, Reason: unknown})
 	default:
-		e.addAssessment(c, plan.Args, x)
-		e.checkAnnotations(c, plan.Args, x)
+		e.addAssessment(c, plan.Args.Bytes(), x)
+		e.checkAnnotations(c, plan.Args.Bytes(), x)
 	}
 
 	gate := x.decidingGate()
@@ -218,7 +218,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 		return
 	}
 
-	grant := gateOf("grant", e.bundle.Granted(tool, p.Args, c.Task))
+	grant := gateOf("grant", e.bundle.Granted(tool, p.Args.Bytes(), c.Task))
 	if grant.Verdict == rules.Allow && c.Task != nil && c.Task.Ledger && e.bundle.Counts(p.Server, p.Tool) {
 		grant = Gate{Gate: "grant", Verdict: Unknown,
 			Reason: "How often the task has called the tool is not known: --live reads it."}

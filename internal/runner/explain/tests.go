@@ -139,7 +139,7 @@ func (e *Explainer) runTest(file string, t *config.PolicyTest) (*Explanation, Re
 
 	x, plan := e.earlyGates(c)
 	if plan != nil {
-		e.addAssessment(c, plan.Args, x)
+		e.addAssessment(c, plan.Args.Bytes(), x)
 	}
 
 	gate := x.decidingGate()
