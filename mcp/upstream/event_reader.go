@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -12,17 +13,26 @@ import (
 // An eventReader reads server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
 type eventReader struct {
-	src   *bufio.Reader
+	src   io.Reader
 	limit int // largest event in bytes
 	hold  holder
+	// Bytes that were read and not consumed. Consumed bytes are never overwritten, because the data
+	// of events are parts of them.
+	unread []byte
 
 	id    string        // id of the last event that had one
 	retry time.Duration // the server's wait before the stream is resumed; 0: none given
 }
 
 func newEventReader(src io.Reader, limit int, hold holder) *eventReader {
-	return &eventReader{src: bufio.NewReader(src), limit: limit, hold: hold}
+	return &eventReader{src: src, limit: limit, hold: hold}
 }
+
+// resume continues with the rest of the events, which come from another source.
+func (r *eventReader) resume(src io.Reader) { r.src, r.unread = src, nil }
+
+// firstRead is the size of the first buffer in bytes: most events are smaller.
+const firstRead = 1 << 10
 
 // nextEvent reads one event: its name ("" means "message") and its data, which the caller
 // may keep. If the event exceeds the limit, the error is bufio.ErrTooLong.
@@ -31,7 +41,7 @@ func (r *eventReader) nextEvent() (name string, data []byte, err error) {
 		return "", nil, err
 	}
 	for size, hasData := 0, false; ; {
-		line, err := readLine(r.src, r.limit-size, func(more int) error { return r.hold(size + more) })
+		line, err := r.nextLine(size)
 		if err != nil {
 			return "", nil, err // an incomplete event does not count
 		}
@@ -64,6 +74,53 @@ func (r *eventReader) nextEvent() (name string, data []byte, err error) {
 				continue
 			}
 			r.retry = time.Duration(ms) * time.Millisecond
+		}
+	}
+}
+
+// nextLine reads a line with its line feed, as a part of the buffer. The event has size bytes before
+// it. If they exceed the limit together, the error is bufio.ErrTooLong.
+func (r *eventReader) nextLine(size int) ([]byte, error) {
+	for searched := 0; ; {
+		length := len(r.unread)
+		feed := bytes.IndexByte(r.unread[searched:], '\n')
+		if feed >= 0 {
+			length = searched + feed + 1
+		}
+		if length > r.limit-size {
+			return nil, bufio.ErrTooLong
+		}
+		if feed >= 0 {
+			line := r.unread[:length:length]
+			r.unread = r.unread[length:]
+			return line, r.hold(size + length)
+		}
+
+		searched = length
+		if err := r.hold(size + searched); err != nil {
+			return nil, err
+		}
+		if err := r.readMore(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readMore reads at least one byte, or returns an error. It reads at most memoryStep bytes, for which
+// no memory is reserved yet.
+func (r *eventReader) readMore() error {
+	if len(r.unread) == cap(r.unread) {
+		r.unread = slices.Grow(r.unread, max(firstRead, len(r.unread)))
+	}
+	for {
+		spare := r.unread[len(r.unread):cap(r.unread)]
+		n, err := r.src.Read(spare[:min(len(spare), memoryStep)])
+		r.unread = r.unread[:len(r.unread)+n]
+		switch {
+		case n > 0:
+			return nil // an error comes again
+		case err != nil:
+			return err
 		}
 	}
 }

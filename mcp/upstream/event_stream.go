@@ -41,7 +41,7 @@ func (h *httpConn) readStream(ctx context.Context, span *requestContext, resp *h
 		}
 		body.Close()
 		body = &responseBody{ReadCloser: resumed.Body}
-		events.src.Reset(body)
+		events.resume(body)
 		o, cut = h.awaitAnswer(ctx, events, q)
 	}
 
@@ -49,7 +49,7 @@ func (h *httpConn) readStream(ctx context.Context, span *requestContext, resp *h
 		body.Close()
 		span.release()
 	}
-	if o.fault != nil || body.over && events.src.Buffered() == 0 {
+	if o.fault != nil || body.over && len(events.unread) == 0 {
 		closeStream()
 		return o
 	}
