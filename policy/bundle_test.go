@@ -92,11 +92,15 @@ func TestReadResult(t *testing.T) {
 		{"asks-for-input", `{"resultType":"input_required","structuredContent":{}}`, "", "not complete"},
 		{"asks-for-input-without-saying-so", `{"structuredContent":{},"inputRequests":{}}`, "", "asks for input"},
 		{"no-structured-content", `{"content":[]}`, "", "no structured content"},
+		{"first-that-stands-in-the-way", `{"isError":true,"resultType":"x","requestState":"","inputRequests":{}}`, "", "it has inputRequests"},
+		{"array", `[]`, "", "not a JSON object"},
+		{"text-behind", `{}{}`, "", "strict JSON"},
+		{"duplicate-inside", `{"content":[{"a":1,"a":1}]}`, "", "strict JSON"},
 		{"duplicate", `{"isError":true,"isError":false,"structuredContent":{}}`, "", "strict JSON"},
 		{"depth-at-the-limit", `{"structuredContent":{"a":[]}}`, `{"a":[]}`, ""},
 		{"depth-one-past", `{"structuredContent":{"a":[[]]}}`, "", "nests too deep"},
 	} {
-		structured, note := policy.ReadResult([]byte(tc.raw), 3)
+		structured, note := policy.ReadResult([]byte(tc.raw), nil, 3)
 		if string(structured) != tc.structured || !strings.Contains(note, tc.note) || tc.note == "" && note != "" {
 			t.Errorf("%s: ReadResult() = %s, %q; want %s, %q", tc.name, structured, note, tc.structured, tc.note)
 		}

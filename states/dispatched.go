@@ -39,11 +39,14 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 			return failRun(policy.CodeResultTooLarge,
 				fmt.Sprintf("The result has %d bytes; at most %d are accepted.", len(e.Result), most), EffectDone)
 		}
+		digest := resultDigest(e.Result)
 		return Judgement{Return, &ExecutedFact{
-			Bytes:  len(e.Result),
-			Permit: r.facts.Dispatched.Permit,
-			Result: resultDigest(e.Result),
-			raw:    e.Result,
+			Bytes:   len(e.Result),
+			Permit:  r.facts.Dispatched.Permit,
+			Result:  digest,
+			raw:     e.Result,
+			members: e.members,
+			digest:  digest,
 		}}
 	}
 	return failUnexpected(ev, EffectUnknown)

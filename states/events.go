@@ -157,6 +157,13 @@ type Decided struct {
 type ToolReturned struct {
 	Happened string         `json:"happened"`
 	Result   canonical.Text `json:"result"`
+
+	members []canonical.Member // nil if the result was not read strictly yet
+}
+
+// NewToolReturned is the event of a result whose members were read strictly; nil if they were not.
+func NewToolReturned(result []byte, members []canonical.Member) *ToolReturned {
+	return &ToolReturned{Result: result, members: members}
 }
 
 // EffectFailed is a failed effect. Effect says whether the call may have happened.

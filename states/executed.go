@@ -10,7 +10,7 @@ func (executed) Want(*Run) Command { return nil }
 
 func (executed) Judge(r *Run, _ Event) Judgement {
 	e, b := r.facts.Executed, r.facts.Permitted.bundle
-	structured, note := policy.ReadResult(e.raw, b.Limits().JSONDepth)
+	structured, note := policy.ReadResult(e.raw, e.members, b.Limits().JSONDepth)
 	if note == "" {
 		v := b.Typed(r.facts.Permitted.tool, structured)
 		if v.Allows() {

@@ -176,7 +176,9 @@ type ExecutedFact struct {
 	Permit canonical.Digest `json:"permit"`
 	Result canonical.Digest `json:"result"`
 
-	raw []byte
+	raw     []byte
+	members []canonical.Member // see ToolReturned
+	digest  canonical.Digest   // of raw
 }
 
 // TypedFact: structured content of the registered output type.

@@ -206,7 +206,7 @@ var resultCaptured = newGuard("result_captured", "the raw result is that of the 
 		return errors.New("there is a result, but no call was made")
 	}
 	return errors.Join(checkEqual("permit", f.Permit, d.Permit),
-		checkEqual("result", f.Result, canonical.Sum(kindResult, f.raw)))
+		checkEqual("result", f.Result, f.digest))
 })
 
 var outputTyped = newGuard("output_typed", "the output gate allows this result's structured content",

@@ -153,6 +153,14 @@ func (r *Run) Raw() []byte {
 	return r.facts.Executed.raw
 }
 
+// RawMembers returns the members of the tool's result; nil if it was not read strictly.
+func (r *Run) RawMembers() []canonical.Member {
+	if r.facts.Executed == nil {
+		return nil
+	}
+	return r.facts.Executed.members
+}
+
 // Structured returns the typed content in canonical form, or nil. It must not be changed.
 func (r *Run) Structured() []byte {
 	if r.facts.Typed == nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -121,7 +122,11 @@ func (p *agentPorts) paramHeaders(c *states.CallTool) map[string]string {
 // callEvent converts a tool result or error into a machine event.
 func (r *ConfiguredRunner) callEvent(ctx context.Context, returned upstream.Returned) states.Event {
 	if returned.Code == "" && returned.Result != nil {
-		return &states.ToolReturned{Result: r.mask(returned.Result)}
+		result, members := r.mask(returned.Result), returned.Members
+		if !bytes.Equal(result, returned.Result) {
+			members = nil
+		}
+		return states.NewToolReturned(result, members)
 	}
 	code, reason := policy.Code(returned.Code), returned.Reason
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -45,7 +45,7 @@ func (r *ConfiguredRunner) answerEnded(result Result, rpc jsontext.Value) (answe
 	o := result.Outcome
 	switch {
 	case o.Effect == states.EffectDone && result.Run.Raw() != nil:
-		answer = gateway.Answer{Result: result.Run.Raw(), Native: true}
+		answer = gateway.Answer{Result: result.Run.Raw(), Members: result.Run.RawMembers(), Native: true}
 	case rpc != nil && o.Type == states.TypeFailed:
 		answer = gateway.Answer{Error: rpc}
 	case o.Code == policy.CodeToolUnknown && !r.hidesReasons():

@@ -56,7 +56,7 @@ func (r *ConfiguredRunner) measureCall(c *states.CallTool, parent *states.TraceC
 		Protocol:  got.Protocol,
 	}
 
-	if got.Code == "" && gateway.IsError(got.Result) {
+	if got.Code == "" && gateway.IsError(got.Result, got.Members) {
 		o.ErrorType = gateway.ToolError
 	}
 

@@ -20,17 +20,17 @@ const maxToolName = 4 << 10
 
 // readCall reads the params of a tools/call. It refuses members that the protocol does not define,
 // because no gate would see them.
-func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
+func readCall(m *wire.Message) (p callParams, failed jsontext.Value) {
 	named, given := false, false
 	wrong := func(name, what string) { failed = rpcError(wire.InvalidParams, strconv.Quote(name)+" "+what) }
-	isObject := func(m wire.Piece, orNull bool) {
-		if m.Value.Kind() != '{' && !(orNull && m.Value.Kind() == 'n') {
-			wrong(m.Name, "is not an object")
+	isObject := func(member wire.Piece, orNull bool) {
+		if kind := member.Value.Kind(); kind != '{' && !(orNull && kind == 'n') {
+			wrong(member.Name, "is not an object")
 		}
 	}
 
-	wire.ForEachMember(params, func(m wire.Piece) {
-		name, value := m.Name, m.Value
+	m.ForEachMember(func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		// Possible only in a large message: see wire.Message.
 		if name == "name" && named || name == "arguments" && given {
 			wrong(name, "comes twice")
@@ -46,13 +46,13 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			}
 			p.name, named = text, true
 		case "arguments":
-			isObject(m, true)
+			isObject(member, true)
 			p.arguments, given = wire.NonNull(value), true // Go clients send null for absent arguments
 		case "_meta":
-			isObject(m, false)
+			isObject(member, false)
 			p.meta = value
 		case "inputResponses":
-			isObject(m, true)
+			isObject(member, true)
 			p.input.responses = wire.NonNull(wire.StripOwn(value))
 		case "requestState":
 			if value.Kind() != '"' && value.Kind() != 'n' {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,12 +97,19 @@ func (q *request) noteError(failed jsontext.Value) {
 	}
 }
 
-// noteResult stores whether a result says that it is an error.
-func (q *request) noteResult(result jsontext.Value) {
-	if IsError(result) {
+// noteResult stores whether the result of an answer says that it is an error.
+func (q *request) noteResult(a Answer) {
+	if IsError(a.Result, a.Members) {
 		q.observed.ErrorType = ToolError
 	}
 }
 
-// IsError reports whether the result of a tool says that it is an error.
-func IsError(result jsontext.Value) bool { return string(wire.Member(result, "isError")) == "true" }
+// IsError reports whether the result of a tool says that it is an error. The members are nil if they
+// were not read yet.
+func IsError(result jsontext.Value, members []wire.Piece) bool {
+	if members == nil {
+		return string(wire.Member(result, "isError")) == "true"
+	}
+	i := slices.IndexFunc(members, func(p wire.Piece) bool { return p.Name == "isError" })
+	return i >= 0 && string(members[i].Value) == "true"
+}

@@ -34,7 +34,7 @@ func (g *Gateway) answerReply(q *request, server *server, reply upstream.Reply, 
 		return q.relayError(server, g.options.Mask(reply.Error))
 	}
 
-	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), isCacheable(q.Method))
+	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), nil, isCacheable(q.Method))
 	if code != "" {
 		return q.answerError(inputRefused(server, code, why))
 	}

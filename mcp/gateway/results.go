@@ -25,7 +25,7 @@ var ttlZero, scopePrivate = []byte(`"ttlMs":0`), []byte(`"cacheScope":"private"`
 // withResultType adds to a result of the gateway the members of every stateless result: a type,
 // unless it has one, and the gateway's name.
 func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
-	f := readResult(result)
+	f := readResult(result, nil)
 	if !f.isObject {
 		return result
 	}
@@ -45,30 +45,16 @@ type resultInfo struct {
 	hasScope  bool
 }
 
-// readResult reads a result of a server. If a member repeats, each occurrence counts.
-func readResult(result []byte) (f resultInfo) {
-	f.kind = "complete"
-	f.isObject = wire.ForEachMember(result, func(p wire.Piece) {
-		switch p.Name {
-		case "resultType":
-			f.hasType = true
-			if text, err := wire.Text(p.Value); err != nil || text != "complete" {
-				f.kind = text
-			}
-		case "inputRequests":
-			if string(p.Value) != "null" {
-				f.questions = append(f.questions, p.Value)
-			}
-		case "requestState":
-			f.state = append(f.state, p)
-		case "_meta":
-			f.metas = append(f.metas, p)
-		case "ttlMs":
-			f.hasTTL = true
-		case "cacheScope":
-			f.hasScope = true
-		}
-	})
+// readResult reads a result of a server; the members are nil if they were not read yet. If a member
+// repeats, each occurrence counts.
+func readResult(result []byte, members []wire.Piece) (f resultInfo) {
+	f.kind, f.isObject = "complete", true
+	if members == nil {
+		f.isObject = wire.ForEachMember(result, f.readMember)
+	}
+	for _, p := range members {
+		f.readMember(p)
+	}
 
 	if f.asksForInput() {
 		_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
@@ -78,15 +64,41 @@ func readResult(result []byte) (f resultInfo) {
 	return f
 }
 
+func (f *resultInfo) readMember(p wire.Piece) {
+	switch p.Name {
+	case "resultType":
+		f.hasType = true
+		if text, err := wire.Text(p.Value); err != nil || text != "complete" {
+			f.kind = text
+		}
+	case "inputRequests":
+		if string(p.Value) != "null" {
+			f.questions = append(f.questions, p.Value)
+		}
+	case "requestState":
+		f.state = append(f.state, p)
+	case "_meta":
+		f.metas = append(f.metas, p)
+	case "ttlMs":
+		f.hasTTL = true
+	case "cacheScope":
+		f.hasScope = true
+	}
+}
+
 // asksForInput reports whether the result asks for input. Clients look at either of the two signs.
 func (f *resultInfo) asksForInput() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
-// relayResult answers with a server's result. If code is not empty, the client does not get the
-// result, and why says the reason.
-func (q *request) relayResult(server *server, target string, result jsontext.Value, cacheable bool) (message []byte,
-	code, why string) {
-	result = wire.StripOwn(result)
-	info := readResult(result)
+// relayResult answers with a server's result; members are those of [readResult]. If code is not
+// empty, the client does not get the result, and why says the reason.
+func (q *request) relayResult(server *server, target string, result jsontext.Value, members []wire.Piece,
+	cacheable bool) (message []byte, code, why string) {
+	stripped := wire.StripOwn(result)
+	if len(stripped) != len(result) {
+		members = nil
+	}
+	result = stripped
+	info := readResult(result, members)
 	if !info.isObject {
 		return q.answerErrorf(wire.InternalError, "server %s: its result is not a JSON object", server.Name), "", ""
 	}
@@ -104,7 +116,7 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 // answerClient answers the client's request.
 func (c *ToolCall) answerClient(a Answer) []byte {
 	q := c.request
-	q.noteResult(a.Result)
+	q.noteResult(a)
 	q.observed.Judged = a.Judged
 	switch {
 	case a.Error != nil:
@@ -117,7 +129,7 @@ func (c *ToolCall) answerClient(a Answer) []byte {
 		return q.answerResult(a.Result)
 	}
 
-	message, code, why := q.relayResult(c.server, c.Tool, a.Result, false)
+	message, code, why := q.relayResult(c.server, c.Tool, a.Result, a.Members, false)
 	if code != "" {
 		return q.answerResult(withheldResult(code, fmt.Sprintf("server %s: %s", c.Server, why), a.Run))
 	}

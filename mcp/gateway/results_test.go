@@ -35,7 +35,7 @@ func TestResultsAreFinished(t *testing.T) {
 			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := readResult([]byte(tc.in))
+			f := readResult([]byte(tc.in), nil)
 			if !f.isObject {
 				t.Fatal("no object")
 			}

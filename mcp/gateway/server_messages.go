@@ -82,7 +82,7 @@ func (l *link) relayNotification(m wire.Message) {
 	case noteProgress:
 		return // the request is over
 	case noteTools:
-		m.Params = nil // the gateway sends its own notification, because its listing is stale
+		m.Params, m.Members = nil, nil // the gateway sends its own notification, because its listing is stale
 	case notePrompts, noteResources, noteUpdated:
 		l.forgetLists(m.Method)
 	case noteCancelled:

@@ -61,7 +61,7 @@ func deliverTask(task jsontext.Value, id string) jsontext.Value {
 // arrived. It withholds results that ask for input, whatever is exposed: an answer would make the
 // call again.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
-	f := readResult(result)
+	f := readResult(result, nil)
 	switch {
 	case !f.isObject:
 		return withheldResult(CodeResultRefused, "the server's result cannot be used", run)

@@ -58,6 +58,8 @@ type ToolCall struct {
 type Answer struct {
 	Result jsontext.Value
 	Error  jsontext.Value
+	// Members are those of a Result that was read strictly; nil if it was not.
+	Members []wire.Piece
 	// Native says that Result is the server's own, with masked secrets; results.go still adapts it
 	// to the client. Otherwise the gateway made the result, and it fits the client's revision except
 	// for "resultType", which the gateway adds where a revision requires it.
@@ -83,7 +85,7 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 // newToolCall reads the params of a tools/call and finds its server. The error object says why
 // there is no call.
 func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
-	p, failed := readCall(q.Params)
+	p, failed := readCall(&q.Message)
 	if failed != nil {
 		return nil, failed
 	}

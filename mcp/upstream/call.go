@@ -38,13 +38,14 @@ type Call struct {
 
 // Returned is the outcome of a [Call].
 type Returned struct {
-	Result   []byte    // the result, byte for byte as received; nil if there is none
-	RPCError *RPCError // the server's error, if that was its answer
-	Code     string    // empty if there is a result
-	Reason   string    // the same for a person: printable, without secrets, bounded
-	Effect   string    // EffectNotSent, EffectUnknown or EffectDone; the zero value must be read as unknown
-	ID       int64     // the request's id; 0: it was not encoded
-	Protocol string    // the MCP revision in force with the server
+	Result   []byte       // the result, byte for byte as received; nil if there is none
+	Members  []wire.Piece // members of a Result that was read strictly; nil if it has more than one reading
+	RPCError *RPCError    // the server's error, if that was its answer
+	Code     string       // empty if there is a result
+	Reason   string       // the same for a person: printable, without secrets, bounded
+	Effect   string       // EffectNotSent, EffectUnknown or EffectDone; the zero value must be read as unknown
+	ID       int64        // the request's id; 0: it was not encoded
+	Protocol string       // the MCP revision in force with the server
 }
 
 // An RPCError is a JSON-RPC 2.0 error object as the server sent it. Message and Data are the

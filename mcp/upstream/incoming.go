@@ -99,7 +99,7 @@ func restoreToken(m *wire.Message, q *query) bool {
 	if err != nil {
 		return false
 	}
-	m.Params = params
+	m.Params, m.Members = params, nil
 	return true
 }
 

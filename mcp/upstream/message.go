@@ -10,10 +10,10 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member of
-// JSON-RPC twice, and in a response an id that is one of ours. There are no batches, which MCP
-// dropped in 2025-06-18. The values are slices of the message. The inside of a result or an error
-// is not checked, except that it is UTF-8.
+// incoming is one JSON-RPC 2.0 message of a server: one object, no member of JSON-RPC twice, and in
+// a response an id that is one of ours. There are no batches, which MCP dropped in 2025-06-18. The
+// values are slices of the message. The inside of a result or an error is UTF-8, and may have more
+// than one reading: then Members is nil.
 type incoming struct {
 	wire.Message
 	id     int64     // id of a response
@@ -24,8 +24,22 @@ type incoming struct {
 	taken chan struct{} // closed when the message is taken from an inbox; nil: nobody waits for that
 }
 
-// readIncoming reads one message.
+// readIncoming reads one message: strictly, as nearly all are, or else with what servers are allowed.
 func readIncoming(doc []byte) (msg incoming, err error) {
+	m, err := wire.Read(doc)
+	switch {
+	case err != nil, m.Method != "" && m.Params == nil: // its params may be null
+		return readLeniently(doc)
+	case m.Method != "":
+		return incoming{Message: m}, nil
+	}
+	msg.Message = m
+	return msg, msg.checkResponse()
+}
+
+// readLeniently reads one message that has more than one reading, or members that JSON-RPC does not
+// know.
+func readLeniently(doc []byte) (msg incoming, err error) {
 	var version, method jsontext.Value
 	err = readMembers(doc, map[string]*jsontext.Value{
 		"jsonrpc": &version,
@@ -68,7 +82,11 @@ func (msg *incoming) checkMembers(doc []byte, version, method jsontext.Value) (e
 	if (msg.Result == nil) == (msg.Error == nil) {
 		return errors.New("it is neither a request nor a response: one of method, result and error must be there")
 	}
+	return msg.checkResponse()
+}
 
+// checkResponse reads the error and the id of a response.
+func (msg *incoming) checkResponse() (err error) {
 	if msg.Error != nil {
 		if msg.failed, err = readError(msg.Error); err != nil {
 			return fmt.Errorf(`"error": %w`, err)

@@ -138,7 +138,7 @@ func (l *Link) convertOutcome(p *permit, o outcome) Returned {
 			Reason:   presentableText(reason, l.secrets),
 		}
 	case o.fault == nil && len(o.Result) <= limit:
-		return Returned{Result: o.Result, Effect: EffectDone}
+		return Returned{Result: o.Result, Members: o.Members, Effect: EffectDone}
 	case o.fault == nil:
 		return Returned{Code: CodeResult, Effect: EffectDone,
 			Reason: fmt.Sprintf("the result has %d bytes; %d are allowed", len(o.Result), limit)}

@@ -14,6 +14,12 @@ import (
 // them; other values and text after the object are always errors. The members before an error were
 // visited.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
+	return readMembers(doc, visit, nil, options...)
+}
+
+// readMembers is [Members]; inside is that of [canonical.WalkMembers].
+func readMembers(doc []byte, visit func(name string, value jsontext.Value) error, inside func(name string) *[]Piece,
+	options ...jsontext.Options) error {
 	return canonical.Decode(doc, func(dec *jsontext.Decoder) error {
 		if dec.PeekKind() != '{' {
 			if _, err := dec.ReadValue(); err != nil {
@@ -21,7 +27,7 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 			}
 			return errors.New("it is not a JSON object")
 		}
-		if err := walkMembers(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }); err != nil {
+		if err := canonical.WalkMembers(dec, doc, func(p Piece) error { return visit(p.Name, p.Value) }, inside); err != nil {
 			return err
 		}
 		switch _, err := dec.ReadToken(); {
@@ -32,30 +38,6 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 		}
 		return errors.New("there is text behind the JSON object")
 	}, options...)
-}
-
-// walkMembers reads the next object, and calls visit for each member.
-func walkMembers(dec *jsontext.Decoder, doc []byte, visit func(Piece) error) error {
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return errors.Join(err, errors.New("it is not a JSON object"))
-	}
-	for dec.PeekKind() != '}' {
-		name, start, err := nextValue(dec, doc)
-		if err != nil {
-			return err
-		}
-		var p Piece
-		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
-			return err
-		}
-		p.Name, _ = Text(name) // the options may allow broken UTF-8, which then stays
-		p.Whole = doc[start : p.At+len(p.Value) : p.At+len(p.Value)]
-		if err := visit(p); err != nil {
-			return err
-		}
-	}
-	_, err := dec.ReadToken()
-	return err
 }
 
 // CheckObject returns the error with which [Members] rejects doc; nil if it reads doc.
@@ -98,12 +80,7 @@ func Text(value jsontext.Value) (string, error) {
 var errNoText = errors.New("it is not a string of valid characters")
 
 // A Piece is one member of an object.
-type Piece struct {
-	Name  string
-	Value jsontext.Value // a slice of the document
-	At    int            // where Value begins in the document
-	Whole []byte         // name and value as in the document
-}
+type Piece = canonical.Member
 
 // ForEachMember calls visit for each member of the object in doc, in order. It is for documents
 // that are known to be JSON: names may repeat and UTF-8 may be broken, because results of servers
@@ -111,10 +88,10 @@ type Piece struct {
 // members before the fault.
 func ForEachMember(doc []byte, visit func(Piece)) bool {
 	return decodeLeniently(doc, func(dec *jsontext.Decoder) error {
-		return walkMembers(dec, doc, func(p Piece) error {
+		return canonical.WalkMembers(dec, doc, func(p Piece) error {
 			visit(p)
 			return nil
-		})
+		}, nil)
 	}) == nil
 }
 
@@ -125,7 +102,7 @@ func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
 			return errors.Join(err, errors.New("it is not a JSON array"))
 		}
 		for dec.PeekKind() != ']' {
-			item, at, err := nextValue(dec, doc)
+			item, at, err := canonical.NextValue(dec, doc)
 			if err != nil {
 				return err
 			}
@@ -137,17 +114,6 @@ func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
 
 func decodeLeniently(doc []byte, read func(*jsontext.Decoder) error) error {
 	return canonical.Decode(doc, read, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-}
-
-// nextValue reads a value and returns it as a slice of doc.
-func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, start int, err error) {
-	decoded, err := dec.ReadValue()
-	if err != nil {
-		return nil, 0, err
-	}
-	end := int(dec.InputOffset())
-	start = end - len(decoded)
-	return doc[start:end:end], start, nil
 }
 
 // TextMember returns the string that [Member] finds; "" if there is none.

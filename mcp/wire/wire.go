@@ -57,10 +57,24 @@ type Message struct {
 	Result jsontext.Value // a response's result, any value; or nil
 	Error  jsontext.Value // a response's error object, or nil
 
+	// Members are those of Params or of Result, read with the message; nil if that is no object.
+	Members []Piece
+
 	// Large says that the message is a request with more than MaxValues values. Only its envelope
 	// was read strictly: names inside of Params may repeat. It must be refused. A refused call of a
 	// tool is recorded; other such messages are faults.
 	Large bool
+}
+
+// ForEachMember calls visit for each member of Params or of Result.
+func (m *Message) ForEachMember(visit func(Piece)) {
+	if m.Members == nil { // the message was not read but made
+		ForEachMember(slices.Concat(m.Params, m.Result), visit)
+		return
+	}
+	for _, p := range m.Members {
+		visit(p)
+	}
 }
 
 // Request reports whether the message wants an answer.
@@ -138,7 +152,7 @@ func readMessage(doc []byte) (m Message, err error) {
 	var version jsontext.Value
 	var seen []string // names in the envelope of a large message
 	m.Large = values > MaxValues
-	err = Members(doc, func(name string, value jsontext.Value) error {
+	err = readMembers(doc, func(name string, value jsontext.Value) error {
 		if m.Large {
 			if slices.Contains(seen, name) {
 				return errors.New("it has a member twice")
@@ -146,6 +160,11 @@ func readMessage(doc []byte) (m Message, err error) {
 			seen = append(seen, name)
 		}
 		return m.readMember(name, value, &version)
+	}, func(name string) *[]Piece {
+		if name == "params" || name == "result" {
+			return &m.Members
+		}
+		return nil
 	}, jsontext.AllowDuplicateNames(m.Large))
 	if err != nil {
 		return m, err

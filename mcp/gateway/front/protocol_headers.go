@@ -64,7 +64,7 @@ func nameMember(method string) string {
 // readDeclaration reads the declaration in the params of a message.
 func readDeclaration(m *wire.Message) (d declaration) {
 	member := nameMember(m.Method)
-	wire.ForEachMember(m.Params, func(p wire.Piece) {
+	m.ForEachMember(func(p wire.Piece) {
 		switch {
 		case p.Name == "_meta":
 			wire.ForEachMember(p.Value, func(p wire.Piece) {
