@@ -239,7 +239,8 @@ func (c *comparison) Total() string {
 	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.",
 		c.Judged, len(c.Report.Changed))
 	if n := len(c.Unknown); n > 0 {
-		text += fmt.Sprintf(" %d more cannot be compared: their runs did not record what a policy reads of the identity, such as %s.", n, c.Unknown[0].Unknown[0])
+		text += fmt.Sprintf(" %d more cannot be compared: their runs did not record what a policy reads of the identity, "+
+			"such as %s.", n, c.Unknown[0].Unknown[0])
 	}
 	if c.Partial {
 		text += fmt.Sprintf(" These are the newest calls of the period, since %s: it has more.", c.Since)

@@ -78,16 +78,9 @@ var errNoSignIn = newProblem(PathUnknown, "there is no such way to sign in")
 // toProvider sends the browser to a provider. It answers a GET, because the content policy would
 // block the redirect of a form.
 func (h *Handler) toProvider(v *visit) (answer, error) {
-	q, err := url.ParseQuery(v.r.URL.RawQuery)
-	if err != nil {
-		return answer{}, errNoSignIn
-	}
-	seconds, err := strconv.ParseUint(cmp.Or(q.Get(queryMaxAge), "0"), 10, 32)
-	if err != nil {
-		return answer{}, errNoSignIn
-	}
-	a, ok := h.newAttempt(v.r, rand.Text(), q.Get(queryIssuer), q.Get(queryNext))
-	if !ok {
+	seconds, err := strconv.ParseUint(cmp.Or(v.query[queryMaxAge], "0"), 10, 32)
+	a, ok := h.newAttempt(v.r, rand.Text(), v.query[queryIssuer], v.query[queryNext])
+	if err != nil || !ok {
 		return answer{}, errNoSignIn
 	}
 
@@ -98,10 +91,10 @@ func (h *Handler) toProvider(v *visit) (answer, error) {
 		return answer{}, newProblem(Unavailable, "the identity provider cannot be reached now; the service's log says why")
 	}
 
-	attemptCookieValue := newCookie(v.r, attemptCookie,
-		strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, "."), ConsolePath)
-	attemptCookieValue.MaxAge = int(login.Timeout / time.Second)
-	http.SetCookie(v.w, attemptCookieValue)
+	stored := strings.Join([]string{a.Secret, a.next, url.QueryEscape(a.provider.IssuerURL())}, ".")
+	cookie := newCookie(v.r, attemptCookie, stored, ConsolePath)
+	cookie.MaxAge = int(login.Timeout / time.Second)
+	http.SetCookie(v.w, cookie)
 	return redirectTo(signInURL), nil
 }
 
@@ -149,8 +142,8 @@ func (h *Handler) fromProvider(v *visit) (answer, error) {
 
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt)
 	if errors.Is(err, ledger.ErrRole) {
-		return h.signInTo(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+
-			", who has no role here. Ask the operator of this gateway for one: the key identity.may of its configuration gives roles."), nil
+		return h.signInTo(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+", who has no role here. "+
+			"Ask the operator of this gateway for one: the key identity.may of its configuration gives roles."), nil
 	}
 
 	return h.beginSession(v, secret, a.next, err)

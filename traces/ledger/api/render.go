@@ -81,20 +81,22 @@ type view struct {
 var pages = func() map[string]*template.Template {
 	templates := make(map[string]*template.Template)
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"inLine":  func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Text) },
-		"inLines": func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Lines) },
-		"plain":   func(s any) string { return visible.Text(fmt.Sprint(s)) },
-		"add1":    func(i int) int { return i + 1 },
-		"second":  wholeSecond,
+		"inLine":   func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Text) },
+		"inLines":  func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Lines) },
+		"plain":    func(s any) string { return visible.Text(fmt.Sprint(s)) },
+		"add1":     func(i int) int { return i + 1 },
+		"marked":   splitEscapes,
+		"diffRows": diffRows,
+		"rowClass": func(sign string) string { return rowClasses[sign] },
+		"second":   wholeSecond,
 	}).ParseFS(files, "page/layout.html"))
 	names, err := fs.Glob(files, "page/*.html")
 	if err != nil {
 		panic(err)
 	}
 	for _, name := range names {
-		templates[strings.TrimSuffix(path.Base(name),
-			".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files,
-			name))
+		page := template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+		templates[strings.TrimSuffix(path.Base(name), ".html")] = page
 	}
 	return templates
 }()

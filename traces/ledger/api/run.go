@@ -183,7 +183,8 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 			return err
 		}
 		h.Log("the steps of run " + v.id + " cannot be shown: " + err.Error())
-		body.NoSteps = "The steps cannot be derived from the record of this run. Somebody may have changed the record: run pgfsm ledger verify."
+		body.NoSteps = "The steps cannot be derived from the record of this run. " +
+			"Somebody may have changed the record: run pgfsm ledger verify."
 		return nil
 	}
 	body.HasTrace, body.Steps = !underWay, present.NewSteps(v.id, steps, underWay, body.Audits)

@@ -38,21 +38,8 @@ type serverView struct {
 // A toolView is one tool.
 type toolView struct {
 	present.ServerTool
-	Differences []difference
+	Differences []docdiff.Change
 	Omitted     int // omitted changes
-}
-
-// A difference is one change of a definition.
-type difference struct {
-	At, Kind string
-	Rows     []diffRow
-}
-
-// A diffRow is one line of a difference. Its text has escapes for characters that are not visible
-// as themselves.
-type diffRow struct {
-	Sign, Class string
-	Text        []piece
 }
 
 // readServers reads the servers as the service last saw them.
@@ -120,20 +107,16 @@ func newToolView(t present.ServerTool, left *int) toolView {
 	if !t.Stored {
 		changes = []docdiff.Change{{Kind: docdiff.Added, New: jsontext.Value(t.Live)}}
 	}
-	changes, out.Omitted = firstOf(changes, *left)
-	*left -= len(changes)
-	for i := range changes {
-		c := &changes[i]
-		d := difference{At: string(c.At), Kind: c.Kind}
-		for _, row := range c.Rows(diffLines, diffWidth) {
-			d.Rows = append(d.Rows, diffRow{row.Sign, rowClass[row.Sign], splitEscapes(row.Text)})
-		}
-		out.Differences = append(out.Differences, d)
-	}
+	out.Differences, out.Omitted = firstOf(changes, *left)
+	*left -= len(out.Differences)
 	return out
 }
 
-var rowClass = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
+// diffRows returns the lines of a change of a definition.
+func diffRows(c docdiff.Change) []docdiff.Row { return c.Rows(diffLines, diffWidth) }
+
+// rowClasses maps the signs of such lines to their classes.
+var rowClasses = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
 
 // escapes matches a doubled backslash, which stands for itself, and the escapes of package visible
 // and of JSON.

@@ -111,11 +111,15 @@ type signInView struct {
 
 // signInTo returns the page to sign in. It leads to a page afterwards.
 func (h *Handler) signInTo(v *visit, status int, next, why string) answer {
-	return h.page(v, "sign-in", view{
+	shows := view{
 		Status: status,
 		Title:  "Sign in",
 		Body:   signInView{Next: next, Error: why, Providers: h.providerLinks(next)},
-	})
+	}
+	if !v.route.open { // the page stands in place of another
+		shows.Next = &next
+	}
+	return h.page(v, "sign-in", shows)
 }
 
 func (h *Handler) signInPage(v *visit) (answer, error) {
@@ -128,12 +132,7 @@ func (h *Handler) askToSignIn(v *visit) answer {
 	if v.r.Method != http.MethodGet || !h.isNext(next) {
 		next = ""
 	}
-	return h.page(v, "sign-in", view{
-		Status: http.StatusUnauthorized,
-		Title:  "Sign in",
-		Next:   &next,
-		Body:   signInView{Next: next, Providers: h.providerLinks(next)},
-	})
+	return h.signInTo(v, http.StatusUnauthorized, next, "")
 }
 
 // signIn begins a session with a token.
