@@ -1,6 +1,10 @@
 package web
 
-import "net/http"
+import (
+	"mime"
+	"net/http"
+	"strings"
+)
 
 // SetSecurityHeaders forbids caches to keep an answer, other sites to embed it, and browsers to
 // guess its type.
@@ -10,4 +14,11 @@ func SetSecurityHeaders(h http.Header, contentPolicy, referrerPolicy string) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", referrerPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// HasJSON reports whether the headers of a request say that its body is JSON in UTF-8.
+func HasJSON(r *http.Request) bool {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, given := params["charset"]
+	return err == nil && kind == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
 }

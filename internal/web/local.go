@@ -25,11 +25,11 @@ func FromThisMachine(r *http.Request) bool {
 		return false
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && r.TLS == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)
+	return err == nil && r.TLS == nil && peer.Addr().Unmap().IsLoopback() && LocalHost(r.Host)
 }
 
-// localHost reports whether the value of a Host header, with or without a port, names this machine.
-func localHost(host string) bool {
+// LocalHost reports whether the value of a Host header, with or without a port, names this machine.
+func LocalHost(host string) bool {
 	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:colon]
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/internal/web"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -74,9 +75,7 @@ func (x *exchange) acceptOneWay(q *session.Request) {
 
 // checkContentType refuses a body that is not JSON.
 func checkContentType(r *http.Request) *refusal {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := params["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if !web.HasJSON(r) {
 		return newRefusal(http.StatusUnsupportedMediaType, refusedType,
 			"the Content-Type must be application/json, in UTF-8")
 	}

@@ -3,12 +3,11 @@ package api
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/web/loopback"
+	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 )
 
@@ -28,13 +27,7 @@ func baseOf(r *http.Request, secret string) string {
 
 // isLocal reports whether a browser reaches the console without TLS. Only programs on this machine
 // can: others need a proxy.
-func isLocal(r *http.Request) bool {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return r.TLS == nil && loopback.Host(strings.Trim(host, "[]"))
-}
+func isLocal(r *http.Request) bool { return r.TLS == nil && web.LocalHost(r.Host) }
 
 // cookieName returns the name of a cookie. Behind TLS, the name's prefix forbids other sites to set
 // it.

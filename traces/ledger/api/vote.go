@@ -3,12 +3,12 @@ package api
 import (
 	"bytes"
 	"errors"
-	"mime"
 	"net/http"
 	"strings"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 )
 
@@ -111,9 +111,7 @@ func (h *Handler) sendVote(v *visit) (answer, error) {
 
 // readBallot reads the body strictly.
 func readBallot(v *visit) (b ballot, err error) {
-	kind, params, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-	charset, given := params["charset"]
-	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+	if !web.HasJSON(v.r) {
 		return b, newProblem(ContentType, "")
 	}
 	if e := v.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
