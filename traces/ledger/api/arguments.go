@@ -126,10 +126,8 @@ func newArguments(doc jsontext.Value) (a argumentsView, err error) {
 	if a.Values, a.More, err = listValues(doc); err != nil {
 		return a, err
 	}
-	text := doc.Clone()
-	err = text.Indent(jsontext.WithIndent("  "))
-	a.Raw = string(text)
-	return a, err
+	a.Raw = indentJSON(doc)
+	return a, nil
 }
 
 // addChanges adds the differences from the arguments of an earlier run.

@@ -91,12 +91,7 @@ func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *polic
 		return err
 	}
 
-	definition, err := newArguments(c.Approval.Definition)
-	c.Definition = definition.Raw
-	if err != nil {
-		return err
-	}
-
+	c.Definition = indentJSON(c.Approval.Definition)
 	earlier := ledger.Filter{Actor: q.Actor, Task: q.Task, Before: q.Run, Newest: true}
 	if c.Earlier.Runs, _, err = present.ReadRuns(r, earlier, maxEarlier); err != nil {
 		return err

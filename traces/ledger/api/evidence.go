@@ -1,11 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,16 +31,12 @@ const typedAt = "/structuredContent"
 // markEvidence splits an indented result at the evidence of a summary. It marks only evidence that
 // is exactly at its recorded place.
 func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []part, claims []claim, err error) {
-	text := result.Clone()
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-		return nil, nil, err
-	}
-
+	text := indentJSON(result)
 	for _, item := range summary {
 		claims = append(claims, claim{Located: item})
 	}
 
-	dec, written := jsontext.NewDecoder(bytes.NewReader(text)), 0
+	dec, written := jsontext.NewDecoder(strings.NewReader(text)), 0
 	for len(claims) > 0 {
 		offset := dec.InputOffset()
 		token, err := dec.ReadToken()
@@ -58,7 +54,7 @@ func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []pa
 
 		// The decoder is behind the value; spaces and separators stand before it.
 		value, end := token.String(), int(dec.InputOffset())
-		raw := bytes.TrimLeft(text[offset:end], " \n:,")
+		raw := strings.TrimLeft(text[offset:end], " \n:,")
 		start := end - len(raw)
 		found := false
 
@@ -71,12 +67,12 @@ func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []pa
 		}
 
 		// The text between two marked values stays one part.
-		parts = append(append(parts, part{Text: string(text[written:start])}),
+		parts = append(append(parts, part{Text: text[written:start]}),
 			splitAtEvidence(value, raw, claims, places)...)
 		written = end
 	}
 
-	return append(parts, part{Text: string(text[written:])}), claims, nil
+	return append(parts, part{Text: text[written:]}), claims, nil
 }
 
 // placesAt returns the items whose evidence is in the value at a pointer, in the order of their
@@ -100,7 +96,7 @@ func (c *claim) checkEvidence(value string) bool {
 
 // splitAtEvidence splits a value at its evidence. It quotes a string again. If evidence overlaps,
 // the overlap belongs to the first item.
-func splitAtEvidence(value string, raw []byte, claims []claim, places []int) (parts []part) {
+func splitAtEvidence(value, raw string, claims []claim, places []int) (parts []part) {
 	write := func(s string) string { return s }
 	if raw[0] == '"' {
 		write = func(s string) string {

@@ -5,8 +5,6 @@ import (
 	"html/template"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/internal/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -198,11 +196,9 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 			return err
 		}
 		b.Pruned = false
-		var list []jsontext.Value
 		for i := range events {
-			list = append(list, events[i].Payload)
+			b.Events += indentJSON(events[i].Payload) + "\n"
 		}
-		b.Events = indentValues(list)
 		break
 	}
 
@@ -224,15 +220,4 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 	}
 
 	return err
-}
-
-// indentValues formats values for people.
-func indentValues(values []jsontext.Value) (text string) {
-	for _, v := range values {
-		copied := v.Clone()
-		if copied.Indent(jsontext.WithIndent("  ")) == nil {
-			text += string(copied) + "\n"
-		}
-	}
-	return text
 }

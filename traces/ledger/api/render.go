@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
@@ -173,6 +175,13 @@ func wholeSecond(recorded string) string {
 		return recorded
 	}
 	return t.Format(time.RFC3339)
+}
+
+// indentJSON writes JSON for people. It returns any other text unchanged.
+func indentJSON(doc jsontext.Value) string {
+	text := doc.Clone()
+	_ = text.Indent(jsontext.WithIndent("  ")) // after an error, the text is unchanged
+	return string(text)
 }
 
 // timeLeft describes the time left until a time of the ledger.
