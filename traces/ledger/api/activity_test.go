@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/api"
 )
 
 // TestNow: the page counts the runs of a period. testdata/pages/now.txt is what it says of them.
@@ -33,22 +31,6 @@ func TestNow(t *testing.T) {
 		t.Error("an approver gets links to entries, which only auditors see")
 	}
 	b.page("now?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE").want(t, http.StatusBadRequest, "give a date", "&lt;script&gt;")
-}
-
-// TestNowSaysHealth: in the words of /readyz.
-func TestNowSaysHealth(t *testing.T) {
-	d := newFixture(t)
-	b := d.signedIn(here, alice, ledger.RoleAdmin)
-	d.handler.Warnings = func() []string { return []string{api.WarnBundleDiffers} }
-	b.page("now").want(t, http.StatusOK, ">ready<", "bundle_differs", "another replica of this ledger has another bundle")
-	d.handler.Ready = func(context.Context) []api.NotReady {
-		return []api.NotReady{api.NewNotReady(ledger.ErrClockBack, api.NotRecording)}
-	}
-	got := b.page("now")
-	got.want(t, http.StatusOK, "The service is not ready", "ledger_behind", "the ledger&#39;s clock is behind")
-	if strings.Contains(got.body, ">ready<") || strings.Contains(got.body, "is ready") {
-		t.Errorf("the page says ready: %s", got.body)
-	}
 }
 
 // TestNowIsPartial: the page says so if it did not count all runs.

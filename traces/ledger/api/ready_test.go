@@ -13,23 +13,27 @@ import (
 	"pgfsm/traces/ledger/sqlite"
 )
 
+// TestReadiness: /readyz and the page of current activity say the same. Only the log has the error.
 func TestReadiness(t *testing.T) {
 	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleAdmin)
 	d.call(http.MethodGet, "/readyz", "", "").wantCode(t, 200, "")
+	d.handler.Warnings = func() []string { return []string{api.WarnBundleDiffers} }
+	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, `"warnings":["bundle_differs"]`)
+	b.page("now").want(t, http.StatusOK, ">ready<", "bundle_differs", "another replica of this ledger has another bundle")
+
 	d.handler.Ready = notReady
 	got := d.call(http.MethodGet, "/readyz", "", "")
 	got.wantCode(t, 503, api.Unavailable)
-	if strings.Contains(got.body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
-		t.Errorf("body = %s, log = %s", got.body, &d.notes)
+	page := b.page("now")
+	page.want(t, http.StatusOK, "The service is not ready", "worker_behind", "decided calls cannot be found")
+	if strings.Contains(page.body, ">ready<") || strings.Contains(page.body, "is ready") {
+		t.Errorf("the page says ready: %s", page.body)
+	}
+	if strings.Contains(got.body+page.body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+		t.Errorf("%s, %s, log = %s", got.body, page.body, &d.notes)
 	}
 	d.call(http.MethodGet, "/healthz", "", "").wantCode(t, 200, "")
-
-	d.handler.Ready, d.handler.Warnings = nil, func() []string { return []string{api.WarnBundleDiffers} }
-	got = d.call(http.MethodGet, "/readyz", "", "")
-	got.wantCode(t, 200, "")
-	if !strings.Contains(got.body, `"warnings":["bundle_differs"]`) {
-		t.Errorf("body = %s, want the warning", got.body)
-	}
 }
 
 // A failingStore cannot be read, and says why with words that only the log may have.
