@@ -82,22 +82,12 @@ func (d *fixture) change(changes ...func(*api.Options)) {
 	d.handler = api.New(o)
 }
 
-// token returns the token of a person in a role.
+// token returns the token of a person in a role, the same each time.
 func (d *fixture) token(role, name string) string {
 	d.TB.Helper()
 	key := role + " " + name
 	if d.tokens[key] == "" {
-		by := ledger.LocalUser("local:root")
-		for known, text := range d.tokens { // in any order: any admin will do
-			if strings.HasPrefix(known, ledger.RoleAdmin+" ") {
-				by = d.Caller(text)
-			}
-		}
-		text, _, err := d.Ledger.CreateToken(context.Background(), by, name, role, "")
-		if err != nil {
-			d.TB.Fatalf("CreateToken(%q, %q) = %v", name, role, err)
-		}
-		d.tokens[key] = text
+		d.tokens[key] = d.Token(name, role)
 	}
 	return d.tokens[key]
 }

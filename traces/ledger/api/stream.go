@@ -113,7 +113,7 @@ func (h *Handler) readState(ctx context.Context, subject string) (end, last int6
 	return max(end, last+1), last + 1, strconv.FormatInt(last, 10), err // the end may be older than the run
 }
 
-// A pulse is shared by all event streams, so that many streams cost the ledger as much as one.
+// A changePoller is shared by all event streams, so that many streams cost the ledger as much as one.
 type changePoller struct {
 	mu   sync.Mutex
 	at   time.Time
