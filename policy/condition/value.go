@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
@@ -21,16 +20,21 @@ func decodeArgs(args []byte) ref.Val {
 	if err := canonical.CheckDepth(args, MaxArgsDepth); err != nil {
 		return types.WrapErr(err)
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(args))
-	if dec.PeekKind() != '{' {
+	if jsontext.Value(args).Kind() != '{' {
 		return types.NewErr("the arguments are not a JSON object")
 	}
-	v, err := decodeValue(dec)
+	var v ref.Val
+	err := canonical.Decode(args, func(dec *jsontext.Decoder) (err error) {
+		if v, err = decodeValue(dec); err != nil {
+			return err
+		}
+		if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+			return canonical.ErrTrailing
+		}
+		return nil
+	})
 	if err != nil {
 		return types.WrapErr(canonical.Explain(err))
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return types.WrapErr(canonical.Explain(canonical.ErrTrailing))
 	}
 	return v
 }

@@ -4,10 +4,10 @@ import (
 	stdjson "encoding/json" // for the type Number alone, by which the validator knows an exact number
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
@@ -22,23 +22,80 @@ func decodeValue(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	if err := canonical.CheckDepth(doc, max(1, maxDepth)); err != nil {
 		return nil, err
 	}
-	numbers := json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *any) error {
-		if dec.PeekKind() != '0' {
-			return errors.ErrUnsupported
-		}
-		literal, err := dec.ReadValue()
-		if err != nil {
+	err = canonical.Decode(doc, func(dec *jsontext.Decoder) error {
+		if v, err = readValue(dec, lim); err != nil {
 			return err
 		}
-		*v, err = checkNumber(string(literal), lim)
-		return err
+		if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+			return canonical.ErrTrailing
+		}
+		return nil
 	})
-	err = json.Unmarshal(doc, &v, json.WithUnmarshalers(numbers))
-	var semantic *json.SemanticError
-	if errors.As(err, &semantic) {
-		err = semantic.Err
-	}
 	return v, err
+}
+
+// readValue reads the next value.
+func readValue(dec *jsontext.Decoder, lim Limits) (any, error) {
+	switch dec.PeekKind() {
+	case '0':
+		literal, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		return checkNumber(string(literal), lim)
+	case '{':
+		return readObject(dec, lim)
+	case '[':
+		return readArray(dec, lim)
+	}
+
+	token, err := dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch token.Kind() {
+	case 'n':
+		return nil, nil
+	case '"':
+		return token.String(), nil
+	default:
+		return token.Bool(), nil
+	}
+}
+
+func readObject(dec *jsontext.Decoder, lim Limits) (any, error) {
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	object := make(map[string]any)
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		text := name.String()
+		if object[text], err = readValue(dec, lim); err != nil {
+			return nil, err
+		}
+	}
+	_, err := dec.ReadToken()
+	return object, err
+}
+
+func readArray(dec *jsontext.Decoder, lim Limits) (any, error) {
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	array := []any{}
+	for dec.PeekKind() != ']' {
+		item, err := readValue(dec, lim)
+		if err != nil {
+			return nil, err
+		}
+		array = append(array, item)
+	}
+	_, err := dec.ReadToken()
+	return array, err
 }
 
 // checkNumber bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion
