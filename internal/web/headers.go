@@ -18,7 +18,11 @@ func SetSecurityHeaders(h http.Header, contentPolicy, referrerPolicy string) {
 
 // HasJSON reports whether the headers of a request say that its body is JSON in UTF-8.
 func HasJSON(r *http.Request) bool {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	value := r.Header.Get("Content-Type")
+	if value == "application/json" { // nearly all
+		return true
+	}
+	kind, params, err := mime.ParseMediaType(value)
 	charset, given := params["charset"]
 	return err == nil && kind == "application/json" && (!given || strings.EqualFold(charset, "utf-8"))
 }

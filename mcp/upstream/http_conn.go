@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -58,14 +59,14 @@ func (h *httpConn) buildHeader() {
 	h.settled.Store(&header)
 }
 
-// requestHeader returns the header of a request. Without a query it returns the shared header,
-// which must not be changed.
+// requestHeader returns the header of a request. It may be the shared header, which must not be
+// changed.
 func (h *httpConn) requestHeader(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
 		shared = *settled
 	}
-	if q == nil {
+	if q == nil || !h.l.modern && q.method != methodDiscover && len(q.header) == 0 {
 		return shared
 	}
 	header := shared.Clone()
@@ -194,8 +195,12 @@ func (h *httpConn) roundTrip(ctx context.Context, q *query) outcome {
 	return outcome{fault: f, status: resp.StatusCode}
 }
 
-// mediaType returns the media type in a Content-Type, without parameters; "" if it cannot be read.
+// mediaType returns the media type in a Content-Type, without parameters; none that is known if it
+// cannot be read.
 func mediaType(content string) string {
+	if !strings.Contains(content, ";") { // nearly all
+		return strings.ToLower(strings.TrimSpace(content))
+	}
 	media, _, _ := mime.ParseMediaType(content)
 	return media
 }

@@ -149,31 +149,17 @@ func readMessage(doc []byte) (m Message, err error) {
 	}
 
 	// The strict reader needs memory for each name. Of a large message only the envelope is strict.
-	var version jsontext.Value
-	var seen []string // names in the envelope of a large message
-	m.Large = values > MaxValues
-	err = readMembers(doc, func(name string, value jsontext.Value) error {
-		if m.Large {
-			if slices.Contains(seen, name) {
-				return errors.New("it has a member twice")
-			}
-			seen = append(seen, name)
-		}
-		return m.readMember(name, value, &version)
-	}, func(name string) *[]Piece {
-		if name == "params" || name == "result" {
-			return &m.Members
-		}
-		return nil
-	}, jsontext.AllowDuplicateNames(m.Large))
+	r := &messageReader{Message: Message{Large: values > MaxValues}}
+	err = readMembers(doc, r.readMember, r.inside, jsontext.AllowDuplicateNames(r.Large))
 	if err != nil {
 		return m, err
 	}
 
+	m = r.Message
 	switch {
 	case m.Large && !m.Request():
 		return m, ErrLarge
-	case string(version) != `"2.0"`:
+	case string(r.version) != `"2.0"`:
 		return m, errors.New(`"jsonrpc" is not "2.0"`)
 	case m.ID != nil && checkID(m.ID) != nil:
 		return m, checkID(m.ID)
@@ -188,11 +174,33 @@ func readMessage(doc []byte) (m Message, err error) {
 	return m, nil
 }
 
+// A messageReader holds a message while it is read.
+type messageReader struct {
+	Message
+	version jsontext.Value
+	seen    []string // names in the envelope of a large message
+}
+
+// inside says where the members of the params or of the result go.
+func (m *messageReader) inside(name string) *[]Piece {
+	if name == "params" || name == "result" {
+		return &m.Members
+	}
+	return nil
+}
+
 // readMember reads one member of the envelope.
-func (m *Message) readMember(name string, value jsontext.Value, version *jsontext.Value) error {
+func (m *messageReader) readMember(name string, value jsontext.Value) error {
+	if m.Large {
+		if slices.Contains(m.seen, name) {
+			return errors.New("it has a member twice")
+		}
+		m.seen = append(m.seen, name)
+	}
+
 	switch name {
 	case "jsonrpc":
-		*version = value
+		m.version = value
 	case "id":
 		m.ID = value
 	case "method":

@@ -85,6 +85,15 @@ func checkContentType(r *http.Request) *refusal {
 	return nil
 }
 
+// parseMediaType is [mime.ParseMediaType], but it does not check a type without parameters: one that
+// is invalid is none of those that the caller knows.
+func parseMediaType(value string) (kind string, params map[string]string, err error) {
+	if !strings.Contains(value, ";") { // nearly all
+		return strings.ToLower(strings.TrimSpace(value)), nil, nil
+	}
+	return mime.ParseMediaType(value)
+}
+
 // acceptedTypes reports whether the client accepts JSON and event streams. Without an Accept header
 // it accepts both.
 func acceptedTypes(r *http.Request) (json, stream bool) {
@@ -94,7 +103,7 @@ func acceptedTypes(r *http.Request) (json, stream bool) {
 	}
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {
-			kind, params, err := mime.ParseMediaType(part)
+			kind, params, err := parseMediaType(part)
 			if err != nil || params["q"] == "0" {
 				continue
 			}
