@@ -182,8 +182,11 @@ func noAnswer(id []byte) []byte {
 // httpStatus returns the HTTP status of an answer. Only the stateless revisions give some JSON-RPC
 // errors a status of their own.
 func (a *response) httpStatus(message []byte) int {
+	if a.request.Protocol < session.Stateless {
+		return http.StatusOK
+	}
 	failure := wire.Failure(nil, a.request.ID, nil)
-	if a.request.Protocol < session.Stateless || !bytes.HasPrefix(message, failure[:len(failure)-1]) {
+	if !bytes.HasPrefix(message, failure[:len(failure)-1]) {
 		return http.StatusOK
 	}
 	code, _ := strconv.ParseInt(string(wire.Member(wire.Member(message, "error"), "code")), 10, 64)
