@@ -22,6 +22,7 @@ func (r *ConfiguredRunner) answerCall(ctx context.Context, call *gateway.ToolCal
 		r.runner.noteWriteFailure(ctx, err)
 		r.runner.logCall(ctx, call, run.ID(), result.Outcome)
 		answer := r.answerRefused(refusalOf(run, result.Outcome), false)
+		answer.TokenRefused = errors.Is(err, ledger.ErrToken)
 		answer.Judged = spanJudgement(run.ID(), result.Outcome)
 		return answer
 	}
@@ -83,6 +84,7 @@ func (r *ConfiguredRunner) refuseUnrecorded(ctx context.Context, call *gateway.T
 		Retry:  retryOf(o),
 	}, false)
 
+	answer.TokenRefused = errors.Is(cause, ledger.ErrToken)
 	answer.Judged = spanJudgement(id, o)
 	return answer
 }

@@ -38,6 +38,9 @@ func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
 	}
 
 	caller := callerOf(call.From)
+	if err := r.runner.options.Ledger.CheckRequester(ctx, caller); err != nil {
+		return "", err
+	}
 	q, err := r.runner.options.Ledger.Attach(ctx, ledger.RepeatedCall{
 		Actor:      caller.Name,
 		OnBehalfOf: caller.OnBehalfOf(),

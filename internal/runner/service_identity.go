@@ -60,8 +60,17 @@ func (i *Identity) Person(ctx context.Context, resource, token string) (ledger.C
 type either []web.Authenticator
 
 func (e either) Authenticate(r *http.Request) (web.Caller, error) {
+	return e.authenticateBy(web.Authenticator.Authenticate, r)
+}
+
+func (e either) AuthenticateCall(r *http.Request) (web.Caller, error) {
+	return e.authenticateBy(web.AuthenticateCall, r)
+}
+
+func (e either) authenticateBy(verify func(web.Authenticator, *http.Request) (web.Caller, error),
+	r *http.Request) (web.Caller, error) {
 	for _, authenticator := range e {
-		if c, err := authenticator.Authenticate(r); !errors.Is(err, web.ErrNoCredentials) {
+		if c, err := verify(authenticator, r); !errors.Is(err, web.ErrNoCredentials) {
 			return c, err
 		}
 	}
@@ -116,6 +125,17 @@ type logged struct {
 
 func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 	c, err := l.Authenticator.Authenticate(r)
+	l.logRefusal(err)
+	return c, err
+}
+
+func (l logged) AuthenticateCall(r *http.Request) (web.Caller, error) {
+	c, err := web.AuthenticateCall(l.Authenticator, r)
+	l.logRefusal(err)
+	return c, err
+}
+
+func (l logged) logRefusal(err error) {
 	switch {
 	// The log has an entry about scopes.
 	case err == nil, errors.Is(err, web.ErrNoCredentials), errors.As(err, new(*web.ScopeError)):
@@ -127,7 +147,6 @@ func (l logged) Authenticate(r *http.Request) (web.Caller, error) {
 				visible.Error(err))
 		})
 	}
-	return c, err
 }
 
 // refusedScope records that a client's token lacks scopes.

@@ -30,6 +30,22 @@ type Authenticator interface {
 	Authenticate(*http.Request) (Caller, error)
 }
 
+// A CallAuthenticator is an [Authenticator] that knows tokens which it verified a moment ago.
+type CallAuthenticator interface {
+	Authenticator
+	// AuthenticateCall is Authenticate for a tools/call. The credentials may have become invalid a
+	// moment ago: the record of the call checks them again before the call is made.
+	AuthenticateCall(*http.Request) (Caller, error)
+}
+
+// AuthenticateCall calls AuthenticateCall of an authenticator that has it, and otherwise Authenticate.
+func AuthenticateCall(a Authenticator, r *http.Request) (Caller, error) {
+	if c, ok := a.(CallAuthenticator); ok {
+		return c.AuthenticateCall(r)
+	}
+	return a.Authenticate(r)
+}
+
 // Errors of an [Authenticator].
 var (
 	ErrNoCredentials = errors.New("the request has no credentials")

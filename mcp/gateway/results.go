@@ -117,7 +117,7 @@ func (q *request) relayResult(server *server, target string, result jsontext.Val
 func (c *ToolCall) answerClient(a Answer) []byte {
 	q := c.request
 	q.noteResult(a)
-	q.observed.Judged = a.Judged
+	q.observed.Judged, q.TokenRefused = a.Judged, a.TokenRefused
 	switch {
 	case a.Error != nil:
 		return q.relayError(c.server, a.Error)

@@ -64,7 +64,9 @@ type Answer struct {
 	// to the client. Otherwise the gateway made the result, and it fits the client's revision except
 	// for "resultType", which the gateway adds where a revision requires it.
 	Native bool
-	Judged // the run is named if the client does not get a native result
+	// TokenRefused says that nothing was called, because the client's token is not valid any more.
+	TokenRefused bool
+	Judged       // the run is named if the client does not get a native result
 }
 
 // callTool answers tools/call.

@@ -51,6 +51,7 @@ func (r *RunRecorder) checkFirst(b *batch) error {
 	}
 	if r.requester.TokenID != "" {
 		if err := r.requester.recheckCalls(b); err != nil {
+			r.ledger.recent.forget(r.requester.TokenID)
 			return err
 		}
 	}

@@ -60,6 +60,7 @@ type Ledger struct {
 	memory   *memory // nil: empty; of the committer
 	replicas roster
 	refusals refusals
+	recent   recentTokens
 
 	mu   sync.Mutex
 	busy map[string]bool // the runs that a goroutine of this process works on

@@ -92,6 +92,7 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 		revoked = t
 		return b.addToken(&revoked, by.Name, &tokenRevoked{ID: id})
 	})
+	l.recent.forget(id) // also if the outcome of the commit is unknown
 	return revoked, err
 }
 

@@ -36,10 +36,28 @@ func (f *settings) checkOrigin(r *http.Request) *refusal {
 // nowhere else. Only a request without an Authorization header can be anonymous: invalid
 // credentials never count as absent.
 func (x *exchange) authenticate(r *http.Request) (session.Identity, *policy.Identity, *refusal) {
+	return x.authenticateBy(web.Authenticator.Authenticate, r)
+}
+
+// confirmClient authenticates the client of a message that is no tools/call, if the exchange began
+// with [web.AuthenticateCall]. Nothing else checks the credentials of such a message.
+func (x *exchange) confirmClient(q *session.Request) *refusal {
+	if !x.callsOnly || q.Request() && q.Method == methodCall {
+		return nil
+	}
+	client, _, refused := x.authenticate(x.r)
+	if refused == nil && client != x.from {
+		return unauthorized("the token is not valid")
+	}
+	return refused
+}
+
+func (x *exchange) authenticateBy(verify func(web.Authenticator, *http.Request) (web.Caller, error),
+	r *http.Request) (session.Identity, *policy.Identity, *refusal) {
 	noClient := session.Identity{}
 	client, err := web.Caller{}, web.ErrNoCredentials
 	if x.settings.Clients != nil {
-		client, err = x.settings.Clients.Authenticate(r)
+		client, err = verify(x.settings.Clients, r)
 	}
 
 	_, sent := r.Header["Authorization"]

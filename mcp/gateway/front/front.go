@@ -107,9 +107,11 @@ type exchange struct {
 	ctl      http.ResponseController
 	from     session.Identity
 	identity *policy.Identity // the identity provider's claims about the client
-	endpoint string
-	conn     *web.Conn // nil on a listener of another server
-	reserved int       // memory that the body takes from the budget
+	// The client was authenticated by [web.AuthenticateCall], which is enough for a tools/call only.
+	callsOnly bool
+	endpoint  string
+	conn      *web.Conn // nil on a listener of another server
+	reserved  int       // memory that the body takes from the budget
 }
 
 // ServeHTTP answers one HTTP request.
@@ -159,7 +161,11 @@ func (x *exchange) serveRequest() (refused *refusal) {
 		return x.serveMetadata(endpoint)
 	}
 
-	if x.from, x.identity, refused = x.authenticate(x.r); refused != nil {
+	verify := web.Authenticator.Authenticate
+	if x.callsOnly = x.r.Method == http.MethodPost && strings.HasSuffix(path, pathMCP); x.callsOnly {
+		verify = web.AuthenticateCall // servePost confirms the client of other messages
+	}
+	if x.from, x.identity, refused = x.authenticateBy(verify, x.r); refused != nil {
 		return refused
 	}
 

@@ -35,6 +35,10 @@ func (x *exchange) servePost() *refusal {
 	if !x.readMessage(&q.Message) {
 		return nil
 	}
+	if refused := x.confirmClient(q); refused != nil {
+		x.writeRefusal(refused, q.ID)
+		return nil
+	}
 
 	if q.Request() {
 		x.answerRequest(q)

@@ -32,6 +32,7 @@ const (
 const (
 	methodInitialize = "initialize"
 	methodListen     = "subscriptions/listen"
+	methodCall       = "tools/call"
 	methodCancelled  = "notifications/cancelled"
 )
 
@@ -51,7 +52,7 @@ type declaration struct {
 // method.
 func nameMember(method string) string {
 	switch method {
-	case "tools/call", "prompts/get":
+	case methodCall, "prompts/get":
 		return "name"
 	case "resources/read":
 		return "uri"

@@ -149,6 +149,10 @@ func (a *response) writeAnswer(message []byte) {
 	a.finished = true
 
 	q := a.request
+	if q.TokenRefused && !a.streams {
+		a.exchange.writeRefusal(unauthorized("the token is not valid"), q.ID)
+		return
+	}
 	if message == nil {
 		message = noAnswer(q.ID)
 	}

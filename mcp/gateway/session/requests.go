@@ -32,6 +32,9 @@ type Request struct {
 	HTTP     http.Header // header of the HTTP request with the message; nil over stdio
 	Header   http.Header // the same header for a stateless request; nil for others
 	Out      Sender      // sender of messages before the answer; nil for notifications and responses
+	// The record of a tools/call found that the client's token is not valid any more. The dispatcher
+	// sets it; the answer is 401.
+	TokenRefused bool
 }
 
 // A Sender takes messages for a client while its request is under way, in order. An error means

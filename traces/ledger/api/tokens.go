@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,11 +18,21 @@ type Tokens struct {
 
 // Authenticate implements [web.Authenticator.Authenticate].
 func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
+	return t.authenticateBy(t.Ledger.Authenticate, r)
+}
+
+// AuthenticateCall implements [web.CallAuthenticator.AuthenticateCall].
+func (t Tokens) AuthenticateCall(r *http.Request) (web.Caller, error) {
+	return t.authenticateBy(t.Ledger.AuthenticateCall, r)
+}
+
+func (t Tokens) authenticateBy(find func(context.Context, string) (ledger.Caller, error),
+	r *http.Request) (web.Caller, error) {
 	token, ok := web.BearerToken(r)
 	if !ok {
 		return web.Caller{}, web.ErrNoCredentials
 	}
-	c, err := t.Ledger.Authenticate(r.Context(), token)
+	c, err := find(r.Context(), token)
 	if err != nil {
 		return web.Caller{}, orUnavailable(err)
 	}
