@@ -214,7 +214,7 @@ func (h *Handler) answerError(v *visit, err error) answer {
 	if p.retryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
-	return answer{status: p.Status, mime: "application/problem+json", body: asDocument(p)}
+	return answer{status: p.Status, mime: "application/problem+json", body: encodeDocument(p)}
 }
 
 // sentence returns the detail of a problem as a sentence for a page.

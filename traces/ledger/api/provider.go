@@ -75,9 +75,9 @@ func (h *Handler) newAttempt(r *http.Request, secret, issuer, next string) (*att
 
 var errNoSignIn = newProblem(PathUnknown, "there is no such way to sign in")
 
-// toProvider sends the browser to a provider. It answers a GET, because the content policy would
+// redirectToProvider sends the browser to a provider. It answers a GET, because the content policy would
 // block the redirect of a form.
-func (h *Handler) toProvider(v *visit) (answer, error) {
+func (h *Handler) redirectToProvider(v *visit) (answer, error) {
 	seconds, err := strconv.ParseUint(cmp.Or(v.query[queryMaxAge], "0"), 10, 32)
 	a, ok := h.newAttempt(v.r, rand.Text(), v.query[queryIssuer], v.query[queryNext])
 	if err != nil || !ok {
@@ -115,8 +115,8 @@ func (h *Handler) attemptOf(r *http.Request) (*attempt, bool) {
 	return h.newAttempt(r, parts[0], issuer, parts[1])
 }
 
-// fromProvider begins the session of a person whom a provider sends back.
-func (h *Handler) fromProvider(v *visit) (answer, error) {
+// receiveSignIn begins the session of a person whom a provider sends back.
+func (h *Handler) receiveSignIn(v *visit) (answer, error) {
 	a, ok := h.attemptOf(v.r)
 	if !ok {
 		return h.signInTo(v, http.StatusBadRequest, "",

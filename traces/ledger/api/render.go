@@ -60,11 +60,11 @@ func document[T any](read func(*Handler, *visit) (T, error)) func(*Handler, *vis
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{mime: "application/json", body: asDocument(out)}, nil
+		return answer{mime: "application/json", body: encodeDocument(out)}, nil
 	}
 }
 
-func asDocument(value any) []byte { return append(canonical.MustSorted(value), '\n') }
+func encodeDocument(value any) []byte { return append(canonical.MustSorted(value), '\n') }
 
 // A view holds the data of a page.
 type view struct {

@@ -113,8 +113,8 @@ var openRoutes = []route{
 	{method: "POST", path: "sign-in", open: true, body: true, serve: (*Handler).signIn},
 	{method: "GET", path: "link/{secret}", open: true, serve: (*Handler).linkPage},
 	{method: "POST", path: "link/{secret}", open: true, body: true, serve: (*Handler).signInByLink},
-	{method: "GET", path: providerPage, open: true, serve: (*Handler).toProvider},
-	{method: "GET", path: callbackPage, open: true, serve: (*Handler).fromProvider},
+	{method: "GET", path: providerPage, open: true, serve: (*Handler).redirectToProvider},
+	{method: "GET", path: callbackPage, open: true, serve: (*Handler).receiveSignIn},
 	{method: "GET", path: "console.css", open: true, serve: (*Handler).serveAsset},
 	{method: "GET", path: "console.js", open: true, serve: (*Handler).serveAsset},
 	{method: "GET", path: "icon.svg", open: true, serve: (*Handler).serveAsset},
@@ -122,11 +122,11 @@ var openRoutes = []route{
 
 // consoleLinks lead to the console.
 var consoleLinks = []route{
-	{method: "GET", path: "/{$}", open: true, serve: (*Handler).toConsole},
-	{method: "GET", path: strings.TrimSuffix(ConsolePath, "/"), open: true, serve: (*Handler).toConsole},
+	{method: "GET", path: "/{$}", open: true, serve: (*Handler).redirectToConsole},
+	{method: "GET", path: strings.TrimSuffix(ConsolePath, "/"), open: true, serve: (*Handler).redirectToConsole},
 }
 
-func (h *Handler) toConsole(*visit) (answer, error) { return redirectTo(ConsolePath), nil }
+func (h *Handler) redirectToConsole(*visit) (answer, error) { return redirectTo(ConsolePath), nil }
 
 // A resource is a path with its operations.
 type resource struct {

@@ -29,9 +29,9 @@ type runView struct {
 	Events    []string
 }
 
-// orUnknown returns the refusal of a run that the ledger does not have. It returns other errors
+// explainUnknownRun returns the refusal of a run that the ledger does not have. It returns other errors
 // unchanged.
-func orUnknown(err error) error {
+func explainUnknownRun(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return newProblem(Code(ledger.RefusedUnknown), "")
 	}
@@ -52,10 +52,10 @@ func (h *Handler) readStatus(v *visit) (out present.Details, err error) {
 func (h *Handler) readDetails(v *visit, r ledger.Reader) (out present.Details, err error) {
 	q, err := r.Run(v.id)
 	if err != nil {
-		return out, orUnknown(err)
+		return out, explainUnknownRun(err)
 	}
 	if !v.caller.May(ledger.ActRead) && !v.caller.IsRequester(&q) {
-		return out, orUnknown(ledger.ErrNotFound)
+		return out, explainUnknownRun(ledger.ErrNotFound)
 	}
 	if out, err = present.NewDetails(r, &q); err != nil {
 		return out, err
@@ -81,7 +81,7 @@ func (h *Handler) readSteps(v *visit) (out present.Steps, err error) {
 	err = h.readLedger(v, func(r ledger.Reader) error {
 		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
 		out = present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit))
-		return orUnknown(err)
+		return explainUnknownRun(err)
 	})
 	return out, err
 }
@@ -90,7 +90,7 @@ func (h *Handler) readSteps(v *visit) (out present.Steps, err error) {
 func (h *Handler) readInclusion(v *visit) (out ledger.Inclusion, err error) {
 	err = h.readLedger(v, func(r ledger.Reader) (err error) {
 		out, err = ledger.InclusionOf(r, v.id)
-		return orUnknown(err)
+		return explainUnknownRun(err)
 	})
 	return out, err
 }
@@ -201,7 +201,7 @@ func (h *Handler) sendTrace(v *visit) (answer, error) {
 	var doc []byte
 	err := h.readLedger(v, func(r ledger.Reader) (err error) {
 		doc, err = ledger.Trace(v.r.Context(), r, v.id, h.Replayer)
-		return orUnknown(err)
+		return explainUnknownRun(err)
 	})
 	if errors.Is(err, ledger.ErrUnfinished) {
 		return answer{}, newProblem(Code(ledger.RefusedNotHeld),

@@ -160,9 +160,9 @@ func (h *Handler) beginSession(v *visit, secret, next string, err error) (answer
 // A linkView is the page of a sign-in link.
 type linkView struct{ Name, Role string }
 
-// orUsed returns the refusal of a link that begins no session any more. It returns other errors
+// explainUsedLink returns the refusal of a link that begins no session any more. It returns other errors
 // unchanged.
-func orUsed(err error) error {
+func explainUsedLink(err error) error {
 	if errors.Is(err, ledger.ErrSession) {
 		return newProblem(Code(ledger.RefusedExpired),
 			"this link was used, or its minute is over; run pgfsm console again for a new one")
@@ -173,7 +173,7 @@ func orUsed(err error) error {
 func (h *Handler) linkPage(v *visit) (answer, error) {
 	who, err := h.Ledger.Link(v.r.Context(), v.id)
 	if err != nil {
-		return answer{}, orUsed(err)
+		return answer{}, explainUsedLink(err)
 	}
 	return h.page(v, "link", view{Title: "Sign in", Body: linkView{who.Name, who.Role()}}), nil
 }
@@ -183,7 +183,7 @@ func (h *Handler) signInByLink(v *visit) (answer, error) {
 		return answer{}, err
 	}
 	secret, err := h.Ledger.SignInByLink(v.r.Context(), v.id)
-	if err := orUsed(err); err != nil {
+	if err := explainUsedLink(err); err != nil {
 		return answer{}, err
 	}
 	return h.beginSession(v, secret, "", nil)

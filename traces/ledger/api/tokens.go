@@ -34,11 +34,11 @@ func (t Tokens) authenticateBy(find func(context.Context, string) (ledger.Caller
 	}
 	c, err := find(r.Context(), token)
 	if err != nil {
-		return web.Caller{}, orUnavailable(err)
+		return web.Caller{}, explainUnavailable(err)
 	}
 	if t.Needs != "" {
 		if err := c.Allow(t.Needs); err != nil {
-			return web.Caller{}, orUnavailable(err)
+			return web.Caller{}, explainUnavailable(err)
 		}
 	}
 	return web.Caller{Name: c.Name, Token: c.TokenID, Roles: c.Roles}, nil
@@ -57,14 +57,14 @@ func (u Unblocked) Authenticate(r *http.Request) (web.Caller, error) {
 		return c, err
 	}
 	if err := u.Ledger.ReadCommitted(r.Context(), CallerOf(c).CheckNotBlocked); err != nil {
-		return web.Caller{}, orUnavailable(err)
+		return web.Caller{}, explainUnavailable(err)
 	}
 	return c, nil
 }
 
-// orUnavailable returns a refusal of the ledger unchanged. Any other error means that credentials
+// explainUnavailable returns a refusal of the ledger unchanged. Any other error means that credentials
 // cannot be verified now.
-func orUnavailable(err error) error {
+func explainUnavailable(err error) error {
 	if errors.As(err, new(*ledger.Refusal)) {
 		return err
 	}

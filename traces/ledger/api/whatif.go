@@ -53,7 +53,7 @@ func (h *Handler) readWhatIf(v *visit) (out present.WhatIf, err error) {
 	err = h.readInTurn(v, func(r ledger.Reader) error {
 		tried, err := ledger.TryBundle(r, h.Replayer, v.id, bundle)
 		if err != nil {
-			return orUnknown(err)
+			return explainUnknownRun(err)
 		}
 		out = present.NewWhatIf(v.id, &tried)
 		return nil
