@@ -85,17 +85,12 @@ func (h *Handler) readRunPage(v *visit, f ledger.Filter) (runPage, error) {
 		return out, err
 	}
 
-	parameter := "after"
+	parameter, from := "after", &f.After
 	if v.console {
-		parameter = "before"
+		parameter, from, f.Newest = "before", &f.Before, true
 	}
-	from, given := v.query[parameter]
-	if given && from != "" && !isRunID(from) {
+	if *from = v.query[parameter]; *from != "" && !isRunID(*from) {
 		return out, newProblem(QueryInvalid, parameter+" must be the id of a run, as next says it")
-	}
-	f.After = from
-	if v.console {
-		f.After, f.Before, f.Newest = "", from, true
 	}
 
 	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
