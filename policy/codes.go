@@ -170,8 +170,7 @@ func Codes() []CodeDoc {
 			"reported progress within its timeout, or took longer than its timeout_total.", "Check the server, or raise the timeout. See effect: " +
 			"unknown means: check the system behind the tool first."},
 		{"server_protocol", GateRun, "The server's answer is not valid in its protocol.", "The reason names the error. Have the server fixed."},
-		{CodeRecordFailed, GateRun, "pgfsm could not write the run's record, so the run stopped.", "Free disk space, or repair the traces folder or " +
-			"the ledger. See " +
+		{CodeRecordFailed, GateRun, "pgfsm could not write the run's record, so the run stopped.", "Free disk space, or repair the ledger. See " +
 			"effect: not_sent means nothing was called; unknown means: check the system behind the tool first."},
 		{CodeRateLimited, GateRun, "The caller, the server or the tool has used up its limit of limits.rate. No run began.", "Send the call again after " +
 			"retry_after_s, or raise the limit."},
