@@ -39,9 +39,8 @@ type Constraint struct {
 
 // A Task groups runs, so that a grant can count their calls together.
 type Task struct {
-	Calls  []TaskCalls `json:"calls"` // begun before this run
-	ID     string      `json:"id"`
-	Ledger bool        `json:"ledger,omitzero"` // the run asks the ledger for the calls later; Calls is empty
+	Calls []TaskCalls // begun before this run
+	ID    string
 }
 
 // CheckTaskID checks the name of a task: 1 to [MaxTaskBytes] bytes of printable UTF-8.

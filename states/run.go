@@ -25,8 +25,8 @@ type Request struct {
 	Large *policy.LargeArguments `json:"large,omitzero"`
 	// For an agent's call: the answers to the server's questions, a canonical JSON object.
 	Round canonical.Text `json:"round,omitempty"`
-	// The task that the run belongs to, if grants are counted over one.
-	Task  *policy.Task   `json:"task,omitzero"`
+	// The id of the task that the run belongs to, if grants are counted over one.
+	Task  string         `json:"task,omitzero"`
 	Text  canonical.Text `json:"text"`           // the question, or the plan's bytes
 	Trace *TraceContext  `json:"trace,omitzero"` // for an agent's call, if pgfsm exports spans
 }

@@ -22,7 +22,7 @@ func (validated) Want(r *Run) Command {
 func historyWanted(r *Run) *ReadHistory {
 	f := r.facts.Validated
 	queries := r.bundle.Queries(f.Server, f.Tool)
-	task := r.request.Task != nil && r.request.Task.Ledger && r.bundle.Counts(f.Server, f.Tool)
+	task := r.request.Task != "" && r.bundle.Counts(f.Server, f.Tool)
 	if len(queries) == 0 && !task {
 		return nil
 	}
@@ -66,12 +66,17 @@ func (e *HistoryRead) answersCommand(wanted *ReadHistory) bool {
 	return true
 }
 
-// taskWithCalls is the run's task with the calls that it had made when they were read.
-func (f *AuthorizedFact) taskWithCalls(asked *policy.Task) *policy.Task {
-	if asked == nil || f.history == nil || !asked.Ledger {
-		return asked
+// taskWithCalls returns the run's task with the calls that it had made when they were read; nil
+// without a task.
+func (f *AuthorizedFact) taskWithCalls(id string) *policy.Task {
+	if id == "" {
+		return nil
 	}
-	return &policy.Task{ID: asked.ID, Calls: f.history.Calls}
+	task := &policy.Task{ID: id}
+	if f.history != nil {
+		task.Calls = f.history.Calls
+	}
+	return task
 }
 
 // historyAnswers returns the facts about earlier calls that were read.

@@ -98,7 +98,7 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 		At:    unitCase.At,
 		Kind:  states.KindAsk,
 		Text:  []byte(unitCase.Request),
-		Task:  &policy.Task{Calls: world.TaskCalls(t.before), ID: unitCase.Task},
+		Task:  unitCase.Task,
 	}, t.bundle)
 
 	w := &world.World{

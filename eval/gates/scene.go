@@ -2,7 +2,9 @@ package gates
 
 import (
 	"fmt"
+	"slices"
 
+	"pgfsm/eval"
 	"pgfsm/eval/world"
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
@@ -52,6 +54,7 @@ type scene struct {
 	bundle  *policy.Bundle
 	listing *states.ToolsListed
 	request states.Request
+	before  []eval.Target // calls of the run's task
 }
 
 // newScene makes the scene of the plain world as the worlds change it, one after the other.
@@ -78,6 +81,7 @@ func newScene(worlds ...corpus.World) (*scene, error) {
 			return nil, err
 		}
 		down = down || w.Down
+		s.before = append(s.before, slices.Repeat([]eval.Target{{Server: serverKB, Tool: toolFetch}}, w.Before)...)
 	}
 
 	kb := world.Listing(serverKB, []byte(page))
@@ -107,7 +111,12 @@ func (s *scene) newRun(plan []byte) (*states.Run, *world.World) {
 	if request.Kind != states.KindAsk {
 		request.Text = canonical.Text(plan)
 	}
-	w := &world.World{Listings: []*states.ToolsListed{s.listing}, Plan: plan, Result: []byte(`{"content":[]}`)}
+	w := &world.World{
+		Listings: []*states.ToolsListed{s.listing},
+		Plan:     plan,
+		Result:   []byte(`{"content":[]}`),
+		Before:   s.before,
+	}
 	return states.NewRun(s.run, request, s.bundle), w
 }
 

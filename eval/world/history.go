@@ -19,15 +19,15 @@ import (
 // ReadHistory counts the calls that were made for the same task: they are the only calls, and
 // within every window.
 func (w *World) ReadHistory(_ context.Context, request *states.ReadHistory) states.Event {
-	read := &states.HistoryRead{Calls: TaskCalls(w.Before), Values: make([]policy.HistoryAnswer, len(request.Queries))}
+	read := &states.HistoryRead{Calls: taskCalls(w.Before), Values: make([]policy.HistoryAnswer, len(request.Queries))}
 	for i, q := range request.Queries {
 		read.Values[i] = answerQuery(q, w.run.Plan(), w.Before)
 	}
 	return read
 }
 
-// TaskCalls counts calls by tool, in the order in which tools were first called.
-func TaskCalls(before []eval.Target) []policy.TaskCalls {
+// taskCalls counts calls by tool, in the order in which tools were first called.
+func taskCalls(before []eval.Target) []policy.TaskCalls {
 	counts := []policy.TaskCalls{}
 	for _, t := range before {
 		i := slices.IndexFunc(counts, func(c policy.TaskCalls) bool { return c.Server == t.Server && c.Tool == t.Tool })

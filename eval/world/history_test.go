@@ -36,7 +36,7 @@ func TestHistory(t *testing.T) {
 		})
 	}
 	want := []policy.TaskCalls{{Calls: 2, Server: "s", Tool: "t"}, {Calls: 1, Server: "s", Tool: "u"}}
-	if diff := cmp.Diff(want, TaskCalls(before)); diff != "" {
-		t.Errorf("TaskCalls() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, taskCalls(before)); diff != "" {
+		t.Errorf("taskCalls() (-want +got):\n%s", diff)
 	}
 }

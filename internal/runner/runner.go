@@ -134,10 +134,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	configured := active.Value
 	ctx, cancel := deadline.Within(ctx, configured.runTimeout())
 	defer cancel()
-	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Text: q.Text}
-	if q.Task != "" {
-		request.Task = ledger.NewTask(q.Task)
-	}
+	request := states.Request{Actor: q.Actor, At: r.timestamp(), Kind: q.Kind, Task: q.Task, Text: q.Text}
 
 	id, err := uuid.NewV7()
 	if err != nil {

@@ -108,6 +108,8 @@ type World struct {
 	KB      string         `json:"kb"`   // the answer of the server kb to tools/list
 	Edit    [2]string      `json:"edit"` // a piece of that answer, and the piece that takes its place
 	Down    bool           `json:"down"` // the server kb does not answer
+	// How often the run's task has called the tool fetch_entry of the server kb.
+	Before int `json:"before"`
 }
 
 // Worlds reads the worlds that runs, outputs and approvals name. The empty name is the plain world.

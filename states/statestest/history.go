@@ -72,7 +72,7 @@ func counted() []Scenario {
 		s := variant(name, state, code, 0, func(s *Scenario) {
 			calls := 2
 			s.Content.Grants = []policy.Grant{{Name: "twice", Tools: []policy.Granted{{Server: Server, Tool: Tool, Calls: &calls}}}}
-			s.Request.Task = &policy.Task{Calls: []policy.TaskCalls{}, ID: "nightly", Ledger: true}
+			s.Request.Task = "nightly"
 			s.World.History = &states.HistoryRead{
 				Calls: []policy.TaskCalls{{Calls: before, Server: Server, Tool: Tool}}, Values: []policy.HistoryAnswer{},
 			}

@@ -36,13 +36,8 @@ func narrowed() []Scenario {
 			s.Content.Pins = []policy.Pin{{Definition: d, Server: Server, Tool: Tool}}
 		})
 	}
-	granted := func(name string, state fsm.State, code policy.Code, calls int, change func(*policy.Granted), task *policy.Task) Scenario {
-		return variant(name, state, code, calls, func(s *Scenario) {
-			s.Content.Grants, s.Request.Task = Granted(change), task
-		})
-	}
-	madeCalls := func(n int) *policy.Task {
-		return &policy.Task{ID: "nightly", Calls: []policy.TaskCalls{{Calls: n, Server: Server, Tool: Tool}}}
+	granted := func(name string, state fsm.State, code policy.Code, calls int, change func(*policy.Granted)) Scenario {
+		return variant(name, state, code, calls, func(s *Scenario) { s.Content.Grants = Granted(change) })
 	}
 	counted := func(g *policy.Granted) { g.Calls = new(2) }
 	id := func(schema string) func(*policy.Granted) {
@@ -63,17 +58,14 @@ func narrowed() []Scenario {
 			policy.Pin{Definition: canonical.Sum("tool definition", []byte("{}")), Server: Server, Tool: Tool}),
 		pinned("pinned-and-the-same", states.Answered, "", 1, Definition()),
 		pinned("pinned-and-changed", states.Blocked, policy.CodeToolDefinitionChanged, 0, canonical.Sum("tool definition", []byte("{}"))),
-		granted("granted", states.Answered, "", 1, func(*policy.Granted) {}, nil),
-		granted("granted-argument", states.Answered, "", 1, id(`{"const":"policy-002"}`), nil),
-		granted("argument-not-granted", states.Blocked, policy.CodeArgumentsNotGranted, 0, id(`{"const":"policy-001"}`), nil),
+		granted("granted", states.Answered, "", 1, func(*policy.Granted) {}),
+		granted("granted-argument", states.Answered, "", 1, id(`{"const":"policy-002"}`)),
+		granted("argument-not-granted", states.Blocked, policy.CodeArgumentsNotGranted, 0, id(`{"const":"policy-001"}`)),
 		granted("argument-missing", states.Blocked, policy.CodeArgumentsNotGranted, 0,
-			func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/lang", `{"enum":["en"]}`)} }, nil),
+			func(g *policy.Granted) { g.Args = []policy.Constraint{constraintAt("/lang", `{"enum":["en"]}`)} }),
 		granted("tool-not-granted", states.Blocked, policy.CodeToolNotGranted, 0,
-			func(g *policy.Granted) { g.Tool = Delete }, nil),
-		granted("below-the-count", states.Answered, "", 1, counted, madeCalls(1)),
-		granted("at-the-count", states.Blocked, policy.CodeGrantExhausted, 0, counted, madeCalls(2)),
-		granted("counted-without-a-task", states.Blocked, policy.CodeGrantTaskMissing, 0, counted, nil),
-		variant("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = madeCalls(7) }),
+			func(g *policy.Granted) { g.Tool = Delete }),
+		granted("counted-without-a-task", states.Blocked, policy.CodeGrantTaskMissing, 0, counted),
 	}
 }
 

@@ -98,9 +98,9 @@ type callHistory struct {
 // answerAll answers all queries. A query without a certain answer gets a reason.
 func (p *callHistory) answerAll(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
-	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
+	if task := p.request.Task; wanted.Task && task != "" && p.tool != "" {
 		if read.Calls, err = taskCalls(b, p.lastPrune.ledgerPruned,
-			taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
+			taskCall{Server: p.server, Task: task, Tool: p.tool}); err != nil {
 			return nil, err
 		}
 	}
@@ -183,10 +183,10 @@ func (p *callHistory) windowFilter(query policy.HistoryQuery) (f Filter, reason 
 			return f, "the requester is unknown"
 		}
 	default:
-		if request.Task == nil || request.Task.ID == "" {
+		if request.Task == "" {
 			return f, "the run belongs to no task; name one with --task"
 		}
-		f.Task = request.Task.ID
+		f.Task = request.Task
 	}
 
 	return f, ""

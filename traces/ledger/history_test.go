@@ -140,7 +140,7 @@ func TestHistoryCountsWhat(t *testing.T) {
 		d := newFixture(t)
 		for i, task := range []string{"one", "two", "one"} {
 			s := asking(t, "{}", at, denying(`history.count("task", "1h") >= 1`))
-			s.Request.Task = ledger.NewTask(task)
+			s.Request.Task = task
 			d.must(s, []policy.Code{"", "", policy.CodePolicyDenied}[i])
 		}
 		d.sound()

@@ -43,15 +43,12 @@ func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 		Owner:  e.By,
 		Status: Proposed,
 		State:  states.Received,
+		Task:   p.Request.Task,
 		Trace:  p.Request.Trace.TraceID(),
 	}
 
 	if i := p.Request.Identity; i != nil {
 		r.OnBehalfOf, r.Client, r.Display, r.OnBehalfOfDisplay = i.OnBehalfOf, i.Client, i.Display, i.OnBehalfOfDisplay
-	}
-
-	if p.Request.Task != nil {
-		r.Task = p.Request.Task.ID
 	}
 
 	if c := p.Call; c != nil {

@@ -104,7 +104,7 @@ func TestTryBundle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			d := newFixture(t)
 			s := statestest.Find(t, "policy-allows")
-			s.Request.Task = ledger.NewTask("spring cleaning")
+			s.Request.Task = "spring cleaning"
 			if _, _, err := d.play(statestest.RunID, &s); err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func (d *fixture) granted(name, task string, calls int) *statestest.Scenario {
 	s.Content.Grants = []policy.Grant{{Name: "few", Tools: []policy.Granted{{
 		Server: statestest.Server, Tool: statestest.Tool, Calls: &calls,
 	}}}}
-	s.Request.Task = ledger.NewTask(task)
+	s.Request.Task = task
 	return &s
 }
 

@@ -219,7 +219,7 @@ func (e *Explainer) toolGates(c *Call, p *policy.Plan, x *Explanation) {
 	}
 
 	grant := gateOf("grant", e.bundle.Granted(tool, p.Args.Bytes(), c.Task))
-	if grant.Verdict == rules.Allow && c.Task != nil && c.Task.Ledger && e.bundle.Counts(p.Server, p.Tool) {
+	if grant.Verdict == rules.Allow && c.Task != nil && c.Task.Calls == nil && e.bundle.Counts(p.Server, p.Tool) {
 		grant = Gate{Gate: "grant", Verdict: Unknown,
 			Reason: "How often the task has called the tool is not known: --live reads it."}
 	}
@@ -295,7 +295,10 @@ func (e *Explainer) missingHistory(c *Call) *states.ReadHistory {
 // a ledger. A nil ledger has no calls. ReadHistory records nothing.
 func (e *Explainer) ReadHistory(ctx context.Context, v ledger.Viewer, c *Call) error {
 	missing := e.missingHistory(c)
-	request := &states.Request{Actor: c.Actor, At: e.now, Task: c.Task}
+	request := &states.Request{Actor: c.Actor, At: e.now}
+	if c.Task != nil {
+		request.Task = c.Task.ID
+	}
 	read, err := ledger.ReadEarlierCalls(ctx, v, request, c.Server, c.Tool, missing)
 	if err != nil {
 		return err

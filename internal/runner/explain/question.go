@@ -8,7 +8,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/traces/ledger"
 )
 
 // A Question asks about a call that nobody makes, in the form that a person writes.
@@ -89,7 +88,7 @@ func (q *Question) callOf() (c *Call, err error) {
 		if err := policy.CheckTaskID(q.Task); err != nil {
 			return nil, fmt.Errorf("task: %w", err)
 		}
-		c.Task = ledger.NewTask(q.Task)
+		c.Task = &policy.Task{ID: q.Task}
 	}
 	return c, nil
 }
