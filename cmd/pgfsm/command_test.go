@@ -3,9 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,23 +20,6 @@ func command(ctx context.Context, env map[string]string, args ...string) clitest
 		getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
 	return clitest.Result{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
-}
-
-// files lists everything below a folder, each with its size and mode.
-func files(t *testing.T, dir string) (list []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := e.Info()
-		if err == nil {
-			list = append(list, fmt.Sprintf("%s %d %s %s", path, info.Size(), info.Mode(), info.ModTime()))
-		}
-		return err
-	})
-	check.NoError(t, err)
-	return list
 }
 
 // demoFleet starts the demo servers in this process.

@@ -10,7 +10,7 @@
 // [Runner.Advance]; the evaluation of attacks passes its own runs, with ports that reach no server.
 // Advance
 //
-//  1. begins a record (record.go): in the ledger, in a trace file, or nowhere;
+//  1. begins a record (record.go): in the ledger, or nowhere (serve.record: none);
 //  2. lets [states.Machine.Advance] move the run until it ends or is held. The machine decides; it
 //     asks for effects through the ports (agent_ports.go, ports.go, completion.go) and hands each
 //     transition to the record, which makes a held or dispatched run durable before the machine goes
