@@ -29,12 +29,12 @@ func readCall(m *wire.Message) (p callParams, failed jsontext.Value) {
 		}
 	}
 
-	m.ForEachMember(func(member wire.Piece) {
+	for _, member := range m.InnerMembers() {
 		name, value := member.Name, member.Value
 		// Possible only in a large message: see wire.Message.
 		if name == "name" && named || name == "arguments" && given {
 			wrong(name, "comes twice")
-			return
+			continue
 		}
 
 		switch name {
@@ -42,7 +42,7 @@ func readCall(m *wire.Message) (p callParams, failed jsontext.Value) {
 			text, err := wire.Text(value)
 			if err != nil || text == "" || len(text) > maxToolName {
 				wrong(name, "is not the name of a tool")
-				return
+				continue
 			}
 			p.name, named = text, true
 		case "arguments":
@@ -65,7 +65,7 @@ func readCall(m *wire.Message) (p callParams, failed jsontext.Value) {
 				wrong(name, "is not a member of the params that passes")
 			}
 		}
-	})
+	}
 
 	if failed == nil && !named {
 		wrong("name", "is missing")
@@ -87,6 +87,9 @@ var traceContext = map[string]int{metaTraceParent: 64, metaTraceState: 512, "bag
 // gate judges _meta, no approval binds it and no record holds it. So nothing else passes that could
 // change what a server does.
 func (c *ToolCall) callMeta(sent jsontext.Value) jsontext.Value {
+	if sent == nil && c.level == 0 { // nearly all calls
+		return nil
+	}
 	var b wire.Object
 	wire.ForEachMember(sent, func(p wire.Piece) {
 		if p.Name == "progressToken" {

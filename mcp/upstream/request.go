@@ -107,27 +107,9 @@ func nameHeaderOf(method string, params []byte) string {
 // The request's id becomes its progress token if the caller wants progress, or always.
 func (l *Link) mergeMeta(callerMeta jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
 	var callerMembers wire.Object
-	visit := func(name string, value jsontext.Value) error {
-		switch {
-		case name == tokenMember:
-			if kind := value.Kind(); kind != '"' && kind != '0' {
-				return errors.New("the progress token is neither a string nor a number")
-			}
-			token = value
-		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
-			// the link sends its own member
-		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
-			callerMembers.Add(name, value)
-		case name == metaLogLevel:
-		default:
-			return fmt.Errorf("_meta has a member %q, which belongs to another hop", name)
-		}
-		return nil
-	}
-
 	if len(callerMeta) > 0 {
-		if err := wire.Members(callerMeta, visit); err != nil {
-			return nil, nil, fmt.Errorf("_meta: %w", err)
+		if callerMembers, token, err = l.readCallerMeta(callerMeta); err != nil {
+			return nil, nil, err
 		}
 	}
 
@@ -140,6 +122,32 @@ func (l *Link) mergeMeta(callerMeta jsontext.Value, id int64, always bool) (meta
 	b.Append(callerMembers)
 
 	return b.Value(), token, nil
+}
+
+// readCallerMeta returns the members of a caller's _meta that go to the server, and its progress
+// token.
+func (l *Link) readCallerMeta(callerMeta jsontext.Value) (members wire.Object, token jsontext.Value, err error) {
+	err = wire.Members(callerMeta, func(name string, value jsontext.Value) error {
+		switch {
+		case name == tokenMember:
+			if kind := value.Kind(); kind != '"' && kind != '0' {
+				return errors.New("the progress token is neither a string nor a number")
+			}
+			token = value
+		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
+			// the link sends its own member
+		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
+			members.Add(name, value)
+		case name == metaLogLevel:
+		default:
+			return fmt.Errorf("_meta has a member %q, which belongs to another hop", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("_meta: %w", err)
+	}
+	return members, token, nil
 }
 
 // requestMeta returns the members that every request of the latest revision has in its _meta.

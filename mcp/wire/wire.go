@@ -66,15 +66,15 @@ type Message struct {
 	Large bool
 }
 
-// ForEachMember calls visit for each member of Params or of Result.
-func (m *Message) ForEachMember(visit func(Piece)) {
-	if m.Members == nil { // the message was not read but made
-		ForEachMember(slices.Concat(m.Params, m.Result), visit)
-		return
+// InnerMembers returns the members of Params or of Result, also of a message that was not read but
+// made.
+func (m *Message) InnerMembers() []Piece {
+	if m.Members != nil {
+		return m.Members
 	}
-	for _, p := range m.Members {
-		visit(p)
-	}
+	var members []Piece
+	ForEachMember(slices.Concat(m.Params, m.Result), func(p Piece) { members = append(members, p) })
+	return members
 }
 
 // Request reports whether the message wants an answer.

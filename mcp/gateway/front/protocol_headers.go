@@ -65,7 +65,7 @@ func nameMember(method string) string {
 // readDeclaration reads the declaration in the params of a message.
 func readDeclaration(m *wire.Message) (d declaration) {
 	member := nameMember(m.Method)
-	m.ForEachMember(func(p wire.Piece) {
+	for _, p := range m.InnerMembers() {
 		switch {
 		case p.Name == "_meta":
 			wire.ForEachMember(p.Value, func(p wire.Piece) {
@@ -81,7 +81,7 @@ func readDeclaration(m *wire.Message) (d declaration) {
 		case p.Name == member && member != "":
 			d.name = p.Value
 		}
-	})
+	}
 	return d
 }
 
