@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -59,6 +60,7 @@ func FuzzReadIncoming(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		h, err := readIncoming(doc)
+		checkLenientReading(t, doc, h, err)
 		if err != nil {
 			return
 		}
@@ -81,6 +83,22 @@ func FuzzReadIncoming(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkLenientReading holds the strict reading of a message to the lenient one, which does not read the members inside.
+func checkLenientReading(t *testing.T, doc []byte, strict incoming, err error) {
+	t.Helper()
+	lenient, lenientErr := readLeniently(doc)
+	if (err == nil) != (lenientErr == nil) {
+		t.Fatalf("readIncoming() error = %v, readLeniently() error = %v", err, lenientErr)
+	}
+	if err != nil {
+		return
+	}
+	strict.Members = nil
+	if diff := cmp.Diff(lenient, strict, cmp.AllowUnexported(incoming{})); diff != "" {
+		t.Errorf("the strict reading differs (-lenient +strict):\n%s", diff)
+	}
 }
 
 func seeds(tb testing.TB, folder string) [][]byte {
