@@ -26,10 +26,10 @@ test: ## every test; those that need a program that is missing skip, and the las
 without-tools: ## the tests that need a program that not every machine has, without these programs (make test lists the tests first)
 	.ci/without-tools
 
-test-postgres: ## the tests of votes, history, tokens, resuming, delivery, copies, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestCopy$$' ./traces/ledger
+test-postgres: ## the tests of votes, history, tokens, resuming, delivery, imports, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestImport$$' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut' ./e2e
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestLedgerMove|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)

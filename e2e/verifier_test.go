@@ -96,6 +96,8 @@ roles: {owners: ["group:owners"]}
 	soon(t, "the gateway reloads", func() bool { return len(activations(t, o.dir)) == 2 })
 	o.stop(t, exitYes, `actor="ci@example.com (`+p.Issuer+`#ci)"`)
 
+	command(t.Context(), nil, "call", "-c", o.config, "echo", "look", "{}").Want(t, exitPending)
+
 	verifies := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command(node, append([]string{"../traces/ledger/checkpoint/testdata/verifier.mjs"}, args...)...)
@@ -120,9 +122,11 @@ roles: {owners: ["group:owners"]}
 		}
 	}
 	exported()
-	do("ledger", "prune", "--before", time.Now().UTC().Format(policy.TimeForm))
-	command(t.Context(), nil, "ledger", "copy", ledgerOf(o.dir), "sqlite:"+in("copy.db")).Want(t, exitYes)
-	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, o.config), inFile, "sqlite:copy.db", 1))
+	do("ledger", "prune", "--unstated", "--before", time.Now().UTC().Format(policy.TimeForm))
+	do("ledger", "close", "--to", "sqlite:"+in("moved.db"))
+	o.writes(t, "closed", do("ledger", "export").Stdout)
+	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, o.config), inFile, "sqlite:moved.db", 1))
+	do("ledger", "import", in("closed"))
 	do("token", "revoke", tokenOf(do("token", "create", "--role", "auditor", "--name", "audit", "--json").Member("/secret")))
 	exported()
 	for _, kind := range ledger.Types() {

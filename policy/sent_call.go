@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
@@ -10,8 +9,9 @@ import (
 // A SentCall is a call as an agent sent it, with its server, tool and arguments apart, so that the
 // plan is read from the arguments and not from a text. [Bundle.ReadSentCall] makes it.
 type SentCall struct {
-	// Text is the call as a plan, with the arguments as they were sent; without arguments that are
-	// too large. [ReadCall] reads the same plan from it.
+	// Text is the call as a plan, in canonical form; if the plan gate refuses it, with the arguments
+	// as they were sent, and without arguments that are too large. [ReadCall] reads the same plan
+	// from it.
 	Text  []byte
 	Large *LargeArguments // stands for the arguments that Text lacks
 	plan  *Plan           // nil if the plan gate refuses the call: ReadCall says why
@@ -35,8 +35,8 @@ func (b *Bundle) ReadSentCall(server, tool string, args []byte) *SentCall {
 	if c.Text, c.Large = b.CutArguments(text); c.Large == nil {
 		c.plan = readSentPlan(server, tool, args, text, b.Limits())
 	}
-	if c.plan != nil && bytes.Equal(c.plan.canonical, text) {
-		c.Text = c.plan.canonical // one copy is enough
+	if c.plan != nil {
+		c.Text = c.plan.canonical
 	}
 	return c
 }

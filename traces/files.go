@@ -174,7 +174,7 @@ func otherDocument(doc []byte) string {
 		return ""
 	case begins("SQLite format 3\x00"):
 		return "it is an SQLite file; if it is a ledger, pgfsm ledger verify checks it, and " + fromLedger
-	case begins(`{"entry":{"at":`), begins(`{"hash":"`) && bytes.Contains(first, []byte(`,"index":`)), begins(`{"blob":"sha256:`):
+	case begins(`{"body":{"by":`), begins(`{"hash":"`) && bytes.Contains(first, []byte(`,"index":`)), begins(`{"blob":"sha256:`):
 		return "it is an export of a ledger: " + fromLedger
 	case bytes.Contains(doc, []byte(`"pgfsm.attack/v1"`)):
 		return "it is a result of pgfsm-eval: pgfsm-eval report shows it"

@@ -19,15 +19,21 @@ const tokenVariable = "PGFSM_TOKEN"
 // authorizeCaller returns the owner of the token in PGFSM_TOKEN. It refuses an owner without the
 // right to the action.
 func (o *openedLedger) authorizeCaller(ctx context.Context, action ledger.Action) (who ledger.Caller, err error) {
+	err = o.View(ctx, func(r ledger.Reader) (err error) {
+		who, err = o.authorizeReading(ctx, r, action)
+		return err
+	})
+	return who, err
+}
+
+// authorizeReading is authorizeCaller for a transaction that is open already.
+func (o *openedLedger) authorizeReading(ctx context.Context, r ledger.Reader, action ledger.Action) (who ledger.Caller, err error) {
 	text := o.w.env(tokenVariable)
 	if text == "" {
 		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create --role ROLE --name NAME prints a token, to which you set the variable", tokenVariable)
 	}
-	if who, err = o.authenticatePerson(ctx, text); errors.Is(err, web.ErrNoCredentials) {
-		err = o.View(ctx, func(r ledger.Reader) (err error) {
-			who, err = ledger.Authenticate(r, text, o.store.Now())
-			return err
-		})
+	if who, err = o.authenticatePerson(ctx, r, text); errors.Is(err, web.ErrNoCredentials) {
+		who, err = ledger.Authenticate(r, text, o.store.Now())
 	}
 	if err != nil {
 		return ledger.Caller{}, err
@@ -37,7 +43,7 @@ func (o *openedLedger) authorizeCaller(ctx context.Context, action ledger.Action
 
 // authenticatePerson returns the owner of an identity provider's token. For any other token, the
 // error is [web.ErrNoCredentials].
-func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who ledger.Caller, err error) {
+func (o *openedLedger) authenticatePerson(ctx context.Context, r ledger.Reader, text string) (who ledger.Caller, err error) {
 	if o.loaded == nil {
 		return who, web.ErrNoCredentials
 	}
@@ -48,16 +54,16 @@ func (o *openedLedger) authenticatePerson(ctx context.Context, text string) (who
 	if who, err = providers.Person(ctx, o.loaded.Serve.AdminOrigin(), text); err != nil {
 		return who, err
 	}
-	return who, o.View(ctx, who.CheckNotBlocked)
+	return who, who.CheckNotBlocked(r)
 }
 
 // authorizeManager returns the caller for managing tokens and pruning: the owner of the token or,
 // without a token, the user of the operating system.
-func (o *openedLedger) authorizeManager(ctx context.Context) (ledger.Caller, error) {
+func (o *openedLedger) authorizeManager(ctx context.Context, r ledger.Reader) (ledger.Caller, error) {
 	if o.w.env(tokenVariable) == "" {
 		return ledger.LocalUser(localActor()), nil
 	}
-	return o.authorizeCaller(ctx, ledger.ActManage)
+	return o.authorizeReading(ctx, r, ledger.ActManage)
 }
 
 // orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned

@@ -44,7 +44,8 @@ func newLedger(w world) *cobra.Command {
 		newLedgerTrace(f), newLedgerWhatIf(f),
 		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
 		newLedgerRebuild(f),
-		newLedgerExport(f), newLedgerPrune(f), newLedgerCopy(f), newLedgerContinue(f), newLedgerInit(f))
+		newLedgerExport(f), newLedgerImport(f), newLedgerClose(f), newLedgerPrune(f),
+		newLedgerPruneOrder(f), newLedgerInit(f))
 	f.addFlags(cmd)
 	return cmd
 }
@@ -64,7 +65,11 @@ func (f *ledgerFlags) newManageCommand(use string, args cobra.PositionalArgs, pu
 	do func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error,
 ) *cobra.Command {
 	return f.newCommand(use, args, purpose, func(ctx context.Context, o *openedLedger, args []string) error {
-		caller, err := o.authorizeManager(ctx)
+		var caller ledger.Caller
+		err := o.View(ctx, func(r ledger.Reader) (err error) {
+			caller, err = o.authorizeManager(ctx, r)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -131,9 +136,28 @@ func openConfigured(w world, loaded *config.Loaded, purpose stores.Purpose) (*op
 	return openStored(w, url, purpose, loaded)
 }
 
-// openStored opens the ledger with this URL. Messages contain the ledger's name only, because a URL
-// may contain a password.
-func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
+// openStored opens the ledger with this URL.
+func openStored(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (*openedLedger, error) {
+	o, err := openStore(w, url, purpose, loaded)
+	if err != nil || purpose == stores.ToRead {
+		return o, err
+	}
+	options := ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}
+	if loaded != nil {
+		options.Retention = loaded.Retention
+	}
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, options); err != nil {
+		return nil, errors.Join(err, o.store.Close())
+	}
+	if err := errors.Join(o.checkName(), o.checkWhole()); err != nil {
+		return nil, errors.Join(err, o.Close(), o.store.Close())
+	}
+	return o, nil
+}
+
+// openStore opens the store of the ledger with this URL. Messages contain the ledger's name only,
+// because a URL may contain a password.
+func openStore(w world, url string, purpose stores.Purpose, loaded *config.Loaded) (o *openedLedger, err error) {
 	o = &openedLedger{w: w, name: config.LedgerName(url), loaded: loaded}
 	open := stores.Open
 	if loaded != nil {
@@ -144,16 +168,6 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	}
 	if o.store, err = open(url, purpose); err != nil {
 		return nil, err
-	}
-	if purpose == stores.ToRead {
-		return o, nil
-	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store,
-		ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}); err != nil {
-		return nil, errors.Join(err, o.store.Close())
-	}
-	if err := errors.Join(o.checkName(), o.checkWhole()); err != nil {
-		return nil, errors.Join(err, o.Close(), o.store.Close())
 	}
 	return o, nil
 }
@@ -228,7 +242,7 @@ func (o *openedLedger) checkWhole() error {
 		return last.Contained(current, r)
 	})
 	if errors.Is(err, checkpoint.ErrInconsistent) {
-		err = fmt.Errorf("%w; restore a copy that has the entries, or go on without them by pgfsm ledger continue-after-loss", err)
+		err = fmt.Errorf("%w; restore a copy that has the entries, or begin a new ledger: docs/operate/backup.md#after-a-loss", err)
 	}
 	return err
 }

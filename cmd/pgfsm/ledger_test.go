@@ -55,34 +55,34 @@ func TestLedgerPrune(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	at := auditorOfLongAgo(t, path, "old@example.com")
 	runsOfLongAgo(t, path)
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, cli.ExitYes, "/entries", "5", "/size", "5", "/requests", "2")
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, cli.ExitYes, "/entries", "7", "/size", "7", "/requests", "2")
 	earlier, key := filepath.Join(t.TempDir(), "checkpoint"), filepath.Join(t.TempDir(), "key")
 	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).Want(t, cli.ExitYes)
 	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).Want(t, cli.ExitYes)
 
-	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02")
+	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02", "--key", key, "--unstated")
 	r.Want(t, cli.ExitYes)
 	if want := "0 entries of 0 runs from before 2001-01-02T00:00:00.000Z removed\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03")
+	r = command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--key", key, "--unstated")
 	r.Want(t, cli.ExitYes)
 	if want := "2 entries of 1 run from before 2001-01-03T00:00:00.000Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, cli.ExitYes,
-		"/ok", "true", "/complete", "true", "/entries", "5", "/pruned", "2", "/size", "7", "/requests", "1", "/tokens", "1")
+		"/ok", "true", "/complete", "true", "/entries", "7", "/pruned", "2", "/size", "9", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
 	r.Want(t, cli.ExitYes)
-	if !regexp.MustCompile(`(?m)^2 entries were pruned; the hashes are in the tree\n  pruned by local:\S+ at \S+Z: entries 2 to 3 \(1 run from before 2001-01-03T00:00:00.000Z\)$`).MatchString(r.Stdout) {
+	if !regexp.MustCompile(`(?m)^2 entries were pruned; their headers are in the tree\n  pruned by local:\S+ at \S+Z: entries 3 to 4 \(1 run from before 2001-01-03T00:00:00.000Z; ordered by a key of the log; no retention was stated\)$`).MatchString(r.Stdout) {
 		t.Errorf("stdout = %q, want who pruned which entries, and when", r.Stdout)
 	}
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)
 	r.Want(t, cli.ExitYes)
-	if want := "Pruned after the checkpoint, so that nobody can show them any more: entries 2 to 3\n"; !strings.Contains(r.Stdout, want) {
+	if want := "Pruned after the checkpoint, so that nobody can show their bodies any more: entries 3 to 4\n"; !strings.Contains(r.Stdout, want) {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--json").Want(t, cli.ExitYes, "/entries", "0", "/runs", "0", "/kept", "1")
+	command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-03", "--key", key, "--unstated", "--json").Want(t, cli.ExitYes, "/entries", "0", "/runs", "0", "/kept", "1")
 }
 
 // TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.

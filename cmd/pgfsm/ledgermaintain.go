@@ -3,16 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
-	"pgfsm/internal/safefile"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/postgres"
@@ -131,131 +130,80 @@ func (o *openedLedger) exportEntries(ctx context.Context, since string, follow b
 	return err
 }
 
-func newLedgerPrune(f *ledgerFlags) *cobra.Command {
-	var before string
-	cmd := f.newManageCommand("prune --before TIME", cobra.NoArgs, stores.ToChange,
+func newLedgerClose(f *ledgerFlags) *cobra.Command {
+	var to string
+	cmd := f.newManageCommand("close --to LEDGER", cobra.NoArgs, stores.ToChange,
 		func(ctx context.Context, o *openedLedger, caller ledger.Caller, _ []string) error {
-			pruned, err := o.Prune(ctx, before, caller)
-			if err != nil {
+			target := stores.Name(to)
+			if err := o.CloseLog(ctx, target, caller); err != nil {
 				return err
 			}
-
-			doc := struct {
-				SchemaVersion int    `json:"schema_version"`
-				Before        string `json:"before"`
-				ledger.Pruned
-			}{cli.SchemaVersion, before, pruned}
-			return f.printDocument(doc, func(out io.Writer, _ ink) {
-				fmt.Fprintf(out, "%s of %s from before %s removed\n", cli.Count(pruned.Entries, "entry", "entries"),
-					cli.Count(pruned.Runs, "run"), before)
-				if pruned.Kept > 0 {
-					fmt.Fprintf(out, "Not removed, because they had not ended by then: %s\n",
-						cli.Count(pruned.Kept, "run"))
-				}
-			})
+			const text = "The ledger is closed; its log goes on in %s. Export it, and import the export there.\n"
+			return f.printDocument(cli.Document("target", target), linePrinter(text, target))
 		})
 
-	checkFirst(cmd, func() (err error) {
-		if before, err = ledger.ParseTime(before); err != nil {
-			return fmt.Errorf("--before %w", err)
+	checkFirst(cmd, func() error {
+		if err := config.CheckLedger(to); err != nil { // the URL may contain a password
+			return fmt.Errorf("the URL after --to %w: write sqlite:PATH or postgres://USER@HOST/DATABASE", err)
 		}
 		return nil
 	})
 
-	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
-	cli.MustFlags(cmd, "before")
+	cmd.Flags().StringVar(&to, "to", "", "the new ledger, sqlite:PATH or postgres://USER@HOST/DATABASE")
+	cli.MustFlags(cmd, "to")
 
 	return cmd
 }
 
-func newLedgerCopy(f *ledgerFlags) *cobra.Command {
-	return newCommand("copy FROM TO", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
-		const text = "The log goes on in %s, with %s entries. Name this ledger in the configuration of every gateway.\n"
-		return f.moveLog(cmd.Context(), args[0], args[1], text, ledger.Copy)
-	})
-}
-
-// moveLog opens two ledgers and calls do, which closes the first and begins or continues the
-// second. Then it prints the state of the second.
-func (f *ledgerFlags) moveLog(ctx context.Context, from, to, text string,
-	do func(ctx context.Context, from, to ledger.Store, m ledger.Move) error,
-) (err error) {
-	ledgers := [2]openedLedger{{w: f.w}, {w: f.w}}
-	defer func() {
-		for i := range ledgers {
-			if ledgers[i].store != nil {
-				err = ledgers[i].closeAfter(err)
+func newLedgerImport(f *ledgerFlags) *cobra.Command {
+	return newCommand("import [FILE]", cobra.MaximumNArgs(1), func(cmd *cobra.Command, args []string) error {
+		export := f.w.stdin
+		if len(args) > 0 && args[0] != "-" {
+			file, err := os.Open(args[0])
+			if err != nil {
+				return err
 			}
+			defer file.Close()
+			export = file
 		}
-	}()
 
-	for i, purpose := range []stores.Purpose{stores.ToChange, stores.ToWrite} {
-		url := []string{from, to}[i]
-		if err := config.CheckLedger(url); err != nil {
-			// The URL may contain a password.
-			return fmt.Errorf("%s %w", []string{"the old ledger's URL", "the new ledger's URL"}[i], err)
-		}
-		if ledgers[i].store, err = stores.Open(url, purpose); err != nil {
-			return err
-		}
-	}
-
-	caller, err := ledgers[0].authorizeManager(ctx)
-	if err != nil {
-		return orRefused(f.w, f.json, err)
-	}
-	if err := do(ctx, ledgers[0].store, ledgers[1].store, ledger.Move{Target: stores.Name(to), By: caller}); err != nil {
-		return orRefused(f.w, f.json, err)
-	}
-
-	return ledgers[1].View(ctx, func(r ledger.Reader) error {
-		current, err := ledger.TakeCheckpoint(r)
-		if err != nil {
-			return err
-		}
-		return f.printDocument(cli.Document("origin", current.Origin, "size", current.Size, "target", stores.Name(to)),
-			linePrinter(text, stores.Name(to), current.Size))
-	})
-}
-
-func newLedgerContinue(f *ledgerFlags) *cobra.Command {
-	var origin string
-	var files []string
-	cmd := newCommand("continue-after-loss TO", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
 		url, loaded, err := f.namedLedger()
 		if err != nil {
 			return err
 		}
-		if len(files) == 0 && loaded != nil && loaded.Checkpoints.Dir != "" {
-			if files, err = checkpoint.Files(loaded.Checkpoints.Dir); err != nil {
-				return err
-			}
+		// The folder of checkpoints may have some of this log, which the store does not contain yet.
+		o, err := openStore(f.w, url, stores.ToWrite, loaded)
+		if err != nil {
+			return err
 		}
-		if len(files) == 0 {
-			return errors.New("there is no checkpoint to compare the ledger with: name its files with --checkpoint")
-		}
-
-		signed := make([][]byte, len(files))
-		for i, file := range files {
-			if signed[i], _, err = safefile.Read(file); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-		}
-
-		if origin == "" {
-			origin = "pgfsm-log-" + rand.Text()
-		}
-
-		const text = "A new log begins in %s, with %s entry. Name this ledger in the configuration, and another checkpoints.dir.\n"
-		return f.moveLog(cmd.Context(), url, args[0], text,
-			func(ctx context.Context, url, to ledger.Store, m ledger.Move) error {
-				return ledger.ContinueAfterLoss(ctx, url, to, signed, origin, m)
-			})
+		return o.closeAfter(orRefused(f.w, f.json, f.importLog(cmd.Context(), o, export)))
 	})
+}
 
-	cmd.Flags().StringArrayVar(&files, "checkpoint", nil,
-		"a file with a signed checkpoint of the ledger; may be given again (default: all in checkpoints.dir)")
-	cmd.Flags().StringVar(&origin, "origin", "", "the name of the new log (default: a random name)")
+// importLog imports an export, which must contain the last checkpoint in the configured folder.
+func (f *ledgerFlags) importLog(ctx context.Context, o *openedLedger, export io.Reader) error {
+	options := ledger.ImportOptions{
+		Authorize: func(r ledger.Reader) (ledger.Caller, error) { return o.authorizeManager(ctx, r) },
+	}
+	last, err := checkpoint.Last(o.checkpoints.Dir)
+	if err != nil {
+		return err
+	}
+	if last.Size > 0 {
+		options.Checkpoint = &last
+	}
 
-	return cmd
+	if err := ledger.Import(ctx, o.store, export, options); err != nil {
+		return err
+	}
+
+	return o.View(ctx, func(r ledger.Reader) error {
+		current, err := ledger.TakeCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		return f.printDocument(cli.Document("origin", current.Origin, "size", current.Size),
+			linePrinter("The log goes on here, with %s. Name this ledger in the configuration of every gateway.\n",
+				cli.Count(current.Size, "entry", "entries")))
+	})
 }

@@ -142,7 +142,8 @@ func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*r
 	if l == nil {
 		return r, nil
 	}
-	return r, l.RecordActivation(ctx, parts.Bundle, ledger.ActivationReason{Cause: ledger.CauseStart})
+	reason := ledger.ActivationReason{Cause: ledger.CauseStart, Retention: parts.Retention}
+	return r, l.RecordActivation(ctx, parts.Bundle, reason)
 }
 
 // startServed starts the servers that calls need. It logs a warning if no call will be made, or if

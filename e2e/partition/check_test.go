@@ -72,7 +72,7 @@ func (c *checker) reads(r ledger.Reader) error {
 		if err != nil {
 			return err
 		}
-		events, err := e.ReadEvents(r)
+		events, err := e.ReadEvents()
 		if err != nil {
 			return err
 		}

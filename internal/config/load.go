@@ -42,6 +42,7 @@ type Loaded struct {
 	// The ledger's URL without a password, its path relative to the working directory.
 	Ledger        string
 	DefaultLedger bool // no key names the ledger, so it is in TracesDir
+	Retention     int  // for how many days the ledger keeps the record; 0: no key says so
 	Checkpoints   Checkpoints
 	Hooks         []Hook // with references, until [Loaded.ResolveHooks] resolves them
 	Closed        error  // the reason that the allowlist counts as empty; nil if it was read
@@ -200,6 +201,7 @@ func (l *loader) copySettings(over Overrides) {
 		l.out.Ledger, l.out.DefaultLedger = sqliteScheme+filepath.Join(l.out.TracesDir, ledgerFile), true
 	}
 
+	l.out.Retention = l.LedgerRetention
 	if c := l.Checkpoints; c != nil {
 		l.out.Checkpoints = *c
 		for i, key := range c.Keys {

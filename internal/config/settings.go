@@ -104,14 +104,17 @@ func (a *allowlistFiles) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // settings holds the content of pgfsm.yaml, with every default. pgfsm.schema.json describes the
 // keys. Times are in milliseconds.
 type settings struct {
-	Env           string
-	Servers       Table[*serverSettings]
-	Allowlist     allowlistFiles
-	Grants        []string
-	Roles         Table[[]string]
-	Outputs       Table[Table[string]]
-	Ledger        string
-	Checkpoints   *Checkpoints
+	Env         string
+	Servers     Table[*serverSettings]
+	Allowlist   allowlistFiles
+	Grants      []string
+	Roles       Table[[]string]
+	Outputs     Table[Table[string]]
+	Ledger      string
+	Checkpoints *Checkpoints
+
+	LedgerRetention int // days
+
 	Identity      identitySettings
 	Serve         Serve
 	CatalogMaxAge int64

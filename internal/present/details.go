@@ -3,6 +3,7 @@ package present
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type Details struct {
 	Votes      []policy.Vote  `json:"votes"`
 	Result     jsontext.Value `json:"result"`      // the result in the agent's form; null without one
 	ResultNote string         `json:"result_note"` // the reason that a call that was made shows no result
+	build      string         // version of pgfsm that began the run
 }
 
 // NewDetails returns the details of a run, without its result.
@@ -42,9 +44,38 @@ func NewDetails(r ledger.Reader, q *ledger.RunRow) (d Details, err error) {
 	if d.RiskRules, err = RiskRules(r, q.RunID); err != nil {
 		return d, err
 	}
+	if d.build, err = findBuild(r, q); err != nil {
+		return d, err
+	}
 	votes, err := ledger.Votes(r, q.RunID)
 	d.Votes = append([]policy.Vote{}, votes...)
 	return d, err
+}
+
+// findBuild returns the version of pgfsm that began a run. The run's first event refers to the entry
+// that has it.
+func findBuild(r ledger.Reader, q *ledger.RunRow) (string, error) {
+	first, err := firstEvent(r, q.First)
+	if err != nil {
+		return "", err
+	}
+	index, err := strconv.ParseInt(valueAt(first.Payload, "/gen"), 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("entry %d: %w: the run's first event refers to no entry", q.First, ledger.ErrChanged)
+	}
+	generation, err := firstEvent(r, index)
+	return valueAt(generation.Payload, "/build"), err
+}
+
+// firstEvent returns the first event of an entry.
+func firstEvent(r ledger.Reader, index int64) (ledger.Event, error) {
+	for e, err := range ledger.Events(r, index) {
+		if err != nil || e.Index == index {
+			return e, err
+		}
+		break
+	}
+	return ledger.Event{}, fmt.Errorf("entry %d: %w", index, ledger.ErrNotFound)
 }
 
 // RiskRules returns the names of the matching risk rules from the run's assessment, which is
@@ -81,15 +112,14 @@ func Display(args jsontext.Value) (string, error) {
 }
 
 // Rows describes the run for people, without its arguments and result, and without members that do
-// not apply. The events provide the question, the policy's condition and the build.
+// not apply. The events provide the question and the policy's condition.
 func (d *Details) Rows(events []Event, now string) []Row {
 	r := &d.Request
-	question, condition, build := "", "", ""
+	question, condition := "", ""
 
 	for i := range events {
 		switch payload := events[i].Payload; events[i].Type {
 		case ledger.RequestCreated:
-			build = valueAt(payload, "/build")
 			// Otherwise tool and arguments are the whole request.
 			if r.Kind == states.KindAsk || r.Args == nil {
 				question = valueAt(payload, "/request/text")
@@ -132,7 +162,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		askedRow(question), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)},
 		{"Approvals", votes},
-		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
+		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", d.build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
 	})
 }

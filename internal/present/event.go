@@ -46,7 +46,7 @@ func NewEvent(e *ledger.Event) Event {
 // line.
 var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.LogCreated:        {{"/origin", ""}},
-	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
+	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}},
 	ledger.CallReserved:      {{"/last", "steps up to "}},
 	ledger.RiskScored:        {{"/mode", ""}, {"/score", "score "}},
 	ledger.DecisionMade:      {{"/outcome", ""}, {"/policy", "policy "}, {"/code", ""}, {"/reason", ""}},
@@ -67,10 +67,11 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.KeyRemoved:        {{"/key", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
 	ledger.BundleActivated: {{"/cause", ""}, {"/actor", "by "}, {"/bundle", "bundle "},
-		{"/previous", "instead of "}, {"/build", "build "}},
-	ledger.MCPPassed:    {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
-	ledger.LedgerClosed: {{"/target", "goes on in "}},
-	ledger.LedgerPruned: {{"/runs", "runs "}, {"/before", "before "}},
+		{"/previous", "instead of "}, {"/env", "env "}, {"/build", "build "}},
+	ledger.CommandStarted: {{"/bundle", "bundle "}, {"/env", "env "}, {"/build", "build "}},
+	ledger.MCPPassed:      {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
+	ledger.LedgerClosed:   {{"/target", "goes on in "}},
+	ledger.LedgerPruned:   {{"/runs", "runs "}, {"/before", "before "}},
 }
 
 // Line describes the event for people in one line, escaped.

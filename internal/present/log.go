@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 // MaxLooked bounds the entries that [ReadLog] reads for one page.
@@ -76,7 +78,7 @@ type Log struct {
 	Entries       []Entry `json:"entries"`
 	From          int64   `json:"from"`   // first index of the entries that were read
 	To            int64   `json:"to"`     // end of the entries that were read, exclusive
-	Pruned        int64   `json:"pruned"` // number of listed entries whose text was pruned
+	Pruned        int64   `json:"pruned"` // number of read entries whose body was pruned
 	Next          int64   `json:"next"`   // value of before for the next page; 0: there is none
 }
 
@@ -87,32 +89,44 @@ type Entry struct {
 	By     string        `json:"by"`
 	Run    string        `json:"run"` // empty for an entry that concerns no run
 	Types  []ledger.Type `json:"types"`
-	Text   string        `json:"text"`   // the hashed text
+	Text   string        `json:"text"`   // the hashed text, the header
+	Body   string        `json:"body"`   // the text whose digest the header has; empty if it was pruned
 	Hash   string        `json:"hash"`   // the text's hash in the tree
-	Intact bool          `json:"intact"` // the text matches the hash
+	Intact bool          `json:"intact"` // text and body match the hash
 	Lines  []string      `json:"-"`      // the events for people, escaped
 }
 
-// NewEntry returns an entry with its events.
+// NewEntry returns an entry with its events. A pruned entry has the types of its events only.
 func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, error) {
 	hash, intact, err := e.Intact(r)
 	out := Entry{
 		Types:  []ledger.Type{},
 		Entry:  e.Index,
 		At:     e.At,
-		By:     e.By,
 		Run:    e.RunID,
 		Text:   string(e.Leaf()),
+		Body:   string(e.Body),
 		Hash:   hash.String(),
 		Intact: intact,
 	}
 	for i := range events {
+		out.By = events[i].By
 		event := NewEvent(&events[i])
 		out.Types, out.Lines = append(out.Types, event.Type), append(out.Lines, event.Detail())
 	}
-	if len(events) == 0 {
+
+	switch {
+	case e.Pruned():
+		// The hash says whether the header is the recorded one.
+		if header, err := checkpoint.ParseHeader(e.Header); err == nil {
+			for _, t := range header.Types {
+				out.Types, out.Lines = append(out.Types, ledger.Type(t)), append(out.Lines, visible.Text(t))
+			}
+		}
+	case len(events) == 0:
 		out.Lines = append(out.Lines, "the events cannot be read")
 	}
+
 	return out, err
 }
 
@@ -147,33 +161,31 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	// An index finds the entries of a run or of a rare type; all others are read one by one.
 	source := r.Entries
 	l.From = first
-	counts := false // entries that the source lacks were pruned
-
 	switch {
 	case f.Run != "":
 		source = func(int64) entries { return r.EntriesOf(f.Run) }
 	case f.Type.Rare():
 		source = func(int64) entries { return r.EntriesOfType(f.Type) }
 	case f.EventFilter == EventFilter{}:
-		l.From, counts = max(first, l.To-int64(limit)), true
+		l.From = max(first, l.To-int64(limit))
 	default:
-		l.From, counts = max(first, l.To-MaxLooked), true
+		l.From = max(first, l.To-MaxLooked)
 	}
 
 	l.From = min(l.From, l.To)
-	return l, l.readPage(r, source(l.From), &f, limit, first, counts)
+	return l, l.readPage(r, source(l.From), &f, limit, first)
 }
 
 type entries = iter.Seq2[ledger.Entry, error]
 
 // readPage reads the entries of the page.
-func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int, first int64, counts bool) error {
+func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int, first int64) error {
 	type found struct {
 		entry  ledger.Entry
 		events []ledger.Event
 	}
 	var last []found
-	looked, more := int64(0), false
+	more := false
 
 	for e, err := range source {
 		if err != nil {
@@ -185,12 +197,15 @@ func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int,
 		if e.Index >= l.To {
 			break
 		}
-		looked++
+		if e.Pruned() {
+			l.Pruned++
+			continue
+		}
 		if !f.mayMatch(&e) {
 			continue
 		}
 
-		events, err := e.ReadEvents(r)
+		events, err := e.ReadEvents()
 		if errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
@@ -203,10 +218,6 @@ func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int,
 		if last = append(last, found{e, events}); len(last) > limit {
 			last, more = last[1:], true
 		}
-	}
-
-	if counts {
-		l.Pruned = l.To - l.From - looked
 	}
 
 	for _, page := range slices.Backward(last) {
@@ -230,6 +241,6 @@ func (l *Log) readPage(r ledger.Reader, source entries, f *LogFilter, limit int,
 // mayMatch reports whether an entry may have an event that the filter chooses. An entry's text
 // contains the types and the actors of its events.
 func (f *LogFilter) mayMatch(e *ledger.Entry) bool {
-	return e.Referred() || bytes.Contains(e.Events, []byte(f.Type)) &&
-		(f.By == "" || e.By == f.By || bytes.Contains(e.Events, canonical.AppendText(nil, f.By)))
+	return bytes.Contains(e.Body, []byte(f.Type)) &&
+		(f.By == "" || bytes.Contains(e.Body, canonical.AppendText(nil, f.By)))
 }

@@ -21,7 +21,7 @@ func (l entryLog) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		for i := from; i < l.size; i++ {
 			*l.read++
-			if !yield(ledger.Entry{Index: i, Events: []byte("[]")}, nil) {
+			if !yield(ledger.Entry{Index: i, Body: []byte("{}")}, nil) {
 				return
 			}
 		}

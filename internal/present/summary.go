@@ -85,7 +85,7 @@ func NewSummary(a *ledger.Activity) Summary {
 		if c.Code != "" && Refused(c.Status) {
 			codes[c.Code] += c.Runs
 		}
-		hour := wholeTime(c.At)
+		hour := c.At
 		if n := len(s.Times); n > 0 && s.Times[n-1].At == hour && s.Times[n-1].Status == c.Status {
 			s.Times[n-1].Runs += c.Runs
 		} else {
@@ -114,9 +114,6 @@ func NewSummary(a *ledger.Activity) Summary {
 func Refused(s ledger.Status) bool {
 	return s == ledger.Denied || s == ledger.Failed || s == ledger.Expired || s == ledger.Indeterminate
 }
-
-// wholeTime completes the beginning of a time.
-func wholeTime(prefix string) string { return prefix + "2000-01-01T00:00:00.000Z"[len(prefix):] }
 
 func newWaits(w *ledger.Waits) Waits {
 	out := Waits{

@@ -21,6 +21,8 @@ type Config struct {
 	// Masks secrets in everything that servers and models send, before it is recorded.
 	Secrets *secret.Masker
 	Serve   config.Serve // settings of the gateway's answers to agents
+	// For how many days the ledger keeps the record; 0: the configuration does not say.
+	Retention int
 
 	// The fields below are for a [Service].
 	Closed error // the reason to refuse every agent's call; nil: calls are accepted

@@ -114,6 +114,8 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 			By:       by,
 			Previous: active.Bundle.Digest(),
 			Changed:  next.Changed,
+
+			Retention: configured.Retention,
 		}
 		if err := l.RecordActivation(ctx, configured.Bundle, reason); err != nil {
 			return report, nil, err

@@ -69,7 +69,7 @@ func TestServiceEndsWithoutItsLedger(t *testing.T) {
 		says  string
 	}{
 		{"fenced", ledger.ErrFenced, "start it again"},
-		{"lost", ledger.ErrLost, "continue-after-loss"},
+		{"lost", ledger.ErrLost, "begin a new ledger"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

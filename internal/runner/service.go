@@ -341,7 +341,7 @@ func explainFatal(err error) error {
 		return fmt.Errorf("the service has ended: %w", err)
 	case errors.Is(err, ledger.ErrLost), errors.Is(err, checkpoint.ErrInconsistent):
 		return fmt.Errorf("the service has ended: %w; make no other copy of the ledger active: restore one that has the entries, "+
-			"or go on without them by pgfsm ledger continue-after-loss", err)
+			"or begin a new ledger: docs/operate/backup.md#after-a-loss", err)
 	}
 	return fmt.Errorf("the service has ended: %w; start it again: it continues as a new replica, and runs whose calls were under way "+
 		"here are indeterminate", err)

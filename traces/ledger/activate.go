@@ -28,6 +28,8 @@ type ActivationReason struct {
 	By       *Caller          // the caller who asked for the reload; nil for other causes
 	Previous canonical.Digest // the bundle that the gateway used before; empty at the start
 	Changed  []string         // changed keys of the configuration
+	// Days for which the configuration keeps the record; 0: it does not say.
+	Retention int
 }
 
 // RecordActivation records that a gateway activates a bundle. If a caller asked for the reload, the
@@ -35,11 +37,10 @@ type ActivationReason struct {
 func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, reason ActivationReason) error {
 	return l.commit(ctx, func(b *batch) error {
 		a := &bundleActivated{
-			Build:    l.build,
-			Bundle:   active.Digest(),
-			Cause:    reason.Cause,
-			Changed:  slices.Clone(reason.Changed),
-			Previous: reason.Previous,
+			generation: l.newGeneration(active, machineDigest(), reason.Retention),
+			Cause:      reason.Cause,
+			Changed:    slices.Clone(reason.Changed),
+			Previous:   reason.Previous,
 		}
 		if reason.By != nil {
 			if err := reason.By.recheckAction(b, b.now, ActReload); err != nil {
@@ -47,11 +48,8 @@ func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, re
 			}
 			a.Actor = reason.By.Name
 		}
-		b.wrote = true
-		if err := b.PutBlob(Blob{Digest: active.Digest(), Kind: BlobBundle, Text: active.Text()}); err != nil {
-			return err
-		}
-		return b.addEvent(nil, "", l.owner, a)
+		_, err := b.addGeneration(a, active)
+		return err
 	})
 }
 

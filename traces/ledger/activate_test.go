@@ -18,6 +18,7 @@ func TestActivate(t *testing.T) {
 	next := statestest.MustBundle(content, nil)
 	other := string(canonical.Sum("bundle", nil))
 	d := newFixture(t)
+	generation := `"env":"test","events":1,"format":"pgfsm.trace/v1","machine":"` + string(d.Machine.Digest()) + `"`
 	d.approved(nil)
 	admin := presented(t, d, "root", ledger.RoleAdmin)
 	check.NoError(t, d.RecordActivation(context.Background(), active, ledger.ActivationReason{Cause: ledger.CauseStart}))
@@ -26,9 +27,9 @@ func TestActivate(t *testing.T) {
 	d.forge(t, []forgery{
 		{"as-recorded", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i, want := range []string{
-				`{"build":"","bundle":"` + string(active.Digest()) + `","cause":"start","type":"bundle.activated"}`,
-				`{"actor":"root","build":"","bundle":"` + string(next.Digest()) + `","cause":"reload","changed":["limits"],"previous":"` +
-					string(active.Digest()) + `","type":"bundle.activated"}`,
+				`{"build":"","bundle":"` + string(active.Digest()) + `","cause":"start",` + generation + `,"type":"bundle.activated"}`,
+				`{"actor":"root","build":"","bundle":"` + string(next.Digest()) + `","cause":"reload","changed":["limits"],` + generation +
+					`,"previous":"` + string(active.Digest()) + `","type":"bundle.activated"}`,
 			} {
 				if e := all[len(all)-2+i]; e.Type != ledger.BundleActivated || e.RunID != "" || string(e.Payload) != want {
 					t.Errorf("event %d is %+v %s, want %s", i, e, e.Payload, want)
@@ -37,7 +38,7 @@ func TestActivate(t *testing.T) {
 			return all
 		}, ""},
 		{"of-a-bundle-that-is-not-there", edits(ledger.BundleActivated, `"bundle":"`+string(next.Digest()), `"bundle":"`+other), "it is missing"},
-		{"of-a-run", changes(ledger.BundleActivated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "not a UUID"},
+		{"of-a-run", changes(ledger.BundleActivated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
 		{"of-nobody", edits(ledger.BundleActivated, `"actor":"root",`, ``), "do not belong together"},
 		{"of-an-unknown-cause", edits(ledger.BundleActivated, `"reload"`, `"luck"`), "do not belong together"},
 		{"without-a-bundle-before", edits(ledger.BundleActivated, `"previous":"`+string(active.Digest())+`",`, ``), "do not belong together"},

@@ -49,15 +49,10 @@ type Activation struct {
 	Cause  Cause            `json:"-"`
 }
 
-// units lists the widths of the intervals in which runs are counted. Times within one interval
-// share their first length bytes. A width is used for periods of at most most.
-var units = []struct {
-	width  time.Duration
-	length int
-	most   time.Duration
-}{
-	{10 * time.Minute, len("2027-01-31T12:3"), 3 * time.Hour}, {time.Hour, len("2027-01-31T12"), 49 * time.Hour},
-	{24 * time.Hour, len("2027-01-31"), 1 << 62},
+// units lists the widths of the intervals in which runs are counted. A width is used for periods of
+// at most most.
+var units = []struct{ width, most time.Duration }{
+	{10 * time.Minute, 3 * time.Hour}, {time.Hour, 49 * time.Hour}, {24 * time.Hour, 1 << 62},
 }
 
 // ReadActivity returns what happened since a time in the ledger's form.
@@ -72,15 +67,13 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 	}
 
 	a = Activity{Since: since, Now: now}
-	length := 0
-
 	for _, u := range units {
-		if a.Unit, length = u.width, u.length; end.Sub(start) <= u.most {
+		if a.Unit = u.width; end.Sub(start) <= u.most {
 			break
 		}
 	}
 
-	if err := a.countRuns(r, length); err != nil {
+	if err := a.countRuns(r); err != nil {
 		return a, err
 	}
 	if err := a.Waits.readHeldCalls(r, since, now); err != nil {
@@ -92,9 +85,9 @@ func ReadActivity(r Reader, since, now string) (a Activity, err error) {
 }
 
 // countRuns counts the runs.
-func (a *Activity) countRuns(r Reader, length int) error {
+func (a *Activity) countRuns(r Reader) error {
 	read, foundEarlier := 0, false
-	for c, err := range r.Counts(MaxRecent, a.Since, length) {
+	for c, err := range r.Counts(MaxRecent, a.Since, a.Unit) {
 		if err != nil {
 			return err
 		}
@@ -163,7 +156,7 @@ func (w *Waits) addWait(r Reader, q *RunRow) error {
 	}
 
 	askedAt, decidedAt := "", ""
-	for e, err := range r.EntriesOf(q.RunID) {
+	for e, err := range EventsOf(r, q.RunID) {
 		switch {
 		case err != nil:
 			return err
@@ -201,21 +194,21 @@ func LastActivation(r Reader) (*Activation, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.decodeActivation(r)
+	a, err := e.decodeActivation()
 	return &a, err
 }
 
 // decodeActivation decodes an entry of the type [BundleActivated].
-func (e *Entry) decodeActivation(r Reader) (Activation, error) {
-	p, err := e.singleEvent(r)
+func (e *Entry) decodeActivation() (Activation, error) {
+	single, err := e.singleEvent()
 	if err != nil {
 		return Activation{}, err
 	}
-	a := p.(*bundleActivated)
+	a := single.payload.(*bundleActivated)
 	return Activation{
 		Entry:  e.Index,
 		At:     e.At,
-		By:     e.By,
+		By:     single.event.By,
 		Build:  a.Build,
 		Bundle: a.Bundle,
 		Cause:  a.Cause,

@@ -92,14 +92,14 @@ func TestActivityIsBounded(t *testing.T) {
 			f.Clock.Set(t, "2026-01-01T10:30:00.000Z")
 			err := store.Update(t.Context(), func(tx ledger.Tx) error {
 				for i := range tc.before + tc.runs {
-					q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: tc.status, Expires: "2026-01-01T11:00:00.000Z"}
+					q := ledger.RunRow{RunID: fmt.Sprintf("00000000-0000-7000-8000-%012d", i), First: int64(i), Bundle: canonical.Sum("b", nil), At: at, Updated: at, Status: tc.status, Expires: "2026-01-01T11:00:00.000Z"}
 					if i < tc.before {
 						q.At = "2026-01-01T09:00:00.000Z"
 					}
 					if q.Status == ledger.Pending {
 						q.Binding = canonical.Sum("b", nil)
 					}
-					if err := tx.PutRun(q); err != nil {
+					if err := ledgertest.ReplaceRun(tx, q); err != nil {
 						return err
 					}
 				}

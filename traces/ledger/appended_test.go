@@ -27,7 +27,8 @@ func TestAForeignLastEntryIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := openRaw(t, path)
-			b.exec(t, "INSERT INTO entries SELECT "+c.index+", '', 0, max(at), 'x', '', ?, zeroblob(32), ? FROM entries", c.kind, c.events)
+			b.exec(t, "INSERT INTO entries SELECT "+c.index+", max(at), NULL, 0, NULL, ?, ?, NULL, zeroblob(32) FROM entries", c.kind,
+				`{"by":"x","events":`+c.events+`,"salt":"AAAAAAAAAAAAAAAAAAAAAA=="}`)
 			skeletonOf(t, b.path, func(r ledger.Reader) error {
 				if err := c.read(r); !errors.Is(err, ledger.ErrChanged) && !errors.Is(err, ledger.ErrMalformed) {
 					t.Errorf("read() = %v", err)

@@ -95,7 +95,7 @@ func subjectOf(p payload) (issuer, subject string, ends bool) {
 }
 
 // blocksAfter computes all blocks from their events. The events must be in order.
-func blocksAfter(events []logEvent) (map[string]Block, error) {
+func blocksAfter(events []decodedEvent) (map[string]Block, error) {
 	blocks := make(map[string]Block)
 	for i := range events {
 		e := &events[i].event

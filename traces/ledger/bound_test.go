@@ -95,7 +95,7 @@ func TestBoundTampered(t *testing.T) {
 			c := newFixture(t)
 			q := c.Hold(1)
 			tt.change(&q)
-			check.NoError(t, c.Store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRun(q) }))
+			check.NoError(t, c.Store.Update(context.Background(), func(tx ledger.Tx) error { return ledgertest.ReplaceRun(tx, q) }))
 			if b, err := c.bound(q.RunID); !errors.Is(err, traces.ErrTampered) {
 				t.Errorf("BoundOf() = %+v, %v, want %v", b, err, traces.ErrTampered)
 			}

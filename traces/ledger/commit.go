@@ -1,16 +1,17 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 // maxBatch bounds the operations that share a transaction.
@@ -160,6 +161,7 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 		}
 	}
 
+	var added map[generationKey]int64
 	err = l.store.Update(context.Background(), func(storeTx Tx) error {
 		tx, err := l.rememberTx(storeTx)
 		if err != nil {
@@ -175,7 +177,7 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 		}
 
 		errs = make([]error, len(operations))
-		b := &batch{Tx: tx, ledger: l, size: end.Size, now: now}
+		b := &batch{Tx: tx, ledger: l, random: l.random, size: end.Size, now: now}
 		readAhead(tx)
 
 		for i, o := range operations {
@@ -188,11 +190,14 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 			}
 		}
 
-		tx.generation, err = storeTx.Generation()
+		added = b.generations
+		tx.version, err = storeTx.DataVersion()
 		return err
 	}, readAhead)
 	if err != nil {
 		l.memory = nil
+	} else {
+		maps.Copy(l.generations, added)
 	}
 
 	return errs, l.reportFatal(err)
@@ -202,11 +207,16 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 type batch struct {
 	Tx
 	ledger *Ledger
+	random io.Reader
 	size   int64 // how many entries the store has
 	now    string
 	wrote  bool     // the operation has written something
 	entry  *Entry   // the entry that is not in the store yet
+	by     string   // who caused entry
 	events [][]byte // the events of entry
+	types  []Type   // their types
+
+	generations map[generationKey]int64 // entries of generations that the transaction added
 }
 
 // addEvent adds an event, and applies it to its request, if it has one. It does not put the
@@ -220,7 +230,7 @@ func (b *batch) addEvent(r *RunRow, run, by string, p payload) error {
 		}
 	}
 
-	if e := b.entry; e == nil || run == "" || e.RunID != run || e.By != by {
+	if e := b.entry; e == nil || run == "" || e.RunID != run || b.by != by {
 		if err := b.beginEntry(r, run, by); err != nil {
 			return err
 		}
@@ -232,11 +242,14 @@ func (b *batch) addEvent(r *RunRow, run, by string, p payload) error {
 	}
 
 	e := b.entry
-	b.events, e.Type = append(b.events, text), p.eventType()
+	b.events, b.types = append(b.events, text), append(b.types, p.eventType())
+	if run == "" {
+		e.Type = p.eventType()
+	}
 	if r == nil {
 		return nil
 	}
-	if err := projectEvent(r, &Event{Index: e.Index, RunID: run, Type: e.Type, At: e.At, By: by}, p); err != nil {
+	if err := projectEvent(r, &Event{Index: e.Index, RunID: run, Type: p.eventType(), At: e.At, By: by}, p); err != nil {
 		return err
 	}
 
@@ -249,15 +262,15 @@ func (b *batch) beginEntry(r *RunRow, run, by string) error {
 	if err := b.flushEntry(); err != nil {
 		return err
 	}
-	e := &Entry{Index: b.size, RunID: run, At: b.now, By: by}
+	e := &Entry{Index: b.size, RunID: run, At: b.now}
 	if r != nil && r.Entries > 0 {
 		previousHash, err := leafHash(b, r.Entry)
 		if err != nil {
 			return err
 		}
-		e.N, e.Prev = r.Entries, encodeLink(previousHash)
+		e.N, e.Previous, e.Prev = r.Entries, r.Entry, encodeLink(previousHash)
 	}
-	b.entry = e
+	b.entry, b.by = e, by
 	return nil
 }
 
@@ -267,19 +280,19 @@ func (b *batch) flushEntry() error {
 	if e == nil {
 		return nil
 	}
-	list := slices.Concat([]byte{'['}, bytes.Join(b.events, []byte{','}), []byte{']'})
-	events, err := inlineOrPut(list, b.PutBlob)
-	if err != nil {
+	salt := make([]byte, checkpoint.SaltBytes)
+	if _, err := io.ReadFull(b.random, salt); err != nil {
 		return err
 	}
-	e.Events = jsontext.Value(events)
-	hashes, err := tlog.StoredHashesForRecordHash(e.Index, e.computeHash(), b)
+	e.Body = encodeBody(b.by, b.events, e.RunID, salt)
+	leaf := tlog.RecordHash(e.leafOf(b.types))
+	hashes, err := tlog.StoredHashesForRecordHash(e.Index, leaf, b)
 	if err != nil {
 		return err
 	}
 	if err := b.AddEntry(*e, hashes); err != nil {
 		return err
 	}
-	b.entry, b.events, b.size = nil, nil, b.size+1
+	b.entry, b.events, b.types, b.size = nil, nil, nil, b.size+1
 	return nil
 }

@@ -32,8 +32,8 @@ func (s *breaking) Update(_ context.Context, do func(Tx) error, _ ...func(Reader
 // empty is a transaction in which nothing is.
 type empty struct{ Tx }
 
-func (empty) End() (End, error)               { return End{}, nil }
-func (empty) Generation() (Generation, error) { return Generation{}, nil }
+func (empty) End() (End, error)                 { return End{}, nil }
+func (empty) DataVersion() (DataVersion, error) { return DataVersion{}, nil }
 
 // TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
 // any number of waiting operations wait only once for a store that another process holds, or that is away.

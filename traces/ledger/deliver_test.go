@@ -199,7 +199,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 	d.delivers(held, ledger.ByRepeat)
 	d.forge(t, []forgery{
 		{"nothing-changed", unedited, ""},
-		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "never held"},
+		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "is not what its entries say"},
 		{"twice", repeated(ledger.OutcomeDelivered), "delivered twice"},
 		{"before-the-end", moved(ledger.RunEnded), "has not ended"},
 		{"before-people-were-asked", moved(ledger.ApprovalRequested), "never held"},
@@ -210,7 +210,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 			e := all[lastOf(t, all, ledger.RunClaimed)]
 			e.At = all[len(all)-1].At
 			return append(all, e)
-		}, "has ended"},
+		}, "is not what its entries say"},
 	}...)
 }
 

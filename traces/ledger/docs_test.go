@@ -14,20 +14,53 @@ import (
 	"pgfsm/internal/test/check"
 )
 
-// eventsOfTheManual returns the members of each type of event in the manual's table.
-func eventsOfTheManual(t *testing.T) map[Type][]string {
+// recordFormat returns the page about the record.
+func recordFormat(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/record-format.md")
 	check.NoError(t, err)
-	_, table, _ := strings.Cut(string(page), "<!-- events -->")
+	return string(page)
+}
+
+// verifierLog returns the part of the verifier in JavaScript that reads the log.
+func verifierLog(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("checkpoint/testdata/log.mjs")
+	check.NoError(t, err)
+	return string(script)
+}
+
+// membersAfter returns the names in the first column of the table that follows a text.
+func membersAfter(page, text string) (names []string) {
+	_, table, _ := strings.Cut(page, text)
+	_, table, _ = strings.Cut(table, "| --- | --- |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range strings.Split(table, "\n") {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, name := range strings.Split(first, ",") {
+			names = append(names, strings.Trim(name, " `"))
+		}
+	}
+	return names
+}
+
+// eventsOfTheManual returns the members of each type of event in the manual's table.
+func eventsOfTheManual(t *testing.T) map[Type][]string {
+	t.Helper()
+	page := recordFormat(t)
+	shared := map[string][]string{
+		"*steps*":      membersAfter(page, "The **steps** of a run"),
+		"*generation*": membersAfter(page, "The **generation** is"),
+	}
+	_, table, _ := strings.Cut(page, "<!-- events -->")
 	table, _, _ = strings.Cut(table, "<!-- end -->")
 	told := make(map[Type][]string)
-	name := regexp.MustCompile("`([^`]+)`|(\\*steps\\*)")
+	name := regexp.MustCompile("`([^`]+)`|(\\*[a-z]+\\*)")
 	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|(.*?)\| .* \|$`).FindAllStringSubmatch(table, -1) {
 		var members []string
 		for _, m := range name.FindAllStringSubmatch(row[2], -1) {
 			if m[2] != "" {
-				members = append(members, "inputs", "steps")
+				members = append(members, shared[m[2]]...)
 			} else {
 				members = append(members, m[1])
 			}
@@ -59,14 +92,31 @@ func TestEventsOfTheManual(t *testing.T) {
 
 // TestSecondVerifierKnowsTheEvents compares the events that the verifier in JavaScript knows with the manual's table.
 func TestSecondVerifierKnowsTheEvents(t *testing.T) {
-	script, err := os.ReadFile("checkpoint/testdata/log.mjs")
-	check.NoError(t, err)
 	known := make(map[Type][]string)
-	for _, row := range regexp.MustCompile(`(?m)^  "([a-z]+\.[a-z]+)": "(.*)",$`).FindAllStringSubmatch(string(script), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^  "([a-z]+\.[a-z]+)": "(.*)",$`).FindAllStringSubmatch(verifierLog(t), -1) {
 		known[Type(row[1])] = slices.Sorted(slices.Values(strings.Fields(row[2])))
 	}
 	if diff := cmp.Diff(eventsOfTheManual(t), known, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the manual (-) and the verifier (+) differ:\n%s", diff)
+	}
+}
+
+// TestClassesOfTheManual compares the class of each type of event in the manual, in the verifier in JavaScript and in this package.
+func TestClassesOfTheManual(t *testing.T) {
+	script := verifierLog(t)
+	rows := regexp.MustCompile("(?m)^\\| `(log|run|session)` \\|.*$").FindAllStringSubmatch(recordFormat(t), -1)
+	for _, kind := range Types() {
+		told := "log"
+		for _, row := range rows {
+			if strings.Contains(row[0], "`"+string(kind)+"`") {
+				told = row[1]
+			}
+		}
+		before, _, _ := strings.Cut(script, `  "`+string(kind)+`": `)
+		known := strings.ToLower(regexp.MustCompile(`const ([A-Z]+)_EVENTS = {`).FindAllStringSubmatch(before, -1)[strings.Count(before, "_EVENTS = {")-1][1])
+		if is := string(classOf([]Type{kind})); told != is || known != is {
+			t.Errorf("%s has the class %s in the manual, %s in the verifier, and is of the class %s", kind, told, known, is)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -15,22 +16,85 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/traces/ledger/checkpoint"
 )
 
-// Leaf returns the bytes of the entry's leaf: canonical JSON. If a [Ref] replaces the events, the
-// leaf contains it as a string.
-func (e *Entry) Leaf() []byte {
-	events := e.Events
-	if isRef(events) {
-		events = canonical.AppendText(nil, string(events))
+// encodeBody returns a body in canonical form. Its events are canonical already.
+func encodeBody(by string, events [][]byte, run string, salt []byte) jsontext.Value {
+	b := canonical.AppendText([]byte(`{"by":`), by)
+	b = append(append(b, `,"events":[`...), bytes.Join(events, []byte{','})...)
+	b = append(b, ']')
+	if run != "" {
+		b = canonical.AppendText(append(b, `,"run":`...), run)
 	}
+	b = append(b, `,"salt":"`...)
+	b = base64.StdEncoding.AppendEncode(b, salt)
+	return append(b, `"}`...)
+}
+
+// readBody decodes the body strictly: only its canonical form is accepted.
+func (e *Entry) readBody() (*checkpoint.Body, error) {
+	b, err := checkpoint.ParseBody(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: its body: %w", e.Index, err)
+	}
+	if b.Run != e.RunID {
+		return nil, fmt.Errorf("entry %d: %w: its body is of run %q", e.Index, ErrChanged, b.Run)
+	}
+	return b, nil
+}
+
+// Leaf returns the bytes of the entry's leaf, its header in canonical form.
+func (e *Entry) Leaf() jsontext.Value {
+	if e.Pruned() {
+		return e.Header
+	}
+
+	var stored struct {
+		Events []typed `json:"events"`
+	}
+	// A malformed body has a leaf that is not the tree's.
+	_ = json.Unmarshal(e.Body, &stored)
+
+	types := make([]Type, len(stored.Events))
+	for i := range stored.Events {
+		types[i] = stored.Events[i].Type
+	}
+
+	return e.leafOf(types)
+}
+
+// leafOf returns the leaf of an entry whose events have these types.
+func (e *Entry) leafOf(types []Type) jsontext.Value {
+	digest := sha256.Sum256(e.Body)
 	b := canonical.AppendText([]byte(`{"at":`), e.At)
-	b = canonical.AppendText(append(b, `,"by":`...), e.By)
-	b = append(append(b, `,"events":`...), events...)
+	b = base64.StdEncoding.AppendEncode(append(b, `,"body":"`...), digest[:])
+	b = canonical.AppendText(append(b, `","class":`...), string(classOf(types)))
 	b = strconv.AppendInt(append(b, `,"n":`...), int64(e.N), 10)
 	b = canonical.AppendText(append(b, `,"prev":`...), e.Prev)
-	b = canonical.AppendText(append(b, `,"run":`...), e.RunID)
-	return append(b, '}')
+	b = append(b, `,"types":[`...)
+	for i, t := range types {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = canonical.AppendText(b, string(t))
+	}
+	return append(b, "]}"...)
+}
+
+// Pruned reports whether the entry has only a header.
+func (e *Entry) Pruned() bool { return len(e.Body) == 0 }
+
+// readHeader decodes the header of a pruned entry strictly, and compares it with the entry.
+func (e *Entry) readHeader() (*checkpoint.Header, error) {
+	h, err := checkpoint.ParseHeader(e.Header)
+	if err != nil {
+		return nil, fmt.Errorf("its header: %w", err)
+	}
+	if h.At != e.At || h.N != e.N || h.Prev != e.Prev {
+		return nil, errors.New("its header is that of another entry")
+	}
+	return h, nil
 }
 
 // computeHash returns the leaf's hash (RFC 6962, section 2.1).
@@ -44,9 +108,6 @@ func (e *Entry) Intact(r tlog.HashReader) (h tlog.Hash, intact bool, err error) 
 	}
 	return h, h == e.computeHash(), nil
 }
-
-// Referred reports whether the entry contains a reference to its events instead of the events.
-func (e *Entry) Referred() bool { return isRef(e.Events) }
 
 // leafHash reads the hash of a leaf in the tree.
 func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
@@ -66,17 +127,33 @@ func Origin(r Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := e.singleEvent(r)
+	p, err := e.singleEvent()
 	if err != nil {
 		return "", err
 	}
-	return p.(*logCreated).Origin, nil
+	return p.payload.(*logCreated).Origin, nil
 }
 
-// splitEvents returns the events of a list in canonical form, each with its type.
-func (e *Entry) splitEvents(events jsontext.Value) (list []Event, err error) {
+// ReadEvents returns the entry's events. A pruned entry has none.
+func (e *Entry) ReadEvents() ([]Event, error) {
+	if e.Pruned() {
+		return nil, nil
+	}
+	b, err := e.readBody()
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.splitEvents(b)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+	}
+	return list, nil
+}
+
+// splitEvents returns the events of a body, each with its type.
+func (e *Entry) splitEvents(b *checkpoint.Body) (list []Event, err error) {
 	var values []jsontext.Value
-	if err := json.Unmarshal(events, &values); err != nil {
+	if err := json.Unmarshal(b.Events, &values); err != nil {
 		return nil, canonical.Explain(err)
 	}
 
@@ -90,7 +167,7 @@ func (e *Entry) splitEvents(events jsontext.Value) (list []Event, err error) {
 			RunID:   e.RunID,
 			Type:    member.Type,
 			At:      e.At,
-			By:      e.By,
+			By:      b.By,
 			Payload: v,
 		})
 	}
@@ -102,118 +179,90 @@ func (e *Entry) splitEvents(events jsontext.Value) (list []Event, err error) {
 	return list, nil
 }
 
-// ReadEvents returns the entry's events.
-func (e *Entry) ReadEvents(r Reader) (list []Event, err error) {
-	events, err := resolveRef(r, string(e.Events))
-	if err != nil {
-		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
-	}
-	if list, err = e.splitEvents(events); err != nil {
-		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
-	}
-	return list, nil
+// A decodedEvent is an event with its payload.
+type decodedEvent struct {
+	event   Event
+	payload payload
 }
 
-// decodePayloads returns the entry's events, decoded.
-func (e *Entry) decodePayloads(r Reader) ([]payload, error) {
-	list, err := e.ReadEvents(r)
+// decodeEvents returns the entry's events, decoded. An entry that belongs to no run has the type of
+// its only event.
+func (e *Entry) decodeEvents() ([]decodedEvent, error) {
+	list, err := e.ReadEvents()
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := e.decodeEvents(list)
-	if err != nil {
-		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
-	}
-	return decoded, nil
-}
 
-// decodeEvents decodes the entry's events. The last event must have the entry's type.
-func (e *Entry) decodeEvents(list []Event) (_ []payload, err error) {
-	decoded := make([]payload, len(list))
+	decoded := make([]decodedEvent, len(list))
 	for i := range list {
-		if decoded[i], err = list[i].decodePayload(); err != nil {
-			return nil, err
+		p, err := list[i].decodePayload()
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
+		decoded[i] = decodedEvent{list[i], p}
 	}
-	if last := list[len(list)-1].Type; last != e.Type {
-		return nil, fmt.Errorf("%w: it is of type %s, and its last event of type %s", ErrChanged, e.Type, last)
+
+	if !e.Pruned() && e.RunID == "" && (len(list) != 1 || list[0].Type != e.Type) {
+		return nil, fmt.Errorf("entry %d: %w: it belongs to no run, and is not one event of type %s", e.Index,
+			ErrChanged, e.Type)
 	}
+
 	return decoded, nil
 }
 
 // singleEvent returns the only event of an entry that belongs to no run.
-func (e *Entry) singleEvent(r Reader) (payload, error) {
-	decoded, err := e.decodePayloads(r)
-	if err != nil {
-		return nil, err
-	}
-	if len(decoded) != 1 {
-		return nil, fmt.Errorf("entry %d: %w: it belongs to no run and has several events", e.Index, ErrChanged)
+func (e *Entry) singleEvent() (decodedEvent, error) {
+	decoded, err := e.decodeEvents()
+	switch {
+	case err != nil:
+		return decodedEvent{}, err
+	case len(decoded) != 1 || e.RunID != "":
+		return decodedEvent{}, fmt.Errorf("entry %d: %w: it is not one event about no run", e.Index, ErrChanged)
 	}
 	return decoded[0], nil
 }
 
-// A logEvent is an event about no run, decoded.
-type logEvent struct {
-	event   Event // without its payload
-	payload payload
-}
-
 // eventsOfTypes returns the events about no run of some types, oldest first.
-func eventsOfTypes(r Reader, types ...Type) (list []logEvent, err error) {
+func eventsOfTypes(r Reader, types ...Type) (list []decodedEvent, err error) {
 	for _, t := range types {
 		for e, err := range r.EntriesOfType(t) {
 			if err != nil {
 				return nil, err
 			}
-			p, err := e.singleEvent(r)
+			event, err := e.singleEvent()
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
+			list = append(list, event)
 		}
 	}
-	slices.SortFunc(list, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
+	slices.SortFunc(list, func(a, b decodedEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
 	return list, nil
 }
 
 // blobReferences returns the blobs that the entry refers to.
-func (e *Entry) blobReferences(r Reader) ([]canonical.Digest, error) {
-	decoded, err := e.decodePayloads(r)
-	if err != nil {
-		return nil, err
+func (e *Entry) blobReferences() (refs []canonical.Digest, err error) {
+	decoded, err := e.decodeEvents()
+	for i := range decoded {
+		refs = append(refs, payloadReferences(decoded[i].payload)...)
 	}
-	return e.referencesOf(decoded), nil
-}
-
-// referencesOf returns the blobs that the entry refers to. payloads holds the entry's decoded
-// events.
-func (e *Entry) referencesOf(payloads []payload) (refs []canonical.Digest) {
-	if isRef(e.Events) {
-		refs = append(refs, canonical.Digest(e.Events[1:]))
-	}
-	for _, p := range payloads {
-		refs = append(refs, payloadReferences(p)...)
-	}
-	return refs
+	return refs, err
 }
 
 // Events returns the events of the entries from an index on, oldest first.
-func Events(r Reader, from int64) iter.Seq2[Event, error] { return flattenEntries(r, r.Entries(from)) }
+func Events(r Reader, from int64) iter.Seq2[Event, error] { return flattenEntries(r.Entries(from)) }
 
 // EventsOf returns the events of one run, oldest first.
-func EventsOf(r Reader, run string) iter.Seq2[Event, error] {
-	return flattenEntries(r, r.EntriesOf(run))
-}
+func EventsOf(r Reader, run string) iter.Seq2[Event, error] { return flattenEntries(r.EntriesOf(run)) }
 
-func flattenEntries(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
+func flattenEntries(entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range entries {
 			if err != nil {
 				yield(Event{}, err)
 				return
 			}
-			list, err := e.ReadEvents(r)
+			list, err := e.ReadEvents()
 			if err != nil {
 				yield(Event{}, err)
 				return
@@ -249,10 +298,15 @@ func (e *Event) decodePayload() (payload, error) {
 	return p, nil
 }
 
+func isNegative(n int64) bool { return n < 0 }
+
 // checkInputs validates a part of a run's record.
 func (r *record) checkInputs() error {
 	if len(r.Steps) == 0 {
 		return errors.New("it records no step")
+	}
+	if n := len(r.After); n > len(r.Steps) || n > 0 && r.After[n-1] == 0 || slices.ContainsFunc(r.After, isNegative) {
+		return errors.New("its times are of other steps, or fall")
 	}
 	next := 0
 	for _, stored := range r.Inputs {
@@ -260,9 +314,9 @@ func (r *record) checkInputs() error {
 		case stored.Step < next || stored.Step >= len(r.Steps):
 			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record",
 				stored.Step)
-		case stored.At == "" && stored.Event == nil:
-			return fmt.Errorf("the input of its step %d is empty", stored.Step)
-		case stored.Event != nil && k != '{' && eventRef(stored.Event) == "":
+		case stored.Age < 0 || stored.Age > 0 && eventRef(stored.Event) == "":
+			return fmt.Errorf("the age of the input of its step %d is negative, or that of no listing", stored.Step)
+		case k != '{' && eventRef(stored.Event) == "":
 			return fmt.Errorf("the event of its step %d is neither an object nor a reference", stored.Step)
 		}
 		next = stored.Step + 1

@@ -11,11 +11,12 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// exportedEntry is the line of an entry. The line of a pruned entry has only its hash.
+// exportedEntry is the line of an entry. The line of a pruned entry has no body.
 type exportedEntry struct {
-	Entry jsontext.Value `json:"entry,omitempty"`
-	Hash  tlog.Hash      `json:"hash"`
-	Index int64          `json:"index"`
+	Body   jsontext.Value `json:"body,omitempty"`
+	Hash   tlog.Hash      `json:"hash"`
+	Header jsontext.Value `json:"header"`
+	Index  int64          `json:"index"`
 }
 
 // exportedBlob is the line of a blob.
@@ -25,9 +26,8 @@ type exportedBlob struct {
 	Text   string           `json:"text"`
 }
 
-// An Exporter writes entries and blobs as lines of canonical JSON. The line of an entry has its
-// leaf. A blob comes before the first entry that refers to it. The line of a pruned entry has only
-// its hash.
+// An Exporter writes entries and blobs as lines of canonical JSON. A blob comes before the first
+// entry that refers to it.
 type Exporter struct {
 	To   io.Writer
 	Next int64 // index of the first entry that is not written yet
@@ -41,12 +41,7 @@ func (x *Exporter) Export(r Reader) error {
 		if err != nil {
 			return err
 		}
-		for ; x.Next < e.Index; x.Next++ {
-			if err := x.writeEntry(r, nil); err != nil {
-				return err
-			}
-		}
-		refs, err := e.blobReferences(r)
+		refs, err := e.blobReferences()
 		if err != nil {
 			return err
 		}
@@ -55,20 +50,17 @@ func (x *Exporter) Export(r Reader) error {
 				return err
 			}
 		}
-		if err := x.writeEntry(r, e.Leaf()); err != nil {
+
+		hash, err := leafHash(r, e.Index)
+		if err != nil {
 			return err
 		}
-		x.Next++
+		if err := x.writeLine(&exportedEntry{e.Body, hash, e.Leaf(), e.Index}); err != nil {
+			return err
+		}
+		x.Next = e.Index + 1
 	}
 	return nil
-}
-
-func (x *Exporter) writeEntry(r Reader, entry []byte) error {
-	hash, err := leafHash(r, x.Next)
-	if err != nil {
-		return err
-	}
-	return x.writeLine(&exportedEntry{entry, hash, x.Next})
 }
 
 func (x *Exporter) writeBlob(r Reader, d canonical.Digest) error {
@@ -103,7 +95,7 @@ func FirstEntryAt(r Reader, at string) (int64, error) {
 		return 0, err
 	}
 	first := sort.Search(int(end.Size), func(i int) bool {
-		for e, readErr := range r.Entries(int64(i)) { // the next entry that was not pruned
+		for e, readErr := range r.Entries(int64(i)) {
 			err = errors.Join(err, readErr)
 			return e.At >= at
 		}

@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 )
 
@@ -17,6 +19,7 @@ const Unlinked = -1
 // that were pruned from the original stay so.
 func Rewrite(tx Tx, original Reader, events []Event) error {
 	requests, order := make(map[string]*RunRow), []string(nil)
+	moved := make(map[int64]int64) // the entries of generations, by their former indexes
 	index := int64(0)
 	for len(events) > 0 {
 		more, err := rewritePruned(tx, original, index)
@@ -37,59 +40,78 @@ func Rewrite(tx Tx, original Reader, events []Event) error {
 			q = new(RunRow)
 			requests[first.RunID], order = q, append(order, first.RunID)
 		}
-		if err := rewrite(tx, q, index, events[:n]); err != nil {
+		if first.Type == BundleActivated || first.Type == CommandStarted {
+			moved[first.Index] = index
+		}
+		if err := rewrite(tx, q, index, events[:n], moved); err != nil {
 			return err
 		}
 		events, index = events[n:], index+1
 	}
 	for _, run := range order {
-		if err := tx.PutRun(*requests[run]); err != nil {
+		if requests[run].RunID == "" { // it begins with another event
+			continue
+		}
+		if err := tx.AddRun(*requests[run]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rewritePruned adds the hash of an entry that was pruned from the original, if it was.
+// rewritePruned adds an entry that was pruned from the original, if it was.
 func rewritePruned(tx Tx, original Reader, index int64) (bool, error) {
 	for e, err := range original.Entries(index) {
-		if err != nil || e.Index == index {
+		if err != nil || !e.Pruned() {
 			return false, err
 		}
-		h, err := leafHash(original, index)
+		hashes, err := tlog.StoredHashesForRecordHash(index, e.computeHash(), tx)
 		if err != nil {
 			return false, err
 		}
-		hashes, err := tlog.StoredHashesForRecordHash(index, h, tx)
-		if err != nil {
-			return false, err
-		}
-		return true, tx.AddEntry(Entry{Index: index}, hashes)
+		return true, tx.AddEntry(e, hashes)
 	}
 	return false, nil
 }
 
-func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
+func rewrite(tx Tx, q *RunRow, index int64, events []Event, moved map[int64]int64) error {
 	last := events[len(events)-1]
-	e := Entry{Index: index, RunID: last.RunID, At: last.At, By: last.By, Type: last.Type}
+	e := Entry{Index: index, RunID: last.RunID, At: last.At}
+	if q == nil {
+		e.Type = last.Type
+	}
 	if q != nil && q.Entries > 0 {
-		before, err := leafHash(tx, q.Entry)
+		e.N, e.Previous = q.Entries, q.Entry
+		if last.Index == Unlinked {
+			e.Previous = 0
+		}
+		before, err := leafHash(tx, e.Previous)
 		if err != nil {
 			return err
 		}
-		e.N, e.Prev = q.Entries, encodeLink(before)
-	}
-	if last.Index == Unlinked {
-		e.Prev = "elsewhere"
+		e.Prev = encodeLink(before)
 	}
 	var list [][]byte
+	var types []Type
 	for _, event := range events {
-		list = append(list, event.Payload)
 		p, err := event.decodePayload()
 		if err != nil {
 			return err
 		}
 		event.Index = index
+		if first, ok := p.(*requestCreated); ok {
+			if to, known := moved[first.Gen]; known && to != first.Gen {
+				first.Gen = to
+				if event.Payload, err = encodePayload(first); err != nil {
+					return err
+				}
+			}
+			// A run that refers to no generation has one of nothing.
+			if make(generations).resolve(tx, &decodedEvent{event, p}) != nil {
+				first.generation = &generation{Bundle: canonical.Sum(BlobBundle, nil)}
+			}
+		}
+		list, types = append(list, event.Payload), append(types, event.Type)
 		if q != nil && projectEvent(q, &event, p) != nil {
 			q.Updated = e.At
 		}
@@ -99,7 +121,7 @@ func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 				return err
 			}
 			if !ends {
-				if err := tx.PutBlock(Block{Name: name, Since: e.At, By: e.By, Entry: index}); err != nil {
+				if err := tx.PutBlock(Block{Name: name, Since: e.At, By: event.By, Entry: index}); err != nil {
 					return err
 				}
 			}
@@ -117,7 +139,7 @@ func rewrite(tx Tx, q *RunRow, index int64, events []Event) error {
 	if q != nil {
 		q.Entry, q.Entries = index, e.N+1
 	}
-	b := batch{Tx: tx, size: index, entry: &e, events: list}
+	b := batch{Tx: tx, random: rand.Reader, size: index, entry: &e, by: last.By, events: list, types: types}
 	return b.flushEntry()
 }
 
@@ -151,5 +173,5 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 
 // PruneAtOnce is [Ledger.Prune] with transactions of so many entries.
 func (l *Ledger) PruneAtOnce(ctx context.Context, before string, by Caller, atOnce int64) (Pruned, error) {
-	return l.pruneInParts(ctx, before, by, atOnce)
+	return l.pruneInParts(ctx, PruneRequest{Before: before, Unstated: true}, by, atOnce)
 }

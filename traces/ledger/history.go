@@ -34,7 +34,7 @@ func (r *RunRecorder) ReadHistory(ctx context.Context, query *states.ReadHistory
 		if answer, err = r.answerQueries(b, query); err != nil {
 			return err
 		}
-		return r.addEvent(b, q, &callReserved{record: r.pendingRecord()})
+		return r.addEvent(b, q, &callReserved{record: r.pending})
 	})
 	switch {
 	case err == nil:
@@ -99,7 +99,7 @@ type callHistory struct {
 func (p *callHistory) answerAll(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if task := p.request.Task; wanted.Task && task != "" && p.tool != "" {
-		if read.Calls, err = taskCalls(b, p.lastPrune.ledgerPruned,
+		if read.Calls, err = taskCalls(b, p.lastPrune.tasks,
 			taskCall{Server: p.server, Task: task, Tool: p.tool}); err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ func (p *callHistory) answerAll(b Reader, wanted *states.ReadHistory) (read *sta
 func (p *callHistory) answerQuery(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
 	f, reason := p.windowFilter(query)
 	// Pruned runs had ended by then, so their calls were sent before.
-	if reason == "" && p.lastPrune.Before > f.Since {
-		reason = "what was before " + p.lastPrune.Before + " was pruned, and the window begins at " + f.Since
+	if reason == "" && p.lastPrune.before > f.Since {
+		reason = "what was before " + p.lastPrune.before + " was pruned, and the window begins at " + f.Since
 	}
 
 	if reason != "" {

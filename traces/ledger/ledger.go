@@ -5,13 +5,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/states"
 )
 
 // ClockSkew bounds how far the clock may be behind the last event. Within this bound, the ledger's
@@ -37,6 +40,11 @@ type Options struct {
 	Build string
 	// Origin names a new log; empty means a random name. An existing log keeps its name.
 	Origin string
+	// Retention is how many days the configuration of a command keeps the record; 0: it does not say.
+	// That of a gateway is in [ActivationReason].
+	Retention int
+	// Random is the source of the salts of entries; nil means that of package crypto/rand.
+	Random io.Reader
 }
 
 // A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the
@@ -48,6 +56,9 @@ type Ledger struct {
 	release     func() error
 	clock       func() time.Time
 	build       string
+	random      io.Reader
+	retention   int
+	generations map[generationKey]int64 // the entries of this process; of the committer
 	queue       chan *operation
 	closing     chan struct{}
 	done        chan struct{}
@@ -88,14 +99,23 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		origin:  o.Origin,
 		clock:   o.Clock,
 		build:   o.Build,
-		queue:   make(chan *operation, maxBatch),
-		closing: make(chan struct{}),
-		done:    make(chan struct{}),
-		busy:    make(map[string]bool),
-		fatal:   make(chan error, 1),
+		random:  o.Random,
+
+		retention: o.Retention,
+
+		generations: make(map[generationKey]int64),
+		queue:       make(chan *operation, maxBatch),
+		closing:     make(chan struct{}),
+		done:        make(chan struct{}),
+		busy:        make(map[string]bool),
+		fatal:       make(chan error, 1),
 	}
 	if l.clock == nil {
 		l.clock = store.Now
+	}
+
+	if l.random == nil {
+		l.random = rand.Reader
 	}
 
 	if l.origin == "" {
@@ -162,8 +182,24 @@ func (l *Ledger) Close() error {
 	return l.release()
 }
 
+// machineDigest returns the digest of this build's machine.
+var machineDigest = sync.OnceValue(func() canonical.Digest {
+	m, err := states.NewMachine()
+	if err != nil {
+		panic(err) // the table is part of the program, and every test builds it
+	}
+	return m.Digest()
+})
+
 // timeForm is the format of every time in a ledger.
 const timeForm = policy.TimeForm
+
+// millisecondsBetween returns how long after a time another one is; both have the ledger's form.
+func millisecondsBetween(before, after string) int64 {
+	first, _ := time.Parse(timeForm, before)
+	last, _ := time.Parse(timeForm, after)
+	return last.Sub(first).Milliseconds()
+}
 
 // timeAfter returns the ledger's time, which is never before last, the time of the last event.
 func (l *Ledger) timeAfter(last string) (string, error) { return notBefore(l.clock(), last) }

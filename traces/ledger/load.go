@@ -21,6 +21,8 @@ type Record struct {
 	held  int              // how many steps lead to the hold; 0: the run was never held
 	last  canonical.Digest // hash of the last step before the hold, in the run's trace
 	ended *states.Outcome  // nil: the run has not ended
+	// The time of the last step; that of the request if there is none.
+	lastAt string
 
 	permit canonical.Digest // the permit of the call that was sent; empty: no call was sent
 }
@@ -61,16 +63,22 @@ func (rec *Record) addEvent(r Reader, e *Event) error {
 	}
 
 	if begins {
-		content, err := readBlob(r, first.Bundle, BlobBundle)
+		if err := make(generations).resolve(r, &decodedEvent{*e, p}); err != nil {
+			return err
+		}
+		content, err := readBlob(r, first.generation.Bundle, BlobBundle)
 		if err != nil {
 			return err
 		}
-		rec.Header, rec.build = first.traceHeader(e.RunID), first.Build
+		rec.Header, rec.build = first.traceHeader(e.RunID), first.generation.Build
 		rec.Header.Bundle.Content = []byte(content)
+		rec.lastAt = rec.Header.Request.At
 	}
 
 	if part, ok := p.(recording); ok {
-		inputs, err := part.runRecord().resolveInputs(func(ref string) (jsontext.Value, error) { return resolveRef(r, ref) })
+		inputs, err := part.runRecord().resolveInputs(&rec.lastAt, func(d canonical.Digest) (string, error) {
+			return readBlob(r, d, BlobValue)
+		})
 		if err != nil {
 			return err
 		}
@@ -102,22 +110,33 @@ func (rec *Record) reexecute(p *traces.Replayer) (*traces.Resumption, error) {
 // traceHeader returns the run's header, without the bundle's content.
 func (p *requestCreated) traceHeader(run string) traces.Header {
 	return traces.Header{
-		Bundle:  traces.Bundle{Digest: p.Bundle},
-		Format:  p.Format,
-		Machine: p.Machine,
-		Request: p.Request,
+		Bundle:  traces.Bundle{Digest: p.generation.Bundle},
+		Format:  p.generation.Format,
+		Machine: p.generation.Machine,
+		Request: p.wholeRequest(),
 		RunID:   run,
 	}
 }
 
 // ReadArgs returns all arguments of the request's call in canonical form; nil if there is no call.
 func (q *RunRow) ReadArgs(r Reader) (jsontext.Value, error) {
-	if q.Args == "" {
+	switch q.Args {
+	case "":
 		return nil, nil
+	case ArgsInEntry:
+	default:
+		return jsontext.Value(q.Args), nil
 	}
-	v, err := resolveRef(r, q.Args)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: arguments: %w", q.RunID, err)
+
+	for e, err := range EventsOf(r, q.RunID) {
+		if err != nil {
+			return nil, fmt.Errorf("run %s: arguments: %w", q.RunID, err)
+		}
+		p, err := e.decodePayload()
+		if first, ok := p.(*requestCreated); ok && err == nil && first.Call != nil {
+			return first.Call.Args, nil
+		}
+		break
 	}
-	return v, nil
+	return nil, fmt.Errorf("run %s: %w: its first entry has no arguments", q.RunID, ErrChanged)
 }

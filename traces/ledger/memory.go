@@ -13,30 +13,30 @@ import (
 const maxRemembered = 4 << 10
 
 // A memory holds rows that the committer wrote or read, so that a commit does not read them again.
-// It is true as long as nobody else writes: [Tx.Generation] tells. It knows rows, and nothing of the
+// It is true as long as nobody else writes: [Tx.DataVersion] tells. It knows rows, and nothing of the
 // form of entries. Only the committer uses it.
 //
 // A transaction changes the memory together with the rows. So after every error of [Store.Update],
 // also if the outcome of the commit is unknown, the memory is dropped as a whole.
 type memory struct {
-	generation Generation
-	end        End
-	hashes     map[int64]tlog.Hash // hashes of the tree by their stored index
-	lastOf     map[string]int64    // index of a run's last entry
-	tokens     map[string]Token
-	blocks     map[string]*Block // nil: the subject is not blocked
-	blobs      map[canonical.Digest]bool
+	version DataVersion
+	end     End
+	hashes  map[int64]tlog.Hash // hashes of the tree by their stored index
+	lastOf  map[string]int64    // index of a run's last entry
+	tokens  map[string]Token
+	blocks  map[string]*Block // nil: the subject is not blocked
+	blobs   map[canonical.Digest]bool
 }
 
-func newMemory(g Generation, end End) *memory {
+func newMemory(v DataVersion, end End) *memory {
 	return &memory{
-		generation: g,
-		end:        end,
-		hashes:     make(map[int64]tlog.Hash),
-		lastOf:     make(map[string]int64),
-		tokens:     make(map[string]Token),
-		blocks:     make(map[string]*Block),
-		blobs:      make(map[canonical.Digest]bool),
+		version: v,
+		end:     end,
+		hashes:  make(map[int64]tlog.Hash),
+		lastOf:  make(map[string]int64),
+		tokens:  make(map[string]Token),
+		blocks:  make(map[string]*Block),
+		blobs:   make(map[canonical.Digest]bool),
 	}
 }
 
@@ -60,16 +60,16 @@ type rememberingTx struct {
 // rememberTx returns a transaction with the memory, or with an empty one if anybody else has
 // written since.
 func (l *Ledger) rememberTx(tx Tx) (*rememberingTx, error) {
-	g, err := tx.Generation()
+	v, err := tx.DataVersion()
 	if err != nil {
 		return nil, err
 	}
-	if l.memory == nil || l.memory.generation != g {
+	if l.memory == nil || l.memory.version != v {
 		end, err := tx.End()
 		if err != nil {
 			return nil, err
 		}
-		l.memory = newMemory(g, end)
+		l.memory = newMemory(v, end)
 	}
 	return &rememberingTx{Tx: tx, memory: l.memory}, nil
 }
@@ -229,7 +229,7 @@ func (t *rememberingTx) PutBlob(blob Blob) error {
 	return nil
 }
 
-func (t *rememberingTx) Prune(entries []Range, runs []string, blobs []canonical.Digest) error {
+func (t *rememberingTx) Prune(entries []PrunedEntry, runs []string, blobs []canonical.Digest) error {
 	clear(t.blobs)
 	clear(t.waiting)
 	clear(t.lastOf)

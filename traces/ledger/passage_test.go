@@ -112,7 +112,7 @@ func TestVerifyJudgesPassages(t *testing.T) {
 		{"no-method", edits(ledger.MCPPassed, `"roots/list"`, `""`), "its method"},
 		{"no-server", edits(ledger.MCPPassed, `"files"`, `""`), "its server"},
 		{"digest-that-is-none", edits(ledger.MCPPassed, `"params":""`, `"params":"x"`), "its params"},
-		{"of-a-run", changes(ledger.MCPPassed, func(e *ledger.Event) { e.RunID = statestest.RunID }), "not a UUID"},
+		{"of-a-run", changes(ledger.MCPPassed, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
 		{"another-name-of-the-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = "worker-2" }), "another name before"},
 		{"name-of-nobody", func(_ *testing.T, all []ledger.Event) []ledger.Event {
 			for i := range all {

@@ -1,13 +1,17 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
+	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -16,7 +20,7 @@ import (
 type payload interface {
 	eventType() Type
 	setType(Type)
-	aboutNoRun() bool
+	class() Class
 	// applyTo changes the request that the event is about. An error means that the event is
 	// impossible in the request's state.
 	applyTo(*RunRow, *Event) error
@@ -28,13 +32,17 @@ type typed struct {
 }
 
 func (t *typed) setType(kind Type) { t.Type = kind }
-func (*typed) aboutNoRun() bool    { return false }
+func (*typed) class() Class        { return ClassRun }
 
 // noRun replaces typed in payloads that are about no run.
 type noRun struct{ typed }
 
+// ofSession replaces noRun in payloads that a prune may remove.
+type ofSession struct{ noRun }
+
 func (*noRun) applyTo(*RunRow, *Event) error { return nil }
-func (*noRun) aboutNoRun() bool              { return true }
+func (*noRun) class() Class                  { return ClassLog }
+func (*ofSession) class() Class              { return ClassSession }
 
 // encodePayload returns a payload in canonical form.
 func encodePayload(p payload) ([]byte, error) {
@@ -51,24 +59,38 @@ type recording interface{ runRecord() *record }
 
 func (r *record) runRecord() *record { return r }
 
-// A logCreated payload names the log. It also names the former log, if that lost entries.
+// A logCreated payload names the log.
 type logCreated struct {
 	noRun
-	Former *former `json:"former,omitzero"`
-	Origin string  `json:"origin"`
+	Origin string `json:"origin"`
 }
 
-// A requestCreated payload has the run's header, and the planned call, if there is one. The process
+// A requestCreated payload has the run's request, and the planned call, if there is one. The process
 // that made the entry owns the run.
 type requestCreated struct {
 	typed
-	Build   string           `json:"build"` // the version of the program
-	Bundle  canonical.Digest `json:"bundle"`
-	Call    *plannedCall     `json:"call"` // null: no call was planned, or its tool does not exist
-	Env     string           `json:"env"`
-	Format  string           `json:"format"` // the format of the trace
-	Machine canonical.Digest `json:"machine"`
-	Request states.Request   `json:"request"`
+	Call *plannedCall `json:"call"` // null: no call was planned, or its tool does not exist
+	Gen  int64        `json:"gen"`  // index of the entry of the process and its bundle
+	// The text is empty if it is the canonical form of the call.
+	Request states.Request `json:"request"`
+
+	generation *generation // set when the entry is written, and by [generations.resolve]
+}
+
+// shorten leaves the text of the request out if the call says the same.
+func (p *requestCreated) shorten() {
+	if c := p.Call; c != nil && bytes.Equal(p.Request.Text, policy.CallPlan(c.Server, c.Tool, c.Args)) {
+		p.Request.Text = nil
+	}
+}
+
+// wholeRequest returns the request with its text.
+func (p *requestCreated) wholeRequest() states.Request {
+	request := p.Request
+	if c := p.Call; len(request.Text) == 0 && c != nil {
+		request.Text = policy.CallPlan(c.Server, c.Tool, c.Args)
+	}
+	return request
 }
 
 type plannedCall struct {
@@ -104,48 +126,101 @@ type decisionMade struct {
 // A record is the part of a run's record that an event adds: the steps since the last such event,
 // and their inputs from outside. The run's trace is derived from all steps and inputs.
 type record struct {
+	// How many milliseconds each step happened after the step before, or after the request for the
+	// run's first step; without zeros at the end.
+	After  []int64       `json:"after_ms,omitempty"`
 	Inputs []input       `json:"inputs"`
 	Steps  []fsm.Trigger `json:"steps"`
 }
 
-// An input holds the parts of a step that the machine cannot compute again.
-type input struct {
-	// absent: the time of the step before, or of the request for the first step.
-	At string `json:"at,omitzero"`
-	// Absent if the step has none; may be a [Ref], as a JSON string.
-	Event jsontext.Value `json:"event,omitzero"`
-	Step  int            `json:"step"` // from 0, within the event
-}
-
-// recordOf converts steps to a record.
-func recordOf(steps []traces.Input) (r record) {
-	r.Inputs = []input{}
-	for i, step := range steps {
-		r.Steps = append(r.Steps, step.Trigger)
-		if step.At != "" || step.Event != nil {
-			r.Inputs = append(r.Inputs, input{step.At, step.Event, i})
-		}
+// addStep adds a step that happened some milliseconds after the one before, and its event, if it
+// has one.
+func (r *record) addStep(trigger fsm.Trigger, after int64, event *input) {
+	if after > 0 {
+		r.After = append(r.After, make([]int64, len(r.Steps)-len(r.After))...)
+		r.After = append(r.After, after)
 	}
-	return r
+	if event != nil {
+		event.Step = len(r.Steps)
+		r.Inputs = append(r.Inputs, *event)
+	}
+	r.Steps = append(r.Steps, trigger)
 }
 
-// resolveInputs returns the steps with their events. It reads events that are stored by reference
-// with resolve.
-func (r *record) resolveInputs(resolve func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
+// An input is the event of a step, which the machine cannot compute again.
+type input struct {
+	Event jsontext.Value `json:"event"` // may be a [Ref], as a JSON string
+	// The age of a kept listing that is stored by reference: it differs where the rest is the same.
+	Age  int `json:"age_s,omitzero"`
+	Step int `json:"step"` // from 0, within the event
+}
+
+// minShared is the size in bytes from which a listing of tools is stored as a blob.
+const minShared = 256
+
+// shareListing replaces an event with a listing by a reference to a blob, which it returns. Many
+// runs have the same listing of tools, so it is stored once, with the age 0.
+func (in *input) shareListing() Blob {
+	shared, age := withAge(in.Event, 0)
+	blob := Blob{Digest: canonical.Sum(BlobValue, shared), Kind: BlobValue, Text: string(shared)}
+	in.Event, in.Age = canonical.AppendText(nil, Ref(blob.Digest)), age
+	return blob
+}
+
+// resolve returns the event of an input. read returns the text of a blob.
+func (in *input) resolve(read func(canonical.Digest) (string, error)) (jsontext.Value, error) {
+	digest := eventRef(in.Event)
+	if digest == "" {
+		return in.Event, nil
+	}
+	text, err := read(digest)
+	if err != nil || in.Age == 0 {
+		return jsontext.Value(text), err
+	}
+	whole, _ := withAge([]byte(text), in.Age)
+	return whole, nil
+}
+
+// keptListing begins the canonical form of a kept listing, up to its age.
+const keptListing = `{"happened":"tools_listed","kept":{"age_s":`
+
+// withAge returns an event with a listing that was kept for this many seconds, and the age that the
+// event had. Any other event stays as it is.
+func withAge(event jsontext.Value, age int) (whole jsontext.Value, had int) {
+	rest, isKept := bytes.CutPrefix(event, []byte(keptListing))
+	digits, _, _ := bytes.Cut(rest, []byte{','})
+	had, err := strconv.Atoi(string(digits))
+	if !isKept || err != nil {
+		return event, 0
+	}
+	whole = append(make([]byte, 0, len(event)+8), keptListing...)
+	whole = strconv.AppendInt(whole, int64(age), 10)
+	return append(whole, rest[len(digits):]...), had
+}
+
+// resolveInputs returns the steps with their events. at is the time of the step before; it becomes
+// that of the last step. read returns the text of a blob.
+func (r *record) resolveInputs(at *string, read func(canonical.Digest) (string, error)) ([]traces.Input, error) {
 	steps := make([]traces.Input, len(r.Steps))
 	for i, trigger := range r.Steps {
 		steps[i].Trigger = trigger
-	}
-	for _, stored := range r.Inputs {
-		step := &steps[stored.Step]
-		step.At, step.Event = stored.At, stored.Event
-		if ref := eventRef(stored.Event); ref != "" {
-			value, err := resolve(ref)
-			if err != nil {
-				return nil, err
-			}
-			step.Event = value
+		if i >= len(r.After) || r.After[i] == 0 {
+			continue
 		}
+		previous, err := time.Parse(timeForm, *at)
+		if err != nil {
+			return nil, err
+		}
+		*at = previous.Add(time.Duration(r.After[i]) * time.Millisecond).Format(timeForm)
+		steps[i].At = *at
+	}
+	for i := range r.Inputs {
+		stored := &r.Inputs[i]
+		event, err := stored.resolve(read)
+		if err != nil {
+			return nil, err
+		}
+		steps[stored.Step].Event = event
 	}
 	return steps, nil
 }
@@ -214,7 +289,7 @@ type outcomeDelivered struct {
 
 // An mcpPassed payload is one relayed message that is not a call; the event names the actor.
 type mcpPassed struct {
-	noRun
+	ofSession
 	Direction  string           `json:"direction"`
 	Method     string           `json:"method"`
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"`
@@ -223,14 +298,21 @@ type mcpPassed struct {
 	Token      string           `json:"token"` // the id of the client's token; empty without one
 }
 
+// A commandStarted payload says that a command, such as pgfsm run, records its first run with a
+// bundle.
+type commandStarted struct {
+	noRun
+	generation
+}
+
+// A bundleActivated payload says that a gateway begins to use a bundle.
 type bundleActivated struct {
 	noRun
+	generation
 	// The caller who asked for a reload; empty: no caller did.
-	Actor   string           `json:"actor,omitempty"`
-	Build   string           `json:"build"` // the version of the program
-	Bundle  canonical.Digest `json:"bundle"`
-	Cause   Cause            `json:"cause"`
-	Changed []string         `json:"changed,omitempty"` // changed keys of the configuration, sorted
+	Actor   string   `json:"actor,omitempty"`
+	Cause   Cause    `json:"cause"`
+	Changed []string `json:"changed,omitempty"` // changed keys of the configuration, sorted
 	// The bundle that the gateway used before; empty at the start.
 	Previous canonical.Digest `json:"previous,omitempty"`
 }
@@ -264,7 +346,7 @@ type identityUnblocked struct {
 // An accessRefused payload is a request that the gateway refused because the agent's token lacks
 // scopes; the event names the agent.
 type accessRefused struct {
-	noRun
+	ofSession
 	Endpoint string `json:"endpoint"` // the path of the endpoint
 	Scope    string `json:"scope"`    // the scope that the token lacks
 }
@@ -279,24 +361,26 @@ type keyRemoved struct {
 	Key string `json:"key"`
 }
 
-// A ledgerPruned payload says which entries were removed; their hashes are still in the tree. It
-// carries the number of calls of each task over.
+// A ledgerPruned payload says which bodies were removed; their headers are still there. It carries
+// the number of calls of each task over.
 type ledgerPruned struct {
 	noRun
-	Before  string     `json:"before"`
-	Entries []Range    `json:"entries"` // ordered
+	Before  string     `json:"before,omitempty"` // empty for an erasure
+	Entries []Range    `json:"entries"`          // in order
+	Kind    PruneKind  `json:"kind"`
+	Order   string     `json:"order,omitempty"` // a signed [PruneOrder]; empty if the log has no key
 	Runs    int        `json:"runs"`
-	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each task and tool once
+	Tasks   []taskCall `json:"tasks,omitempty"` // in order; each task and tool once
 }
 
-// A ledgerClosed payload ends a log. The log has no later entry, except in the copy that Target
+// A ledgerClosed payload ends a log. The log has no later entry, except in the ledger that Target
 // names.
 type ledgerClosed struct {
 	noRun
 	Target string `json:"target"`
 }
 
-// A ledgerContinued payload follows the entry that closed the source of a copy.
+// A ledgerContinued payload follows the entry that closed the old ledger of the log.
 type ledgerContinued struct{ noRun }
 
 func (*logCreated) eventType() Type        { return LogCreated }
@@ -313,6 +397,7 @@ func (*runEnded) eventType() Type          { return RunEnded }
 func (*outcomeDelivered) eventType() Type  { return OutcomeDelivered }
 func (*mcpPassed) eventType() Type         { return MCPPassed }
 func (*bundleActivated) eventType() Type   { return BundleActivated }
+func (*commandStarted) eventType() Type    { return CommandStarted }
 func (*tokenCreated) eventType() Type      { return TokenCreated }
 func (*tokenRevoked) eventType() Type      { return TokenRevoked }
 func (*identityBlocked) eventType() Type   { return IdentityBlocked }
@@ -335,7 +420,7 @@ func (v *approvalVote) eventType() Type {
 var payloads = []payload{
 	new(logCreated), new(requestCreated), new(callReserved), new(riskScored), new(decisionMade), new(approvalRequested),
 	&approvalVote{approve: true}, new(approvalVote), new(approvalExpired),
-	new(runClaimed), new(proxySent), new(toolResult), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated),
+	new(runClaimed), new(proxySent), new(toolResult), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated), new(commandStarted),
 	new(tokenCreated), new(tokenRevoked),
 	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(ledgerPruned),
 	new(ledgerClosed), new(ledgerContinued),
@@ -353,7 +438,19 @@ func Types() (all []Type) {
 // only such events.
 func (t Type) Rare() bool {
 	p, err := newPayload(t)
-	return err == nil && p.aboutNoRun() && t != MCPPassed
+	return err == nil && p.class() != ClassRun && t != MCPPassed
+}
+
+// classOf returns the class of an entry whose events have these types; empty for an unknown type.
+func classOf(types []Type) Class {
+	if len(types) == 0 {
+		return ""
+	}
+	p, err := newPayload(types[0])
+	if err != nil {
+		return ""
+	}
+	return p.class()
 }
 
 // newPayload returns an empty payload of a type.

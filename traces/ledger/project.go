@@ -38,8 +38,9 @@ func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 		At:     p.Request.At,
 		Kind:   p.Request.Kind,
 		Actor:  p.Request.Actor,
-		Env:    p.Env,
-		Bundle: p.Bundle,
+		Env:    p.generation.Env,
+		Bundle: p.generation.Bundle,
+		First:  e.Index,
 		Owner:  e.By,
 		Status: Proposed,
 		State:  states.Received,
@@ -56,7 +57,8 @@ func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 			c.Definition
 		r.Args = c.argsColumn()
 	} else {
-		r.Server, r.Tool, r.Args = requestedCall(&p.Request)
+		request := p.wholeRequest()
+		r.Server, r.Tool, r.Args = requestedCall(&request)
 	}
 
 	return nil
@@ -92,10 +94,11 @@ func requestedCall(q *states.Request) (server, tool, args string) {
 // kindArguments is the kind of the digest of arguments, as approvals bind it.
 const kindArguments = "arguments"
 
-// argsColumn returns the arguments as the request's row contains them: the value, or a [Ref].
+// argsColumn returns the arguments as the request's row contains them: the value, or
+// [ArgsInEntry].
 func (c *plannedCall) argsColumn() string {
 	if len(c.Args) > MaxInline {
-		return Ref(canonical.Sum(BlobValue, c.Args))
+		return ArgsInEntry
 	}
 	return string(c.Args)
 }

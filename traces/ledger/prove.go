@@ -66,14 +66,12 @@ func Prove(r Reader, run string, signed []byte) (*checkpoint.Proof, error) {
 			return nil, fmt.Errorf("the checkpoint has %d entries and does not cover entry %d, which is of the run: take a new checkpoint",
 				c.Size, e.Index)
 		}
-		one := checkpoint.Entry{Leaf: e.Leaf()}
-		if isRef(e.Events) {
-			if one.Events, err = resolveRef(r, string(e.Events)); err != nil {
-				return nil, err
-			}
+		events, err := e.ReadEvents()
+		if err != nil {
+			return nil, err
 		}
-		entries, last = append(entries, one), e.Index
-		ended = ended || e.Type == RunEnded
+		entries, last = append(entries, checkpoint.Entry{Header: e.Leaf(), Body: e.Body}), e.Index
+		ended = ended || events[len(events)-1].Type == RunEnded
 	}
 
 	return checkpoint.Prove(signed, r, last, entries)

@@ -13,6 +13,7 @@ import (
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/checkpoint/witnesstest"
 	"pgfsm/traces/ledger/ledgertest"
 )
 
@@ -172,7 +173,7 @@ func TestProofsSurviveAPrune(t *testing.T) {
 		check.NoError(t, err)
 		proofs[run], documents[run] = p, d.derived(run)
 	}
-	if done := d.prunes("2026-11-21T09:10:00.000Z"); done.Runs != 3 {
+	if done := d.prunes("2026-11-21T09:10:00.000Z", signer); done.Runs != 3 {
 		t.Fatalf("Prune() = %+v", done)
 	}
 	for run, p := range proofs { // each stands alone
@@ -200,4 +201,18 @@ func (d *fixture) derived(run string) (trace *traces.Trace) {
 		return err
 	})
 	return trace
+}
+
+// cosign has a witness cosign the state of a log.
+func cosign(t *testing.T, w *witnesstest.Witness, signed []byte, s ledger.Store) (cosigned []byte, err error) {
+	t.Helper()
+	key, err := checkpoint.WitnessVerifier(w.Key)
+	check.NoError(t, err)
+	to, err := checkpoint.NewWitness(w.URL, key)
+	check.NoError(t, err)
+	err = s.View(t.Context(), func(r ledger.Reader) error {
+		cosigned, err = to.Cosign(t.Context(), signed, r)
+		return err
+	})
+	return cosigned, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,32 +26,49 @@ type Pruned struct {
 // process records anything during the transaction.
 const pruneAtOnce = 5000
 
+// ErrRetention means that a prune would remove what the recorded retention keeps, or that no
+// retention is recorded.
+var ErrRetention = errors.New("the retention does not allow the prune")
+
+// A PruneRequest says what to remove.
+type PruneRequest struct {
+	Before string // what is older than this time, in the ledger's form; empty: the order says what
+	// A signed [PruneOrder]. It is required if the log has a key, and for an erasure.
+	Order []byte
+	// The configuration states no retention (ledger_retention), and the prune removes all the same.
+	Unstated bool
+}
+
 // Prune removes the bodies of entries: those of runs that ended before a time, and older relayed
-// messages and refused requests. A run whose outcome was delivered after that time stays. The
-// hashes of the entries stay in the tree, so that the rest can still be verified against every
-// checkpoint.
+// messages and refused requests; or, if an order of the kind [PruneErasure] says so, those that the
+// order names. A run whose outcome was delivered after that time stays. The headers and hashes of the
+// entries stay, so that the rest can still be verified against every checkpoint.
 //
 // Prune removes many entries in several transactions. Each removes whole runs. It first adds an
 // entry that names what it removes and carries the calls of tasks over. by is the caller:
 // [Ledger.CreateToken] says who may prune, and the error is [ErrRole] or [ErrToken] for other
-// callers. If there is nothing to remove, Prune records nothing. After an error, done says what was
-// removed before it.
-func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (done Pruned, err error) {
-	return l.pruneInParts(ctx, before, by, pruneAtOnce)
+// callers. It is [ErrPruneOrder] or [ErrRetention] if the prune is not allowed. If there is nothing to
+// remove, Prune records nothing. After an error, done says what was removed before it.
+func (l *Ledger) Prune(ctx context.Context, q PruneRequest, by Caller) (done Pruned, err error) {
+	return l.pruneInParts(ctx, q, by, pruneAtOnce)
 }
 
-func (l *Ledger) pruneInParts(ctx context.Context, before string, by Caller, atOnce int64) (done Pruned, err error) {
-	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
-		return done, fmt.Errorf("%w: %q", ErrPruneTime, before)
-	}
-
+func (l *Ledger) pruneInParts(ctx context.Context, q PruneRequest, by Caller, atOnce int64) (done Pruned, err error) {
 	var plan prunePlan
 	err = l.View(ctx, func(r Reader) error {
 		if err := l.mayPrune(r, by); err != nil {
 			return err
 		}
-		var err error
-		plan, err = l.planPrune(ctx, r, before, atOnce)
+		order, err := q.order(r)
+		if err != nil {
+			return err
+		}
+		if order.Kind == PruneRetention {
+			if err := l.checkRetention(r, order.Before, q.Unstated); err != nil {
+				return err
+			}
+		}
+		plan, err = l.planPrune(ctx, r, order, atOnce)
 		return err
 	})
 	if err != nil {
@@ -60,7 +78,7 @@ func (l *Ledger) pruneInParts(ctx context.Context, before string, by Caller, atO
 	done.Kept = plan.kept
 	for i := range plan.parts {
 		part := &plan.parts[i]
-		if err := l.prunePart(ctx, &plan, part, by); err != nil {
+		if err := l.prunePart(ctx, &plan, part, q.Order, by); err != nil {
 			return done, err
 		}
 		done.Entries += part.entries
@@ -70,12 +88,86 @@ func (l *Ledger) pruneInParts(ctx context.Context, before string, by Caller, atO
 	return done, nil
 }
 
+// order returns the order of the prune. Without a key of the log it may be unsigned.
+func (q *PruneRequest) order(r Reader) (*PruneOrder, error) {
+	keys, err := Keys(r)
+	if err != nil {
+		return nil, err
+	}
+	hasKey := slices.ContainsFunc(keys, func(k Key) bool { return k.Removed == "" })
+	if len(q.Order) == 0 && hasKey {
+		return nil, fmt.Errorf("%w: give --key with a private key of the log, or --order with what pgfsm ledger prune-order signed", ErrPruneOrder)
+	}
+	if len(q.Order) == 0 {
+		return &PruneOrder{Kind: PruneRetention, Before: q.Before}, nil
+	}
+
+	origin, err := Origin(r)
+	if err != nil {
+		return nil, err
+	}
+	order, err := openPruneOrder(q.Order, keys, origin)
+	if err == nil && q.Before != "" && q.Before != order.Before {
+		return nil, fmt.Errorf("%w: it orders a prune before %s", ErrPruneOrder, order.Before)
+	}
+	return order, err
+}
+
+// checkRetention returns an error unless a time has passed, and the retention that the log states
+// last allows a prune of what is older.
+func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
+	now := l.clock()
+	t, err := time.Parse(timeForm, before)
+	if err != nil || t.Format(timeForm) != before || t.After(now) {
+		return fmt.Errorf("%w: %q", ErrPruneTime, before)
+	}
+	days, err := statedRetention(r)
+	switch {
+	case err != nil:
+		return err
+	case days == 0 && !unstated:
+		return fmt.Errorf("%w: none is stated; set ledger_retention in the configuration of the gateway, or say --unstated",
+			ErrRetention)
+	case days > 0 && t.After(now.Add(-daysOf(days))):
+		return fmt.Errorf("%w: %d days are stated, so it allows a time of %s or before", ErrRetention, days,
+			now.Add(-daysOf(days)).UTC().Format(timeForm))
+	}
+	return nil
+}
+
+func daysOf(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
+
+// statedRetention returns the days of the retention that the last generation states; 0 if it states
+// none.
+func statedRetention(r Reader) (days int, err error) {
+	last := int64(-1)
+	for _, kind := range []Type{BundleActivated, CommandStarted} {
+		e, err := r.LastOfType(kind)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		single, err := e.singleEvent()
+		if err != nil {
+			return 0, err
+		}
+		if e.Index > last {
+			last, days = e.Index, single.payload.(interface{ generationOf() *generation }).generationOf().Retention
+		}
+	}
+	return days, nil
+}
+
 // prunePart removes one part of the plan, in one transaction.
-func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, by Caller) error {
+func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, order []byte, by Caller) error {
 	plan.calls.addAll(part.calls)
 	p := &ledgerPruned{
-		Before:  plan.before,
+		Before:  plan.order.Before,
 		Entries: part.removed,
+		Kind:    plan.order.Kind,
+		Order:   string(order),
 		Runs:    len(part.runs),
 		Tasks:   plan.calls.sortedCounts(),
 	}
@@ -96,7 +188,11 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 			return err
 		}
 		size = b.size
-		return b.Prune(part.removed, part.runs, plan.unusedBlobs(part))
+		headers, err := headersOf(b, part.removed)
+		if err != nil {
+			return err
+		}
+		return b.Prune(headers, part.runs, plan.unusedBlobs(part))
 	})
 	if err != nil {
 		return err
@@ -104,6 +200,22 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 
 	plan.size, plan.last = size, size-1
 	return nil
+}
+
+// headersOf returns the headers of entries.
+func headersOf(r Reader, ranges []Range) (headers []PrunedEntry, err error) {
+	for _, part := range ranges {
+		for e, err := range r.Entries(part.First) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Index > part.Last {
+				break
+			}
+			headers = append(headers, PrunedEntry{e.Index, e.Leaf()})
+		}
+	}
+	return headers, nil
 }
 
 // mayPrune returns an error for a caller who may not prune, before the work begins.
@@ -119,30 +231,42 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 	return mayManage(r, by, now)
 }
 
-// A knownPrune is the parsed payload of a [LedgerPruned] entry.
+// A knownPrune is what the prunes so far have in common with each other.
 type knownPrune struct {
-	ledgerPruned
-	entry int64
+	entry int64      // index of the last one; 0: there was none
+	tasks []taskCall // the calls of tasks that it carries
+	// Calls before this time may have been removed: the latest time of a retention, or of the entry
+	// of an erasure.
+	before string
 }
 
-// lastPrune returns the last prune; zero if there was none. It parses the entry once, because runs
-// need it while all writers wait.
+// lastPrune returns what the prunes so far say. It parses the entries once, because runs need it
+// while all writers wait.
 func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
-	e, err := r.LastOfType(LedgerPruned)
+	last, err := r.LastOfType(LedgerPruned)
 	if errors.Is(err, ErrNotFound) {
 		return knownPrune{}, nil
 	}
 	if err != nil {
 		return knownPrune{}, err
 	}
-	if cached := l.parsedPrune.Load(); cached != nil && cached.entry == e.Index {
+	if cached := l.parsedPrune.Load(); cached != nil && cached.entry == last.Index {
 		return *cached, nil
 	}
-	p, err := e.singleEvent(r)
+
+	parsed := new(knownPrune)
+	events, err := eventsOfTypes(r, LedgerPruned)
 	if err != nil {
 		return knownPrune{}, err
 	}
-	parsed := &knownPrune{ledgerPruned: *p.(*ledgerPruned), entry: e.Index}
+	for i := range events {
+		p := events[i].payload.(*ledgerPruned)
+		before := p.Before
+		if p.Kind == PruneErasure {
+			before = events[i].event.At
+		}
+		*parsed = knownPrune{events[i].event.Index, p.Tasks, max(parsed.before, before)}
+	}
 	l.parsedPrune.Store(parsed)
 	return *parsed, nil
 }

@@ -115,7 +115,7 @@ func TestPruneBesideANewRun(t *testing.T) {
 	d.passes(1)
 	d.Clock.Set(t, "2026-11-21T09:50:00.000Z")
 	other := d.meanwhile(1, func() { d.passes(1) })
-	if done, err := other.Prune(t.Context(), "2026-11-21T09:50:00.000Z", root); err != nil || done.Runs != 1 {
+	if done, err := other.Prune(t.Context(), ledger.PruneRequest{Before: "2026-11-21T09:50:00.000Z", Unstated: true}, root); err != nil || done.Runs != 1 {
 		t.Errorf("Prune() = %+v, %v", done, err)
 	}
 	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 || report.Blobs == 0 {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -62,10 +66,17 @@ func (d *fixture) passes(n int) {
 	}
 }
 
-// prunes prunes and verifies what is left.
-func (d *fixture) prunes(before string) ledger.Pruned {
+// prunes prunes and verifies what is left. In a log with a key, a signer orders it.
+func (d *fixture) prunes(before string, signers ...note.Signer) ledger.Pruned {
 	d.TB.Helper()
-	done, err := d.Prune(context.Background(), before, root)
+	q := ledger.PruneRequest{Before: before, Unstated: true}
+	for _, signer := range signers {
+		order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneRetention, Before: before}
+		signed, err := order.Sign(signer)
+		check.NoError(d.TB, err)
+		q.Order = signed
+	}
+	done, err := d.Prune(context.Background(), q, root)
 	if err != nil {
 		d.TB.Fatalf("Prune(%s) = %v", before, err)
 	}
@@ -105,7 +116,8 @@ func TestPruneAgainAndAgain(t *testing.T) {
 			}
 		})
 	}
-	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Entries != 3 || report.Blobs != 0 { // the log's first entry, and two prunes
+	// What is left: the log's first entry, that of the process with its bundle, and two prunes.
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Entries != 4 || report.Blobs != 1 {
 		t.Errorf("what is left of all: %+v, %v", report, err)
 	}
 }
@@ -124,7 +136,7 @@ func TestPruneRefusesTimes(t *testing.T) {
 		{"nothing", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := d.Prune(context.Background(), c.before, root); errors.Is(err, ledger.ErrPruneTime) == c.ok {
+			if _, err := d.Prune(context.Background(), ledger.PruneRequest{Before: c.before, Unstated: true}, root); errors.Is(err, ledger.ErrPruneTime) == c.ok {
 				t.Errorf("Prune(%q) = %v", c.before, err)
 			}
 		})
@@ -136,7 +148,6 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 	for _, c := range []struct{ name, entries, what string }{
 		{"of-what-is-there", `[{"first":1,"last":1}]`, "it should not be there"},
 		{"of-what-cannot-have-been", `[{"first":1,"last":99}]`, "cannot have been there"},
-		{"of-the-first-entry", `[{"first":0,"last":0}]`, "cannot have been there"},
 		{"out-of-order", `[{"first":3,"last":3},{"first":1,"last":1}]`, "cannot have been there"},
 		{"of-nothing", `[]`, "removes nothing"},
 	} {
@@ -145,8 +156,8 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 			d.passes(2)
 			f := forgery{c.name, func(_ *testing.T, all []ledger.Event) []ledger.Event {
 				return append(all, ledger.Event{
-					Type: ledger.LedgerPruned, At: all[len(all)-1].At, By: "local:root", Index: 99,
-					Payload: fmt.Appendf(nil, `{"before":"2026-11-21T09:00:00.000Z","entries":%s,"runs":0,"type":"ledger.pruned"}`, c.entries),
+					Type: ledger.LedgerPruned, At: "2026-11-22T09:00:00.000Z", By: "local:root", Index: 99,
+					Payload: fmt.Appendf(nil, `{"before":"2026-11-22T09:00:00.000Z","entries":%s,"kind":"retention","runs":0,"type":"ledger.pruned"}`, c.entries),
 				})
 			}, c.what}
 			f.run(t, d)
@@ -154,11 +165,22 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 	}
 	t.Run("no-word-of-it", func(t *testing.T) {
 		b := openRaw(t, archive(t))
-		b.do(t, "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx = 2")
-		_, err := verify(t, b.path, ledger.VerifyOptions{})
+		index := b.texts(t, "SELECT CAST(idx AS TEXT) FROM entries WHERE type = 'mcp.passed' LIMIT 1")[0]
+		n, err := strconv.ParseInt(index, 10, 64)
+		check.NoError(t, err)
+		var header string
+		skeletonOf(t, b.path, func(r ledger.Reader) error {
+			for e, err := range r.Entries(n) {
+				header = string(e.Leaf())
+				return err
+			}
+			return nil
+		})
+		b.do(t, "UPDATE entries SET body = NULL, header = ? WHERE idx = ?", header, n)
+		_, err = verify(t, b.path, ledger.VerifyOptions{})
 		var fault *ledger.Fault
-		if !errors.As(err, &fault) || fault.Table != "entries" || fault.Key != "2" || !strings.Contains(fault.What, "no ledger.pruned says why") {
-			t.Errorf("Verify() = %v, want entry 2", err)
+		if !errors.As(err, &fault) || fault.Table != "entries" || fault.Key != index || !strings.Contains(fault.What, "no ledger.pruned says why") {
+			t.Errorf("Verify() = %v, want entry %s", err, index)
 		}
 	})
 }
@@ -187,17 +209,20 @@ func TestWhoMayPrune(t *testing.T) {
 	const late = "2026-11-22T00:00:00.000Z"
 	d.Clock.Set(t, late)
 	for _, before := range []string{"2020-01-01T00:00:00.000Z", late} { // of nothing, too
-		if done, err := d.Prune(context.Background(), before, root); !errors.Is(err, ledger.ErrRole) || done.Entries != 0 {
+		done, err := d.Prune(context.Background(), ledger.PruneRequest{Before: before, Unstated: true}, root)
+		if !errors.Is(err, ledger.ErrRole) || done.Entries != 0 {
 			t.Errorf("Prune() without a token = %+v, %v, want %v", done, err, ledger.ErrRole)
 		}
 	}
-	if done, err := d.Prune(context.Background(), late, admin); err != nil || done.Entries == 0 {
+	if done, err := d.Prune(context.Background(), ledger.PruneRequest{Before: late, Unstated: true}, admin); err != nil || done.Entries == 0 {
 		t.Errorf("Prune() by an admin = %+v, %v", done, err)
 	}
 	d.Inspect(func(r ledger.Reader) error {
 		last, err := r.LastOfType(ledger.LedgerPruned)
-		if err != nil || last.By != admin.Name {
-			t.Errorf("the last prune is by %s, %v", last.By, err)
+		check.NoError(t, err)
+		events, err := last.ReadEvents()
+		if err != nil || events[0].By != admin.Name {
+			t.Errorf("the last prune is %+v, %v", events, err)
 		}
 		return nil
 	})

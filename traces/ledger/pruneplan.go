@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -11,7 +12,8 @@ import (
 
 // A prunePlan lists what a prune removes. A window is a number of consecutive indexes.
 type prunePlan struct {
-	before      string
+	order       *PruneOrder
+	pruned      []Range // entries that were pruned before
 	kept        int
 	parts       []prunePart
 	last        int64            // index of the last prune
@@ -49,7 +51,7 @@ func (p *prunePlan) checkCurrent(r Reader) error {
 		if _, removed := p.lastEntries[e.RunID]; removed {
 			return ErrPruning
 		}
-		refs, err := e.blobReferences(r)
+		refs, err := e.blobReferences()
 		if err != nil {
 			return err
 		}
@@ -72,23 +74,23 @@ func (p *prunePlan) unusedBlobs(part *prunePart) (blobs []canonical.Digest) {
 }
 
 // planPrune finds what a prune removes: the runs that ended before a time with their entries, and
-// older messages and refusals. The runs whose last entry is in a window are removed together, with
-// the messages and refusals of that window.
-func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce int64) (p prunePlan, err error) {
+// older messages and refusals; or the runs, messages and refusals that the order names. The runs whose
+// last entry is in a window are removed together, with the messages and refusals of that window.
+func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atOnce int64) (p prunePlan, err error) {
 	previous, err := l.lastPrune(r)
 	if err != nil {
 		return p, err
 	}
 
 	p = prunePlan{
-		before:      before,
+		order:       order,
 		last:        previous.entry,
-		calls:       carriedBy(previous.Tasks),
+		calls:       carriedBy(previous.tasks),
 		lastEntries: make(map[string]int64),
 		blobs:       make(map[canonical.Digest]int64),
 	}
 
-	carried := carriedBy(previous.Tasks)
+	carried := carriedBy(previous.tasks)
 	var ended []RunRow
 
 	for q, err := range r.Runs(Filter{}) {
@@ -97,7 +99,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			return p, err
 		case ctx.Err() != nil:
 			return p, ctx.Err()
-		case q.Ended != "" && q.Ended < before && q.Delivered < before:
+		case p.removesRun(&q):
 			p.lastEntries[q.RunID] = q.Entry
 			ended = append(ended, RunRow{
 				RunID:  q.RunID,
@@ -110,7 +112,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 			if err := carried.addRun(&q); err != nil {
 				return p, err
 			}
-		case q.At < before:
+		case q.At < order.Before || containsIndex(order.Entries, q.First):
 			p.kept++
 		}
 	}
@@ -135,7 +137,56 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string, atOnce 
 	}
 
 	p.joinParts(parts, window)
-	return p, nil
+	return p, p.checkComplete()
+}
+
+// removesRun reports whether the prune removes a run.
+func (p *prunePlan) removesRun(q *RunRow) bool {
+	if p.order.Kind == PruneErasure {
+		return containsIndex(p.order.Entries, q.First) && q.Ended != ""
+	}
+	return q.Ended != "" && q.Ended < p.order.Before && q.Delivered < p.order.Before
+}
+
+// removesEntry reports whether the prune removes an entry of no run.
+func (p *prunePlan) removesEntry(e *Entry) bool {
+	if classOf([]Type{e.Type}) != ClassSession {
+		return false
+	}
+	if p.order.Kind == PruneErasure {
+		return containsIndex(p.order.Entries, e.Index)
+	}
+	return e.At < p.order.Before
+}
+
+// checkComplete returns an error if an erasure would remove more or less than its order names, and
+// than was removed before.
+func (p *prunePlan) checkComplete() error {
+	if p.order.Kind != PruneErasure {
+		return nil
+	}
+	removed := p.pruned
+	for i := range p.parts {
+		removed = append(removed, p.parts[i].removed...)
+	}
+	removed = unionOf(removed)
+	if last := p.order.Entries[len(p.order.Entries)-1].Last; last >= p.size {
+		return fmt.Errorf("%w: the log has no entry %d", ErrPruneOrder, last)
+	}
+	for _, r := range p.order.Entries {
+		for index := r.First; index <= r.Last; index++ {
+			if !containsIndex(removed, index) {
+				return fmt.Errorf("%w: entry %d is not one that can be erased: of a run that has not ended, of a run that the order does not "+
+					"name whole, or of the log itself", ErrPruneOrder, index)
+			}
+		}
+	}
+	for i := range p.parts {
+		if err := p.order.allows(&ledgerPruned{Kind: PruneErasure, Entries: p.parts[i].removed}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // findEntries finds the entries to remove, and the blobs that only these refer to. It reads the
@@ -152,7 +203,7 @@ func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*
 		switch last, removed := p.lastEntries[e.RunID]; {
 		case removed:
 			return last / window
-		case (e.Type == MCPPassed || e.Type == AccessRefused) && e.At < p.before:
+		case p.removesEntry(e):
 			return e.Index / window
 		}
 		return none
@@ -164,12 +215,19 @@ func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*
 			if err != nil || ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
+			if e.Pruned() {
+				previous = none
+				if pass {
+					p.pruned = addIndex(p.pruned, e.Index)
+				}
+				continue
+			}
 			windowIndex := windowOf(&e)
 			if removed := windowIndex != none; removed != pass {
 				previous = none
 				continue
 			}
-			refs, err := e.blobReferences(r)
+			refs, err := e.blobReferences()
 			if err != nil {
 				return err
 			}

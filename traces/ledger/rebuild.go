@@ -3,63 +3,129 @@ package ledger
 import (
 	"context"
 	"errors"
-	"math"
+	"maps"
+	"slices"
 )
 
 // Rebuild computes the rows of requests, tokens and blocks from the entries again. It writes the
 // rows that differ to tx, unless tx is nil, and returns the faults that it found. It evaluates no
 // gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
-	b := rebuild{ctx: ctx, r: r, tx: tx}
-	for _, pass := range []func() error{b.rebuildRuns, b.addMissingRuns, b.rebuildTokens, b.rebuildBlocks} {
-		if err := pass(); err != nil {
-			return b.different, err
+	b := newRebuild(ctx, r, tx, func(f Fault) { different = append(different, f) })
+	for e, err := range r.Entries(0) {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return different, err
+		}
+		if err := b.addEntry(&e); err != nil {
+			return different, err
 		}
 	}
-	return b.different, nil
+	if err := b.finish(); err != nil {
+		return different, err
+	}
+	return different, b.removeRuns()
 }
 
+// A rebuild computes rows from the entries, which [rebuild.addEntry] gets in order, and compares them
+// with those of the store.
 type rebuild struct {
-	ctx       context.Context
-	r         Reader
-	tx        Tx // nil: Rebuild writes nothing
-	different []Fault
+	ctx   context.Context
+	r     Reader
+	tx    Tx // nil: rebuild writes nothing
+	note  func(Fault)
+	known generations
+	open  map[string]*RunRow // runs that may get further entries
+}
+
+// newRebuild begins a rebuild that calls note with each row that differs.
+func newRebuild(ctx context.Context, r Reader, tx Tx, note func(Fault)) *rebuild {
+	return &rebuild{
+		ctx:   ctx,
+		r:     r,
+		tx:    tx,
+		note:  note,
+		known: make(generations),
+		open:  make(map[string]*RunRow),
+	}
 }
 
 // noteFault notes a row that differs, and writes it.
 func (b *rebuild) noteFault(table, key, what string, write func(Tx) error) error {
-	b.different = append(b.different, Fault{table, key, what})
+	b.note(Fault{table, key, what})
 	if b.tx == nil {
 		return nil
 	}
 	return write(b.tx)
 }
 
-// rebuildRuns rebuilds the existing rows of requests.
-func (b *rebuild) rebuildRuns() error {
-	for have, err := range b.r.Runs(Filter{}) {
-		if err = errors.Join(err, b.ctx.Err()); err != nil {
+// addEntry applies an entry to the row of its run. It compares the row once the run is final.
+func (b *rebuild) addEntry(e *Entry) error {
+	if e.RunID == "" {
+		return nil
+	}
+	row := b.open[e.RunID]
+	if row == nil {
+		row = new(RunRow)
+		b.open[e.RunID] = row
+	}
+	if err := row.applyEntry(b.r, e, b.known); err != nil {
+		return err
+	}
+	if !row.isFinal() {
+		return nil
+	}
+	delete(b.open, e.RunID)
+	return b.rebuildRun(row)
+}
+
+// finish compares the rows of the other runs, and those of tokens and blocks.
+func (b *rebuild) finish() error {
+	for _, run := range slices.Sorted(maps.Keys(b.open)) {
+		if err := b.rebuildRun(b.open[run]); err != nil {
 			return err
 		}
-		if err := b.rebuildRun(have.RunID, &have); err != nil {
-			return err
-		}
+	}
+	if err := b.rebuildTokens(); err != nil {
+		return err
+	}
+	return b.rebuildBlocks()
+}
+
+// isFinal reports whether the run gets no further entry: it has ended and, if it was held, its
+// outcome was delivered.
+func (r *RunRow) isFinal() bool { return r.Ended != "" && (r.Binding == "" || r.Delivered != "") }
+
+// rebuildRun compares the row of a run with its entries.
+func (b *rebuild) rebuildRun(want *RunRow) error {
+	have, err := b.r.Run(want.RunID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return b.noteFault("requests", want.RunID, rowMissing, func(tx Tx) error { return tx.AddRun(*want) })
+	case err != nil:
+		return err
+	}
+	if what := differingColumn(*want, have); what != "" {
+		return b.noteFault("requests", want.RunID, "its "+what, func(tx Tx) error {
+			return errors.Join(tx.Prune(nil, []string{want.RunID}, nil), tx.AddRun(*want))
+		})
 	}
 	return nil
 }
 
-// addMissingRuns adds the missing rows of requests.
-func (b *rebuild) addMissingRuns() error {
-	for e, err := range b.r.Entries(0) {
+// removeRuns removes the rows of runs without an entry.
+func (b *rebuild) removeRuns() error {
+	for q, err := range b.r.Runs(Filter{}) {
 		if err = errors.Join(err, b.ctx.Err()); err != nil {
 			return err
 		}
-		if e.RunID == "" || e.N > 0 {
+		begins, err := beginsRun(b.r, &q)
+		if err != nil {
+			return err
+		}
+		if begins {
 			continue
 		}
-		if _, err = b.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
-			err = b.rebuildRun(e.RunID, nil)
-		}
+		err = b.noteFault("requests", q.RunID, rowOfNothing, func(tx Tx) error { return tx.Prune(nil, []string{q.RunID}, nil) })
 		if err != nil {
 			return err
 		}
@@ -67,23 +133,12 @@ func (b *rebuild) addMissingRuns() error {
 	return nil
 }
 
-// rebuildRun rebuilds the row of a request; have is nil if it is missing.
-func (b *rebuild) rebuildRun(run string, have *RunRow) error {
-	want, err := requestAt(b.r, run, math.MaxInt64)
-	if err != nil {
-		return err
+// beginsRun reports whether the run begins with the entry that its row names.
+func beginsRun(r Reader, q *RunRow) (bool, error) {
+	for e, err := range r.Entries(q.First) {
+		return err == nil && e.Index == q.First && e.RunID == q.RunID && e.N == 0, err
 	}
-	put := func(tx Tx) error { return tx.PutRun(want) }
-	switch {
-	case have == nil:
-		return b.noteFault("requests", run, rowMissing, put)
-	case want.RunID == "":
-		return b.noteFault("requests", run, rowOfNothing, func(tx Tx) error { return tx.Prune(nil, []string{run}, nil) })
-	}
-	if what := differingColumn(want, *have); what != "" {
-		return b.noteFault("requests", run, "its "+what, put)
-	}
-	return nil
+	return false, nil
 }
 
 // rebuildTokens rebuilds the rows of tokens.

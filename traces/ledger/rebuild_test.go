@@ -19,10 +19,11 @@ func TestRebuild(t *testing.T) {
 	last := b.texts(t, "SELECT max(run_id) FROM requests")[0]
 	token := b.texts(t, "SELECT max(id) FROM tokens")[0]
 	const foreign = "00000000-0000-7000-8000-000000000000"
-	b.do(t, `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
-		UPDATE r SET run_id = '`+foreign+`'; INSERT INTO requests SELECT * FROM r; DROP TABLE r`)
-	b.do(t, "UPDATE requests SET actor = 'mallory' WHERE run_id = ?", first)
-	b.do(t, "DELETE FROM requests WHERE run_id = ?", last)
+	const row = "WHERE first = (SELECT first FROM requests WHERE run_id = ?)"
+	b.do(t, `CREATE TEMP TABLE r AS SELECT * FROM runs LIMIT 1;
+		UPDATE r SET first = 1000000, run = x'00000000000070008000000000000000'; INSERT INTO runs SELECT * FROM r; DROP TABLE r`)
+	b.do(t, "UPDATE runs SET actor = 'mallory' "+row, first)
+	b.do(t, "DELETE FROM runs "+row, last)
 	b.do(t, "UPDATE tokens SET role = 'admin', entry = 1 WHERE id = ?", token)
 	b.do(t, "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, '', '', 1 FROM tokens LIMIT 1")
 	var found []string

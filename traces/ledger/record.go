@@ -23,9 +23,9 @@ type RunRecorder struct {
 	run        *states.Run
 	chain      *traces.Chain // nil: the chain of resumption is used
 	resumption *traces.Resumption
-	lastAt     string         // when the last step happened; the time of the request if there is none
-	inputs     []traces.Input // inputs of the steps that are not recorded yet
-	blobs      []Blob         // blobs that inputs refers to
+	lastAt     string // when the last step happened; the time of the request if there is none
+	pending    record // the steps that are not recorded yet
+	blobs      []Blob // blobs that pending refers to
 	// The request after the last commit; zero before the first. If another process adds an event,
 	// it owns the run.
 	row    RunRow
@@ -51,12 +51,9 @@ func (l *Ledger) continueRecord(rec *Record, run *states.Run, resumption *traces
 		header:     rec.Header,
 		run:        run,
 		resumption: resumption,
-		lastAt:     rec.Header.Request.At,
+		lastAt:     rec.lastAt,
 		row:        *q,
 		judged:     q.Status != Proposed,
-	}
-	for _, input := range rec.Inputs {
-		r.lastAt = cmp.Or(input.At, r.lastAt)
 	}
 	if resumption == nil {
 		r.chain = traces.NewChain(&rec.Header)
@@ -85,22 +82,20 @@ func (r *RunRecorder) Append(ctx context.Context, s states.Step) error {
 // linkStep adds a step to the run's trace, and its input to the inputs of the next commit.
 func (r *RunRecorder) linkStep(s states.Step) {
 	step := r.traceChain().Link(s, r.ledger.clock().UTC().Format(timeForm))
-	input := traces.Input{Trigger: step.Trigger}
+	after := int64(0)
 	if step.At != r.lastAt {
-		r.lastAt, input.At = step.At, step.At
+		r.lastAt, after = step.At, millisecondsBetween(r.lastAt, step.At)
 	}
-	// Many runs have the same listing, so it is stored once.
-	listing := s.From == states.Screened || s.From == states.Approved
-	switch {
-	case step.Event.Kind() == 'n':
-	case len(step.Event) > MaxInline || listing && len(step.Event) > minShared:
-		b := Blob{Digest: canonical.Sum(BlobValue, step.Event), Kind: BlobValue, Text: string(step.Event)}
-		input.Event = canonical.AppendText(nil, Ref(b.Digest))
-		r.blobs = append(r.blobs, b)
-	default:
-		input.Event = step.Event.Clone()
+	if step.Event.Kind() == 'n' {
+		r.pending.addStep(step.Trigger, after, nil)
+		return
 	}
-	r.inputs = append(r.inputs, input)
+
+	in := &input{Event: step.Event.Clone()}
+	if isListing := s.From == states.Screened || s.From == states.Approved; isListing && len(in.Event) > minShared {
+		r.blobs = append(r.blobs, in.shareListing())
+	}
+	r.pending.addStep(step.Trigger, after, in)
 }
 
 // traceChain returns the chain of the run's steps.
@@ -110,9 +105,6 @@ func (r *RunRecorder) traceChain() *traces.Chain {
 	}
 	return r.chain
 }
-
-// minShared is the size in bytes from which a listing of tools is stored as a blob.
-const minShared = 256
 
 // Finish records the outcome with all steps that are not recorded yet, and returns the head of the
 // run's trace.
@@ -175,7 +167,7 @@ func (r *RunRecorder) commitSteps(ctx context.Context, do func(*batch, *RunRow) 
 		return fmt.Errorf("the ledger did not take it: %w", r.explainAddFailure(ctx, err, &row))
 	}
 
-	r.row, r.inputs, r.blobs = row, nil, nil
+	r.row, r.pending, r.blobs = row, record{}, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 
 	return nil
@@ -243,7 +235,7 @@ func (r *RunRecorder) checkRequester(b Reader) error {
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because
 // the clock may have been set back since. No vote may have a time before that step.
 func (r *RunRecorder) advanceBatchTime(b *batch) (err error) {
-	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.lastAt {
+	if n := len(r.pending.Steps); n > 0 && r.pending.Steps[n-1] == states.Hold && b.now < r.lastAt {
 		b.now, err = r.ledger.timeAfter(r.lastAt)
 	}
 	return err
@@ -271,30 +263,19 @@ func (r *RunRecorder) addEvent(b *batch, q *RunRow, p payload) error {
 // addCreated adds the run's first event: its header and its call, if it has one.
 func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	h := &r.header
-	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
+	index, g, err := b.findGeneration(r.run.Bundle(), h.Machine)
+	if err != nil {
 		return err
 	}
-
-	p := &requestCreated{
-		Build:   r.ledger.build,
-		Bundle:  h.Bundle.Digest,
-		Env:     r.run.Bundle().Content().Env,
-		Format:  h.Format,
-		Machine: h.Machine,
-		Request: h.Request,
-	}
-
+	p := &requestCreated{Gen: index, Request: h.Request, generation: g}
 	if f := r.run.Facts(); f.Validated != nil {
-		args := r.run.Plan().Args.Bytes()
 		p.Call = &plannedCall{
-			Args:       args,
+			Args:       r.run.Plan().Args.Bytes(),
 			Definition: f.Validated.Definition,
 			Server:     f.Validated.Server,
 			Tool:       f.Validated.Tool,
 		}
-		if _, err := inlineOrPut(args, b.PutBlob); err != nil {
-			return err
-		}
+		p.shorten()
 	}
 
 	return r.addEvent(b, q, p)
@@ -335,8 +316,6 @@ func (r *RunRecorder) addDecision(b *batch, q *RunRow, bundle canonical.Digest, 
 	})
 }
 
-func (r *RunRecorder) pendingRecord() record { return recordOf(r.inputs) }
-
 // addHold parks the run: the ledger asks approvers for a decision, and no process owns the run.
 func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 	if err := r.addAssessment(b, q); err != nil {
@@ -347,7 +326,7 @@ func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 		return errors.New("a run is held without an assessment")
 	}
 	return r.addEvent(b, q, &approvalRequested{
-		record:    r.pendingRecord(),
+		record:    r.pending,
 		Approvers: append([]string{}, f.Assessed.Approvers...),
 		Binding:   f.Held.Binding,
 		Expires:   f.Held.Bound.Expires,
@@ -366,7 +345,7 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 	if f.Permitted == nil || f.Dispatched == nil {
 		return errors.New("a call is dispatched that nothing permits")
 	}
-	p := &proxySent{record: r.pendingRecord(), Permit: f.Dispatched.Permit}
+	p := &proxySent{record: r.pending, Permit: f.Dispatched.Permit}
 	if f.Approved != nil {
 		p.Trace = f.Permitted.Trace.TraceID()
 		if err := r.addDecision(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy,
@@ -399,7 +378,7 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 		}
 	}
 
-	return r.addEvent(b, q, &runEnded{record: r.pendingRecord(), Head: head, Outcome: o})
+	return r.addEvent(b, q, &runEnded{record: r.pending, Head: head, Outcome: o})
 }
 
 // needsDecision reports whether a gate stopped the run with a verdict that no other event records:

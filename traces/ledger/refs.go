@@ -3,65 +3,41 @@ package ledger
 import (
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
 )
 
-// isRef reports whether a value is a reference to a blob.
-func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && value[0] == '@' }
-
 // payloadReferences returns the blobs that an event refers to.
 func payloadReferences(p payload) (refs []canonical.Digest) {
-	refer := func(ref string) { refs = append(refs, canonical.Digest(ref[1:])) }
-	if a, ok := p.(*bundleActivated); ok {
-		refs = append(refs, a.Bundle)
-	}
-	if c, ok := p.(*requestCreated); ok {
-		refs = append(refs, c.Bundle)
-		if c.Call != nil && len(c.Call.Args) > MaxInline {
-			refer(c.Call.argsColumn())
-		}
+	if a, ok := p.(interface{ generationOf() *generation }); ok {
+		refs = append(refs, a.generationOf().Bundle)
 	}
 	if r, ok := p.(recording); ok {
-		for _, input := range r.runRecord().Inputs {
-			if ref := eventRef(input.Event); ref != "" {
-				refer(ref)
+		inputs := r.runRecord().Inputs
+		for i := range inputs {
+			if digest := eventRef(inputs[i].Event); digest != "" {
+				refs = append(refs, digest)
 			}
 		}
 	}
 	return refs
 }
 
-// eventRef returns the reference that replaces an input's event; empty if the input contains the
-// event.
-func eventRef(event jsontext.Value) string {
-	var ref string
-	if event.Kind() != '"' || json.Unmarshal(event, &ref) != nil || !isRef(ref) {
+// Ref returns the text that an input contains instead of an event that a blob has. No event is a
+// text.
+func Ref(d canonical.Digest) string { return "@" + string(d) }
+
+// eventRef returns the blob that has an input's event; empty if the input contains the event.
+func eventRef(event jsontext.Value) canonical.Digest {
+	if event.Kind() != '"' {
 		return ""
 	}
-	return ref
-}
-
-// inlineOrPut returns a small value unchanged. It puts a large value as a blob and returns a
-// reference to the blob.
-func inlineOrPut(value []byte, put func(Blob) error) (string, error) {
-	if len(value) <= MaxInline {
-		return string(value), nil
+	text, err := canonical.Unquote(event)
+	if err != nil || text == "" || text[0] != '@' {
+		return ""
 	}
-	b := Blob{Digest: canonical.Sum(BlobValue, value), Kind: BlobValue, Text: string(value)}
-	return Ref(b.Digest), put(b)
-}
-
-// resolveRef returns the value of a column. If the column refers to a blob, resolveRef reads the
-// blob and checks its digest.
-func resolveRef(r Reader, value string) (jsontext.Value, error) {
-	if !isRef(value) {
-		return jsontext.Value(value), nil
-	}
-	b, err := readBlob(r, canonical.Digest(value[1:]), BlobValue)
-	return jsontext.Value(b), err
+	return canonical.Digest(text[1:])
 }
 
 // readBlob returns the text of a blob after checking its digest and kind.

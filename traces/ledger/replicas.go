@@ -165,7 +165,7 @@ func (o *roster) readActivations(r Reader) error {
 		if e.Index < o.read {
 			continue
 		}
-		a, err := e.decodeActivation(r)
+		a, err := e.decodeActivation()
 		if err != nil {
 			return err
 		}

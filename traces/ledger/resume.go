@@ -189,7 +189,7 @@ func (l *Ledger) reopenRun(ctx context.Context, p *traces.Replayer, run string) 
 // that is about to be made must be the one that approvers saw and decided about.
 func checkUnchanged(r Reader, q *RunRow) error {
 	var projected RunRow
-	prev := ""
+	prev, known := "", make(generations)
 
 	for e, err := range r.EntriesOf(q.RunID) {
 		if err != nil {
@@ -202,7 +202,7 @@ func checkUnchanged(r Reader, q *RunRow) error {
 		if e.computeHash() != hash || e.Prev != prev || e.N != projected.Entries {
 			return fmt.Errorf("%w: entry %d", ErrChanged, e.Index)
 		}
-		if err := projected.applyEntry(r, &e); err != nil {
+		if err := projected.applyEntry(r, &e, known); err != nil {
 			return fmt.Errorf("%w: %w", ErrChanged, err)
 		}
 		prev = encodeLink(hash)
@@ -232,11 +232,6 @@ func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
 	}
-	args, err := inlineOrPut(run.Plan().Args.Bytes(), func(Blob) error { return nil })
-	if err != nil {
-		return false
-	}
-
 	b, a := &f.Held.Bound, f.Assessed
 	boundMatches := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool &&
 		q.Arguments == b.Arguments &&
@@ -245,7 +240,7 @@ func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	judgmentMatches := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score &&
 		q.Policy == a.Policy && (reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) &&
 		slices.Equal(q.Approvers, a.Approvers)
-	return q.Args == args && boundMatches && judgmentMatches
+	return q.Args == (&plannedCall{Args: run.Plan().Args.Bytes()}).argsColumn() && boundMatches && judgmentMatches
 }
 
 // recordedDecision returns the votes about a held run as the event that the machine judges. The

@@ -29,16 +29,16 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"server", edits(ledger.RequestCreated, `"server":"mcp-policy-kb"`, `"server":"mcp-policy-kc"`), policy.CodeApprovalMismatch},
 		{"tool", edits(ledger.RequestCreated, `"tool":"fetch_policy_entry"`, `"tool":"delete_policy_entry"`), policy.CodeApprovalMismatch},
 		{"argument-byte", edits(ledger.RequestCreated, `"policy_id":"policy-002"`, `"policy_id":"policy-003"`), policy.CodeApprovalMismatch},
-		{"definition", edits(ledger.RequestCreated, `"definition":"sha256:`, `"definition":"sha256;`), policy.CodeApprovalMismatch},
+		{"definition", digests(ledger.RequestCreated, "definition", other), policy.CodeApprovalMismatch},
 		{"actor", edits(ledger.RequestCreated, statestest.Actor, "local:malice"), ""},
-		{"bundle", edits(ledger.RequestCreated, `"bundle":"sha256:`, `"bundle":"sha256;`), ""},
-		{"env", edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`), policy.CodeApprovalMismatch},
+		{"bundle", digests(ledger.CommandStarted, "bundle", other), ""},
+		{"env", edits(ledger.CommandStarted, `"env":"test"`, `"env":"prod"`), policy.CodeApprovalMismatch},
 		{"risk-mode", edits(ledger.RiskScored, `"mode":"review"`, `"mode":"safe"`), policy.CodeApprovalMismatch},
 		{"risk-score", edits(ledger.RiskScored, `"score":50`, `"score":5`), policy.CodeApprovalMismatch},
 		{"reason", edits(ledger.DecisionMade, `A person looks.`, `A person nods.`), policy.CodeApprovalMismatch},
 		{"quorum", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":0`), policy.CodeApprovalMismatch},
 		{"approvers", edits(ledger.ApprovalRequested, `["owners"]`, `["anyone"]`), policy.CodeApprovalMismatch},
-		{"binding", edits(ledger.ApprovalRequested, `"binding":"`, `"binding":"x`), ""},
+		{"binding", digests(ledger.ApprovalRequested, "binding", other), ""},
 		{"expires", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-22T10`), policy.CodeApprovalMismatch},
 		{"step-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), ""},
 		{"no-hash-of-the-steps", changes(ledger.ApprovalRequested, func(e *ledger.Event) {
@@ -69,6 +69,13 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// digests changes a digest of the last event of a type.
+func digests(kind ledger.Type, member, to string) edit {
+	return changes(kind, func(e *ledger.Event) {
+		e.Payload = regexp.MustCompile(`"`+member+`":"[^"]*"`).ReplaceAll(e.Payload, []byte(`"`+member+`":"`+to+`"`))
+	})
 }
 
 // A ledger in which nothing was forged is called, by the same ways.

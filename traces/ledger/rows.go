@@ -44,31 +44,42 @@ const (
 	OutcomeDelivered  Type = "outcome.delivered" // the requester gets the outcome of a held call
 	MCPPassed         Type = "mcp.passed"        // the gateway relayed a message that is not a call
 	BundleActivated   Type = "bundle.activated"  // a gateway starts with this bundle, or reloads it
+	CommandStarted    Type = "command.started"   // a command records its first run with this bundle
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
 	IdentityBlocked   Type = "identity.blocked" // a subject of an identity provider was blocked
 	IdentityUnblocked Type = "identity.unblocked"
 	// An agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope.
-	AccessRefused Type = "access.refused"
-	KeyAdded      Type = "key.added"   // a verifier key was added to the log
-	KeyRemoved    Type = "key.removed" // a key no longer signs
-	LedgerPruned  Type = "ledger.pruned"
-	// The last entry of a log that was copied or lost entries; see [Copy].
-	LedgerClosed    Type = "ledger.closed"
-	LedgerContinued Type = "ledger.continued" // the entry after ledger.closed in the copy
+	AccessRefused   Type = "access.refused"
+	KeyAdded        Type = "key.added"   // a verifier key was added to the log
+	KeyRemoved      Type = "key.removed" // a key no longer signs
+	LedgerPruned    Type = "ledger.pruned"
+	LedgerClosed    Type = "ledger.closed"    // the last entry of a ledger; see [Ledger.CloseLog]
+	LedgerContinued Type = "ledger.continued" // the entry after ledger.closed; see [Import]
+)
+
+// A Class says which entries a prune may remove the bodies of.
+type Class string
+
+// The classes.
+const (
+	ClassLog     Class = "log"     // never removed: bundles, tokens, blocks, keys and prunes
+	ClassRun     Class = "run"     // of one run; removed with all others of the run
+	ClassSession Class = "session" // of a client, and of no run
 )
 
 // An Entry is a leaf of the log: the events that one commit adds to one run, or one event of no
 // run. Entries are only added. The log is a Merkle tree over them (RFC 6962, section 2).
 type Entry struct {
-	Index  int64          // from 0, without gaps
-	RunID  string         // empty if the entry belongs to no run
-	N      int            // how many earlier entries the run has
-	At     string         // RFC 3339, UTC, whole seconds; never before the time of the previous entry
-	By     string         // the actor, token name or process that caused it
-	Prev   string         // leaf hash of the run's previous entry, in base64; empty for the run's first entry
-	Type   Type           // the type of the last event
-	Events jsontext.Value // a JSON list of events in canonical form, or a [Ref]
+	Index    int64          // from 0, without gaps
+	RunID    string         // empty if the entry belongs to no run, or was pruned
+	N        int            // how many earlier entries the run has
+	Previous int64          // index of the run's previous entry; 0 if N is 0
+	At       string         // RFC 3339, UTC; never before the time of the previous entry
+	Prev     string         // leaf hash of the run's previous entry, in base64; empty if N is 0
+	Type     Type           // the type of the event of an entry that belongs to no run; empty for others
+	Body     jsontext.Value // canonical JSON; empty: the entry was pruned
+	Header   jsontext.Value // of a pruned entry: its leaf; empty for others, see [Entry.Leaf]
 }
 
 // An Event is one thing that happened.
@@ -85,7 +96,7 @@ type Event struct {
 type End struct {
 	Size int64  // how many entries were ever added
 	At   string // when the last entry was added; empty if there is none
-	Type Type   // the type of the last entry
+	Type Type   // the type of the last entry, as [Entry.Type] has it
 }
 
 // A RunRow is the current state of one run: a projection of its events, stored for queries. Verify
@@ -103,7 +114,7 @@ type RunRow struct {
 	Env        string
 	Server     string // Server, Tool and Args are as requested, unless the plan was validated
 	Tool       string
-	Args       string // canonical JSON, or a [Ref]; empty if there is no call
+	Args       string // canonical JSON, or [ArgsInEntry]; empty if there is no call
 	// Digest of the arguments that approvals bind; empty until a plan was validated.
 	Arguments  canonical.Digest
 	Definition canonical.Digest
@@ -127,6 +138,7 @@ type RunRow struct {
 	// The trace's head once the run has ended; before, the hash of the step that held it; else
 	// empty.
 	Head      canonical.Digest
+	First     int64  // index of the first entry
 	Entry     int64  // index of the last entry
 	Entries   int    // how many entries the run has
 	Delivered string // when the outcome was delivered to the requester; empty if it was not
@@ -140,7 +152,7 @@ type RunRow struct {
 // request's call is unverified.
 func (r *RunRow) Validated() bool { return r.Definition != "" }
 
-// A Blob is a large value that rows refer to by a [Ref]. It is stored once.
+// A Blob is a large value that entries refer to. It is stored once.
 type Blob struct {
 	Digest canonical.Digest // digest of the kind and the text
 	Kind   string           // BlobBundle or BlobValue
@@ -156,9 +168,8 @@ const (
 // MaxInline is the largest value in bytes that a row contains itself.
 const MaxInline = 4 << 10
 
-// Ref returns the text that a row contains instead of a blob's value. JSON never begins with an at
-// sign.
-func Ref(d canonical.Digest) string { return "@" + string(d) }
+// ArgsInEntry stands in a row for arguments over [MaxInline]. Only the run's first entry has them.
+const ArgsInEntry = "@"
 
 // A Token authenticates a caller. The secret is not stored.
 type Token struct {

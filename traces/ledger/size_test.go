@@ -31,11 +31,11 @@ func TestBytesOfACall(t *testing.T) {
 		prune          bool
 		bound          int64
 	}{
-		{"allowed", "policy-allows", returns(32), false, 4000},
-		{"allowed-4-KiB", "policy-allows", returns(4 << 10), false, 8500},
-		{"denied", "policy-denies-by-effect", nil, false, 3000},
-		{"held", "policy-holds", nil, false, 3600},
-		{"allowed-and-pruned", "policy-allows", returns(4 << 10), true, 300},
+		{"allowed", "policy-allows", returns(32), false, 2500},
+		{"allowed-4-KiB", "policy-allows", returns(4 << 10), false, 6700},
+		{"denied", "policy-denies-by-effect", nil, false, 2000},
+		{"held", "policy-holds", nil, false, 3000},
+		{"allowed-and-pruned", "policy-allows", returns(4 << 10), true, 600},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			size := func(calls int) int64 {

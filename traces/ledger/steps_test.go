@@ -56,7 +56,7 @@ func TestStepsOfAChangedRecord(t *testing.T) {
 		looked = true
 		d.Inspect(func(r ledger.Reader) error {
 			other := lies{entry: func(e *ledger.Entry) {
-				e.Events = permit.ReplaceAll(e.Events, []byte(`"permit":"`+string(canonical.Sum("permit", nil))+`"`))
+				e.Body = permit.ReplaceAll(e.Body, []byte(`"permit":"`+string(canonical.Sum("permit", nil))+`"`))
 			}}
 			_, _, err := ledger.Steps(context.Background(), lying{r, &other}, statestest.RunID, d.replayer(nil))
 			if !errors.Is(err, ledger.ErrChanged) {

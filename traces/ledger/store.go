@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
@@ -81,9 +82,10 @@ type Reader interface {
 	// cost does not depend on the number of other entries. It does not find [MCPPassed]: there are
 	// many such entries.
 	EntriesOfType(Type) iter.Seq2[Entry, error]
-	// Entries returns the entries from an index on, oldest first.
+	// Entries returns the entries from an index on, also pruned ones, oldest first.
 	Entries(from int64) iter.Seq2[Entry, error]
-	// EntriesOf returns the entries of one run, oldest first.
+	// EntriesOf returns the entries of one run, oldest first. The run's row names the last one, and
+	// each names the one before.
 	EntriesOf(run string) iter.Seq2[Entry, error]
 	Run(run string) (RunRow, error)
 	// LastIndexOf returns the index of the run's last entry, as [RunRow.Entry] has it, or
@@ -92,9 +94,9 @@ type Reader interface {
 	// Runs returns the requests that match, in the filter's order.
 	Runs(Filter) iter.Seq2[RunRow, error]
 	// Counts counts the newest requests, at most newest of them. It groups those that were
-	// requested at since or later by the first unit bytes of their times, and puts all others into
-	// one group. It returns the groups in order.
-	Counts(newest int, since string, unit int) iter.Seq2[Count, error]
+	// requested at since or later by intervals of a unit since 1970, and puts all others into one
+	// group. It returns the groups in order.
+	Counts(newest int, since string, unit time.Duration) iter.Seq2[Count, error]
 	// FindWaiting returns the id of the oldest run of exactly this call to which a repetition
 	// attaches: an agent's call that was held, and whose outcome was not delivered yet. The error
 	// is ErrNotFound if there is none. Its cost does not depend on the number of runs.
@@ -150,33 +152,31 @@ type Filter struct {
 
 // A Count is one group of requests.
 type Count struct {
-	// The first bytes of the times at which they were requested; empty if that was before the
-	// period.
-	At     string
+	At     string // when their interval begins; empty if they were requested before the period
 	Status Status
 	Code   string
 	First  string // when the first of them was requested
 	Runs   int
 }
 
-// A Generation stands for the rows of a store. It is only compared.
-type Generation [2]int64
+// A DataVersion stands for the rows of a store. It is only compared.
+type DataVersion [2]int64
 
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	// Generation returns the generation of the rows, with the transaction's own writes. If it
+	// DataVersion returns the version of the rows, with the transaction's own writes. If it
 	// differs from that at the end of an earlier transaction of this store, anybody may have written
 	// in between: another process, or another transaction of this store. If it is equal, nobody did.
-	Generation() (Generation, error)
+	DataVersion() (DataVersion, error)
 	// AddEntry adds an entry after the last one, and the hashes that it completes: see
-	// [tlog.StoredHashesForRecordHash]. An entry with only an index is one that [Tx.Prune] has
-	// removed the body of; the last entry always has a body. No two entries of a run have the same
-	// number N.
+	// [tlog.StoredHashesForRecordHash].
 	AddEntry(Entry, []tlog.Hash) error
 	// AddRun adds a row that does not exist.
 	AddRun(RunRow) error
-	// PutRun adds the row or replaces it.
+	// PutRun changes the row of a run that has not ended, or whose outcome is delivered. It leaves
+	// the columns alone that no event changes after the first one. It fails if the stored row has
+	// another last entry and not fewer entries: then the run has two entries of one number.
 	PutRun(RunRow) error
 	// PutBlob adds the blob unless the store has one with the same digest.
 	PutBlob(Blob) error
@@ -188,12 +188,18 @@ type Tx interface {
 	SetNextDelivery(hook string, next int64) error
 	PutSession(Session) error
 	DropSession(secret canonical.Digest) error
-	// Prune removes the bodies of entries and their deliveries, the requests of runs, and blobs.
-	// The hashes stay. No other operation removes rows of the record.
-	Prune(entries []Range, runs []string, blobs []canonical.Digest) error
+	// Prune removes the bodies of entries and their deliveries, the rows of runs, and blobs. The
+	// headers and the hashes stay. No other operation removes rows of the record.
+	Prune(entries []PrunedEntry, runs []string, blobs []canonical.Digest) error
 	// OwnerGone is [Store.OwnerGone] within the transaction. An owner that is gone stays gone once
 	// the transaction is committed: it records nothing any more, even if its process still lives.
 	OwnerGone(owner string) (bool, error)
+}
+
+// A PrunedEntry is an entry whose body goes, and the header that stays.
+type PrunedEntry struct {
+	Index  int64
+	Header jsontext.Value
 }
 
 // A Range holds the first and the last index of consecutive entries.

@@ -11,7 +11,7 @@ var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and 
 
 // taskCalls counts the calls to one tool that the runs of a task have made or may yet make,
 // including those of pruned runs.
-func taskCalls(r Reader, gone ledgerPruned, of taskCall) ([]policy.TaskCalls, error) {
+func taskCalls(r Reader, pruned []taskCall, of taskCall) ([]policy.TaskCalls, error) {
 	n := 0
 	for _, err := range r.Runs(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true,
 		Limit: MaxCounted + 1}) {
@@ -23,7 +23,7 @@ func taskCalls(r Reader, gone ledgerPruned, of taskCall) ([]policy.TaskCalls, er
 	if n > MaxCounted {
 		return nil, fmt.Errorf("%w (task %q, %s %s)", ErrTaskCalls, of.Task, of.Server, of.Tool)
 	}
-	if n += pastCalls(gone.Tasks, of); n == 0 {
+	if n += pastCalls(pruned, of); n == 0 {
 		return []policy.TaskCalls{}, nil
 	}
 	return []policy.TaskCalls{{Calls: min(n, policy.MaxGrantCalls), Server: of.Server, Tool: of.Tool}}, nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
@@ -80,11 +81,12 @@ func TestOneTakesTheLastCall(t *testing.T) {
 // addCalls adds rows of calls that were made, each with an id of its own.
 func (d *fixture) addCalls(n int, q ledger.RunRow) {
 	d.TB.Helper()
+	q.Bundle, q.Updated = canonical.Sum("bundle", nil), statestest.At
 	q.At, q.Sent, q.Ended, q.Server = statestest.At, statestest.At, statestest.At, statestest.Server
 	check.NoError(d.TB, d.Store.Update(context.Background(), func(tx ledger.Tx) error {
-		for range n {
-			q.RunID = ledgertest.NewID(d.TB)
-			if err := tx.PutRun(q); err != nil {
+		for i := range n {
+			q.RunID, q.First = ledgertest.NewID(d.TB), int64(1_000_000+n+i) // far from entries, and from those of another number
+			if err := tx.AddRun(q); err != nil {
 				return err
 			}
 		}

@@ -275,7 +275,7 @@ func ParseExpiry(s string, now time.Time) (string, error) {
 }
 
 // tokensAfter computes all tokens from their events.
-func tokensAfter(events []logEvent) (map[string]Token, error) {
+func tokensAfter(events []decodedEvent) (map[string]Token, error) {
 	tokens := make(map[string]Token)
 	for i := range events {
 		e := &events[i]

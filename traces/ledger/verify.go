@@ -69,8 +69,13 @@ type Prune struct {
 	Entry  int64  `json:"entry"` // the index of its entry
 	At     string `json:"at"`
 	By     string `json:"by"`
-	Before string `json:"before"`
+	Before string `json:"before"` // empty for an erasure
 	Runs   int    `json:"runs"`
+
+	Kind PruneKind `json:"kind"`
+	// A key of the log has signed the order. Only in a log without a key is a prune unsigned.
+	Signed   bool `json:"signed"`
+	Unstated bool `json:"unstated"` // no retention was stated
 	// Ranges that are gone after this prune; an earlier prune may have removed some of them.
 	Entries []Range `json:"entries"`
 }
@@ -83,9 +88,9 @@ type Prune struct {
 // A user who can write all tables can write a new consistent history, or delete the end: only a
 // checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
-	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
+	v := newVerifier(ctx, r, o)
 	for _, pass := range []func() error{
-		v.checkEntries, v.checkTokens, v.checkBlocks, v.checkUsages, v.checkRuns, v.checkBlobs,
+		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkUsages, v.checkBlobs,
 	} {
 		if err := pass(); err != nil {
 			return v.report, err
@@ -108,25 +113,32 @@ type verifier struct {
 	report       Report
 	blobs        *blobs
 	bundles      bundles
-	tokens       map[string]Token // the tokens, computed from their events
-	tokenEvents  []logEvent       // events about tokens
+	generations  generations
+	tokens       map[string]Token // the tokens, as the entries so far say
 	blocks       blockHistory
-	used         map[string]*usage // tokens with which agents sent messages, by id
-	runEntries   int64             // how many entries belong to runs
+	used         map[string]*usage       // tokens with which agents sent messages, by id
+	runs         map[string]*runVerifier // runs that may get further entries
 	done         int64
 	total        int64
 	tree         treeCheck
 	keys         []Key
 	missing      []Range       // entries without a body
+	prunedRuns   []int64       // indexes of the first entries of pruned runs
+	prunedEnds   []int64       // and of those that ended them
 	prunedRanges []Range       // entries that later entries name as pruned
 	lastPrune    *ledgerPruned // the last prune
+	retention    int           // days that the last generation states
+}
+
+func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {
+	return &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r), generations: make(generations),
+		runs: make(map[string]*runVerifier), tokens: make(map[string]Token)}
 }
 
 // progressEvery is the number of entries between two calls of Progress.
 const progressEvery = 1 << 10
 
-// countEntry counts a verified entry, in each of two passes, and returns an error if the context is
-// done.
+// countEntry counts a verified entry, and returns an error if the context is done.
 func (v *verifier) countEntry() error {
 	if v.done++; v.done%progressEvery != 0 {
 		return nil
@@ -249,23 +261,6 @@ func (b *Blob) checkDigest(d canonical.Digest, kind string) error {
 		return &Fault{"blobs", string(d), "its digest is not that of its text"}
 	}
 	return nil
-}
-
-// checkedValue returns the value of a column, or of the blob that the column refers to. It must be
-// one strict JSON value.
-func (b *blobs) checkedValue(value, table, key string) (jsontext.Value, error) {
-	if isRef(value) {
-		text, err := b.checkedText(canonical.Digest(value[1:]), BlobValue, table, key)
-		return jsontext.Value(text), err
-	}
-	v := jsontext.Value(value)
-	if len(v) > MaxInline {
-		return nil, &Fault{table, key, "a value of this size must be a blob"}
-	}
-	if !v.IsValid() {
-		return nil, &Fault{table, key, "a value is not strict JSON"}
-	}
-	return v, nil
 }
 
 // checkBlobs checks all blobs: each must match its digest, and a row must refer to it.

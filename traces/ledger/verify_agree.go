@@ -110,7 +110,7 @@ func (s *runVerifier) firstDifference(reached map[fsm.State]*repeatedFacts, vote
 
 	decided := cmp.Or(reached[states.Permitted], reached[states.Blocked])
 	if again := s.judgedAgain; decided != nil && again != nil &&
-		cmp.Or(again.Bundle, s.first.Bundle) != cmp.Or(decided.Bundle, s.first.Bundle) {
+		cmp.Or(again.Bundle, s.row.Bundle) != cmp.Or(decided.Bundle, s.row.Bundle) {
 		return string(DecisionMade)
 	}
 	if votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {

@@ -10,10 +10,10 @@ import (
 )
 
 // A blockHistory maps the name of each subject to the events about its blocks.
-type blockHistory map[string][]logEvent
+type blockHistory map[string][]decodedEvent
 
 // addEvent adds an event. The events of one type must be added in order.
-func (h *blockHistory) addEvent(e logEvent) {
+func (h *blockHistory) addEvent(e decodedEvent) {
 	if *h == nil {
 		*h = make(blockHistory)
 	}
@@ -46,11 +46,11 @@ func (v *verifier) checkNotBlocked(entry int64, names ...string) error {
 
 // checkBlocks computes all blocks from their events, and compares them with their rows.
 func (v *verifier) checkBlocks() error {
-	var events []logEvent
+	var events []decodedEvent
 	for _, history := range v.blocks { // the order does not matter, because they are sorted below
 		events = append(events, history...)
 	}
-	slices.SortFunc(events, func(a, b logEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
+	slices.SortFunc(events, func(a, b decodedEvent) int { return cmp.Compare(a.event.Index, b.event.Index) })
 	want, err := blocksAfter(events)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ func (v *verifier) checkEntries() error {
 		return unreadFault("entries", "the last", err)
 	}
 
-	v.total = 2 * end.Size
+	v.total = end.Size
 	v.tree.r = v.r
 	last := Entry{Index: -1}
 
@@ -27,13 +28,12 @@ func (v *verifier) checkEntries() error {
 		if err != nil {
 			return unreadFault("entries", entryKey(last.Index), err)
 		}
-		if err := v.checkOrder(&e, &last); err != nil {
+		if err := checkOrder(&e, &last); err != nil {
 			return asFault("entries", entryKey(e.Index), err)
 		}
 		if err := v.tree.addLeaf(e.computeHash()); err != nil {
 			return err
 		}
-		v.report.Entries++
 		if err := v.checkEntry(&e); err != nil {
 			return err
 		}
@@ -46,33 +46,17 @@ func (v *verifier) checkEntries() error {
 	return v.checkComplete()
 }
 
-// checkOrder checks an entry's index and time. Pruned entries before it have no body, so their
-// leaves are read from the tree.
-func (v *verifier) checkOrder(e, last *Entry) error {
-	if e.Index <= last.Index {
+// checkOrder checks an entry's index and time.
+func checkOrder(e, last *Entry) error {
+	switch {
+	case e.Index <= last.Index:
 		return fmt.Errorf("it follows entry %d", last.Index)
-	}
-
-	if e.Index > last.Index+1 {
-		v.missing = append(v.missing, Range{last.Index + 1, e.Index - 1})
-	}
-
-	for i := last.Index + 1; i < e.Index; i++ {
-		h, err := leafHash(v.r, i)
-		if errors.Is(err, ErrNotFound) {
-			return &Fault{"entries", entryKey(i), "it is missing"}
-		}
-		if err != nil {
-			return unreadFault("entries", entryKey(i), err)
-		}
-		if err := v.tree.addLeaf(h); err != nil {
-			return err
-		}
-		v.report.Pruned++
+	case e.Index > last.Index+1:
+		return &Fault{"entries", entryKey(last.Index + 1), "it is missing"}
 	}
 
 	isClosed, continues := last.Type == LedgerClosed, e.Type == LedgerContinued
-	if isClosed != continues || isClosed && e.Index != last.Index+1 {
+	if isClosed != continues {
 		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued,
 			LedgerClosed)
 	}
@@ -140,24 +124,36 @@ func (t *treeCheck) addLeaf(leaf tlog.Hash) error {
 	return nil
 }
 
-// checkEntry checks an entry that belongs to no run. [verifier.checkRuns] checks the others.
+// checkEntry checks an entry that was pruned, or belongs to no run. [verifier.checkRuns] checks the
+// others.
 func (v *verifier) checkEntry(e *Entry) error {
-	if e.RunID != "" {
-		v.runEntries++
-		return nil
+	if e.Pruned() {
+		v.report.Pruned++
+		return asFault("entries", entryKey(e.Index), v.checkPrunedEntry(e))
 	}
-
+	v.report.Entries++
 	key := entryKey(e.Index)
-	decoded, err := v.decodePayloads(e)
-	if err != nil {
-		return err
+	if len(e.Header) > 0 || (e.Type == "") != (e.RunID != "") {
+		return &Fault{"entries", key, "it has a header beside its body, or the type of another entry"}
+	}
+	if e.RunID != "" {
+		if err := v.checkChain(e); err != nil {
+			return asFault("entries", key, err)
+		}
+		return v.checkRunEntry(e)
 	}
 
-	p := decoded[0]
+	single, err := e.singleEvent()
+	if err != nil {
+		return asFault("entries", key, err)
+	}
+	v.blobs.noteUsed(payloadReferences(single.payload))
+
+	p := single.payload
 	switch {
-	case len(decoded) != 1 || e.N != 0 || e.Prev != "":
-		return &Fault{"entries", key, "it belongs to no run, and is linked or has several events"}
-	case !p.aboutNoRun():
+	case e.N != 0 || e.Prev != "":
+		return &Fault{"entries", key, "it belongs to no run, and is linked"}
+	case p.class() == ClassRun:
 		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
 	case (e.Type == LogCreated) != (e.Index == 0):
 		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
@@ -166,69 +162,226 @@ func (v *verifier) checkEntry(e *Entry) error {
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
-		return asFault("entries", key, p.checkOrigins())
+		return asFault("entries", key, checkpoint.CheckOrigin(p.Origin))
 	case *mcpPassed:
-		return v.checkPassage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
+		return v.checkPassage(&single.event, p)
+	case *commandStarted:
+		return v.checkGeneration(&single, &p.generation)
 	case *bundleActivated:
-		if _, err := v.blobs.checkedText(p.Bundle, BlobBundle, "entries", key); err != nil {
+		if err := v.checkGeneration(&single, &p.generation); err != nil {
 			return err
 		}
 		return asFault("entries", key, p.checkCause())
 	case *tokenCreated, *tokenRevoked:
-		v.tokenEvents = append(v.tokenEvents, logEvent{Event{Index: e.Index, At: e.At}, p})
+		return v.addToken(&single)
 	case *identityBlocked, *identityUnblocked:
-		v.blocks.addEvent(logEvent{Event{Index: e.Index, At: e.At, By: e.By}, p})
+		v.blocks.addEvent(single)
 	case *accessRefused:
-		return asFault("entries", key, p.checkValues(e.By))
+		return asFault("entries", key, p.checkValues(single.event.By))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return asFault("entries", key, err)
 	case *ledgerPruned:
-		return asFault("entries", key, v.checkPrune(e, p))
+		return asFault("entries", key, v.checkPrune(&single.event, p))
 	}
 
 	return nil
 }
 
-// decodePayloads decodes the events of an entry.
-func (v *verifier) decodePayloads(e *Entry) ([]payload, error) {
-	key := entryKey(e.Index)
-	value, err := v.blobs.checkedValue(string(e.Events), "entries", key)
-	if err != nil {
-		return nil, err
+// checkGeneration checks that the bundle of a generation is there.
+func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
+	if _, err := v.generations.add(e); err != nil {
+		return err
 	}
-	list, err := e.splitEvents(value)
-	if err != nil {
-		return nil, asFault("entries", key, err)
-	}
-	decoded, err := e.decodeEvents(list)
-	if err != nil {
-		return nil, asFault("entries", key, err)
-	}
-	v.blobs.noteUsed(e.referencesOf(decoded))
-	return decoded, nil
+	v.retention = g.Retention
+	_, err := v.blobs.checkedText(g.Bundle, BlobBundle, "entries", entryKey(e.event.Index))
+	return err
 }
 
-// checkPrune checks the event of a prune. [verifier.checkComplete] compares the event with the
-// missing entries.
-func (v *verifier) checkPrune(e *Entry, p *ledgerPruned) error {
-	next := int64(1) // the first entry is never pruned
+// checkPrunedEntry checks the header of a pruned entry. Its class may be pruned, and so was the
+// entry before it of its run.
+func (v *verifier) checkPrunedEntry(e *Entry) error {
+	h, err := e.readHeader()
+	switch {
+	case err != nil:
+		return err
+	case Class(h.Class) != ClassRun && Class(h.Class) != ClassSession:
+		return fmt.Errorf("its body is missing, and nothing may remove a body of the class %q", h.Class)
+	case classOf(typesOf(h)) != Class(h.Class):
+		return fmt.Errorf("its header has the class %q, which is not that of its events", h.Class)
+	case e.RunID != "":
+		return errors.New("it was pruned, and still belongs to a run")
+	case e.N > 0 && !v.isPruned(e.Previous):
+		return errors.New("it was pruned, and the entry before it of its run was not")
+	}
+	v.missing = addIndex(v.missing, e.Index)
+	if e.N == 0 && Class(h.Class) == ClassRun {
+		v.prunedRuns = append(v.prunedRuns, e.Index)
+	}
+	if slices.Contains(h.Types, string(RunEnded)) {
+		v.prunedEnds = append(v.prunedEnds, e.Index)
+	}
+	return nil
+}
+
+// typesOf returns the types in a header.
+func typesOf(h *checkpoint.Header) []Type {
+	types := make([]Type, len(h.Types))
+	for i, t := range h.Types {
+		types[i] = Type(t)
+	}
+	return types
+}
+
+// checkChain checks that the entry before it of its run was not pruned.
+func (v *verifier) checkChain(e *Entry) error {
+	if e.N > 0 && v.isPruned(e.Previous) {
+		return errors.New("the entry before it of its run was pruned, and it was not")
+	}
+	return nil
+}
+
+// isPruned reports whether an earlier entry was pruned.
+func (v *verifier) isPruned(index int64) bool { return containsIndex(v.missing, index) }
+
+// addIndex adds the next index to ranges, which are in order.
+func addIndex(ranges []Range, index int64) []Range {
+	if n := len(ranges); n > 0 && ranges[n-1].Last == index-1 {
+		ranges[n-1].Last = index
+		return ranges
+	}
+	return append(ranges, Range{index, index})
+}
+
+// containsIndex reports whether ranges, which are in order, contain an index.
+func containsIndex(ranges []Range, index int64) bool {
+	_, found := slices.BinarySearchFunc(ranges, index, func(r Range, index int64) int {
+		switch {
+		case r.Last < index:
+			return -1
+		case r.First > index:
+			return 1
+		}
+		return 0
+	})
+	return found
+}
+
+// checkPrune checks the event of a prune against the headers of what it removed.
+// [verifier.checkComplete] finds what is missing without such an event.
+func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
+	if len(p.Entries) == 0 {
+		return errors.New("it removes nothing")
+	}
+	next, runs, ends := int64(0), 0, 0
 	for _, r := range p.Entries {
 		if r.First < next || r.Last < r.First || r.Last >= e.Index {
 			return errors.New("it says that entries were removed that cannot have been there")
 		}
 		next = r.Last + 2
+		if overlaps(v.prunedRanges, r) {
+			return fmt.Errorf("it says that entries were removed, and an earlier %s says so of some of them", LedgerPruned)
+		}
+		if p.Kind == PruneRetention {
+			if err := v.checkPrunedTime(r.Last, p.Before); err != nil {
+				return err
+			}
+		}
+		runs += countBetween(v.prunedRuns, r)
+		ends += countBetween(v.prunedEnds, r)
 	}
-	if len(p.Entries) == 0 {
-		return errors.New("it removes nothing")
+
+	if err := v.checkPruneAllowed(e, p); err != nil {
+		return err
+	}
+	if runs != ends {
+		return errors.New("it removed a part of a run, or one that had not ended")
+	}
+	if p.Runs != runs {
+		return fmt.Errorf("it says that it removed %d runs, and the headers are of %d", p.Runs, runs)
 	}
 	if err := p.checkCounts(v.lastPrune); err != nil {
 		return err
 	}
 	v.prunedRanges = unionOf(append(v.prunedRanges, p.Entries...))
 	v.lastPrune = p
-	v.report.Prunes = append(v.report.Prunes, Prune{e.Index, e.At, e.By, p.Before, p.Runs, p.Entries})
+	v.report.Prunes = append(v.report.Prunes, Prune{
+		Entry:    e.Index,
+		At:       e.At,
+		By:       e.By,
+		Before:   p.Before,
+		Runs:     p.Runs,
+		Kind:     p.Kind,
+		Signed:   p.Order != "",
+		Unstated: p.Kind == PruneRetention && v.retention == 0,
+		Entries:  p.Entries,
+	})
 	return nil
+}
+
+// checkPruneAllowed checks that the owner of the log's key ordered a prune, if the log has a key, and
+// that the stated retention allows it.
+func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
+	hasKey := slices.ContainsFunc(v.keys, func(k Key) bool { return k.Removed == "" })
+	switch {
+	case p.Kind != PruneRetention && p.Kind != PruneErasure, (p.Kind == PruneErasure) != (p.Before == ""):
+		return fmt.Errorf("it has the kind %q and the time %q", p.Kind, p.Before)
+	case p.Order == "" && (hasKey || p.Kind == PruneErasure):
+		return fmt.Errorf("it has no order that a key of the log has signed")
+	case p.Order != "":
+		order, err := openPruneOrder([]byte(p.Order), v.keys, v.report.Origin)
+		if err == nil {
+			err = order.allows(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	if p.Kind == PruneErasure {
+		return nil
+	}
+	added, err := time.Parse(timeForm, e.At)
+	if err != nil {
+		return err
+	}
+	before, err := time.Parse(timeForm, p.Before)
+	switch {
+	case err != nil:
+		return err
+	case before.After(added):
+		return errors.New("it removes what is newer than itself")
+	case v.retention > 0 && before.After(added.Add(-daysOf(v.retention))):
+		return fmt.Errorf("it removes what the retention of %d days keeps", v.retention)
+	}
+	return nil
+}
+
+// checkPrunedTime checks that an entry was added before a time. So were all entries before it.
+func (v *verifier) checkPrunedTime(index int64, before string) error {
+	for entry, err := range v.r.Entries(index) {
+		if err != nil {
+			return err
+		}
+		if entry.At >= before {
+			return fmt.Errorf("it removed entry %d, which was not added before %s", entry.Index, before)
+		}
+		break
+	}
+	return nil
+}
+
+// overlaps reports whether a range has an index in common with ranges, which are in order.
+func overlaps(ranges []Range, one Range) bool {
+	i, _ := slices.BinarySearchFunc(ranges, one.First, func(r Range, first int64) int { return cmp.Compare(r.Last, first) })
+	return i < len(ranges) && ranges[i].First <= one.Last
+}
+
+// countBetween counts those of some indexes, which are in order, that a range has.
+func countBetween(indexes []int64, r Range) int {
+	first, _ := slices.BinarySearch(indexes, r.First)
+	last, _ := slices.BinarySearch(indexes, r.Last+1)
+	return last - first
 }
 
 // checkComplete checks that only pruned entries are missing, and compares the tree with the
@@ -332,12 +485,19 @@ func checkRangesMatch(missing, pruned []Range) error {
 	return nil
 }
 
-// checkTokens computes all tokens from their events, and compares them with their rows.
-func (v *verifier) checkTokens() (err error) {
-	if v.tokens, err = tokensAfter(v.tokenEvents); err != nil {
-		return err
+// addToken applies an event to its token.
+func (v *verifier) addToken(e *decodedEvent) error {
+	id := tokenID(e.payload)
+	token := v.tokens[id]
+	if err := projectToken(&token, &e.event, e.payload); err != nil {
+		return asFault("entries", entryKey(e.event.Index), err)
 	}
-	v.tokenEvents = nil
+	v.tokens[id] = token
+	return nil
+}
+
+// checkTokens compares the tokens with their rows.
+func (v *verifier) checkTokens() (err error) {
 	v.report.Tokens, err = compareTokens(v.r, v.tokens, func(id, what string) error { return &Fault{"tokens", id, what} })
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -184,7 +185,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 			late := all[i]
 			late.At = all[len(all)-1].At
 			return append(slices.Delete(all, i, i+1), late)
-		}, "was not valid then"},
+		}, "is not one of the person as an approver"},
 		{"token-that-was-revoked", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.ApprovalApproved)
 			return revokes(t, all, i, all[i])
@@ -208,17 +209,16 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"permit-changed", edits(ledger.ProxySent, `"permit":"sha256:`, `"permit":"sha256:0`), "proxy.sent"},
 		{"size-of-the-result-changed", edits(ledger.ToolResult, `"bytes":`, `"bytes":1`), "tool.result"},
 		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "decided otherwise"},
-		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "another trace"},
+		{"head-changed", digests(ledger.RunEnded, "head", string(canonical.Sum("other", nil))), "another trace"},
 		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "decided otherwise"},
 		{"call-that-left-ends-as-blocked", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"blocked"`), "as if nothing was sent"},
 		{"ends-as-pending", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"pending"`), "cannot end as"},
 		{"hash-of-another-step", edits(ledger.ApprovalRequested, `"last":"sha256:`, `"last":"sha256:0`), "another trace"},
 		{"step-of-another-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), "decided otherwise"},
 		{"step-left-out", edits(ledger.ApprovalRequested, `"authorize",`, ``), "decided otherwise"},
-		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no entry tells of it"},
+		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
 		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59.000Z" }), "is before that of the entry"},
-		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			d := newFixture(t)
@@ -260,51 +260,6 @@ func TestVerifyCountsPeople(t *testing.T) {
 		}, "is before it"},
 		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "its member decides"},
 	}...)
-}
-
-// TestVerifyDoesNotTrustAnIndex looks entries up otherwise than they stand, as a damaged index does.
-func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
-	d := newFixture(t)
-	id, _ := d.hold(nil)
-	before := d.Run(id)
-	d.vote(id, d.Approver("dora"), true)
-	for _, c := range []struct {
-		name    string
-		damaged lies
-	}{
-		{"an-entry-is-another", lies{entry: func(e *ledger.Entry) { e.By = "mallory" }}},
-		{"an-entry-is-not-found", lies{drop: ledger.ApprovalApproved, row: &before}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d.Inspect(func(r ledger.Reader) error {
-				_, err := ledger.Verify(context.Background(), lying{r, &c.damaged}, ledger.VerifyOptions{})
-				var fault *ledger.Fault
-				if !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(fault.What, "index is damaged") {
-					t.Errorf("Verify() = %v", err)
-				}
-				return nil
-			})
-		})
-	}
-}
-
-// TestVerifyRefusesOddRunIDs: run ids become the names of files.
-func TestVerifyRefusesOddRunIDs(t *testing.T) {
-	d := newFixture(t)
-	s := statestest.Find(t, "policy-allows")
-	if _, _, err := d.play("../escaped", &s); err != nil {
-		t.Fatal(err)
-	}
-	_, err := d.checked(ledger.VerifyOptions{})
-	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not a UUID") {
-		t.Errorf("Verify() = %v", err)
-	}
-	d.Inspect(func(r ledger.Reader) error {
-		if doc, err := ledger.Trace(context.Background(), r, "../escaped", d.replayer(nil)); err == nil {
-			t.Errorf("Trace() = %d bytes", len(doc))
-		}
-		return nil
-	})
 }
 
 // TestVerifyNamesAnEffectThatCannotBe: what never left has no effect.

@@ -6,9 +6,15 @@ import "context"
 // and the requests that have not ended. Its cost does not depend on the number of ended runs. Only
 // [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
-	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	if err := v.checkEntriesOfTypes(LedgerPruned); err != nil {
-		return err
+	v := newVerifier(ctx, r, VerifyOptions{})
+	// A grant counts the calls that a prune carries over.
+	for e, err := range r.EntriesOfType(LedgerPruned) {
+		if err != nil {
+			return unreadFault("entries", "the first of type "+string(LedgerPruned), err)
+		}
+		if err := v.checkLeaf(&e); err != nil {
+			return err
+		}
 	}
 	if err := v.checkIdentities(); err != nil {
 		return err
@@ -18,7 +24,7 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 		if err != nil {
 			return unreadFault("requests", lastKey, err)
 		}
-		if _, err := v.checkRun(&q); err != nil {
+		if err := v.checkOpenRun(q.RunID); err != nil {
 			return err
 		}
 		lastKey = q.RunID
@@ -26,10 +32,30 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
+// checkOpenRun compares the row of a run with the entries to which it leads.
+func (v *verifier) checkOpenRun(run string) error {
+	s := &runVerifier{verifier: v}
+	for e, err := range v.r.EntriesOf(run) {
+		if err != nil {
+			return unreadFault("entries", "of run "+run, err)
+		}
+		if err := v.checkLeaf(&e); err != nil {
+			return err
+		}
+		if err := s.addEntry(&e); err != nil {
+			return err
+		}
+	}
+	if s.first == nil {
+		return &Fault{"requests", run, rowOfNothing}
+	}
+	return s.finish()
+}
+
 // verifyIdentities compares the tokens and the blocks with their entries. The error is a [*Fault]
 // for the first row that differs.
 func verifyIdentities(ctx context.Context, r Reader) error {
-	return (&verifier{ctx: ctx, r: r, blobs: newBlobs(r)}).checkIdentities()
+	return newVerifier(ctx, r, VerifyOptions{}).checkIdentities()
 }
 
 func (v *verifier) checkIdentities() error {
@@ -61,13 +87,20 @@ func (v *verifier) checkEntriesOfTypes(types ...Type) error {
 
 // checkSingleEntry verifies an entry that belongs to no run, without the entries before it.
 func (v *verifier) checkSingleEntry(e *Entry) error {
-	key := entryKey(e.Index)
-	stored, err := leafHash(v.r, e.Index)
-	if err != nil {
-		return unreadFault("tree", key, err)
-	}
-	if e.computeHash() != stored || e.RunID != "" {
-		return &Fault{"entries", key, "its hash is not that of the tree"}
+	if err := v.checkLeaf(e); err != nil {
+		return err
 	}
 	return v.checkEntry(e)
+}
+
+// checkLeaf compares the hash of an entry with the tree.
+func (v *verifier) checkLeaf(e *Entry) error {
+	_, intact, err := e.Intact(v.r)
+	switch {
+	case err != nil:
+		return unreadFault("tree", entryKey(e.Index), err)
+	case !intact:
+		return &Fault{"entries", entryKey(e.Index), "its hash is not that of the tree"}
+	}
+	return nil
 }

@@ -19,12 +19,12 @@ func TestVerifyOpen(t *testing.T) {
 		{"token-not-revoked-any-more", "UPDATE tokens SET revoked = '', entry = 1 WHERE rowid = 1", "tokens"},
 		{"token-too-many", "INSERT INTO tokens SELECT 'x', name, role, secret, created, expires, revoked, entry FROM tokens LIMIT 1", "tokens"},
 		{"token-missing", "DELETE FROM tokens WHERE rowid = 1", "tokens"},
-		{"token-made-differently", "UPDATE entries SET events = replace(events, 'approver', 'admin') WHERE type = 'token.created'", "entries"},
-		{"open-request-of-somebody-else", "UPDATE requests SET actor = 'mallory' WHERE ended = ''", "requests"},
-		{"open-request-approved", "UPDATE requests SET status = 'approved', agreed = 9 WHERE ended = ''", "requests"},
-		{"open-again", "UPDATE requests SET ended = '' WHERE run_id = (SELECT min(run_id) FROM requests WHERE ended <> '')", "requests"},
-		{"step-of-an-open-request", "UPDATE entries SET events = replace(events, 'screen', 'plan') WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "entries"},
-		{"request-that-has-ended", "UPDATE requests SET reason = 'x' WHERE ended <> ''", ""},
+		{"token-made-differently", "UPDATE entries SET body = replace(body, 'approver', 'admin') WHERE type = 'token.created'", "entries"},
+		{"open-request-of-somebody-else", "UPDATE runs SET actor = 'mallory' WHERE ended IS NULL", "requests"},
+		{"open-request-approved", "UPDATE runs SET status = 'approved', agreed = 9 WHERE ended IS NULL", "requests"},
+		{"open-again", "UPDATE runs SET ended = NULL WHERE run = (SELECT min(run) FROM runs WHERE ended IS NOT NULL)", "requests"},
+		{"step-of-an-open-request", "UPDATE entries SET body = replace(body, 'screen', 'plan') WHERE run IN (SELECT run FROM runs WHERE ended IS NULL)", "entries"},
+		{"request-that-has-ended", "UPDATE runs SET reason = 'x' WHERE ended IS NOT NULL", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

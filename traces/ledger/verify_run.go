@@ -1,70 +1,68 @@
 package ledger
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
 
-// checkRuns computes every request from its events, one run after the other, and compares it with
-// its row.
-func (v *verifier) checkRuns() error {
-	last, seen := "", int64(0)
-	for q, err := range v.r.Runs(Filter{}) {
-		if err != nil {
-			return unreadFault("requests", v.runAfter(last), err)
-		}
-		last = q.RunID
-		n, err := v.checkRun(&q)
-		if err != nil {
+// checkRunEntry adds an entry to the history of its run. A run whose last entry it is, is compared
+// with its row.
+func (v *verifier) checkRunEntry(e *Entry) error {
+	s := v.runs[e.RunID]
+	if s == nil {
+		s = &runVerifier{verifier: v}
+		v.runs[e.RunID] = s
+	}
+	if err := s.addEntry(e); err != nil {
+		return err
+	}
+	if !s.row.isFinal() {
+		return nil
+	}
+	delete(v.runs, e.RunID)
+	return s.finish()
+}
+
+// checkOpenRuns compares the runs that may get further entries with their rows.
+func (v *verifier) checkOpenRuns() error {
+	for _, run := range slices.Sorted(maps.Keys(v.runs)) {
+		if err := v.runs[run].finish(); err != nil {
 			return err
 		}
-		seen += n
-		v.report.Requests++
-	}
-	if seen != v.runEntries {
-		return v.findOrphan()
 	}
 	return nil
 }
 
-// runAfter returns the first run, in the order of ids, that comes after the run last and has an
-// entry. If there is none, it returns last. If the row of a request cannot be read, the row is most
-// likely that of this run.
-func (v *verifier) runAfter(last string) string {
-	next := ""
-	for e, err := range v.r.Entries(everything) {
-		if err == nil && e.RunID > last && (next == "" || e.RunID < next) {
-			next = e.RunID
-		}
-	}
-	return cmp.Or(next, last)
-}
-
-// findOrphan returns a fault for the first run that has an entry but no request.
-func (v *verifier) findOrphan() error {
-	for e, err := range v.r.Entries(everything) {
+// checkExtraRuns returns a fault for a row of a run that has no entries.
+func (v *verifier) checkExtraRuns() error {
+	last, rows := "the first", int64(0)
+	for q, err := range v.r.Runs(Filter{}) {
 		if err != nil {
-			return unreadFault("entries", "the last", err)
+			return unreadFault("requests", last, err)
 		}
-		if e.RunID == "" {
-			continue
+		begins, err := beginsRun(v.r, &q)
+		switch {
+		case err != nil:
+			return unreadFault("requests", q.RunID, err)
+		case !begins:
+			return &Fault{"requests", q.RunID, rowOfNothing}
 		}
-		if _, err := v.r.Run(e.RunID); errors.Is(err, ErrNotFound) {
-			return &Fault{"requests", e.RunID, fmt.Sprintf("it is missing, and entry %d tells of it", e.Index)}
-		} else if err != nil {
-			return unreadFault("requests", e.RunID, err)
-		}
+		last, rows = q.RunID, rows+1
 	}
-	return &Fault{"entries", "of runs", "looking them up by run does not find all of them: the index is damaged"}
+	if rows != v.report.Requests {
+		return &Fault{"requests", last, fmt.Sprintf("the table has %d rows, and looking each up finds %d: the index is damaged",
+			rows, v.report.Requests)}
+	}
+	return nil
 }
 
 // A runVerifier computes the history of one run from its entries, and checks it.
@@ -83,79 +81,59 @@ type runVerifier struct {
 	returned    *toolResult
 	ended       *runEnded
 	inputs      []traces.Input
+	lastAt      string // the time of the last input
 }
 
-// checkRun checks one run and returns how many entries it has.
-func (v *verifier) checkRun(have *RunRow) (int64, error) {
-	s := &runVerifier{verifier: v}
-	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
-		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
+// finish compares the history with the row of the run, and executes the run again.
+func (s *runVerifier) finish() error {
+	run := s.row.RunID
+	if id, err := uuid.Parse(run); err != nil || id.String() != run {
+		return &Fault{"requests", run, "the run id is not a UUID"}
 	}
-
-	n := int64(0)
-	for e, err := range v.r.EntriesOf(have.RunID) {
-		if err != nil {
-			return n, unreadFault("entries", "of run "+have.RunID, err)
-		}
-		n++
-		if err := s.addEntry(&e, have.RunID); err != nil {
-			return n, err
-		}
-		if err := v.countEntry(); err != nil {
-			return n, err
-		}
+	have, err := s.verifier.r.Run(run)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &Fault{"requests", run, fmt.Sprintf("it is missing, and entry %d tells of it", s.row.First)}
+	case err != nil:
+		return unreadFault("requests", run, err)
 	}
-
-	// The row must be what the entries make of it.
-	if s.first == nil {
-		return n, &Fault{"requests", have.RunID, rowOfNothing}
+	if name := differingColumn(s.row, have); name != "" {
+		return &Fault{"requests", run, "its " + name + " is not what its entries say"}
 	}
-	if name := differingColumn(s.row, *have); name != "" {
-		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
-	}
-
-	if isRef(have.Args) {
-		if _, err := v.blobs.checkedValue(have.Args, "requests", have.RunID); err != nil {
-			return n, err
-		}
-	}
-
-	return n, s.reexecute()
+	s.verifier.report.Requests++
+	return s.reexecute()
 }
 
 // addEntry adds one entry to the history.
-func (s *runVerifier) addEntry(e *Entry, run string) error {
+func (s *runVerifier) addEntry(e *Entry) error {
 	key := entryKey(e.Index)
-	hash := e.computeHash()
-	stored, err := leafHash(s.verifier.r, e.Index)
-
-	switch {
-	case err != nil:
-		return unreadFault("tree", key, err)
-	case e.RunID != run || stored != hash || s.row.Entries > 0 && e.Index <= s.row.Entry:
-		return &Fault{"entries", key, "looking it up by its run finds another one: the index is damaged"}
-	case e.N != s.row.Entries || e.Prev != s.prev:
+	if e.N != s.row.Entries || e.Prev != s.prev {
 		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
 
-	decoded, err := s.verifier.decodePayloads(e)
+	decoded, err := e.decodeEvents()
 	if err != nil {
-		return err
+		return asFault("entries", key, err)
 	}
 
-	for _, p := range decoded {
-		if err := s.addEvent(&Event{Index: e.Index, RunID: run, Type: p.eventType(), At: e.At, By: e.By}, p); err != nil {
+	for i := range decoded {
+		one := &decoded[i]
+		s.verifier.blobs.noteUsed(payloadReferences(one.payload))
+		if err := s.verifier.generations.resolve(s.verifier.r, one); err != nil {
+			return asFault("entries", key, err)
+		}
+		if err := s.addEvent(&one.event, one.payload); err != nil {
 			return asFault("entries", key, err)
 		}
 	}
 
-	s.row.Entry, s.row.Entries, s.prev = e.Index, e.N+1, encodeLink(hash)
+	s.row.Entry, s.row.Entries, s.prev = e.Index, e.N+1, encodeLink(e.computeHash())
 	return nil
 }
 
 // addEvent adds one event to the history.
 func (s *runVerifier) addEvent(e *Event, p payload) error {
-	if p.aboutNoRun() {
+	if p.class() != ClassRun {
 		return fmt.Errorf("%s is about no run", e.Type)
 	}
 	if err := s.checkEvent(e, p); err != nil {
@@ -164,19 +142,23 @@ func (s *runVerifier) addEvent(e *Event, p payload) error {
 	if err := projectEvent(&s.row, e, p); err != nil {
 		return err
 	}
+	if first, ok := p.(*requestCreated); ok {
+		s.lastAt = first.Request.At
+	}
 	if part, ok := p.(recording); ok {
 		if err := s.addInputs(e, part.runRecord()); err != nil {
 			return err
 		}
 	}
-	return s.storePayload(e, p)
+	s.storePayload(e, p)
+	return nil
 }
 
 // addInputs adds a part of the run's record.
 func (s *runVerifier) addInputs(e *Event, r *record) error {
 	key := entryKey(e.Index)
-	inputs, err := r.resolveInputs(func(ref string) (jsontext.Value, error) {
-		return s.verifier.blobs.checkedValue(ref, "entries", key)
+	inputs, err := r.resolveInputs(&s.lastAt, func(d canonical.Digest) (string, error) {
+		return s.verifier.blobs.checkedText(d, BlobValue, "entries", key)
 	})
 	if err != nil {
 		return asFault("entries", key, err)
@@ -295,12 +277,10 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 }
 
 // storePayload stores the payloads that [runVerifier.compareSteps] compares with the steps.
-func (s *runVerifier) storePayload(e *Event, p payload) error {
+func (s *runVerifier) storePayload(e *Event, p payload) {
 	switch p := p.(type) {
 	case *requestCreated:
 		s.first = p
-		_, err := s.verifier.blobs.checkedText(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
-		return err
 	case *riskScored:
 		s.scored = p
 	case *decisionMade:
@@ -321,5 +301,4 @@ func (s *runVerifier) storePayload(e *Event, p payload) error {
 	case *runEnded:
 		s.ended = p
 	}
-	return nil
 }

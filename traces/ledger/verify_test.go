@@ -104,12 +104,15 @@ func (b *rawFile) texts(t *testing.T, query string, args ...any) (all []string) 
 }
 
 // record are the tables of the record with what names a row of each, as SQL and as faults have it.
-var record = []struct{ table, key, order string }{
-	{"entries", "CAST(idx AS TEXT)", "idx"},
-	{"requests", "run_id", "run_id"},
-	{"blobs", "digest", "digest"},
-	{"tokens", "id", "id"},
+var record = []struct{ table, key, order, faults string }{
+	{"entries", "CAST(idx AS TEXT)", "idx", "entries"},
+	{"runs", runOf, "first", "requests"},
+	{"blobs", "digest", "digest", "blobs"},
+	{"tokens", "id", "id", "tokens"},
 }
+
+// runOf is the id of a run as faults have it.
+const runOf = "(SELECT v.run_id FROM requests v WHERE v.first = runs.first)"
 
 // every says how many rows are passed over for each that is tampered with: the whole takes minutes.
 func every(t *testing.T) int {
@@ -137,7 +140,7 @@ func TestVerifyNamesEveryChangedField(t *testing.T) {
 					continue
 				}
 				for _, column := range columns {
-					b.change(t, table.table, table.key, column, row)
+					b.change(t, table.table, table.key, table.faults, column, row)
 					n++
 				}
 			}
@@ -151,23 +154,29 @@ func TestVerifyNamesEveryChangedField(t *testing.T) {
 
 // change changes one field and wants to hear of that row. A row whose key was changed is missing, and is one too many:
 // either is named.
-func (b *rawFile) change(t *testing.T, table, key, column, row string) {
+func (b *rawFile) change(t *testing.T, table, key, faults, column, row string) {
 	t.Helper()
 	name := b.texts(t, "SELECT "+key+" FROM "+table+" WHERE rowid = ?", row)[0]
 	b.do(t, "CREATE TEMP TABLE kept AS SELECT rowid AS its_row, * FROM "+table+" WHERE rowid = ?", row)
 	quoted := `"` + column + `"`
+	size := "32" // of a digest
+	if column == "run" || column == "owner" {
+		size = "16"
+	}
+	b.do(t, "PRAGMA ignore_check_constraints = 1")
 	b.do(t, "UPDATE "+table+" SET "+quoted+" = CASE typeof("+quoted+") WHEN 'integer' THEN "+quoted+
-		" + 1000 WHEN 'blob' THEN randomblob(length("+quoted+")) ELSE "+quoted+" || 'x' END WHERE rowid = ?", row)
+		" + 1000 WHEN 'blob' THEN randomblob(length("+quoted+")) WHEN 'null' THEN CASE (SELECT type FROM pragma_table_info('"+table+"') WHERE name = '"+column+
+		"') WHEN 'INTEGER' THEN 3 WHEN 'BLOB' THEN randomblob("+size+") ELSE 'x' END ELSE "+quoted+" || 'x' END WHERE rowid = ?", row)
 	now := row
-	if table == "entries" && column == "idx" {
+	if table == "entries" && column == "idx" || table == "runs" && column == "first" {
 		n, err := strconv.Atoi(row)
 		check.NoError(t, err)
 		now = strconv.Itoa(n + 1000)
 	}
 	_, err := verify(t, b.path, ledger.VerifyOptions{})
-	isKey := strings.Contains(key, column)
+	isKey := strings.Contains(key, column) || column == "run" || column == "first"
 	var fault *ledger.Fault
-	if !errors.As(err, &fault) || !isKey && (fault.Table != table || fault.Key != name) || isKey && !near(fault, table) {
+	if !errors.As(err, &fault) || !isKey && (fault.Table != faults || fault.Key != name) || isKey && !near(fault, faults) {
 		t.Errorf("%s %s, %s changed: Verify() = %v", table, name, column, err)
 	}
 	columns := b.texts(t, "SELECT name FROM pragma_table_info(?)", table)
@@ -206,7 +215,7 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 				}
 				var fault *ledger.Fault
 				last := table.table == "entries" && i == len(rows)-1 // what the last event did is not as it says
-				if !errors.As(err, &fault) || !last && (fault.Table != table.table || !slices.Contains(names, fault.Key)) {
+				if !errors.As(err, &fault) || !last && (fault.Table != table.faults || !slices.Contains(names, fault.Key)) {
 					t.Errorf("%s %s removed: Verify() = %v", table.table, name, err)
 				}
 				columns := `"` + strings.Join(b.texts(t, "SELECT name FROM pragma_table_info(?)", table.table), `", "`) + `"`
@@ -220,18 +229,18 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 	}
 }
 
-const entryColumns = "idx, run_id, n, at, by, prev, type, hashes, events"
+const entryColumns = "idx, at, run, n, previous, type, body, header, hashes"
 
 func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 	path := archive(t)
 	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
-	const rest = ", run_id, n + 9, at, by, prev, type, hashes, events FROM entries WHERE idx = "
+	const rest = ", at, run, n + 9, previous, type, body, header, hashes FROM entries WHERE idx = "
 	for _, c := range []struct{ name, table, key, change string }{
 		{"entry-once-more", "entries", "", "INSERT INTO entries (" + entryColumns + ") SELECT idx + 1" + rest + "(SELECT max(idx) FROM entries)"},
 		{"entry-before-the-first", "entries", "-5", "PRAGMA ignore_check_constraints = 1; INSERT INTO entries (" + entryColumns + ") SELECT -5" + rest + "1"},
-		{"request-of-no-entries", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
-			UPDATE r SET run_id = '00000000-0000-7000-8000-000000000000'; INSERT INTO requests SELECT * FROM r`},
-		{"entries-of-no-request", "requests", "", `DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
+		{"request-of-no-entries", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM runs LIMIT 1;
+			UPDATE r SET first = 1000000, run = x'00000000000070008000000000000000'; INSERT INTO runs SELECT * FROM r`},
+		{"entries-of-no-request", "requests", "", `DELETE FROM runs WHERE run = (SELECT max(run) FROM runs)`},
 		{"blob-of-another-digest", "blobs", other, "INSERT INTO blobs SELECT '" + other + "', kind, text FROM blobs LIMIT 1"},
 		{"blob-that-nothing-refers-to", "blobs", "", "INSERT INTO blobs VALUES ('" + blobOfNothing + "', 'blob', '[]')"},
 		{"token-of-no-entry", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, entry FROM tokens LIMIT 1"},
@@ -253,10 +262,11 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 	for _, c := range []struct{ name, table, what, change string }{
 		{"entries", "entries", "", `UPDATE entries SET idx = -1 WHERE idx = 20; UPDATE entries SET idx = 20 WHERE idx = 21; UPDATE entries SET idx = 21 WHERE idx = -1`},
 		{"hashes", "entries", "", `UPDATE entries SET hashes = (SELECT e.hashes FROM entries e WHERE e.idx = 41 - entries.idx) WHERE idx IN (20, 21)`},
-		{"requests", "requests", "", `UPDATE requests SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
-			UPDATE requests SET run_id = (SELECT min(run_id) FROM entries WHERE run_id <> '') WHERE run_id = (SELECT max(run_id) FROM entries);
-			UPDATE requests SET run_id = (SELECT max(run_id) FROM entries WHERE run_id <> '') WHERE run_id = 'x'`},
-		{"half-a-value", "entries", "", `UPDATE entries SET events = '{' WHERE idx = 20`},
+		{"requests", "requests", "", `CREATE TEMP TABLE r AS SELECT min(run) AS low, max(run) AS high FROM runs;
+			UPDATE runs SET run = zeroblob(16) WHERE run = (SELECT low FROM r);
+			UPDATE runs SET run = (SELECT low FROM r) WHERE run = (SELECT high FROM r);
+			UPDATE runs SET run = (SELECT high FROM r) WHERE run = zeroblob(16)`},
+		{"half-a-value", "entries", "", `UPDATE entries SET body = '{' WHERE idx = 20`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := openRaw(t, path)
@@ -328,15 +338,14 @@ func TestVerifyACutEnd(t *testing.T) {
 		return err
 	})
 	b := openRaw(t, path)
-	run := b.texts(t, "SELECT run_id FROM entries ORDER BY idx DESC LIMIT 1")[0]
-	first, err := strconv.ParseInt(b.texts(t, "SELECT min(idx) FROM entries WHERE run_id = ?", run)[0], 10, 64)
+	run := b.texts(t, "SELECT run_id FROM events ORDER BY idx DESC LIMIT 1")[0]
+	first, err := strconv.ParseInt(b.texts(t, "SELECT first FROM requests WHERE run_id = ?", run)[0], 10, 64)
 	if err != nil || first < c.Size-2 {
 		t.Fatalf("the last run begins at %d, %v: the test is blind", first, err)
 	}
-	for _, table := range []string{"entries", "requests"} {
-		b.do(t, "DELETE FROM "+table+" WHERE run_id = ?", run)
-	}
-	const uses = "FROM entries WHERE instr(events, '@' || digest) OR events LIKE '%request.created%' AND instr(events, digest)"
+	b.do(t, "DELETE FROM entries WHERE idx >= ?", first)
+	b.do(t, "DELETE FROM runs WHERE first = ?", first)
+	const uses = "FROM entries WHERE instr(body, '@' || digest) OR body LIKE '%command.started%' AND instr(body, digest)"
 	b.do(t, "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 "+uses+")")
 	if report, err := verify(t, b.path, ledger.VerifyOptions{}); err != nil || report.Complete {
 		t.Fatalf("without the checkpoint: Verify() = %+v, %v", report, err)

@@ -360,11 +360,12 @@ func votesOf(cast []recordedVote) []policy.Vote {
 // requestAt returns a request as it was after an entry: the projection of its events up to that
 // entry.
 func requestAt(r Reader, run string, entry int64) (q RunRow, err error) {
+	known := make(generations)
 	for e, err := range r.EntriesOf(run) {
 		if err != nil || e.Index > entry {
 			return q, err
 		}
-		if err := q.applyEntry(r, &e); err != nil {
+		if err := q.applyEntry(r, &e, known); err != nil {
 			return RunRow{}, err
 		}
 	}
@@ -372,17 +373,17 @@ func requestAt(r Reader, run string, entry int64) (q RunRow, err error) {
 }
 
 // applyEntry applies an entry to the request of its run.
-func (q *RunRow) applyEntry(r Reader, e *Entry) error {
-	list, err := e.ReadEvents(r)
+func (q *RunRow) applyEntry(r Reader, e *Entry, known generations) error {
+	decoded, err := e.decodeEvents()
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		p, err := list[i].decodePayload()
-		if err != nil {
+	for i := range decoded {
+		one := &decoded[i]
+		if err := known.resolve(r, one); err != nil {
 			return fmt.Errorf("entry %d: %w", e.Index, err)
 		}
-		if err := projectEvent(q, &list[i], p); err != nil {
+		if err := projectEvent(q, &one.event, one.payload); err != nil {
 			return fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 	}

@@ -123,7 +123,7 @@ func nextEvents(ctx context.Context, v Viewer, from *int64) (events []seenEvent,
 			if err != nil {
 				return err
 			}
-			list, err := e.ReadEvents(r)
+			list, err := e.ReadEvents()
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func TestWatch(t *testing.T) {
 			return seen
 		}
 		if got, want := watch(0, ledger.ApprovalRequested), []ledger.Type{
-			ledger.LogCreated, ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ApprovalRequested,
+			ledger.LogCreated, ledger.CommandStarted, ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ApprovalRequested,
 		}; !slices.Equal(got, want) {
 			t.Errorf("from the beginning: %v, want %v", got, want)
 		}

@@ -280,6 +280,7 @@ func (s *Setup) keyValues() map[string]any {
 		"identity.issuers":        identity.Issuers,
 		"input":                   c.Input,
 		"ledger":                  namedLedger,
+		"ledger_retention":        loaded.Retention,
 		"limits":                  []any{c.Limits, serve.Rate, serve.Held, serve.ServerSessions},
 		"outputs":                 c.Outputs,
 		"planner":                 []any{c.Planner, s.llmKey},

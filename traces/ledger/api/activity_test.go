@@ -39,14 +39,17 @@ func TestNowIsPartial(t *testing.T) {
 	at := d.Clock.Now().Format(policy.TimeForm)
 	err := d.Update(t.Context(), func(tx ledger.Tx) error {
 		for i := range ledger.MaxRecent + 5 {
-			q := ledger.RunRow{RunID: fmt.Sprintf("%08d", i), At: at, Status: ledger.Denied, Code: hostile, Ended: at}
+			q := ledger.RunRow{
+				RunID: fmt.Sprintf("00000000-0000-7000-8000-%012d", i), First: int64(i), At: at, Updated: at, Ended: at,
+				Status: ledger.Denied, Code: hostile, Bundle: canonical.Sum("b", nil),
+			}
 			if i%2 == 0 {
 				q.Code = fmt.Sprint("code_", i%40)
 			}
 			if i < ledger.MaxWaits+2 {
-				q.RunID, q.Binding = fmt.Sprintf("1%07d", i), canonical.Sum("b", nil)
+				q.RunID, q.Binding = fmt.Sprintf("10000000-0000-7000-8000-%012d", i), canonical.Sum("b", nil)
 			}
-			if err := tx.PutRun(q); err != nil {
+			if err := tx.AddRun(q); err != nil {
 				return err
 			}
 		}

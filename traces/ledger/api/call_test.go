@@ -114,7 +114,7 @@ func TestHostileText(t *testing.T) {
 	a.vote(q, "deny", hostile).want(t, http.StatusSeeOther)
 	auditor := d.signedIn(here, bob, ledger.RoleAuditor)
 	pages["denied"], pages["run"] = a.page("calls/"+q.RunID), auditor.page("runs/"+q.RunID)
-	for _, page := range []string{"log", "log/1", "log/0", "log?by=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE", "log?type=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"} {
+	for _, page := range []string{"log", "log/2", "log/0", "log?by=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE", "log?type=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE"} {
 		pages[page] = auditor.page(page)
 	}
 	for name, got := range pages { // in any order
@@ -132,7 +132,7 @@ func TestHostileText(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"call", "run", "log/1"} {
+	for _, name := range []string{"call", "run", "log/2"} {
 		pages[name].want(t, http.StatusOK, `<mark class="odd">\u202e</mark>drowssap<mark class="odd">\u202c\u200b\u2066</mark>`, "&lt;script&gt;hacked()")
 	}
 }

@@ -183,7 +183,7 @@ func (s *scene) enters(b *tab, role string) (base string) {
 const maxPicture = 120 << 10
 
 // hash is the hash of an entry, which the process's id is in, or of the tree, or that of a key.
-var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|\+[0-9a-f]{8}\b`)
+var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{22}==|\+[0-9a-f]{8}\b`)
 
 // TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy. make console looks at each page in
 // both schemes and with each width. The pictures of the pages in the docs show what the pages say; pixels depend on the machine's fonts, so the

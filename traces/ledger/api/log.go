@@ -149,12 +149,12 @@ func (h *Handler) addReplicas(v *visit, body *logView) error {
 type entryView struct {
 	present.Entry
 	Base    string // prefix of links
-	Pruned  bool   // only the hash is left
+	Pruned  bool   // only the header is left
 	Events  string // indented
 	Covered string // name of the checkpoint that covers the entry
 }
 
-// showEntry shows one entry with its text.
+// showEntry shows one entry with its header and its body.
 func (h *Handler) showEntry(v *visit) (answer, error) {
 	index, err := strconv.ParseInt(v.id, 10, 64)
 	if err != nil {
@@ -171,16 +171,12 @@ func (h *Handler) showEntry(v *visit) (answer, error) {
 		return answer{}, err
 	}
 
-	cli := ""
-	if !body.Pruned { // no command prints the hash of a pruned entry
-		cli = present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
-	}
+	cli := present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
 	return h.page(v, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body}), nil
 }
 
 // readEntry reads the entry with an index.
 func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) error {
-	b.Pruned = true
 	for e, err := range r.Entries(index) {
 		if err != nil {
 			return err
@@ -188,28 +184,18 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 		if e.Index != index {
 			break
 		}
-		events, err := e.ReadEvents(r)
+		events, err := e.ReadEvents()
 		if err != nil && errors.Is(err, ledger.ErrUnavailable) {
 			return err
 		}
 		if b.Entry, err = present.NewEntry(r, &e, events); err != nil {
 			return err
 		}
-		b.Pruned = false
+		b.Pruned = e.Pruned()
 		for i := range events {
 			b.Events += indentJSON(events[i].Payload) + "\n"
 		}
 		break
-	}
-
-	// Of a pruned entry only the hash is left.
-	if b.Pruned {
-		pruned := ledger.Entry{Index: index}
-		hash, _, err := pruned.Intact(r)
-		if err != nil {
-			return err
-		}
-		b.Entry.Entry, b.Hash = index, hash.String()
 	}
 
 	c, err := present.ReadCheckpoints(r, checkpoints)

@@ -13,8 +13,10 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
+	"pgfsm/internal/visible"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
@@ -50,7 +52,7 @@ func TestLog(t *testing.T) {
 		got.wantCode(t, 200, "")
 		got.into(t, &l)
 		for _, e := range l.Entries {
-			if !e.Intact || e.Hash == "" || e.Text == "" {
+			if !e.Intact || e.Hash == "" || e.Text == "" || e.Body == "" {
 				t.Errorf("an entry is not as it was recorded: %+v", e)
 			}
 			indexes = append(indexes, strconv.FormatInt(e.Entry, 10))
@@ -60,7 +62,7 @@ func TestLog(t *testing.T) {
 	for query, want := range map[string]int{ // in any order
 		"": 50, "type=decision.made": 1, "type=approval.requested": 1, "type=approval.denied&by=" + alice: 1, "by=" + carol: 1, "by=nobody": 0,
 		"run=" + q.RunID: 2, "run=" + q.RunID + "&type=approval.denied": 1, "run=none": 0, "since=30m": 2, "since=30m&type=token.created": 1,
-		"until=30m": 50, "before=1": 1, "before=13": 13, "type=ledger.pruned": 0,
+		"until=30m": 50, "before=1": 1, "before=14": 14, "type=ledger.pruned": 0,
 	} {
 		page := b.page("log?" + query)
 		if got, _ := read(query); len(got) != want || !slices.Equal(got, rows(page.body)) {
@@ -83,14 +85,14 @@ func TestLog(t *testing.T) {
 	}
 
 	b.page("log").want(t, http.StatusOK, "pgfsm ledger tail -n 50", "This service writes no checkpoints", "pgfsm ledger verify --checkpoint",
-		"?before=16", `data-events="`)
-	older := b.page("log?before=13")
+		"?before=17", `data-events="`)
+	older := b.page("log?before=14")
 	older.want(t, http.StatusOK, "runs/"+q.RunID, "approval.requested", `href="?">Newest`)
 	if strings.Contains(older.body, "Older") {
 		t.Error("the last page has a link to older entries")
 	}
-	b.page("log?type=token.created").want(t, http.StatusOK, `href="?before=15&amp;type=token.created">Older`)
-	b.page("log?type=token.created&before=13").want(t, http.StatusOK, `href="?type=token.created">Newest`)
+	b.page("log?type=token.created").want(t, http.StatusOK, `href="?before=16&amp;type=token.created">Older`)
+	b.page("log?type=token.created&before=14").want(t, http.StatusOK, `href="?type=token.created">Newest`)
 	b.page("log?type=token.created&by=a+b&since=24h").want(t, http.StatusOK,
 		"pgfsm ledger tail -n 50 --type token.created --by &#39;a b&#39; --since 24h", "None of them matches")
 	for _, query := range []string{"type=%3Cscript%3E", "since=x", "until=x", "before=0", "before=x"} {
@@ -114,9 +116,9 @@ func TestWhoSeesEntries(t *testing.T) {
 		if strings.Contains(got.body, "run.ended") || strings.Contains(got.body, carol) || len(rows(got.body)) > 0 {
 			t.Errorf("%s sees entries: %s", role, got.body)
 		}
-		other.page("log/1").want(t, http.StatusForbidden, "This needs a token of the role auditor")
+		other.page("log/2").want(t, http.StatusForbidden, "This needs a token of the role auditor")
 	}
-	b.page("log/2").want(t, http.StatusOK, "run.ended", "which the text below has", "&#34;type&#34;:&#34;run.ended&#34;")
+	b.page("log/3").want(t, http.StatusOK, "run.ended", "which the header below has", "&#34;type&#34;:&#34;run.ended&#34;")
 	b.page("log/0").want(t, http.StatusOK, "log.created")
 	b.page("log/99").want(t, http.StatusNotFound, "no such entry")
 	for _, id := range []string{"01", "-1", "1x", "99999999999999999999"} {
@@ -137,7 +139,7 @@ func TestLogOfChangedEntries(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		forged := ledger.Entry{Index: end.Size, At: end.At, By: hostile, Type: ledger.TokenCreated, Events: []byte(`not JSON`)}
+		forged := ledger.Entry{Index: end.Size, At: end.At, Type: ledger.TokenCreated, Body: []byte(`not JSON`)}
 		before, err := tx.ReadHashes([]int64{0})
 		if err != nil {
 			return err
@@ -148,13 +150,33 @@ func TestLogOfChangedEntries(t *testing.T) {
 	got := b.page("log")
 	got.want(t, http.StatusOK, ">changed<", "the events cannot be read")
 	index := rows(got.body)[0]
-	b.page("log/"+index).want(t, http.StatusOK, "Somebody may have changed the entry")
-	check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 1, Last: 1}}, nil, nil) }))
-	b.page("log").want(t, http.StatusOK, "1 of them was pruned")
-	pruned := b.page("log/1")
-	pruned.want(t, http.StatusOK, "This entry was pruned: only its hash is left")
-	if strings.Contains(pruned.body, "command line") {
-		t.Errorf("the page gives a command for a pruned entry: %s", pruned.body)
+	b.page("log/"+index).want(t, http.StatusOK, "Somebody may have changed it")
+
+	forgedHeader := canonical.MustSorted(checkpoint.Header{Types: []string{hostile}})
+	check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error {
+		var pruned []ledger.PrunedEntry
+		for e, err := range tx.Entries(2) {
+			if err != nil {
+				return err
+			}
+			pruned = append(pruned, ledger.PrunedEntry{Index: e.Index, Header: e.Leaf()})
+		}
+		pruned[1].Header = forgedHeader
+		return tx.Prune(pruned[:2], nil, nil)
+	}))
+
+	b.page("log").want(t, http.StatusOK, "2 of them were pruned, and only their headers are left")
+	pruned := b.page("log/2")
+	pruned.want(t, http.StatusOK, "The body of this entry was pruned", "<dd>request.created<br>risk.scored<br>",
+		"which the header below has", "&#34;class&#34;:&#34;run&#34;", "pgfsm ledger export --since")
+	if strings.Contains(pruned.body, carol) || strings.Contains(pruned.body, "Body as recorded") {
+		t.Errorf("the page of a pruned entry shows its body: %s", pruned.body)
+	}
+
+	changed := b.page("log/3")
+	changed.want(t, http.StatusOK, "Somebody may have changed it", "The body of this entry was pruned", "&lt;script&gt;hacked()")
+	if visible.Lines(changed.body) != changed.body || strings.Contains(changed.body, "which the header below has") {
+		t.Errorf("the page of a changed header shows it as recorded, or unescaped: %s", changed.body)
 	}
 }
 

@@ -59,23 +59,23 @@ func TestEventStream(t *testing.T) {
 	d, host := servesConsole(t)
 	b := d.signedIn(host, alice, ledger.RoleApprover)
 	by := d.Approver(bob)
-	q, other := d.Hold(2), d.Hold(2) // entries 3 and 4
-	held, run := b.streams(t, "of=held&after=5"), b.streams(t, "of="+q.RunID+"&after=5")
-	late := b.streams(t, "of=held&after=3")
-	if id := late.next(); id != "5" {
-		t.Errorf("what a page missed comes with %q, want 5", id)
+	q, other := d.Hold(2), d.Hold(2) // entries 4 and 5
+	held, run := b.streams(t, "of=held&after=6"), b.streams(t, "of="+q.RunID+"&after=6")
+	late := b.streams(t, "of=held&after=4")
+	if id := late.next(); id != "6" {
+		t.Errorf("what a page missed comes with %q, want 6", id)
 	}
-	resumed := b.streams(t, "of=held&after=5", header("Last-Event-Id", "3"))
-	if id := resumed.next(); id != "5" {
-		t.Errorf("after a lost connection comes %q, want 5", id)
+	resumed := b.streams(t, "of=held&after=6", header("Last-Event-Id", "4"))
+	if id := resumed.next(); id != "6" {
+		t.Errorf("after a lost connection comes %q, want 6", id)
 	}
 	d.Cast(ledgertest.Ballot(other, by))
-	if id := held.next(); id != "6" {
-		t.Errorf("the inbox gets %q, want 6", id)
+	if id := held.next(); id != "7" {
+		t.Errorf("the inbox gets %q, want 7", id)
 	}
 	d.Cast(ledgertest.Ballot(q, by))
-	if id := run.next(); id != "7" { // and not of the other run
-		t.Errorf("the page of the run gets %q, want 7", id)
+	if id := run.next(); id != "8" { // and not of the other run
+		t.Errorf("the page of the run gets %q, want 8", id)
 	}
 	d.Inspect(func(r ledger.Reader) error {
 		token := b.tokenOf(r, alice)
@@ -86,7 +86,7 @@ func TestEventStream(t *testing.T) {
 	})
 	d.Hold(1)
 	for id := held.next(); id != ""; id = held.next() {
-		if id != "7" { // of the vote
+		if id != "8" { // of the vote
 			t.Errorf("a page gets %q after its session's end", id)
 		}
 	}

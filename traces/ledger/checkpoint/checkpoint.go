@@ -16,8 +16,8 @@ import (
 const (
 	// MaxBytes bounds a signed checkpoint: the text and a few dozen signatures.
 	MaxBytes = 64 << 10
-	// maxSize bounds the size of a tree: package tlog does not terminate for larger ones.
-	maxSize = 1 << 62
+	// maxSize is the largest size that every JSON parser reads exactly (RFC 7493).
+	maxSize = 1<<53 - 1
 	// maxYear is the last year of a time in RFC 3339.
 	maxYear = 9999
 )
@@ -102,50 +102,86 @@ type Cosignature struct {
 
 // Open reads a checkpoint and verifies its signatures. Without a key of the log it fails.
 func Open(signed []byte, keys Keys) (*Opened, error) {
-	err := errors.New("no key of the log is given")
-	for i, key := range keys.Log {
-		var n *note.Note
-		_, _, n, err = log.ParseCheckpoint(signed, key.Name(), key,
-			slices.Concat(keys.Log[:i], keys.Log[i+1:], keys.Witnesses)...)
-		if err == nil {
-			return verifiedSigners(n, keys)
-		}
+	if len(keys.Log) == 0 {
+		return nil, errors.New("the checkpoint is not verified: no key of the log is given")
 	}
-	return nil, fmt.Errorf("the checkpoint is not verified: %w", err)
-}
-
-// verifiedSigners collects the signers of a note whose signatures in n.Sigs are verified.
-func verifiedSigners(n *note.Note, keys Keys) (*Opened, error) {
+	n, err := openUnverified(signed)
+	if err != nil {
+		return nil, err
+	}
 	c, err := parseCheckpoint(n.Text)
 	if err != nil {
 		return nil, err
 	}
 
 	o := &Opened{Checkpoint: c}
-	for _, s := range n.Sigs {
-		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
-			return nil, fmt.Errorf("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
-		}
-		if !slices.ContainsFunc(keys.Witnesses,
-			func(w note.Verifier) bool { return w.Name() == s.Name && w.KeyHash() == s.Hash }) {
+	if err := o.verifySignatures(n, keys); err != nil {
+		return nil, fmt.Errorf("the checkpoint is not verified: %w", err)
+	}
+	return o, nil
+}
+
+// verifySignatures verifies every signature of a trusted key. [note.Open] verifies only the first
+// one of each key.
+func (o *Opened) verifySignatures(n *note.Note, keys Keys) error {
+	signedByLog := false
+	for _, s := range n.UnverifiedSigs {
+		isKey := func(v note.Verifier) bool { return v.Name() == s.Name && v.KeyHash() == s.Hash }
+		if i := slices.IndexFunc(keys.Log, isKey); i >= 0 {
+			if err := verifyOne(n.Text, s, keys.Log[i]); err != nil {
+				return err
+			}
 			o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
-			continue
+			signedByLog = signedByLog || s.Name == o.Origin
 		}
-		cosignedAt, err := formats.CoSigV1Timestamp(s)
-		if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
-			return nil, fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
+
+		if i := slices.IndexFunc(keys.Witnesses, isKey); i >= 0 {
+			if err := verifyOne(n.Text, s, keys.Witnesses[i]); err != nil {
+				return err
+			}
+			cosignedAt, err := formats.CoSigV1Timestamp(s)
+			if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
+				return fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
+			}
+			o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
 		}
-		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
 	}
 
+	if !signedByLog {
+		return fmt.Errorf("none of the given keys of the log %s signed it", o.Origin)
+	}
 	for _, w := range keys.Witnesses {
 		name := keyName(w.Name(), w.KeyHash())
 		if !slices.ContainsFunc(o.Cosigned, func(s Cosignature) bool { return s.Witness == name }) {
-			return nil, fmt.Errorf("the checkpoint is not verified: the witness %s has not cosigned it", name)
+			return fmt.Errorf("the witness %s has not cosigned it", name)
 		}
 	}
 
-	return o, nil
+	return nil
+}
+
+// keyHashBytes is the size of the key's hash before a signature.
+const keyHashBytes = 4
+
+// verifyOne verifies the signature of a note by a key.
+func verifyOne(text string, s note.Signature, key note.Verifier) error {
+	signature, err := decodeSignature(s)
+	if err != nil {
+		return err
+	}
+	if !key.Verify([]byte(text), signature[keyHashBytes:]) {
+		return &note.InvalidSignatureError{Name: s.Name, Hash: s.Hash}
+	}
+	return nil
+}
+
+// decodeSignature decodes a signature, which must be in canonical base64.
+func decodeSignature(s note.Signature) ([]byte, error) {
+	signature, err := base64.StdEncoding.Strict().DecodeString(s.Base64)
+	if err != nil {
+		return nil, fmt.Errorf("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
+	}
+	return signature, nil
 }
 
 // Read reads a checkpoint and verifies no signature: the checkpoint may be forged or of another
@@ -171,13 +207,20 @@ func Signers(signed []byte) (names []string) {
 	return names
 }
 
-// openUnverified parses a signed note and verifies none of its signatures.
+// openUnverified parses a signed note and verifies none of its signatures. Package note accepts
+// base64 in several forms; this function accepts one.
 func openUnverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)
-	if failure := new(note.UnverifiedNoteError); errors.As(err, &failure) {
-		return failure.Note, nil
+	failure := new(note.UnverifiedNoteError)
+	if !errors.As(err, &failure) {
+		return nil, fmt.Errorf("not a signed checkpoint: %w", err)
 	}
-	return nil, fmt.Errorf("not a signed checkpoint: %w", err)
+	for _, s := range failure.Note.UnverifiedSigs {
+		if _, err := decodeSignature(s); err != nil {
+			return nil, fmt.Errorf("not a signed checkpoint: %w", err)
+		}
+	}
+	return failure.Note, nil
 }
 
 // parseCheckpoint reads the text of a checkpoint, which must be in the canonical form.

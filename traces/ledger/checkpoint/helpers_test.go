@@ -1,13 +1,18 @@
 package checkpoint_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -147,22 +152,37 @@ type writer struct {
 	index   int64 // of the last one
 }
 
-// write appends an entry; large events are stored by reference.
-func (w *writer) write(text []byte, large bool) {
+// write appends an entry.
+func (w *writer) write(text []byte) {
 	w.t.Helper()
-	var e checkpoint.Entry
-	if large {
-		e.Events = text
-		text = canonical.AppendText(nil, "@"+string(canonical.Sum("blob", text)))
+	var list []struct {
+		Type string         `json:"type"`
+		Rest jsontext.Value `json:",embed"`
 	}
-	prev := ""
+	check.NoError(w.t, json.Unmarshal(text, &list))
+	var types []string
+	for _, event := range list {
+		types = append(types, strconv.Quote(event.Type))
+	}
+	prev, run := "", ""
 	if n := len(w.entries); n > 0 {
-		prev = tlog.RecordHash(w.entries[n-1].Leaf).String()
+		prev = tlog.RecordHash(w.entries[n-1].Header).String()
 	}
-	e.Leaf = fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00.000Z","by":"local:alice","events":%s,"n":%d,"prev":%q,"run":%q}`, text, len(w.entries), prev, w.run)
-	w.entries = append(w.entries, e)
+	if w.run != "" {
+		run = fmt.Sprintf(`"run":%q,`, w.run)
+	}
+	body := fmt.Appendf(nil, `{"by":"local:alice","events":%s,%s"salt":"AAAAAAAAAAAAAAAAAAAAAA=="}`, text, run)
+	w.append(body, fmt.Sprintf(`"class":"run","n":%d,"prev":%q,"types":[%s]}`, len(w.entries), prev, strings.Join(types, ",")))
+}
+
+// append appends an entry with a body and the members of its header after the body's digest.
+func (w *writer) append(body []byte, rest string) {
+	w.t.Helper()
+	digest := sha256.Sum256(body)
+	header := fmt.Appendf(nil, `{"at":"2026-11-23T12:00:00.000Z","body":"%s",%s`, base64.StdEncoding.EncodeToString(digest[:]), rest)
+	w.entries = append(w.entries, checkpoint.Entry{Header: header, Body: body})
 	w.log.grow(w.t, 2, "between")
-	w.index = w.log.add(w.t, e.Leaf)
+	w.index = w.log.add(w.t, header)
 }
 
 // ended writes the entries of a run that ended with this trace, one of them with a large value.
@@ -170,9 +190,9 @@ func ended(t testing.TB, m *memory, trace *traces.Trace, large int) *writer {
 	t.Helper()
 	w := &writer{t: t, log: m, run: trace.Header.RunID}
 	padding := strings.Repeat("x", large)
-	w.write(events(t, map[string]any{"type": "request.created", "padding": padding}, map[string]any{"type": "decision.made"}), large > 4096)
-	w.write(events(t, map[string]any{"type": "proxy.sent"}), false)
-	w.write(events(t, map[string]any{"type": "tool.result"}, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+	w.write(events(t, map[string]any{"type": "request.created", "padding": padding}, map[string]any{"type": "decision.made"}))
+	w.write(events(t, map[string]any{"type": "proxy.sent"}))
+	w.write(events(t, map[string]any{"type": "tool.result"}, map[string]any{"type": "run.ended", "head": trace.Head}))
 	return w
 }
 
@@ -181,7 +201,7 @@ func held(t testing.TB, m *memory, trace *traces.Trace) *writer {
 	t.Helper()
 	w := &writer{t: t, log: m, run: trace.Header.RunID}
 	w.write(events(t, map[string]any{"type": "request.created"}, map[string]any{"type": "decision.made"},
-		map[string]any{"type": "approval.requested", "last": trace.Steps[len(trace.Steps)-1].Hash}), false)
+		map[string]any{"type": "approval.requested", "last": trace.Steps[len(trace.Steps)-1].Hash}))
 	return w
 }
 

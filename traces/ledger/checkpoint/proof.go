@@ -5,12 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
 	formats "github.com/transparency-dev/formats/proof"
 	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/internal/canonical"
 )
 
 // A Proof shows that the entries of a run are in a log. [Proof.Verify] verifies it.
@@ -20,25 +18,6 @@ type Proof struct {
 	Hashes  tlog.RecordProof
 	Entries []Entry // the run's entries, in order
 }
-
-// An Entry is one entry of a run in the form of the log.
-type Entry struct {
-	Leaf   []byte // canonical JSON
-	Events []byte // canonical JSON, if the leaf refers to its events by their digest
-}
-
-// leaf holds the members of a leaf in canonical order.
-type leaf struct {
-	At     string         `json:"at"`
-	By     string         `json:"by"`
-	Events jsontext.Value `json:"events"`
-	N      int            `json:"n"`
-	Prev   string         `json:"prev"` // leaf hash of the run's previous entry
-	Run    string         `json:"run"`
-}
-
-// blobKind is the kind of digest with which a leaf refers to its events.
-const blobKind = "blob"
 
 // Prove proves that the run's last entry, which has this index, is in the log at a signed
 // checkpoint.
@@ -62,10 +41,8 @@ func (p *Proof) Marshal() []byte {
 		doc.Hashes = append(doc.Hashes, hash)
 	}
 	for _, e := range p.Entries {
-		doc.ExtraData = append(append(doc.ExtraData, e.Leaf...), '\n')
-		if e.Events != nil {
-			doc.ExtraData = append(append(doc.ExtraData, e.Events...), '\n')
-		}
+		doc.ExtraData = append(append(doc.ExtraData, e.Header...), '\n')
+		doc.ExtraData = append(append(doc.ExtraData, e.Body...), '\n')
 	}
 	return doc.Marshal()
 }
@@ -105,55 +82,14 @@ func ParseProof(text []byte) (*Proof, error) {
 	return p, nil
 }
 
-// parseEntries reads the lines of the extra data.
-func parseEntries(lines []byte) (entries []Entry, err error) {
-	for more := true; more; {
-		var e Entry
-		e.Leaf, lines, more = bytes.Cut(lines, []byte("\n"))
-		if !more {
-			break
-		}
-		l, err := parseLeaf(e.Leaf)
-		if err != nil {
-			return nil, fmt.Errorf("entry %d of the run: %w", len(entries), err)
-		}
-		if l.Events.Kind() == '"' {
-			if e.Events, lines, more = bytes.Cut(lines, []byte("\n")); !more {
-				return nil, fmt.Errorf("entry %d of the run: its events are missing", len(entries))
-			}
-		}
-		entries = append(entries, e)
+// parseEntries reads the lines of the extra data: the header and the body of each entry.
+func parseEntries(text []byte) (entries []Entry, err error) {
+	lines := bytes.Split(text, []byte("\n"))
+	if len(lines) < 3 || len(lines)%2 == 0 || len(lines[len(lines)-1]) > 0 {
+		return nil, errors.New("not a proof of a run: it has no entries, or half of one")
 	}
-	if len(entries) == 0 {
-		return nil, errors.New("not a proof of a run: it has no entries")
+	for pair := range slices.Chunk(lines[:len(lines)-1], 2) {
+		entries = append(entries, Entry{Header: pair[0], Body: pair[1]})
 	}
 	return entries, nil
-}
-
-// parseLeaf reads a leaf, which must be in canonical form.
-func parseLeaf(text []byte) (*leaf, error) {
-	l := new(leaf)
-	if err := canonical.Unmarshal(text, l); err != nil {
-		return nil, err
-	}
-	if c, err := canonical.Sorted(l); err != nil || !bytes.Equal(c, text) {
-		return nil, errors.New("it is not in canonical form, or a member is missing")
-	}
-	return l, nil
-}
-
-// eventsText returns the events of an entry. If the leaf refers to them by a digest, the text must
-// have this digest.
-func (e *Entry) eventsText(l *leaf) (jsontext.Value, error) {
-	if l.Events.Kind() != '"' {
-		return l.Events, nil
-	}
-	ref, err := canonical.Unquote(l.Events)
-	if err != nil {
-		return nil, err
-	}
-	if digest := "@" + string(canonical.Sum(blobKind, e.Events)); ref != digest {
-		return nil, fmt.Errorf("it refers to the events %s, and these are %s", ref, digest)
-	}
-	return e.Events, nil
 }

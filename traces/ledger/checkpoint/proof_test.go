@@ -25,7 +25,7 @@ func TestProof(t *testing.T) {
 	m := logOf(t, 5)
 	done, waits := stored(t, "document-fetched"), stored(t, "policy-holds")
 	delivered := ended(t, m, stored(t, "ticket-fetched"), 0)
-	delivered.write(events(t, map[string]any{"type": "outcome.delivered", "how": "reply"}), false)
+	delivered.write(events(t, map[string]any{"type": "outcome.delivered", "how": "reply"}))
 	for _, tt := range []struct {
 		name  string
 		run   *writer
@@ -113,45 +113,54 @@ func TestProofsThatAreRefused(t *testing.T) {
 		{"entries-swapped", trace, func(_ *testing.T, w *writer) { w.entries[0], w.entries[1] = w.entries[1], w.entries[0] }, "number 1"},
 		{"last-entry-missing", trace, func(_ *testing.T, w *writer) { w.entries = w.entries[:2] }, "is not entry"},
 		{"other-entry-before", trace, func(t *testing.T, w *writer) {
-			w.entries[1].Leaf = bytes.Replace(w.entries[1].Leaf, []byte("proxy.sent"), []byte("proxy.Sent"), 1)
-		}, "not written after"},
+			w.entries[1].Header = bytes.Replace(w.entries[1].Header, []byte("proxy.sent"), []byte("proxy.Sent"), 1)
+		}, "its header says"},
 		{"no-entries", trace, func(_ *testing.T, w *writer) { w.entries = nil }, "no entries"},
 		{"ended-twice", trace, func(t *testing.T, w *writer) {
-			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}))
 		}, "recorded twice"},
 		{"ended-without-a-head", waits, func(t *testing.T, w *writer) {
-			w.write(events(t, map[string]any{"type": "run.ended"}), false)
+			w.write(events(t, map[string]any{"type": "run.ended"}))
 		}, "without a head"},
 		{"ended-otherwise", waits, func(t *testing.T, w *writer) {
-			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}))
 		}, "the log has the head"},
 		{"held-with-other-steps", waits, func(t *testing.T, w *writer) {
-			w.write(events(t, map[string]any{"type": "approval.requested", "last": trace.Head}), false)
+			w.write(events(t, map[string]any{"type": "approval.requested", "last": trace.Head}))
 		}, "as the last step"},
 		{"neither-held-nor-ended", waits, func(t *testing.T, w *writer) {
 			*w = writer{t: t, log: w.log, run: w.run}
-			w.write(events(t, map[string]any{"type": "request.created"}), false)
+			w.write(events(t, map[string]any{"type": "request.created"}))
 		}, "neither that the run ended"},
 		{"held-run-with-the-trace-of-an-end", trace, func(t *testing.T, w *writer) {
 			*w = writer{t: t, log: w.log, run: w.run}
-			w.write(events(t, map[string]any{"type": "approval.requested", "last": trace.Steps[len(trace.Steps)-1].Hash}), false)
+			w.write(events(t, map[string]any{"type": "approval.requested", "last": trace.Steps[len(trace.Steps)-1].Hash}))
 		}, "as held, and the trace ends at answered"},
 		{"entry-of-no-run", trace, func(t *testing.T, w *writer) {
 			*w = writer{t: t, log: w.log}
-			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}))
 		}, `of the run ""`},
 		{"entries-of-two-runs", trace, func(t *testing.T, w *writer) {
 			w.entries, w.run = w.entries[:2], waits.Header.RunID
-			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}), false)
+			w.write(events(t, map[string]any{"type": "run.ended", "head": trace.Head}))
 		}, "it is of the run"},
 		{"unknown-member", trace, func(t *testing.T, w *writer) {
-			leaf := bytes.Replace(w.entries[0].Leaf, []byte(`"by"`), []byte(`"b":1,"by"`), 1)
-			w.entries, w.index = []checkpoint.Entry{{Leaf: leaf}}, w.log.add(t, leaf)
+			header := bytes.Replace(w.entries[0].Header, []byte(`"body"`), []byte(`"b":1,"body"`), 1)
+			w.entries, w.index = []checkpoint.Entry{{Header: header}}, w.log.add(t, header)
 		}, "at /b"},
 		{"not-canonical", trace, func(t *testing.T, w *writer) {
-			leaf := bytes.Replace(w.entries[0].Leaf, []byte(`"by":`), []byte(`"by": `), 1)
-			w.entries, w.index = []checkpoint.Entry{{Leaf: leaf}}, w.log.add(t, leaf)
+			header := bytes.Replace(w.entries[0].Header, []byte(`"body":`), []byte(`"body": `), 1)
+			w.entries, w.index = []checkpoint.Entry{{Header: header}}, w.log.add(t, header)
 		}, "canonical form"},
+		{"another-body", trace, func(t *testing.T, w *writer) {
+			w.entries[1].Body = bytes.Replace(w.entries[1].Body, []byte("local:alice"), []byte("local:bobby"), 1)
+		}, "digest in its header"},
+		{"body-missing", trace, func(t *testing.T, w *writer) { w.entries[1].Body = nil }, "digest in its header"},
+		{"other-types-than-the-header", trace, func(t *testing.T, w *writer) {
+			body := w.entries[2].Body
+			w.entries = w.entries[:2]
+			w.append(body, fmt.Sprintf(`"class":"run","n":2,"prev":%q,"types":["tool.result","proxy.sent"]}`, tlog.RecordHash(w.entries[1].Header)))
+		}, "its header says"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := logOf(t, 5)

@@ -81,7 +81,7 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 		return nil, errors.New("the proof has no entries")
 	}
 	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index,
-		tlog.RecordHash(p.Entries[len(p.Entries)-1].Leaf)); err != nil {
+		tlog.RecordHash(p.Entries[len(p.Entries)-1].Header)); err != nil {
 		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
 	}
 
@@ -93,7 +93,7 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 		if err := recorded.addEntry(e, i, prev); err != nil {
 			return nil, fmt.Errorf("entry %d of the run: %w", i, err)
 		}
-		prev = tlog.RecordHash(e.Leaf).String()
+		prev = tlog.RecordHash(e.Header).String()
 	}
 
 	if recorded.head == "" && recorded.last == "" {
@@ -106,33 +106,28 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 // addEntry checks that an entry is the run's entry with this number and follows the entry with the
 // leaf hash prev, and stores what it records.
 func (end *recordedEnd) addEntry(e *Entry, number int, prev string) error {
-	l, err := parseLeaf(e.Leaf)
+	h, b, err := e.parse()
 	if err != nil {
 		return err
 	}
 	if number == 0 {
-		end.run = l.Run
+		end.run = b.Run
 	}
 
 	switch {
-	case l.Run == "" || l.Run != end.run:
-		return fmt.Errorf("it is of the run %q", l.Run)
-	case l.N != number:
-		return fmt.Errorf("it is the run's entry number %d", l.N)
-	case l.Prev != prev:
+	case b.Run == "" || b.Run != end.run:
+		return fmt.Errorf("it is of the run %q", b.Run)
+	case h.N != number:
+		return fmt.Errorf("it is the run's entry number %d", h.N)
+	case h.Prev != prev:
 		return errors.New("it was not written after the entry before it")
 	}
 
-	return end.addEvents(e, l)
+	return end.addEvents(h, b)
 }
 
 // addEvents stores what the events of an entry record about the trace.
-func (end *recordedEnd) addEvents(e *Entry, l *leaf) error {
-	text, err := e.eventsText(l)
-	if err != nil {
-		return err
-	}
-
+func (end *recordedEnd) addEvents(h *Header, b *Body) error {
 	var events []struct {
 		Type string           `json:"type"`
 		Head canonical.Digest `json:"head"`
@@ -140,11 +135,17 @@ func (end *recordedEnd) addEvents(e *Entry, l *leaf) error {
 		Rest jsontext.Value   `json:",embed"`
 	}
 
-	if err := json.Unmarshal(text, &events); err != nil {
+	if err := json.Unmarshal(b.Events, &events); err != nil {
 		return fmt.Errorf("its events: %w", canonical.Explain(err))
 	}
+	if len(events) != len(h.Types) {
+		return fmt.Errorf("it has %d events, and its header names %d", len(events), len(h.Types))
+	}
 
-	for _, event := range events {
+	for i, event := range events {
+		if event.Type != h.Types[i] {
+			return fmt.Errorf("event %d is a %s, and its header says %s", i, event.Type, h.Types[i])
+		}
 		switch event.Type {
 		case "approval.requested":
 			end.last = event.Last

@@ -346,10 +346,10 @@ func (s *Sender) planNext(r ledger.Reader, hook *receiver) (p plan, err error) {
 func (s *Sender) messageOf(r ledger.Reader, hook *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery,
 	err error) {
 	// Most entries do not belong to an approval.
-	if bytes.HasPrefix(e.Events, []byte("[")) && !bytes.Contains(e.Events, []byte(`"type":"approval.`)) {
+	if !bytes.Contains(e.Body, []byte(`"type":"approval.`)) {
 		return nil, nil, nil
 	}
-	list, err := e.ReadEvents(r)
+	list, err := e.ReadEvents()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -111,7 +111,7 @@ func (s *Store) commit(t *tx) error {
 		return nil
 	}
 
-	// Every write updates the log's row: see Generation.
+	// Every write updates the log's row: see DataVersion.
 	batch := []statement{{query: touch}}
 	if t.leaf != nil {
 		batch[0] = statement{query: grow, args: []any{t.log.Size, t.log.At, string(t.log.Type)}}

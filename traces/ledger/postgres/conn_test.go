@@ -60,8 +60,8 @@ func TestTablesOfOthers(t *testing.T) {
 	for name, tc := range map[string]struct{ before, says string }{ // in any order
 		"another_program_with_goose": {"CREATE TABLE goose_db_version (id serial, version_id bigint, is_applied boolean, tstamp timestamp); " +
 			"INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, true), (1, true)", ""},
-		"a_table":  {"CREATE TABLE requests (n bigint)", `"requests" already exists, and is not one of pgfsm: use another schema`},
-		"an_index": {"CREATE TABLE t (n bigint); CREATE INDEX requests_task ON t (n)", `"requests_task" already exists`},
+		"a_table":  {"CREATE TABLE runs (n bigint)", `"runs" already exists, and is not one of pgfsm: use another schema`},
+		"an_index": {"CREATE TABLE t (n bigint); CREATE INDEX runs_task ON t (n)", `"runs_task" already exists`},
 		"a_view":   {"CREATE VIEW log AS SELECT 1", `"log" already exists`},
 		"versions": {"CREATE TABLE pgfsm_version (n bigint)", `column "version_id" does not exist`},
 	} {

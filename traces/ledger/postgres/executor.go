@@ -18,7 +18,7 @@ import (
 // does not end is closed.
 const rollbackTime = 5 * time.Second
 
-// maxQueued bounds the statements of a batch: a copy or a prune writes millions of rows.
+// maxQueued bounds the statements of a batch: an import or a prune writes millions of rows.
 const maxQueued = 256
 
 // A statement is part of a batch, which is sent as a whole: a batch costs one round trip.

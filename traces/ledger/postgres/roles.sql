@@ -21,8 +21,11 @@ GRANT ALL ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_migrate;
 ALTER TABLE log OWNER TO pgfsm_migrate;
 ALTER TABLE replicas OWNER TO pgfsm_migrate;
 ALTER TABLE entries OWNER TO pgfsm_migrate;
-ALTER TABLE requests OWNER TO pgfsm_migrate;
+ALTER TABLE runs OWNER TO pgfsm_migrate;
 ALTER TABLE blobs OWNER TO pgfsm_migrate;
+ALTER VIEW requests OWNER TO pgfsm_migrate;
+ALTER VIEW events OWNER TO pgfsm_migrate;
+ALTER VIEW decisions OWNER TO pgfsm_migrate;
 ALTER TABLE tokens OWNER TO pgfsm_migrate;
 ALTER TABLE blocks OWNER TO pgfsm_migrate;
 ALTER TABLE deliveries OWNER TO pgfsm_migrate;
@@ -33,12 +36,13 @@ ALTER TABLE pgfsm_migration OWNER TO pgfsm_migrate;
 
 -- pgfsm serve, and all other commands: entries and blobs are only added.
 GRANT USAGE ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_serve;
-GRANT SELECT ON log, replicas, entries, requests, blobs, tokens, blocks, deliveries, delivered, sessions, pgfsm_version TO pgfsm_serve;
-GRANT INSERT ON replicas, entries, requests, blobs, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
-GRANT UPDATE ON log, replicas, requests, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
+GRANT SELECT ON log, replicas, entries, runs, blobs, tokens, blocks, deliveries, delivered, sessions, requests, events, decisions,
+  pgfsm_version TO pgfsm_serve;
+GRANT INSERT ON replicas, entries, runs, blobs, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
+GRANT UPDATE ON log, replicas, runs, tokens, blocks, deliveries, delivered, sessions TO pgfsm_serve;
 GRANT DELETE ON replicas, blocks, sessions TO pgfsm_serve;
 
 -- pgfsm ledger prune and rebuild: also empties entries, whose hashes stay.
 GRANT pgfsm_serve TO pgfsm_prune;
-GRANT UPDATE (run_id, n, at, by, prev, type, events) ON entries TO pgfsm_prune;
-GRANT DELETE ON requests, blobs, deliveries, tokens TO pgfsm_prune;
+GRANT UPDATE (run, body, header) ON entries TO pgfsm_prune;
+GRANT DELETE ON runs, blobs, deliveries, tokens TO pgfsm_prune;

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/postgres"
@@ -24,7 +25,7 @@ func TestRoles(t *testing.T) {
 	c, name := shared.Database(t)
 	s := openStore(t, c.URL(serves, name))
 	if err := s.Update(t.Context(), func(tx ledger.Tx) error {
-		return errors.Join(addEntry(0)(tx), tx.PutRun(ledger.RunRow{RunID: "r"}), tx.PutBlob(ledger.Blob{Digest: "d"}),
+		return errors.Join(addEntry(0)(tx), tx.AddRun(runRow("ann")), tx.PutBlob(ledger.Blob{Digest: "d"}),
 			tx.PutToken(ledger.Token{ID: "k"}), tx.PutDelivery(ledger.Delivery{State: "waiting"}), tx.SetNextDelivery("h", 1))
 	}); err != nil {
 		t.Fatal(err)
@@ -33,30 +34,33 @@ func TestRoles(t *testing.T) {
 		role, statement string
 		may             bool
 	}{
-		{serves, "UPDATE entries SET events = '[]'", false},
+		{serves, "UPDATE entries SET body = '{}'", false},
+		{serves, "UPDATE entries SET run = NULL, body = NULL, header = '{}' WHERE idx = 0", false},
 		{serves, "UPDATE entries SET at = at", false},
 		{serves, "DELETE FROM entries", false},
 		{serves, "TRUNCATE entries", false},
-		{serves, "INSERT INTO entries SELECT * FROM entries ON CONFLICT (idx) DO UPDATE SET events = '[]'", false},
+		{serves, "INSERT INTO entries SELECT * FROM entries ON CONFLICT (idx) DO UPDATE SET body = '{}'", false},
 		{serves, "ALTER TABLE entries ADD COLUMN more text", false},
 		{serves, "DROP TABLE entries", false},
 		{serves, "CREATE RULE r AS ON INSERT TO entries DO INSTEAD NOTHING", false},
 		{serves, "CREATE TABLE more (n bigint)", false},
 		{serves, "UPDATE blobs SET text = ''", false},
 		{serves, "DELETE FROM blobs", false},
-		{serves, "DELETE FROM requests", false},
+		{serves, "DELETE FROM runs", false},
 		{serves, "DELETE FROM tokens", false},
 		{serves, "DELETE FROM log", false},
 		{serves, "INSERT INTO log (size, at, type) VALUES (1, '', '')", false},
 		{serves, "UPDATE pgfsm_version SET version_id = 2", false},
 		{prunes, "UPDATE entries SET idx = 7", false},
 		{prunes, "UPDATE entries SET hashes = hashes", false},
+		{prunes, "UPDATE entries SET at = at, n = n, previous = previous, type = type", false},
 		{prunes, "DELETE FROM entries", false},
-		{prunes, "TRUNCATE requests", false},
-		{prunes, "DROP TABLE requests", false},
-		{prunes, "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx = 0", true},
+		{prunes, "TRUNCATE runs", false},
+		{prunes, "DROP TABLE runs", false},
+		{prunes, "UPDATE entries SET run = NULL, body = NULL, header = '{}' WHERE idx = 0", true},
 		{prunes, "DELETE FROM blobs", true},
-		{prunes, "DELETE FROM requests", true},
+		{prunes, "DELETE FROM runs", true},
+		{serves, "SELECT * FROM requests, events, decisions", true},
 		{"pgfsm_migrate", "ALTER TABLE entries ADD COLUMN more text", true},
 	} {
 		conn, err := pgx.Connect(t.Context(), c.URL(tc.role, name))
@@ -104,7 +108,17 @@ func TestRolesFindTheirSchema(t *testing.T) {
 // addEntry adds an entry of no run.
 func addEntry(index int64) func(ledger.Tx) error {
 	return func(tx ledger.Tx) error {
-		e := ledger.Entry{Index: index, Type: ledger.BundleActivated, Events: []byte("[{}]")}
+		e := ledger.Entry{Index: index, At: early, Type: ledger.BundleActivated, Body: []byte("{}")}
 		return tx.AddEntry(e, []tlog.Hash{tlog.RecordHash(e.Leaf())})
 	}
+}
+
+const (
+	early = "2026-01-01T00:00:00.000Z"
+	runID = "01a20937-927b-7666-a7a9-3a3ce7bb963b"
+)
+
+// runRow returns the row of a run of an actor with what every row has.
+func runRow(actor string) ledger.RunRow {
+	return ledger.RunRow{RunID: runID, At: early, Updated: early, Bundle: canonical.Sum("test"), Actor: actor}
 }

@@ -30,7 +30,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			err := one.Update(t.Context(), func(tx ledger.Tx) error {
 				go func() { came <- two.Update(context.Background(), func(tx ledger.Tx) error { return addEntry(1)(tx) }) }()
 				await(t.Context(), t, c, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '"+db+"'")
-				if err := tx.PutRun(ledger.RunRow{RunID: "r", Actor: text}); err != nil {
+				if err := tx.AddRun(runRow(text)); err != nil {
 					return err
 				}
 				return addEntry(0)(tx)
@@ -41,7 +41,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			superuser := openStore(t, c.URL("postgres", db))
 			for _, s := range []*postgres.Store{two, superuser} {
 				if err := s.View(t.Context(), func(r ledger.Reader) error {
-					q, err := r.Run("r")
+					q, err := r.Run(runID)
 					if err == nil && q.Actor != text {
 						t.Errorf("the text is %q, want %q", q.Actor, text)
 					}

@@ -3,9 +3,13 @@
 package postgres_test
 
 import (
+	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
@@ -48,12 +52,43 @@ func openStore(t testing.TB, url string) *postgres.Store {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Harness{
-		New: func(t testing.TB) string { return fresh(t, prunes) },
+	storetest.Run(t, harness(func(t testing.TB) string { return fresh(t, prunes) }))
+}
+
+// harness returns the harness of stores at new URLs.
+func harness(newURL func(testing.TB) string) storetest.Harness {
+	return storetest.Harness{
+		New: newURL,
 		Open: func(t testing.TB, url string) ledger.Store {
+			t.Helper()
 			s, err := postgres.Open(url)
 			check.NoError(t, err)
 			return s
 		},
-	})
+		Query: func(t testing.TB, url, query string) [][]string {
+			t.Helper()
+			url, _, _ = strings.Cut(url, "&lease=")
+			conn, err := pgconn.Connect(t.Context(), url)
+			check.NoError(t, err)
+			defer conn.Close(context.Background())
+			results, err := conn.Exec(t.Context(), query).ReadAll()
+			check.NoError(t, err)
+
+			table := make([][]string, 1, 1+len(results[0].Rows))
+			for _, column := range results[0].FieldDescriptions {
+				table[0] = append(table[0], column.Name)
+			}
+			for _, values := range results[0].Rows {
+				row := make([]string, len(values))
+				for i, v := range values {
+					row[i] = string(v)
+					if v == nil {
+						row[i] = "NULL"
+					}
+				}
+				table = append(table, row)
+			}
+			return table
+		},
+	}
 }

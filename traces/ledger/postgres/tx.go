@@ -14,12 +14,20 @@ import (
 	"pgfsm/traces/ledger/sqlrows"
 )
 
-var dialect = &sqlrows.Dialect{Ledger: "in the database", Position: "strpos", Name: func(column string) string {
-	// The same expression as in the indexes.
-	return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?"
-}}
+var dialect = &sqlrows.Dialect{
+	Ledger:   "in the database",
+	Position: "strpos",
+	// The operators of json fail if a text in it has U+0000.
+	Args: `CASE WHEN args = '@' THEN (SELECT (replace(e.body, '\u0000', '\ufffd')::json #> '{events,0,call,args}')::text ` +
+		`FROM entries e WHERE e.idx = first) ELSE args END`,
+	HexRun: "encode(run, 'hex')",
+	Name: func(column string) string {
+		// The same expression as in the indexes.
+		return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?"
+	},
+}
 
-// maxHashes bounds the number of entries whose hashes a transaction caches: a copy adds millions.
+// maxHashes bounds the number of entries whose hashes a transaction caches: an import adds millions.
 const maxHashes = 4 << 10
 
 // A tx is a transaction.
@@ -66,10 +74,10 @@ func (t *tx) End() (end ledger.End, err error) {
 	return end, row.Err()
 }
 
-// Generation implements [ledger.Tx.Generation]. Each transaction that writes updates the log's row,
+// DataVersion implements [ledger.Tx.DataVersion]. Each transaction that writes updates the log's row,
 // which is locked from the beginning to the commit.
-func (t *tx) Generation() (ledger.Generation, error) {
-	g := ledger.Generation{t.last, t.log.Size}
+func (t *tx) DataVersion() (ledger.DataVersion, error) {
+	g := ledger.DataVersion{t.last, t.log.Size}
 	if t.Wrote() {
 		g[0] = t.own
 	}
@@ -119,7 +127,7 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 }
 
 // Prune implements [ledger.Tx.Prune].
-func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
+func (t *tx) Prune(entries []ledger.PrunedEntry, runs []string, blobs []canonical.Digest) error {
 	clear(t.blobs)
 	return t.Tx.Prune(entries, runs, blobs)
 }

@@ -6,9 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -21,7 +19,7 @@ var schemaScript string
 
 const (
 	// schemaVersion is the version of schemaScript.
-	schemaVersion = 4
+	schemaVersion = 5
 	// applicationID marks the file as a ledger.
 	applicationID = 0x70676673
 	// schemaRetry is the time between attempts to lock the file while another process makes the
@@ -122,19 +120,6 @@ func createLedger(db *sql.DB, path string, busy time.Duration) error {
 
 	return nil
 }
-
-// newSchema returns the schema of a new file.
-var newSchema = sync.OnceValues(func() (_ []object, err error) {
-	db, err := sql.Open("sqlite", dataSourceName("/pgfsm-blank", 0, url.Values{"vfs": {"memdb"}}))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.Exec(schemaScript); err != nil {
-		return nil, err
-	}
-	return schemaOf(db)
-})
 
 // wal is the mode of the journal.
 const wal = "wal"

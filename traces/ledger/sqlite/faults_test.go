@@ -45,8 +45,18 @@ func run(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
+const (
+	early = "2026-01-01T00:00:00.000Z"
+	runID = "01a20937-927b-7666-a7a9-3a3ce7bb963b"
+)
+
 func entry(index int64) ledger.Entry {
-	return ledger.Entry{Index: index, RunID: "a", N: int(index), Type: ledger.RequestCreated, Events: []byte("[{}]")}
+	return ledger.Entry{Index: index, RunID: runID, At: early, Body: []byte("{}")}
+}
+
+// runRow returns the row of a run with what every row has.
+func runRow(status ledger.Status) ledger.RunRow {
+	return ledger.RunRow{RunID: runID, At: early, Updated: early, Bundle: canonical.Sum("test"), Status: status}
 }
 
 // addEntry adds an entry with one hash.
@@ -258,12 +268,19 @@ func TestRowsOfTheWrongType(t *testing.T) {
 	db := raw(t, s.path)
 	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, entry)",
 		"INSERT INTO tokens VALUES ('a', 1, NULL, x'00', 2.5, '', '', 'many')",
-		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, 0, '', '', '', '', '', '', ''",
 		"DROP TABLE entries", "CREATE TABLE entries (idx, hashes)", "INSERT INTO entries VALUES (1, zeroblob(31)), (2, 'text')")
 	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
 	refused(t, err, ErrNotLedger, "column 2", "text")
-	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Run("r"); return err })
-	refused(t, err, ErrNotLedger, "column 22", "JSON list")
+	check.NoError(t, s.Update(t.Context(), func(tx ledger.Tx) error { return tx.AddRun(runRow(ledger.Pending)) }))
+	for _, tc := range []struct{ change, column, want string }{
+		{"approvers = '{}'", "column 28", "JSON list"},
+		{"approvers = '[]', bundle = zeroblob(31)", "column 17", "32 bytes"},
+		{"bundle = zeroblob(32), expires = 1 << 60", "column 31", "a time in milliseconds"},
+	} {
+		run(t, db, "UPDATE runs SET "+tc.change)
+		err = s.View(t.Context(), func(r ledger.Reader) error { _, err := r.Run(runID); return err })
+		refused(t, err, ErrNotLedger, tc.column, tc.want)
+	}
 	for _, index := range []int64{1, 2} {
 		err = s.View(context.Background(), func(r ledger.Reader) error {
 			_, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})

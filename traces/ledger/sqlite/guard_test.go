@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
-	"golang.org/x/mod/sumdb/tlog"
-
-	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlrows"
@@ -23,11 +21,11 @@ func TestAppendOnlyByTrigger(t *testing.T) {
 	}
 	db := raw(t, s.path)
 	for _, statement := range []string{
-		"UPDATE entries SET at = 'x'", "UPDATE entries SET at = at WHERE idx = 0", "UPDATE entries SET idx = idx + 10", "DELETE FROM entries",
-		"UPDATE entries SET hashes = zeroblob(32)", "UPDATE entries SET events = ''", "DELETE FROM entries WHERE idx = 0",
+		"UPDATE entries SET at = 7", "UPDATE entries SET at = at WHERE idx = 0", "UPDATE entries SET idx = idx + 10", "DELETE FROM entries",
+		"UPDATE entries SET hashes = zeroblob(32)", "UPDATE entries SET body = '{}'", "UPDATE entries SET run = NULL, body = NULL, header = '{}'", "DELETE FROM entries WHERE idx = 0",
 		"INSERT OR REPLACE INTO entries SELECT * FROM entries WHERE idx = 0", "REPLACE INTO entries SELECT * FROM entries",
 		"INSERT OR IGNORE INTO entries SELECT * FROM entries", "UPDATE OR REPLACE entries SET idx = 0",
-		"INSERT INTO entries SELECT * FROM entries WHERE true ON CONFLICT DO UPDATE SET at = 'x'",
+		"INSERT INTO entries SELECT * FROM entries WHERE true ON CONFLICT DO UPDATE SET at = 7",
 	} {
 		appendOnly(t, db, statement)
 	}
@@ -52,7 +50,7 @@ func appendOnly(t *testing.T, db *sql.DB, statement string) {
 func dump(t *testing.T, db *sql.DB, table string) (text string) {
 	t.Helper()
 	columns := map[string]string{
-		"entries": "idx, '|', run_id, '|', n, '|', at, '|', by, '|', prev, '|', type, '|', events", "hashes": "idx, '|', hex(hashes)", "pruning": "since", "events": "idx, '|', run_id, '|', type, '|', event",
+		"entries": "idx, '|', hex(run), '|', n, '|', previous, '|', at, '|', type, '|', body, '|', header", "hashes": "idx, '|', hex(hashes)", "pruning": "since",
 	}[table]
 	table = strings.Replace(table, "hashes", "entries", 1)
 	check.NoError(t, db.QueryRow("SELECT coalesce(group_concat(concat("+columns+"), x'0a'), '') FROM "+table).Scan(&text))
@@ -68,7 +66,9 @@ func TestPruneClosesTheGuard(t *testing.T) {
 	db := raw(t, s.path)
 	before := dump(t, db, "hashes")
 	failed := errors.New("a prune that fails")
-	prune := func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 0, Last: 0}}, nil, nil) }
+	prune := func(tx ledger.Tx) error {
+		return tx.Prune([]ledger.PrunedEntry{{Index: 0, Header: []byte("{}")}}, nil, nil)
+	}
 	for want, do := range map[error]func(ledger.Tx) error{ // in any order
 		failed: func(tx ledger.Tx) error { return errors.Join(prune(tx), failed) },
 		nil:    prune,
@@ -76,44 +76,25 @@ func TestPruneClosesTheGuard(t *testing.T) {
 		if err := s.Update(context.Background(), do); !errors.Is(err, want) {
 			t.Fatal(err)
 		}
-		appendOnly(t, db, "UPDATE entries SET events = ''")
+		appendOnly(t, db, emptied)
 	}
-	if n := entries(t, s); n != 1 {
-		t.Errorf("%d entries, want 1", n)
+	if rows, want := dump(t, db, "entries"), "0||"; !strings.HasPrefix(rows, want) {
+		t.Errorf("the entries are %s, want the first one without its run", rows)
 	}
 	if after := dump(t, db, "hashes"); after != before {
 		t.Errorf("the hashes were %s, and are %s", before, after)
 	}
 	run(t, db, "INSERT INTO pruning (since) VALUES (1)")
 	for _, statement := range []string{
-		"DELETE FROM entries", "UPDATE entries SET idx = idx + 10, events = ''", "UPDATE entries SET hashes = zeroblob(32), events = ''", "UPDATE entries SET by = 'x'",
+		"DELETE FROM entries", emptied + ", idx = idx + 10", emptied + ", hashes = zeroblob(32)", emptied + ", at = 7", emptied + ", n = 7", emptied + ", previous = 7",
+		emptied + ", type = 'token.revoked'", "UPDATE entries SET body = '{}', header = NULL", "UPDATE entries SET header = '{}' WHERE idx = 0",
 	} {
 		appendOnly(t, db, statement)
 	}
 }
 
-// TestEventsView: people see each event of an entry in a row, also where the events are in a blob.
-func TestEventsView(t *testing.T) {
-	s := fresh(t)
-	large := `[{"type":"request.created"},{"large":"` + strings.Repeat("x", ledger.MaxInline) + `","type":"decision.made"}]`
-	digest := canonical.Sum(ledger.BlobValue, []byte(large))
-	err := s.Update(context.Background(), func(tx ledger.Tx) error {
-		small, referring, gone := entry(0), entry(1), entry(2)
-		small.Events = []byte(`[{"n":1,"type":"run.claimed"},{"n":2,"type":"proxy.sent"}]`)
-		referring.Events = []byte(ledger.Ref(digest))
-		gone.Events = []byte(ledger.Ref("of-no-blob"))
-		return errors.Join(tx.PutBlob(ledger.Blob{Digest: digest, Kind: ledger.BlobValue, Text: large}), tx.AddEntry(small, make([]tlog.Hash, 1)),
-			tx.AddEntry(referring, make([]tlog.Hash, 2)), tx.AddEntry(gone, make([]tlog.Hash, 1)))
-	})
-	check.NoError(t, err)
-	want := strings.Join([]string{
-		`0|a|run.claimed|{"n":1,"type":"run.claimed"}`, `0|a|proxy.sent|{"n":2,"type":"proxy.sent"}`, `1|a|request.created|{"type":"request.created"}`,
-		`1|a|decision.made|` + large[len(`[{"type":"request.created"},`):len(large)-1],
-	}, "\n")
-	if got := dump(t, raw(t, s.path), "events"); got != want {
-		t.Errorf("the view is %s, want %s", got, want)
-	}
-}
+// emptied removes bodies, as a prune does.
+const emptied = "UPDATE entries SET run = NULL, body = NULL, header = '{}'"
 
 // TestPlans: what is asked often is found by an index, in order.
 func TestPlans(t *testing.T) {
@@ -125,29 +106,29 @@ func TestPlans(t *testing.T) {
 		index string
 		sorts bool // few rows are sorted
 	}{
-		{"newest", ledger.Filter{Newest: true, Limit: 20}, "sqlite_autoindex_requests_1", false},
-		{"page", ledger.Filter{After: "x", Limit: 20}, "sqlite_autoindex_requests_1 (run_id>?)", false},
-		{"status", ledger.Filter{Statuses: two, Newest: true, Limit: 20}, "requests_status (status=?)", false},
-		{"task", ledger.Filter{Task: "t", After: "x"}, "requests_task (task=? AND run_id>?)", false},
-		{"open", ledger.Filter{Open: true}, "requests_open", false},
+		{"newest", ledger.Filter{Newest: true, Limit: 20}, "sqlite_autoindex_runs_1", false},
+		{"page", ledger.Filter{After: runID, Limit: 20}, "sqlite_autoindex_runs_1 (run>?)", false},
+		{"status", ledger.Filter{Statuses: two, Newest: true, Limit: 20}, "runs_status (status=?)", false},
+		{"task", ledger.Filter{Task: "t", After: runID}, "runs_task (task=? AND run>?)", false},
+		{"open", ledger.Filter{Open: true}, "runs_open", false},
 		{
 			"counted-of-actor", ledger.Filter{Counted: true, Actor: "ann", Server: "files", Tool: "read", Since: "2026"},
-			"requests_counted_actor (actor=? AND server=? AND tool=? AND <expr>>?)", true,
+			"runs_counted_actor (actor=? AND server=? AND tool=? AND <expr>>?)", true,
 		},
 		{
 			"counted-of-task", ledger.Filter{Counted: true, Task: "t", Server: "files", Tool: "read", Since: "2026"},
-			"requests_counted_task (task=? AND server=? AND tool=? AND <expr>>?)", true,
+			"runs_counted_task (task=? AND server=? AND tool=? AND <expr>>?)", true,
 		},
 		{
 			"counted-of-actor-whatever-the-tool", ledger.Filter{Counted: true, Actor: "ann", Since: "2026"},
-			"requests_counted_actor_at (actor=? AND <expr>>?)", true,
+			"runs_counted_actor_at (actor=? AND <expr>>?)", true,
 		},
-		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "requests_open", false},
-		{"held", ledger.Filter{Held: true, Limit: 20}, "SCAN requests USING INDEX requests_held", false},
-		{"held-and-denied", ledger.Filter{Held: true, Statuses: append(two, ledger.Denied), Limit: 20}, "SCAN requests USING INDEX requests_held", false},
-		{"held-page", ledger.Filter{Held: true, Statuses: two, After: "x", Limit: 20}, "requests_held (run_id>?)", false},
-		{"held-and-open", ledger.Filter{Held: true, Open: true, Statuses: two, After: "x", Limit: 20}, "requests_open (run_id>?)", false},
-		{"approved-and-open", ledger.Filter{Statuses: two, Open: true, Limit: 20}, "requests_open", false},
+		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "runs_open", false},
+		{"held", ledger.Filter{Held: true, Limit: 20}, "SCAN runs USING INDEX runs_held", false},
+		{"held-and-denied", ledger.Filter{Held: true, Statuses: append(two, ledger.Denied), Limit: 20}, "SCAN runs USING INDEX runs_held", false},
+		{"held-page", ledger.Filter{Held: true, Statuses: two, After: runID, Limit: 20}, "runs_held (run>?)", false},
+		{"held-and-open", ledger.Filter{Held: true, Open: true, Statuses: two, After: runID, Limit: 20}, "runs_open (run>?)", false},
+		{"approved-and-open", ledger.Filter{Statuses: two, Open: true, Limit: 20}, "runs_open", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			query, args := s.dialect.Requests(tc.f)
@@ -167,8 +148,7 @@ func TestPlansOfOneRow(t *testing.T) {
 		args               []any
 	}{
 		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
-		{"entries-of-a-run", sqlrows.OfRun, "USING INDEX entries_run (run_id=?)", []any{"a"}},
-		{"waiting", sqlrows.Waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", "d"}},
+		{"waiting", sqlrows.Waiting, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", make([]byte, 32)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {
@@ -176,6 +156,51 @@ func TestPlansOfOneRow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlanOfARunsEntries: each entry of a run is found by its index, however many entries there are.
+func TestPlanOfARunsEntries(t *testing.T) {
+	text := planned(t, fresh(t), sqlrows.OfRun, make([]byte, 16))
+	for _, want := range []string{"SEARCH runs USING INDEX sqlite_autoindex_runs_1 (run=?)", "SEARCH b USING INTEGER PRIMARY KEY", "SEARCH e USING INTEGER PRIMARY KEY"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("plan %q, want %s", text, want)
+		}
+	}
+}
+
+// TestPutRunWritesFewIndexes: a run's row changes up to the end of the run, and the indexes of what never changes are left alone.
+func TestPutRunWritesFewIndexes(t *testing.T) {
+	s := fresh(t)
+	check.NoError(t, s.Update(t.Context(), func(tx ledger.Tx) error {
+		return errors.Join(tx.AddRun(runRow(ledger.Pending)), tx.PutRun(runRow(ledger.Executed)))
+	}))
+	for query := range s.writes.prepared { // in any order
+		if !strings.HasPrefix(query, "UPDATE runs ") {
+			continue
+		}
+		rows, err := s.writer.QueryContext(t.Context(), "EXPLAIN "+query, make([]any, strings.Count(query, "?"))...)
+		check.NoError(t, err)
+		defer rows.Close()
+		var written []string
+		for rows.Next() {
+			var opcode, name string
+			var page, unused any
+			check.NoError(t, rows.Scan(&unused, &opcode, &unused, &page, &unused, &unused, &unused, &unused))
+			if opcode != "OpenWrite" {
+				continue
+			}
+			check.NoError(t, s.readers.QueryRow("SELECT name FROM sqlite_schema WHERE rootpage = ?", page).Scan(&name))
+			written = append(written, name)
+		}
+		check.NoError(t, rows.Err())
+		slices.Sort(written)
+		want := []string{"runs", "runs_counted_actor", "runs_counted_actor_at", "runs_counted_task", "runs_held", "runs_open", "runs_status", "runs_waiting"}
+		if !slices.Equal(written, want) {
+			t.Errorf("PutRun writes %v, want %v", written, want)
+		}
+		return
+	}
+	t.Error("PutRun ran no UPDATE")
 }
 
 // planned says how SQLite would look for the rows of a query.

@@ -79,10 +79,7 @@ func (s *Store) checkSchema() error {
 	if blank {
 		return fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
 	}
-	if err := checkVersion(s.readers, s.path); err != nil {
-		return err
-	}
-	return checkUnaltered(s.readers, s.path)
+	return checkVersion(s.readers, s.path)
 }
 
 // A frozen file is read without locks. If another process begins to write it meanwhile, a read may

@@ -1,7 +1,7 @@
 -- What a new ledger is.
 --
--- Everything is text that a person can read: digests, times (RFC 3339, UTC), JSON. Empty text means that there is none.
--- A value that begins with an at sign, also within a payload, is the digest of a row of blobs, which has the value.
+-- In the tables of the record, ids are the 16 bytes of a UUID, digests the 32 bytes of a SHA-256, and times milliseconds since
+-- 1970; NULL means that there is none. The views requests, decisions and events show all of them as text.
 -- No table points at another with a foreign key: what belongs together is judged by `pgfsm ledger verify`, which must be able
 -- to read, and name, a file in which it no longer does.
 BEGIN IMMEDIATE;
@@ -9,86 +9,110 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
--- The leaves of the log. Of a pruned entry only its index and its hashes are left.
+-- The log. A pruned entry has a header in place of its body.
 CREATE TABLE entries (
-    idx    INTEGER PRIMARY KEY CHECK (idx >= 0),
-    run_id TEXT NOT NULL,
-    n      INTEGER NOT NULL,
-    at     TEXT NOT NULL,
-    by     TEXT NOT NULL,
-    prev   TEXT NOT NULL,
-    type   TEXT NOT NULL, -- of the last event
+    idx      INTEGER PRIMARY KEY CHECK (idx >= 0),
+    at       INTEGER NOT NULL,
+    run      BLOB CHECK (length(run) = 16),
+    n        INTEGER NOT NULL,
+    previous INTEGER, -- index of the run's entry before
+    type     TEXT,    -- of the event of an entry of no run
+    body     TEXT,    -- JSON
+    header   TEXT,    -- JSON
     -- The hashes of the Merkle tree (RFC 6962) that the entry completes, 32 bytes each: its leaf's, then inner ones from below.
-    hashes BLOB NOT NULL CHECK (length(hashes) >= 32 AND length(hashes) % 32 = 0),
-    events TEXT NOT NULL  -- a JSON list
+    hashes   BLOB NOT NULL CHECK (length(hashes) >= 32 AND length(hashes) % 32 = 0),
+    CHECK ((body IS NULL) <> (header IS NULL))
 ) STRICT;
-CREATE UNIQUE INDEX entries_run ON entries (run_id, n) WHERE run_id <> '';
 -- Relayed messages are entries of no run, and many: the others must be found without reading them.
-CREATE INDEX entries_type ON entries (type) WHERE run_id = '' AND type <> 'mcp.passed';
+CREATE INDEX entries_type ON entries (type) WHERE type IS NOT NULL AND type <> 'mcp.passed';
 
--- What happened, for people.
-CREATE VIEW events AS SELECT e.idx, e.run_id, e.at, e.by, j.value ->> 'type' AS type, j.value AS event
-FROM entries e, json_each(iif(substr(e.events, 1, 1) = '@', (SELECT b.text FROM blobs b WHERE b.digest = substr(e.events, 2)), e.events)) j
-WHERE e.events <> '';
-
-CREATE TABLE requests (
-    run_id     TEXT PRIMARY KEY NOT NULL,
-    at         TEXT NOT NULL,
-    updated    TEXT NOT NULL,
+-- What is known of each run.
+CREATE TABLE runs (
+    first      INTEGER PRIMARY KEY, -- index of the run's first entry
+    run        BLOB NOT NULL UNIQUE CHECK (length(run) = 16),
+    at         INTEGER NOT NULL,
     kind       TEXT NOT NULL,
-    status     TEXT NOT NULL,
-    state      TEXT NOT NULL,
     actor      TEXT NOT NULL,
+    display    TEXT NOT NULL, -- the name for people of an actor of an identity provider
+    on_behalf_of TEXT NOT NULL, -- the person for whom an agent of an identity provider acts
+    on_behalf_of_display TEXT NOT NULL,
+    client     TEXT NOT NULL, -- the client id of an actor of an identity provider
     task       TEXT NOT NULL,
     env        TEXT NOT NULL,
     server     TEXT NOT NULL,
     tool       TEXT NOT NULL,
-    args       TEXT NOT NULL,
-    arguments  TEXT NOT NULL,
-    definition TEXT NOT NULL,
-    bundle     TEXT NOT NULL,
+    args       TEXT NOT NULL, -- JSON; an at sign: the first entry has them, because they are large
+    arguments  BLOB,
+    definition BLOB,
+    bundle     BLOB NOT NULL,
+    trace      TEXT NOT NULL, -- the id of the trace of the agent's request
+    -- The columns up to here never change.
+    updated    INTEGER NOT NULL,
+    status     TEXT NOT NULL,
+    state      TEXT NOT NULL,
     mode       TEXT NOT NULL,
     score      INTEGER NOT NULL,
     policy     TEXT NOT NULL,
     code       TEXT NOT NULL,
     reason     TEXT NOT NULL,
-    binding    TEXT NOT NULL,
+    binding    BLOB,
     approvers  TEXT NOT NULL, -- a JSON list of roles
     quorum     INTEGER NOT NULL,
     agreed     INTEGER NOT NULL,
-    expires    TEXT NOT NULL,
-    owner      TEXT NOT NULL,
-    sent       TEXT NOT NULL,
-    ended      TEXT NOT NULL,
+    expires    INTEGER,
+    owner      BLOB CHECK (length(owner) = 16),
+    sent       INTEGER,
+    ended      INTEGER,
     steps      INTEGER NOT NULL CHECK (steps >= 0),
-    head       TEXT NOT NULL,
+    head       BLOB,
     entry      INTEGER NOT NULL, -- index of the last one
     entries    INTEGER NOT NULL, -- how many it has
-    delivered  TEXT NOT NULL DEFAULT '', -- when the outcome of a call that was held reached its requester
-    on_behalf_of TEXT NOT NULL, -- the person for whom an agent of an identity provider acts
-    client     TEXT NOT NULL, -- the client id of an actor of an identity provider
-    trace      TEXT NOT NULL, -- the id of the trace of the agent's request
-    call_trace TEXT NOT NULL, -- the id of the trace of an approved call
-    display    TEXT NOT NULL, -- the name for people of an actor of an identity provider
-    on_behalf_of_display TEXT NOT NULL -- likewise
+    delivered  INTEGER, -- when the outcome of a call that was held reached its requester
+    call_trace TEXT NOT NULL -- the id of the trace of an approved call
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.
-CREATE INDEX requests_status ON requests (status, run_id) WHERE status NOT IN ('executed', 'denied');
-CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
-CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
+CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
+CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
+CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
 -- whichever is later, and while it may yet leave always.
-CREATE INDEX requests_counted_actor ON requests (actor, server, tool, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_actor_at ON requests (actor, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_task ON requests (task, server, tool, CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END)
-WHERE task <> '' AND (sent <> '' OR ended = '');
+CREATE INDEX runs_counted_actor ON runs (actor, server, tool, CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END) WHERE sent IS NOT NULL OR ended IS NULL;
+CREATE INDEX runs_counted_actor_at ON runs (actor, CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END) WHERE sent IS NOT NULL OR ended IS NULL;
+CREATE INDEX runs_counted_task ON runs (task, server, tool, CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END)
+WHERE task <> '' AND (sent IS NOT NULL OR ended IS NULL);
 -- What people were asked about, in order. Without it all that a policy ever denied would be looked at to find the few that people did.
-CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';
+CREATE INDEX runs_held ON runs (run, status) WHERE binding IS NOT NULL;
 -- What a repetition of a call attaches to: asked for before each call of an agent.
-CREATE INDEX requests_waiting ON requests (actor, server, tool, arguments, run_id) WHERE kind = 'agent' AND binding <> '' AND delivered = '';
+CREATE INDEX runs_waiting ON runs (actor, server, tool, arguments, run) WHERE kind = 'agent' AND binding IS NOT NULL AND delivered IS NULL;
+
+-- The same for people. Where JSON is taken apart, U+0000, which no text of PostgreSQL can have, is shown as U+FFFD.
+CREATE VIEW requests AS SELECT
+    substr(x, 1, 8) || '-' || substr(x, 9, 4) || '-' || substr(x, 13, 4) || '-' || substr(x, 17, 4) || '-' || substr(x, 21) AS run_id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') AS at, strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch') AS updated,
+    kind, status, state, actor, display, on_behalf_of, on_behalf_of_display, client, task, env, server, tool,
+    iif(args = '@', (SELECT replace(e.body, '\u0000', '\ufffd') -> '$.events[0].call.args' FROM entries e WHERE e.idx = first), args) AS args,
+    'sha256:' || nullif(lower(hex(arguments)), '') AS arguments, 'sha256:' || nullif(lower(hex(definition)), '') AS definition,
+    'sha256:' || lower(hex(bundle)) AS bundle, mode, score, policy, code, reason,
+    'sha256:' || nullif(lower(hex(binding)), '') AS binding, approvers, quorum, agreed,
+    strftime('%Y-%m-%dT%H:%M:%fZ', expires / 1000.0, 'unixepoch') AS expires,
+    substr(o, 1, 8) || '-' || substr(o, 9, 4) || '-' || substr(o, 13, 4) || '-' || substr(o, 17, 4) || '-' || substr(o, 21) AS owner,
+    strftime('%Y-%m-%dT%H:%M:%fZ', sent / 1000.0, 'unixepoch') AS sent, strftime('%Y-%m-%dT%H:%M:%fZ', ended / 1000.0, 'unixepoch') AS ended,
+    steps, 'sha256:' || nullif(lower(hex(head)), '') AS head, first, entry, entries,
+    strftime('%Y-%m-%dT%H:%M:%fZ', delivered / 1000.0, 'unixepoch') AS delivered, trace, call_trace
+FROM (SELECT *, lower(hex(run)) AS x, nullif(lower(hex(owner)), '') AS o FROM runs);
+
+-- What happened, for people: an event a row.
+CREATE VIEW events AS SELECT idx, body ->> '$.run' AS run_id, strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch') AS at,
+    body ->> '$.by' AS by, j.value ->> 'type' AS type, j.value AS event
+FROM (SELECT idx, at, replace(body, '\u0000', '\ufffd') AS body FROM entries WHERE body IS NOT NULL), json_each(body, '$.events') j;
+
+-- What the gates decided.
+CREATE VIEW decisions AS SELECT idx, run_id, at, event ->> 'outcome' AS outcome, event ->> 'gate' AS gate, event ->> 'policy' AS policy,
+    event ->> 'code' AS code, event ->> 'reason' AS reason
+FROM events WHERE type = 'decision.made';
 
 CREATE TABLE blobs (
     digest TEXT PRIMARY KEY NOT NULL,
@@ -120,7 +144,8 @@ CREATE TABLE blocks (
 -- accidents; who owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
 CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
 CREATE TRIGGER entries_refuse_update BEFORE UPDATE ON entries
-WHEN NEW.idx <> OLD.idx OR NEW.hashes <> OLD.hashes OR NEW.events <> '' OR NOT EXISTS (SELECT 1 FROM pruning)
+WHEN NEW.idx <> OLD.idx OR NEW.at <> OLD.at OR NEW.n <> OLD.n OR NEW.previous IS NOT OLD.previous OR NEW.type IS NOT OLD.type
+  OR NEW.hashes <> OLD.hashes OR NEW.body IS NOT NULL OR OLD.header IS NOT NULL OR NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
 CREATE TRIGGER entries_refuse_delete BEFORE DELETE ON entries
 BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;

@@ -143,9 +143,6 @@ func (s *Store) prepareWriter() error {
 	if err := createLedger(s.writers, s.path, s.busy); err != nil {
 		return err
 	}
-	if err := checkUnaltered(s.writers, s.path); err != nil {
-		return err
-	}
 	return checkWritable(s.writers)
 }
 
@@ -158,7 +155,7 @@ func checkWritable(db *sql.DB) error {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.Exec("INSERT INTO pruning (since) VALUES (1)"); resultCode(err) != codeBusy {
+	if _, err := tx.Exec("DELETE FROM pruning"); resultCode(err) != codeBusy {
 		return err
 	}
 	return nil

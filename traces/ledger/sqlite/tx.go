@@ -31,6 +31,8 @@ func newDialect(path string) sqlrows.Dialect {
 		Ledger:    path,
 		Position:  "instr",
 		Unindexed: "+",
+		Args:      "iif(args = '@', (SELECT e.body -> '$.events[0].call.args' FROM entries e WHERE e.idx = first), args)",
+		HexRun:    "lower(hex(run))",
 		Name:      func(column string) string { return column + " = ?" },
 	}
 }
@@ -72,33 +74,24 @@ func (s *source) Write(table string, key any, query string, args ...any) error {
 	return err
 }
 
-// Most requests change after the first put, but their indexed columns then stay the same, except
-// three. A statement that does not set a column does not touch the column's indexes.
-const updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
-	"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
-	"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33, " +
-	"on_behalf_of = ?34, client = ?35, trace = ?36, call_trace = ?37, display = ?38, on_behalf_of_display = ?39 " +
-	"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
-	"AND arguments = ?13 AND bundle = ?15"
-
-// Generation implements [ledger.Tx.Generation]. SQLite changes the data version of a connection when
+// DataVersion implements [ledger.Tx.DataVersion]. SQLite changes the data version of a connection when
 // it sees a commit of another connection, so the pinned writer asks after BEGIN IMMEDIATE, when it
 // sees the last commit and nobody else can write. The data version does not count the writer's own
 // commits.
-func (t *tx) Generation() (ledger.Generation, error) {
+func (t *tx) DataVersion() (ledger.DataVersion, error) {
 	if err := t.Usable(); err != nil {
-		return ledger.Generation{}, err
+		return ledger.DataVersion{}, err
 	}
 	if t.version == 0 { // it does not change during the transaction
 		if err := t.readVersion(); err != nil {
-			return ledger.Generation{}, explainError(t.store.path, err)
+			return ledger.DataVersion{}, explainError(t.store.path, err)
 		}
 	}
 	written := t.store.written
 	if t.Wrote() {
 		written++
 	}
-	return ledger.Generation{t.version, written}, nil
+	return ledger.DataVersion{t.version, written}, nil
 }
 
 func (t *tx) readVersion() error {
@@ -116,20 +109,8 @@ func (t *tx) readVersion() error {
 
 var errNoVersion = errors.New("PRAGMA data_version has no row")
 
-// PutRun implements [ledger.Tx.PutRun].
-func (t *tx) PutRun(r ledger.RunRow) error {
-	row, err := sqlrows.RequestRow(&r)
-	if err != nil {
-		return err
-	}
-	if err := t.Change("", nil, updateRequest, row...); err != nil || t.source.changed != 0 {
-		return err
-	}
-	return t.Tx.PutRun(r)
-}
-
 // Prune implements [ledger.Tx.Prune].
-func (t *tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
+func (t *tx) Prune(entries []ledger.PrunedEntry, runs []string, blobs []canonical.Digest) error {
 	if err := t.Change("row of", "pruning", "INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}

@@ -1,13 +1,17 @@
 package sqlrows
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
@@ -16,19 +20,25 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-const entryColumns = "idx, run_id, n, at, by, prev, type, events"
+// entryColumns lists the columns of an entry. The link to the entry before it of its run is in the
+// hashes of that entry.
+const entryColumns = "e.idx, e.run, e.n, coalesce(e.previous, 0), e.at, " +
+	"(SELECT substr(p.hashes, 1, 32) FROM entries p WHERE p.idx = e.previous), e.type, e.body, e.header"
 
 func readEntry(r *Row) ledger.Entry {
-	return ledger.Entry{
-		Index:  r.Int64(),
-		RunID:  r.Text(),
-		N:      r.nextInt(),
-		At:     r.Text(),
-		By:     r.Text(),
-		Prev:   r.Text(),
-		Type:   ledger.Type(r.Text()),
-		Events: jsontext.Value(r.Text()),
+	e := ledger.Entry{
+		Index:    r.Int64(),
+		RunID:    r.ID(),
+		N:        r.nextInt(),
+		Previous: r.Int64(),
+		At:       r.Time(),
 	}
+	if prev := r.optional(tlog.HashSize); prev != nil {
+		e.Prev = base64.StdEncoding.EncodeToString(prev)
+	}
+	e.Type = ledger.Type(r.OptionalText())
+	e.Body, e.Header = readJSON(r), readJSON(r)
+	return e
 }
 
 // maxIndex is the largest index that an entry can have: package tlog does not terminate for larger
@@ -40,7 +50,7 @@ func readEnd(r *Row) ledger.End {
 	if index > maxIndex && r.err == nil {
 		r.err = fmt.Errorf("the last entry has the index %d: %w", index, ledger.ErrMalformed)
 	}
-	return ledger.End{Size: index + 1, At: r.Text(), Type: ledger.Type(r.Text())}
+	return ledger.End{Size: index + 1, At: r.Time(), Type: ledger.Type(r.OptionalText())}
 }
 
 func (t *Tx) End() (ledger.End, error) {
@@ -53,7 +63,7 @@ func (t *Tx) End() (ledger.End, error) {
 
 // OfType repeats the condition of the partial index, so that the database uses the index.
 const OfType = "SELECT " + entryColumns +
-	" FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
+	" FROM entries e WHERE e.type IS NOT NULL AND e.type <> 'mcp.passed' AND e.type = ? AND e.body IS NOT NULL ORDER BY e.idx"
 
 func (t *Tx) LastOfType(kind ledger.Type) (ledger.Entry, error) {
 	return queryRow(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
@@ -65,14 +75,26 @@ func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
 
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return queryRows(t, fullPage, readEntry,
-		"SELECT "+entryColumns+" FROM entries WHERE idx >= ? AND events <> '' ORDER BY idx", from)
+		"SELECT "+entryColumns+" FROM entries e WHERE e.idx >= ? ORDER BY e.idx", from)
 }
 
-// OfRun repeats the condition of the partial index, so that the database uses the index.
-const OfRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
+// OfRun follows the entries of a run from its row and the last entry back to the first. SQLite
+// keeps the order of a CROSS JOIN, and so looks up each entry; otherwise it would read all entries.
+const OfRun = "WITH RECURSIVE chain(idx) AS (SELECT entry FROM runs WHERE run = ? UNION ALL " +
+	"SELECT b.previous FROM chain c CROSS JOIN entries b WHERE b.idx = c.idx AND b.previous < c.idx) " +
+	"SELECT " + entryColumns + " FROM chain c CROSS JOIN entries e WHERE e.idx = c.idx ORDER BY e.idx"
 
 func (t *Tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, fullPage, readEntry, OfRun, run)
+	return queryRows(t, fullPage, readEntry, OfRun, keyOf(run))
+}
+
+// keyOf returns the key of a run, or nil, which no row has, for a text that names none.
+func keyOf(run string) []byte {
+	u, err := uuid.Parse(run)
+	if err != nil || u.String() != run {
+		return nil
+	}
+	return u[:]
 }
 
 // ReadHashes implements [tlog.HashReader].
@@ -108,52 +130,59 @@ func (t *Tx) CountHashes() (int64, error) {
 	}, "SELECT coalesce(sum(length(hashes)), 0) FROM entries")
 }
 
-// requestColumns lists the columns in the order of the table.
-const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
-	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered, " +
-	"on_behalf_of, client, trace, call_trace, display, on_behalf_of_display"
+// runColumns lists the columns in the order of the table.
+const runColumns = fixedColumns + ", " + changingColumns
 
-func readRequest(r *Row) ledger.RunRow {
+const (
+	fixedColumns = "first, run, at, kind, actor, display, on_behalf_of, on_behalf_of_display, client, task, env, server, " +
+		"tool, args, arguments, definition, bundle, trace"
+	// changingColumns lists those that events after the first one may change.
+	changingColumns = "updated, status, state, mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, " +
+		"owner, sent, ended, steps, head, entry, entries, delivered, call_trace"
+)
+
+func readRun(r *Row) ledger.RunRow {
 	return ledger.RunRow{
-		RunID:             r.Text(),
-		At:                r.Text(),
-		Updated:           r.Text(),
+		First:             r.Int64(),
+		RunID:             r.ID(),
+		At:                r.Time(),
 		Kind:              r.Text(),
-		Status:            ledger.Status(r.Text()),
-		State:             fsm.State(r.Text()),
 		Actor:             r.Text(),
+		Display:           r.Text(),
+		OnBehalfOf:        r.Text(),
+		OnBehalfOfDisplay: r.Text(),
+		Client:            r.Text(),
 		Task:              r.Text(),
 		Env:               r.Text(),
 		Server:            r.Text(),
 		Tool:              r.Text(),
 		Args:              r.Text(),
-		Arguments:         canonical.Digest(r.Text()),
-		Definition:        canonical.Digest(r.Text()),
-		Bundle:            canonical.Digest(r.Text()),
+		Arguments:         r.Digest(),
+		Definition:        r.Digest(),
+		Bundle:            r.Digest(),
+		Trace:             r.Text(),
+		Updated:           r.Time(),
+		Status:            ledger.Status(r.Text()),
+		State:             fsm.State(r.Text()),
 		Mode:              r.Text(),
 		Score:             r.nextInt(),
 		Policy:            r.Text(),
 		Code:              r.Text(),
 		Reason:            r.Text(),
-		Binding:           canonical.Digest(r.Text()),
+		Binding:           r.Digest(),
 		Approvers:         readList(r),
 		Quorum:            r.nextInt(),
 		Agreed:            r.nextInt(),
-		Expires:           r.Text(),
-		Owner:             r.Text(),
-		Sent:              r.Text(),
-		Ended:             r.Text(),
+		Expires:           r.Time(),
+		Owner:             r.ID(),
+		Sent:              r.Time(),
+		Ended:             r.Time(),
 		Steps:             r.nextInt(),
-		Head:              canonical.Digest(r.Text()),
+		Head:              r.Digest(),
 		Entry:             r.Int64(),
 		Entries:           r.nextInt(),
-		Delivered:         r.Text(),
-		OnBehalfOf:        r.Text(),
-		Client:            r.Text(),
-		Trace:             r.Text(),
+		Delivered:         r.Time(),
 		CallTrace:         r.Text(),
-		Display:           r.Text(),
-		OnBehalfOfDisplay: r.Text(),
 	}
 }
 
@@ -171,20 +200,17 @@ func readList(r *Row) []string {
 }
 
 func (t *Tx) Run(run string) (ledger.RunRow, error) {
-	return queryRow(t, "run", run, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run)
+	return queryRow(t, "run", run, readRun, "SELECT "+runColumns+" FROM runs WHERE run = ?", keyOf(run))
 }
 
 func (t *Tx) LastIndexOf(run string) (int64, error) {
-	return queryRow(t, "run", run, (*Row).Int64, "SELECT entry FROM requests WHERE run_id = ?", run)
+	return queryRow(t, "run", run, (*Row).Int64, "SELECT entry FROM runs WHERE run = ?", keyOf(run))
 }
 
 func (t *Tx) Runs(f ledger.Filter) iter.Seq2[ledger.RunRow, error] {
 	query, args := t.dialect.Requests(f)
-	return queryRows(t, fullPage, readRequest, query, args...)
+	return queryRows(t, fullPage, readRun, query, args...)
 }
-
-// wholeArgs is the text of a request's arguments, also where the row has a reference to it.
-const wholeArgs = "CASE WHEN substr(args, 1, 1) = '@' THEN (SELECT text FROM blobs WHERE digest = substr(args, 2)) ELSE args END"
 
 // lowerASCII converts ASCII letters to lower case and no others, as lower does in both databases.
 func lowerASCII(s string) string {
@@ -226,8 +252,8 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
 	common := slices.Contains(f.Statuses, ledger.Executed) || slices.Contains(f.Statuses, ledger.Denied)
 	term(len(statuses) > 0 && !common, "status NOT IN ('executed', 'denied')")
-	term(f.Open, "ended = ''")
-	term(f.Held, binding+" <> ''")
+	term(f.Open, "ended IS NULL")
+	term(f.Held, binding+" IS NOT NULL")
 	// The indexes of names are on expressions that depend on the database.
 	named := func(column, name string) {
 		term(name != "", d.Name(column), slices.Repeat([]any{name}, strings.Count(d.Name(column), "?"))...)
@@ -240,20 +266,19 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	term(f.Policy != "", "policy = ?", f.Policy)
 	term(f.Code != "", "code = ?", f.Code)
 	// This is one expression, so that one index covers it. Open runs sort after all times.
-	term(f.Since != "", "CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END >= ?", f.Since)
-	term(f.Until != "", "at < ?", f.Until)
-	term(f.Text != "", d.Position+"(lower("+wholeArgs+"), ?) > 0", lowerASCII(f.Text))
-	term(f.Counted, "(sent <> '' OR ended = '')")
-	term(f.After != "", "run_id > ?", f.After)
-	term(f.Before != "", "run_id < ?", f.Before)
-	term(f.Short != "", fmt.Sprintf("substr(run_id, %d, %d) = ?", ledger.RunIDBytes-ledger.ShortRun+1, len(f.Short)),
-		f.Short)
-	query := "SELECT " + requestColumns + " FROM requests"
+	term(f.Since != "", Reached+" >= ?", timeKey(f.Since))
+	term(f.Until != "", "at < ?", timeKey(f.Until))
+	term(f.Text != "", d.Position+"(lower("+d.Args+"), ?) > 0", lowerASCII(f.Text))
+	term(f.Counted, "(sent IS NOT NULL OR ended IS NULL)")
+	term(f.After != "", "run > ?", prefixKey(f.After))
+	term(f.Before != "", "run < ?", prefixKey(f.Before))
+	term(f.Short != "", fmt.Sprintf("substr(%s, %d, %d) = ?", d.HexRun, 32-ledger.ShortRun+1, len(f.Short)), f.Short)
+	query := "SELECT " + runColumns + " FROM runs"
 	if len(terms) > 0 {
 		query += " WHERE " + strings.Join(terms, " AND ")
 	}
 
-	query += " ORDER BY run_id"
+	query += " ORDER BY run"
 	if f.Newest {
 		query += " DESC"
 	}
@@ -265,32 +290,57 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	return query, args
 }
 
-// counts reads a bounded number of rows, whatever the period is.
-const counts = "SELECT CASE WHEN at >= ? THEN substr(at, 1, ?) ELSE '' END AS since, status, code, min(at), count(*) " +
-	"FROM (SELECT at, status, code FROM requests ORDER BY run_id DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+// Reached is when a call was asked for or left, whichever is later. The indexes repeat it.
+const Reached = "CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END"
 
-func (t *Tx) Counts(newest int, since string, unit int) iter.Seq2[ledger.Count, error] {
+// timeKey returns a time of a filter in milliseconds. A text of another form is before all times.
+func timeKey(text string) int64 {
+	ms, ok := milliseconds(text)
+	if !ok {
+		return math.MinInt64
+	}
+	return ms
+}
+
+// prefixKey returns the key of a run, or of the beginning of one.
+func prefixKey(run string) []byte {
+	key, err := hex.DecodeString(strings.ReplaceAll(run, "-", ""))
+	if err != nil {
+		return []byte{}
+	}
+	return key
+}
+
+// counts reads a bounded number of rows, whatever the period is.
+const counts = "SELECT CASE WHEN at >= ? THEN at / ? * ? END AS since, status, code, min(at), count(*) " +
+	"FROM (SELECT at, status, code FROM runs ORDER BY run DESC LIMIT ?) AS newest GROUP BY 1, 2, 3 ORDER BY since NULLS FIRST, 2, 3"
+
+func (t *Tx) Counts(newest int, since string, unit time.Duration) iter.Seq2[ledger.Count, error] {
 	return queryRows(t, fullPage, func(r *Row) ledger.Count {
 		return ledger.Count{
-			At:     r.Text(),
+			At:     r.Time(),
 			Status: ledger.Status(r.Text()),
 			Code:   r.Text(),
-			First:  r.Text(),
+			First:  r.Time(),
 			Runs:   r.nextInt(),
 		}
-	}, counts, since, int64(unit), int64(newest))
+	}, counts, timeKey(since), unit.Milliseconds(), unit.Milliseconds(), int64(newest))
 }
 
 // attachable repeats the conditions of the partial index, so that the database uses the index.
-const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
+const attachable = "kind = '" + states.KindAgent + "' AND binding IS NOT NULL AND delivered IS NULL"
 
 // Waiting is the query of [ledger.Reader.FindWaiting].
-const Waiting = "SELECT run_id FROM requests WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
-	" ORDER BY run_id LIMIT 1"
+const Waiting = "SELECT run FROM runs WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
+	" ORDER BY run LIMIT 1"
 
 func (t *Tx) FindWaiting(l ledger.RepeatedCall) (string, error) {
-	return queryRow(t, "a run that waits for", l.Tool, (*Row).Text, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
-		l.Tool, string(l.Arguments))
+	var arguments values
+	if arguments.addDigest(l.Arguments); arguments.err != nil {
+		return "", arguments.err
+	}
+	return queryRow(t, "a run that waits for", l.Tool, (*Row).ID, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
+		l.Tool, arguments.list[0])
 }
 
 func readBlob(r *Row) ledger.Blob {

@@ -30,7 +30,7 @@ func readSession(r *Row) ledger.Session {
 
 // readJSON reads JSON; an empty text becomes nil.
 func readJSON(r *Row) jsontext.Value {
-	if text := r.Text(); text != "" {
+	if text := r.OptionalText(); text != "" {
 		return jsontext.Value(text)
 	}
 	return nil

@@ -21,6 +21,8 @@ type Dialect struct {
 	Ledger    string // name of the ledger in errors
 	Position  string // function that finds a text in another one
 	Unindexed string // prefix of a column that must not be looked up in an index
+	Args      string // expression for the arguments of a run, also where only its entry has them
+	HexRun    string // expression for the id of a run in lower-case hexadecimal
 	// Condition that the actor, the server or the tool equals each parameter.
 	Name func(column string) string
 }

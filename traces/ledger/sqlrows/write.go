@@ -14,7 +14,7 @@ import (
 func placeholders(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
-	insertEntry = "INSERT INTO entries (" + entryColumns + ", hashes) VALUES " + placeholders(9)
+	insertEntry = "INSERT INTO entries (idx, at, run, n, previous, type, body, header, hashes) VALUES " + placeholders(9)
 	// InsertBlob adds a blob that is not there.
 	InsertBlob  = "INSERT INTO blobs (digest, kind, text) VALUES " + placeholders(3)
 	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + placeholders(8) + onConflict("id", tokenColumns)
@@ -24,9 +24,11 @@ var (
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
-	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " +
-		placeholders(strings.Count(requestColumns, ",")+1)
-	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
+	insertRun = "INSERT INTO runs (" + runColumns + ") VALUES " + placeholders(strings.Count(runColumns, ",")+1)
+	// A statement that does not set a column does not touch the indexes of the column. If another
+	// process has continued the run, no row matches.
+	updateRun = "UPDATE runs SET " + strings.ReplaceAll(changingColumns, ", ", " = ?, ") +
+		" = ? WHERE first = ? AND run = ? AND (entry = ? OR entries < ?)"
 )
 
 // onConflict replaces the columns, except the key.
@@ -45,45 +47,90 @@ func (t *Tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 	for i := range hashes {
 		joined = append(joined, hashes[i][:]...)
 	}
-	return t.Change("entry", e.Index, insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type),
-		string(e.Events), joined)
+	var v values
+	v.add(e.Index)
+	v.addTime(e.At)
+	v.addID(e.RunID)
+	v.add(int64(e.N))
+	if e.N > 0 {
+		v.add(e.Previous)
+	} else {
+		v.add(nil)
+	}
+	v.add(optionalText(string(e.Type)), optionalText(string(e.Body)), optionalText(string(e.Header)), joined)
+	if v.err != nil {
+		return t.Fail(fmt.Errorf("entry %d: %w", e.Index, v.err))
+	}
+	return t.Change("entry", e.Index, insertEntry, v.list...)
 }
 
-// RequestRow returns the values of a request in the order of its columns.
-func RequestRow(r *ledger.RunRow) ([]any, error) {
+// optionalText returns a text, or NULL for an empty one.
+func optionalText(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// addFixed adds the values of fixedColumns.
+func (v *values) addFixed(r *ledger.RunRow) {
+	v.add(r.First)
+	v.addID(r.RunID)
+	v.addTime(r.At)
+	v.add(r.Kind, r.Actor, r.Display, r.OnBehalfOf, r.OnBehalfOfDisplay, r.Client, r.Task, r.Env, r.Server, r.Tool, r.Args)
+	v.addDigest(r.Arguments)
+	v.addDigest(r.Definition)
+	v.addDigest(r.Bundle)
+	v.add(r.Trace)
+}
+
+// addChanging adds the values of changingColumns.
+func (v *values) addChanging(r *ledger.RunRow) {
 	approvers := "[]"
 	if len(r.Approvers) > 0 {
 		text, err := json.Marshal(r.Approvers)
-		if err != nil {
-			return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
+		if err != nil && v.err == nil {
+			v.err = fmt.Errorf("approvers: %w", err)
 		}
 		approvers = string(text)
 	}
-	return []any{
-		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool,
-		r.Args,
-		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code,
-		r.Reason, string(r.Binding),
-		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps),
-		string(r.Head), r.Entry, int64(r.Entries),
-		r.Delivered, r.OnBehalfOf, r.Client, r.Trace, r.CallTrace, r.Display, r.OnBehalfOfDisplay,
-	}, nil
+
+	v.addTime(r.Updated)
+	v.add(string(r.Status), string(r.State), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason)
+	v.addDigest(r.Binding)
+	v.add(approvers, int64(r.Quorum), int64(r.Agreed))
+	v.addTime(r.Expires)
+	v.addID(r.Owner)
+	v.addTime(r.Sent)
+	v.addTime(r.Ended)
+	v.add(int64(r.Steps))
+	v.addDigest(r.Head)
+	v.add(r.Entry, int64(r.Entries))
+	v.addTime(r.Delivered)
+	v.add(r.CallTrace)
 }
 
 func (t *Tx) AddRun(r ledger.RunRow) error {
-	row, err := RequestRow(&r)
-	if err != nil {
-		return err
-	}
-	return t.Change("run", r.RunID, insertRequest, row...)
+	var v values
+	v.addFixed(&r)
+	v.addChanging(&r)
+	return t.changeRun(&r, insertRun, &v)
 }
 
 func (t *Tx) PutRun(r ledger.RunRow) error {
-	row, err := RequestRow(&r)
-	if err != nil {
-		return err
+	var v values
+	v.addChanging(&r)
+	v.add(r.First)
+	v.addID(r.RunID)
+	v.add(r.Entry, int64(r.Entries))
+	return t.changeRun(&r, updateRun, &v)
+}
+
+func (t *Tx) changeRun(r *ledger.RunRow, query string, v *values) error {
+	if v.err != nil {
+		return t.Fail(fmt.Errorf("run %s: %w", r.RunID, v.err))
 	}
-	return t.Change("run", r.RunID, upsertRequest, row...)
+	return t.Change("run", r.RunID, query, v.list...)
 }
 
 func (t *Tx) PutBlob(b ledger.Blob) error {
@@ -120,20 +167,24 @@ func (t *Tx) SetNextDelivery(hook string, next int64) error {
 	return t.Change("hook", hook, upsertDelivered, hook, next)
 }
 
-const emptyEntries = "UPDATE entries SET run_id = '', n = 0, at = '', by = '', prev = '', type = '', events = '' WHERE idx BETWEEN ? AND ?"
+const (
+	emptyEntry     = "UPDATE entries SET run = NULL, body = NULL, header = ? WHERE idx = ? AND body IS NOT NULL"
+	dropDeliveries = "DELETE FROM deliveries WHERE entry = ?"
+)
 
 // Prune implements [ledger.Tx.Prune].
-func (t *Tx) Prune(entries []ledger.Range, runs []string, blobs []canonical.Digest) error {
+func (t *Tx) Prune(entries []ledger.PrunedEntry, runs []string, blobs []canonical.Digest) error {
 	for _, run := range runs {
-		if err := t.Change("", nil, "DELETE FROM requests WHERE run_id = ?", run); err != nil {
+		if err := t.Change("", nil, "DELETE FROM runs WHERE run = ?", keyOf(run)); err != nil {
 			return err
 		}
 	}
-	for _, r := range entries {
-		for _, query := range []string{emptyEntries, "DELETE FROM deliveries WHERE entry BETWEEN ? AND ?"} {
-			if err := t.Change("", nil, query, r.First, r.Last); err != nil {
-				return err
-			}
+	for _, e := range entries {
+		if err := t.Change("entry", e.Index, emptyEntry, string(e.Header), e.Index); err != nil {
+			return err
+		}
+		if err := t.Change("", nil, dropDeliveries, e.Index); err != nil {
+			return err
 		}
 	}
 	for _, d := range blobs {

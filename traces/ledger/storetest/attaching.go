@@ -10,49 +10,43 @@ import (
 
 func waiting(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	of := func(run string, change func(*ledger.RunRow)) ledger.RunRow {
-		q := ledger.RunRow{
-			RunID: run, Kind: states.KindAgent, Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args"), Status: ledger.Pending, Binding: "b",
-		}
+	of := func(run int, change func(*ledger.RunRow)) ledger.RunRow {
+		q := row(run, ledger.RunRow{
+			Kind: states.KindAgent, Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args"), Status: ledger.Pending, Binding: digest("b"),
+		})
 		if change != nil {
 			change(&q)
 		}
 		return q
 	}
-	second := of("3", nil)
+	second := of(30, nil)
 	update(t, s, func(tx ledger.Tx) error {
-		for _, q := range []ledger.RunRow{
-			of("4", nil), second, of("1", func(q *ledger.RunRow) { q.Binding = "" }), of("2", func(q *ledger.RunRow) { q.Delivered = late }),
-			of("0", func(q *ledger.RunRow) { q.Kind = states.KindCall }), of("00", func(q *ledger.RunRow) { q.Kind = states.KindAsk }),
-			of("5", func(q *ledger.RunRow) { q.Actor = "bob" }), of("6", func(q *ledger.RunRow) { q.Arguments = digest("other args") }),
-			of("51", func(q *ledger.RunRow) { q.OnBehalfOf = "ben" }), of("52", func(q *ledger.RunRow) { q.OnBehalfOf = "cat" }),
-			of("53", func(q *ledger.RunRow) { q.Client = "desk" }),
-			of("7", func(q *ledger.RunRow) { q.Server = "mail" }), of("8", func(q *ledger.RunRow) { q.Tool = "write" }),
-		} {
-			if err := tx.PutRun(q); err != nil {
-				return err
-			}
-		}
-		return nil
+		return addRuns(tx,
+			of(40, nil), second, of(1, func(q *ledger.RunRow) { q.Binding = "" }), of(2, func(q *ledger.RunRow) { q.Delivered = late }),
+			of(9, func(q *ledger.RunRow) { q.Kind = states.KindCall }), of(0, func(q *ledger.RunRow) { q.Kind = states.KindAsk }),
+			of(5, func(q *ledger.RunRow) { q.Actor = "bob" }), of(6, func(q *ledger.RunRow) { q.Arguments = digest("other args") }),
+			of(51, func(q *ledger.RunRow) { q.OnBehalfOf = "ben" }), of(52, func(q *ledger.RunRow) { q.OnBehalfOf = "cat" }),
+			of(53, func(q *ledger.RunRow) { q.Client = "desk" }),
+			of(7, func(q *ledger.RunRow) { q.Server = "mail" }), of(8, func(q *ledger.RunRow) { q.Tool = "write" }))
 	})
 	look := ledger.RepeatedCall{Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args")}
 	for _, tc := range []struct {
 		name   string
 		change func(*ledger.RepeatedCall)
-		want   string // empty: none
+		want   int // 0: none
 	}{
-		{"first", func(*ledger.RepeatedCall) {}, "3"},
-		{"of-another-actor", func(l *ledger.RepeatedCall) { l.Actor = "bob" }, "5"},
-		{"on-behalf-of-a-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "ben" }, "51"},
-		{"on-behalf-of-another-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "cat" }, "52"},
-		{"on-behalf-of-nobody-who-asked", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "dan" }, ""},
-		{"another-client", func(l *ledger.RepeatedCall) { l.Client = "desk" }, "53"},
-		{"other-arguments", func(l *ledger.RepeatedCall) { l.Arguments = digest("other args") }, "6"},
-		{"another-server", func(l *ledger.RepeatedCall) { l.Server = "mail" }, "7"},
-		{"another-tool", func(l *ledger.RepeatedCall) { l.Tool = "write" }, "8"},
-		{"actor-in-other-case", func(l *ledger.RepeatedCall) { l.Actor = "Ann" }, ""},
-		{"of-nobody", func(l *ledger.RepeatedCall) { l.Actor = "" }, ""},
-		{"nothing", func(l *ledger.RepeatedCall) { *l = ledger.RepeatedCall{} }, ""},
+		{"first", func(*ledger.RepeatedCall) {}, 30},
+		{"of-another-actor", func(l *ledger.RepeatedCall) { l.Actor = "bob" }, 5},
+		{"on-behalf-of-a-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "ben" }, 51},
+		{"on-behalf-of-another-person", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "cat" }, 52},
+		{"on-behalf-of-nobody-who-asked", func(l *ledger.RepeatedCall) { l.OnBehalfOf = "dan" }, 0},
+		{"another-client", func(l *ledger.RepeatedCall) { l.Client = "desk" }, 53},
+		{"other-arguments", func(l *ledger.RepeatedCall) { l.Arguments = digest("other args") }, 6},
+		{"another-server", func(l *ledger.RepeatedCall) { l.Server = "mail" }, 7},
+		{"another-tool", func(l *ledger.RepeatedCall) { l.Tool = "write" }, 8},
+		{"actor-in-other-case", func(l *ledger.RepeatedCall) { l.Actor = "Ann" }, 0},
+		{"of-nobody", func(l *ledger.RepeatedCall) { l.Actor = "" }, 0},
+		{"nothing", func(l *ledger.RepeatedCall) { *l = ledger.RepeatedCall{} }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := look
@@ -62,17 +56,17 @@ func waiting(t *testing.T, h Harness) {
 	}
 	second.Delivered, second.Ended, second.Status = late, late, ledger.Executed
 	update(t, s, func(tx ledger.Tx) error { return tx.PutRun(second) })
-	waits(t, s, look, "4")
-	update(t, s, func(tx ledger.Tx) error { return tx.Prune(nil, []string{"4"}, nil) })
-	waits(t, s, look, "")
+	waits(t, s, look, 40)
+	update(t, s, func(tx ledger.Tx) error { return tx.Prune(nil, []string{id(40)}, nil) })
+	waits(t, s, look, 0)
 }
 
-func waits(t *testing.T, s ledger.Store, l ledger.RepeatedCall, want string) {
+func waits(t *testing.T, s ledger.Store, l ledger.RepeatedCall, want int) {
 	t.Helper()
 	view(t, s, func(r ledger.Reader) {
 		run, err := r.FindWaiting(l)
-		if run != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			t.Errorf("Waiting(%v) = %q, %v, want %q", l, run, err, want)
+		if found := err == nil; found != (want > 0) || found && run != id(want) || !found && !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("FindWaiting(%v) = %q, %v, want the run %d", l, run, err, want)
 		}
 	})
 }
@@ -86,9 +80,9 @@ func ofType(t *testing.T, h Harness) {
 		e.Type = kind
 		update(t, s, func(tx ledger.Tx) error { return add(tx, e) })
 	}
-	ofRun := entry(7, "a")
-	ofRun.Type = ledger.TokenCreated
-	update(t, s, func(tx ledger.Tx) error { return add(tx, ofRun) })
+	gone := entry(7, "")
+	gone.Type = ledger.LedgerPruned
+	update(t, s, func(tx ledger.Tx) error { return add(tx, removed(gone), entry(8, id(1))) })
 	view(t, s, func(r ledger.Reader) {
 		for kind, want := range map[ledger.Type][]int64{ // in any order
 			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,

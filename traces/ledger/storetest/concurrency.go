@@ -17,22 +17,22 @@ func snapshot(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(add(tx, entry(1, "a")), tx.PutRun(request("a")))
+		return errors.Join(add(tx, entry(1, id(1))), tx.AddRun(request(1)))
 	})
 	view(t, s, func(r ledger.Reader) {
 		if e, err := last(r); err != nil || e != 1 {
 			t.Fatalf("the last entry is %d, %v", e, err)
 		}
-		moved := request("a")
+		moved := request(1)
 		moved.Status = ledger.Executed
 		update(t, writer, func(tx ledger.Tx) error {
-			return errors.Join(add(tx, entry(2, "a")), tx.PutRun(moved))
+			return errors.Join(add(tx, entry(2, id(1))), tx.PutRun(moved))
 		})
 		update(t, s, func(tx ledger.Tx) error {
-			return errors.Join(add(tx, entry(3, "a")), tx.PutRun(request("b")))
+			return errors.Join(add(tx, entry(3, id(1))), tx.AddRun(request(2)))
 		})
 		wantEqual(t, "Entries", []int64{1}, indexes(list(t, r.Entries(0))))
-		wantEqual(t, "Requests", []ledger.RunRow{request("a")}, list(t, r.Runs(ledger.Filter{})))
+		wantEqual(t, "Requests", []ledger.RunRow{request(1)}, list(t, r.Runs(ledger.Filter{})))
 	})
 	wantEqual(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
@@ -43,7 +43,7 @@ func glance(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
 	put := func(by ledger.Store, index int64) {
-		update(t, by, func(tx ledger.Tx) error { return add(tx, entry(index, "a")) })
+		update(t, by, func(tx ledger.Tx) error { return add(tx, entry(index, id(1))) })
 	}
 	put(s, 1)
 	var kept ledger.Reader
@@ -84,7 +84,7 @@ func glance(t *testing.T, h Harness) {
 		t.Errorf("ReadCommitted = %v, want its function's error", err)
 	}
 	update(t, s, func(tx ledger.Tx) error { // waits for no writer, and sees only committed data
-		if err := add(tx, entry(5, "a")); err != nil {
+		if err := add(tx, entry(5, id(1))); err != nil {
 			return err
 		}
 		return s.ReadCommitted(context.Background(), func(r ledger.Reader) error {
@@ -101,7 +101,7 @@ func viewBesideWriter(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		if err := add(tx, entry(1, "a")); err != nil {
+		if err := add(tx, entry(1, id(1))); err != nil {
 			return err
 		}
 		nothing(t, s) // would never return if it waited for this function to end
@@ -187,7 +187,7 @@ func count(s ledger.Store) error {
 			for range rounds {
 				err := s.Update(context.Background(), func(tx ledger.Tx) error {
 					n, err := counter(tx)
-					return errors.Join(err, add(tx, entry(n+1, "counter")), tx.SetNextDelivery("counter", n+1))
+					return errors.Join(err, add(tx, entry(n+1, "")), tx.SetNextDelivery("counter", n+1))
 				})
 				if err != nil {
 					errs <- err
@@ -246,14 +246,14 @@ func reopened(t *testing.T, h Harness) {
 	check.NoError(t, s.Close())
 	s = h.open(t, path)
 	view(t, s, func(r ledger.Reader) {
-		wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
-		wantEqual(t, "Requests", []ledger.RunRow{request("a")}, list(t, r.Runs(ledger.Filter{})))
+		wantEqual(t, "Entries", []ledger.Entry{entry(1, id(1))}, list(t, r.Entries(0)))
+		wantEqual(t, "Requests", []ledger.RunRow{request(1)}, list(t, r.Runs(ledger.Filter{})))
 		wantEqual(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
-	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, "a")) }); err == nil {
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, id(1))) }); err == nil {
 		t.Error("an event can be added twice after the store was closed")
 	}
-	update(t, s, func(tx ledger.Tx) error { return add(tx, entry(2, "a")) })
+	update(t, s, func(tx ledger.Tx) error { return add(tx, entry(2, id(1))) })
 }
 
 func closed(t *testing.T, h Harness) {
@@ -274,8 +274,8 @@ func closed(t *testing.T, h Harness) {
 	}
 }
 
-// id draws an owner's id.
-func id(t *testing.T) string {
+// newOwner draws an owner's id.
+func newOwner(t *testing.T) string {
 	t.Helper()
 	u, err := uuid.NewV7()
 	check.NoError(t, err)
@@ -293,7 +293,7 @@ func wantGone(t *testing.T, s ledger.Store, owner string, want bool) {
 func owners(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
-	a, b := id(t), id(t)
+	a, b := newOwner(t), newOwner(t)
 	wantGone(t, s, a, true) // no process has owned it
 	release, err := s.AcquireOwnership(context.Background(), a)
 	check.NoError(t, err)
@@ -333,7 +333,7 @@ func owners(t *testing.T, h Harness) {
 func ownersAtOnce(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
-	dead, alive := id(t), id(t)
+	dead, alive := newOwner(t), newOwner(t)
 	release, err := s.AcquireOwnership(context.Background(), alive)
 	check.NoError(t, err)
 	var group sync.WaitGroup
@@ -342,7 +342,7 @@ func ownersAtOnce(t *testing.T, h Harness) {
 			for range rounds {
 				wantGone(t, other, alive, false)
 				wantGone(t, other, dead, true)
-				mine := id(t)
+				mine := newOwner(t)
 				release, err := s.AcquireOwnership(context.Background(), mine)
 				if err != nil {
 					t.Error(err)

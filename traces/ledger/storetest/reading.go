@@ -2,11 +2,13 @@ package storetest
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,19 +32,19 @@ func emptyStore(t *testing.T, h Harness) {
 		if n, err := r.CountHashes(); n != 0 || err != nil {
 			t.Errorf("CountHashes = %d, %v, want none", n, err)
 		}
-		seq, err := r.LastIndexOf("none")
-		missing(t, "Reached", seq, err)
-		q, err := r.Run("none")
-		missing(t, "Request", q, err)
+		seq, err := r.LastIndexOf(id(1))
+		missing(t, "LastIndexOf", seq, err)
+		for _, run := range []string{"none", "", id(1)} {
+			q, err := r.Run(run)
+			missing(t, "Run", q, err)
+			wantEqual(t, "EntriesOf", []ledger.Entry(nil), list(t, r.EntriesOf(run)))
+		}
 		b, err := r.Blob(digest("none"))
 		missing(t, "Blob", b, err)
 		k, err := r.Token("none")
 		missing(t, "Token", k, err)
 		blocked, err := r.Block("none")
 		missing(t, "Block", blocked, err)
-		if got := list(t, r.EntriesOf("none")); got != nil {
-			t.Errorf("EntriesOf = %v", got)
-		}
 	})
 }
 
@@ -54,9 +56,9 @@ func wantEqual(t *testing.T, what string, want, got any) {
 	}
 }
 
-// rowsOfAllKinds holds one row of each kind, which is written and read back.
+// rowsOfAllKinds holds rows of each kind, which are written and read back. The entries are those of the run.
 type rowsOfAllKinds struct {
-	Entry    ledger.Entry
+	Entries  []ledger.Entry
 	Request  ledger.RunRow
 	Blob     ledger.Blob
 	Token    ledger.Token
@@ -69,8 +71,8 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, write := range []func() error{
-			func() error { return add(tx, w.Entry) },
-			func() error { return tx.PutRun(w.Request) },
+			func() error { return add(tx, w.Entries...) },
+			func() error { return tx.AddRun(w.Request) },
 			func() error { return tx.PutBlob(w.Blob) },
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutBlock(w.Block) },
@@ -86,12 +88,13 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		var got rowsOfAllKinds
 		var errs [5]error
-		got.Entry = onlyRow(t, r.Entries(0))
-		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, w.Entry.Index)})
+		got.Entries = list(t, r.Entries(0))
+		last := w.Entries[len(w.Entries)-1]
+		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, last.Index)})
 		errs[0] = err
-		wantEqual(t, "hashes", []tlog.Hash{tlog.RecordHash(w.Entry.Leaf())}, hashes)
-		if n, err := r.CountHashes(); n != 1 || err != nil {
-			t.Errorf("CountHashes = %d, %v, want 1", n, err)
+		wantEqual(t, "hashes", []tlog.Hash{tlog.RecordHash(last.Leaf())}, hashes)
+		if n, err := r.CountHashes(); n != int64(len(w.Entries)) || err != nil {
+			t.Errorf("CountHashes = %d, %v, want %d", n, err, len(w.Entries))
 		}
 		got.Request, errs[1] = r.Run(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
@@ -100,16 +103,16 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Delivery = onlyRow(t, r.Deliveries("", late+"z", 10))
 		wantEqual(t, "errors", [5]error{}, errs)
 		wantEqual(t, "rows", w, got)
-		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At, Type: w.Entry.Type}) {
+		if end, err := r.End(); err != nil || end != (ledger.End{Size: last.Index + 1, At: last.At, Type: last.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
 		}
 		if entry, err := r.LastIndexOf(w.Request.RunID); err != nil || entry != w.Request.Entry {
-			t.Errorf("Reached = %d, %v, want %d", entry, err, w.Request.Entry)
+			t.Errorf("LastIndexOf = %d, %v, want %d", entry, err, w.Request.Entry)
 		}
-		if w.Entry.RunID != "" {
-			wantEqual(t, "EntriesOf", w.Entry, onlyRow(t, r.EntriesOf(w.Entry.RunID)))
-		}
-		wantEqual(t, "Requests", w.Request, onlyRow(t, r.Runs(ledger.Filter{})))
+		wantEqual(t, "EntriesOf", w.Entries, list(t, r.EntriesOf(w.Request.RunID)))
+		inCapitals, err := r.Run(strings.ToUpper(w.Request.RunID))
+		missing(t, "Run", inCapitals, err)
+		wantEqual(t, "Runs", w.Request, onlyRow(t, r.Runs(ledger.Filter{})))
 		wantEqual(t, "Blobs", w.Blob, onlyRow(t, r.Blobs()))
 		wantEqual(t, "Tokens", w.Token, onlyRow(t, r.Tokens()))
 		wantEqual(t, "Blocks", w.Block, onlyRow(t, r.Blocks()))
@@ -131,15 +134,20 @@ func onlyRow[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
-		filled[ledger.Entry](t), filled[ledger.RunRow](t), filled[ledger.Blob](t),
-		filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
+		nil, filled[ledger.RunRow](t), filled[ledger.Blob](t), filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
 	}
+	first := entry(w.Request.Entry-1, w.Request.RunID)
+	w.Entries = []ledger.Entry{first, following(first, w.Request.Entry)}
 	w.Delivery.Next = early
 	w.roundTrip(t, h)
 }
 
 func zeroRows(t *testing.T, h Harness) {
-	w := rowsOfAllKinds{Entry: ledger.Entry{Events: jsontext.Value("[]")}, Delivery: ledger.Delivery{State: "waiting"}}
+	w := rowsOfAllKinds{
+		Entries:  []ledger.Entry{{RunID: id(0), At: early, Body: jsontext.Value("{}")}},
+		Request:  ledger.RunRow{RunID: id(0), At: early, Updated: early, Bundle: digest("")},
+		Delivery: ledger.Delivery{State: "waiting"},
+	}
 	w.roundTrip(t, h)
 }
 
@@ -158,9 +166,10 @@ func oddText(t *testing.T, h Harness) {
 		t.Run(name, func(t *testing.T) {
 			key := text[:min(len(text), 256)] // the keys of rows are short
 			rowsOfAllKinds{
-				Entry:   ledger.Entry{RunID: key, By: text, Events: jsontext.Value(text)},
-				Request: ledger.RunRow{RunID: key, Actor: text, Server: text, Tool: text, Args: text, Reason: text, Binding: "b", Kind: states.KindAgent},
-				Blob:    ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: key, Name: text},
+				Entries: []ledger.Entry{{RunID: id(0), At: early, Body: jsontext.Value(text)}},
+				Request: row(0, ledger.RunRow{Actor: text, Display: text, OnBehalfOf: text, OnBehalfOfDisplay: text, Client: text, Server: text, Tool: text,
+					Args: text, Policy: text, Reason: text, Task: key, Trace: text, Binding: digest("b"), Kind: states.KindAgent}),
+				Blob: ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: key, Name: text},
 				Block:    ledger.Block{Name: key, By: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: key, Error: text},
 			}.roundTrip(t, h)
@@ -172,7 +181,7 @@ func entryOrder(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range int64(400) {
-			if err := add(tx, entry(i+1, []string{"b", "a", ""}[i%3])); err != nil {
+			if err := add(tx, entry(i+1, "")); err != nil {
 				return err
 			}
 		}
@@ -187,10 +196,42 @@ func entryOrder(t *testing.T, h Harness) {
 		if n := len(list(t, r.Entries(0))); n != 400 {
 			t.Errorf("%d entries, want 400", n)
 		}
-		b := indexes(list(t, r.EntriesOf("b")))
-		if len(b) != 134 || b[0] != 1 || b[1] != 4 || b[133] != 400 {
-			t.Errorf("EntriesOf(b) = %v", b)
+	})
+}
+
+// entriesOfRuns checks that the entries of a run are those that its row leads to.
+func entriesOfRuns(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	log := []ledger.Entry{entry(0, id(0)), entry(1, id(1)), entry(2, "")}
+	for i := int64(3); i < 400; i++ {
+		if i%3 == 2 {
+			log = append(log, entry(i, ""))
+		} else {
+			log = append(log, following(log[i-3], i))
 		}
+	}
+	itself := following(log[399], 400) // no ledger has such an entry
+	itself.RunID, itself.Previous, itself.Prev = id(2), 400, ""
+	ends, is, loops := row(0, ledger.RunRow{Entry: 399}), row(1, ledger.RunRow{Entry: 4}), row(2, ledger.RunRow{Entry: 400})
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(add(tx, append(log, itself)...), addRuns(tx, ends, is, loops))
+	})
+	view(t, s, func(r ledger.Reader) {
+		all := list(t, r.EntriesOf(id(0)))
+		if len(all) != 134 {
+			t.Fatalf("%d entries, want 134", len(all))
+		}
+		for n, e := range all {
+			wantEqual(t, "EntriesOf", log[3*n], e)
+		}
+		wantEqual(t, "EntriesOf a row that names an earlier entry", []int64{1, 4}, indexes(list(t, r.EntriesOf(id(1)))))
+		wantEqual(t, "EntriesOf a run whose entry follows itself", []int64{400}, indexes(list(t, r.EntriesOf(id(2)))))
+	})
+	update(t, s, func(tx ledger.Tx) error { return tx.Prune(nil, []string{id(0), "none"}, nil) })
+	view(t, s, func(r ledger.Reader) {
+		wantEqual(t, "EntriesOf a run whose row is missing", []int64(nil), indexes(list(t, r.EntriesOf(id(0)))))
+		wantEqual(t, "runs", []int{1, 2}, runs(list(t, r.Runs(ledger.Filter{}))))
+		wantEqual(t, "Entries", log[0], list(t, r.Entries(0))[0])
 	})
 }
 

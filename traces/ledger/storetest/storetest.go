@@ -19,6 +19,9 @@ type Harness struct {
 	// Open opens the store of that path, and makes it if it does not exist. Several stores can be
 	// open for one path. The suite closes them.
 	Open func(t testing.TB, path string) ledger.Store
+	// Query returns what a program that knows only SQL reads from the store of that path: the
+	// columns' names, and then the rows as text.
+	Query func(t testing.TB, path, query string) [][]string
 }
 
 // Run runs the suite.
@@ -32,7 +35,10 @@ func Run(t *testing.T, h Harness) {
 		{"zero-rows-come-back-as-they-were", zeroRows},
 		{"text-comes-back-byte-for-byte", oddText},
 		{"entries-are-ordered-by-index", entryOrder},
+		{"entries-of-runs", entriesOfRuns},
+		{"values-that-no-column-can-have", malformedValues},
 		{"tokens-and-blobs-are-ordered", tokenAndBlobOrder},
+		{"views", Views},
 		{"filters", filters},
 		{"windows", windows},
 		{"counts", counts},

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"pgfsm/traces/ledger"
 )
@@ -12,18 +13,18 @@ func windows(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, r := range []ledger.RunRow{
-			{RunID: "1", At: early, Status: ledger.Pending, Task: "t1"},                                     // held for long
-			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // then sent
-			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // sent by a slow clock
-			{RunID: "4", At: early, Status: ledger.Denied, Task: "t1", Ended: late},                         // never sent
-			{RunID: "5", At: early, Status: ledger.Executed, Task: "t1", Sent: before, Ended: late},         //
-			{RunID: "6", At: early, Status: ledger.Allowed, Task: "t2", Sent: early},                        // in flight
-			{RunID: "7", At: later, Status: ledger.Executed, Task: "t2", Sent: later, Ended: later},         //
-			{RunID: "8", At: later, Status: ledger.Denied, Task: "t2", Ended: later},                        //
-			{RunID: "9", At: before, Status: ledger.Indeterminate, Task: "t2", Sent: before, Ended: before}, //
+			row(1, ledger.RunRow{At: early, Status: ledger.Pending, Task: "t1"}),                                     // held for long
+			row(2, ledger.RunRow{At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late}),          // then sent
+			row(3, ledger.RunRow{At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late}),          // sent by a slow clock
+			row(4, ledger.RunRow{At: early, Status: ledger.Denied, Task: "t1", Ended: late}),                         // never sent
+			row(5, ledger.RunRow{At: early, Status: ledger.Executed, Task: "t1", Sent: before, Ended: late}),         //
+			row(6, ledger.RunRow{At: early, Status: ledger.Allowed, Task: "t2", Sent: early}),                        // in flight
+			row(7, ledger.RunRow{At: later, Status: ledger.Executed, Task: "t2", Sent: later, Ended: later}),         //
+			row(8, ledger.RunRow{At: later, Status: ledger.Denied, Task: "t2", Ended: later}),                        //
+			row(9, ledger.RunRow{At: before, Status: ledger.Indeterminate, Task: "t2", Sent: before, Ended: before}), //
 		} {
 			r.Actor, r.Server, r.Tool = "ann", "files", "read"
-			if err := tx.PutRun(r); err != nil {
+			if err := tx.AddRun(r); err != nil {
 				return err
 			}
 		}
@@ -32,25 +33,25 @@ func windows(t *testing.T, h Harness) {
 	for _, tc := range []struct {
 		name string
 		f    ledger.Filter
-		want []string
+		want []int
 	}{
-		{"a-second-before", ledger.Filter{Since: before}, []string{"1", "2", "3", "5", "6", "7", "8", "9"}},
-		{"at-the-second", ledger.Filter{Since: later}, []string{"1", "2", "3", "6", "7", "8"}},
-		{"a-second-behind", ledger.Filter{Since: after}, []string{"1", "6"}},
-		{"what-is-open-has-no-time", ledger.Filter{Since: "9999-12-31T23:59:59.000Z"}, []string{"1", "6"}},
-		{"counted", ledger.Filter{Since: later, Counted: true}, []string{"1", "2", "3", "6", "7"}},
-		{"counted-of-actor", ledger.Filter{Since: later, Counted: true, Actor: "ann"}, []string{"1", "2", "3", "6", "7"}},
+		{"a-second-before", ledger.Filter{Since: before}, []int{1, 2, 3, 5, 6, 7, 8, 9}},
+		{"at-the-second", ledger.Filter{Since: later}, []int{1, 2, 3, 6, 7, 8}},
+		{"a-second-behind", ledger.Filter{Since: after}, []int{1, 6}},
+		{"what-is-open-has-no-time", ledger.Filter{Since: "9999-12-31T23:59:59.000Z"}, []int{1, 6}},
+		{"counted", ledger.Filter{Since: later, Counted: true}, []int{1, 2, 3, 6, 7}},
+		{"counted-of-actor", ledger.Filter{Since: later, Counted: true, Actor: "ann"}, []int{1, 2, 3, 6, 7}},
 		{
 			"counted-calls-of-actor", ledger.Filter{Since: after, Counted: true, Actor: "ann", Server: "files", Tool: "read"},
-			[]string{"1", "6"},
+			[]int{1, 6},
 		},
-		{"counted-of-task", ledger.Filter{Since: before, Counted: true, Task: "t1"}, []string{"1", "2", "3", "5"}},
+		{"counted-of-task", ledger.Filter{Since: before, Counted: true, Task: "t1"}, []int{1, 2, 3, 5}},
 		{
 			"counted-calls-of-task", ledger.Filter{Since: later, Counted: true, Task: "t1", Server: "files", Tool: "read"},
-			[]string{"1", "2", "3"},
+			[]int{1, 2, 3},
 		},
-		{"open", ledger.Filter{Since: late, Open: true}, []string{"1", "6"}},
-		{"newest-limit", ledger.Filter{Since: later, Counted: true, Newest: true, Limit: 2}, []string{"7", "6"}},
+		{"open", ledger.Filter{Since: late, Open: true}, []int{1, 6}},
+		{"newest-limit", ledger.Filter{Since: later, Counted: true, Newest: true, Limit: 2}, []int{7, 6}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			view(t, s, func(r ledger.Reader) { wantEqual(t, "runs", tc.want, runs(list(t, r.Runs(tc.f)))) })
@@ -58,37 +59,35 @@ func windows(t *testing.T, h Harness) {
 	}
 }
 
-// counts checks that the newest requests are counted by the hour, and earlier ones together.
+// counts checks that the newest requests are counted by intervals, and earlier ones together.
 func counts(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		for _, r := range []ledger.RunRow{
-			{RunID: "1", At: "2026-01-01T08:00:00.000Z", Status: ledger.Failed, Code: "left out"},
-			{RunID: "2", At: "2026-01-01T09:59:59.000Z", Status: ledger.Executed},
-			{RunID: "3", At: "2026-01-01T09:00:00.000Z", Status: ledger.Executed},
-			{RunID: "4", At: "2026-01-01T10:00:00.000Z", Status: ledger.Executed},
-			{RunID: "5", At: "2026-01-01T10:59:59.000Z", Status: ledger.Executed},
-			{RunID: "6", At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "b"},
-			{RunID: "7", At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "a"},
-			{RunID: "8", At: "2026-01-01T11:00:00.000Z", Status: ledger.Denied, Code: "b"},
-		} {
-			if err := tx.PutRun(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return addRuns(tx,
+			row(1, ledger.RunRow{At: "2026-01-01T08:00:00.000Z", Status: ledger.Failed, Code: "left out"}),
+			row(2, ledger.RunRow{At: "2026-01-01T09:59:59.999Z", Status: ledger.Executed}),
+			row(3, ledger.RunRow{At: "2026-01-01T09:00:00.000Z", Status: ledger.Executed}),
+			row(4, ledger.RunRow{At: "2026-01-01T10:00:00.000Z", Status: ledger.Executed}),
+			row(5, ledger.RunRow{At: "2026-01-01T10:59:59.999Z", Status: ledger.Executed}),
+			row(6, ledger.RunRow{At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "b"}),
+			row(7, ledger.RunRow{At: "2026-01-01T10:30:00.000Z", Status: ledger.Denied, Code: "a"}),
+			row(8, ledger.RunRow{At: "2026-01-01T11:00:00.000Z", Status: ledger.Denied, Code: "b"}))
 	})
+	const ten, eleven = "2026-01-01T10:00:00.000Z", "2026-01-01T11:00:00.000Z"
 	view(t, s, func(r ledger.Reader) {
 		wantEqual(t, "counts", []ledger.Count{
 			{Status: ledger.Executed, First: "2026-01-01T09:00:00.000Z", Runs: 2},
-			{At: "2026-01-01T10", Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00.000Z", Runs: 1},
-			{At: "2026-01-01T10", Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00.000Z", Runs: 1},
-			{At: "2026-01-01T10", Status: ledger.Executed, First: "2026-01-01T10:00:00.000Z", Runs: 2},
-			{At: "2026-01-01T11", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00.000Z", Runs: 1},
-		}, list(t, r.Counts(7, "2026-01-01T10:00:00.000Z", 13)))
+			{At: ten, Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00.000Z", Runs: 1},
+			{At: ten, Status: ledger.Denied, Code: "b", First: "2026-01-01T10:30:00.000Z", Runs: 1},
+			{At: ten, Status: ledger.Executed, First: ten, Runs: 2},
+			{At: eleven, Status: ledger.Denied, Code: "b", First: eleven, Runs: 1},
+		}, list(t, r.Counts(7, ten, time.Hour)))
 		wantEqual(t, "counts of the newest", []ledger.Count{
-			{At: "2026-01-01", Status: ledger.Denied, Code: "b", First: "2026-01-01T11:00:00.000Z", Runs: 1},
-		}, list(t, r.Counts(1, "", 10)))
-		wantEqual(t, "counts of a time without requests", 1, len(list(t, r.Counts(2, "2027", 10)))-1)
+			{At: early, Status: ledger.Denied, Code: "b", First: eleven, Runs: 1},
+		}, list(t, r.Counts(1, "", 24*time.Hour)))
+		wantEqual(t, "counts of a time without requests", []ledger.Count{
+			{Status: ledger.Denied, Code: "a", First: "2026-01-01T10:30:00.000Z", Runs: 1},
+			{Status: ledger.Denied, Code: "b", First: eleven, Runs: 1},
+		}, list(t, r.Counts(2, late, time.Hour)))
 	})
 }

@@ -3,7 +3,9 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -15,21 +17,18 @@ import (
 func putReplaces(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	old := filled[ledger.RunRow](t)
-	moved := old
-	moved.Status, moved.Ended, moved.Entry, moved.Approvers = ledger.Executed, late, 900, nil
-	renamed := filled[ledger.RunRow](t)
-	renamed.Actor, renamed.Task, renamed.Server, renamed.Args, renamed.At = "someone else", "", "other", "{}", later
-	for _, r := range []ledger.RunRow{old, moved, renamed} {
-		update(t, s, func(tx ledger.Tx) error { return tx.PutRun(r) })
-		wantEqual(t, "Requests", []ledger.RunRow{r}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.RunRow, error] {
-			return r.Runs(ledger.Filter{})
-		}))
-	}
-	if got := collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.RunRow, error] {
-		return r.Runs(ledger.Filter{Actor: old.Actor})
-	}); got != nil {
-		t.Errorf("the request is still found as it was: %v", got)
-	}
+	changed := row(1, ledger.RunRow{Actor: "someone else", At: later, Status: ledger.Executed, State: "executed"})
+	changed.RunID, changed.First, changed.Entry, changed.Entries = old.RunID, old.First, old.Entry+1, old.Entries+1
+	moved := changed // what no event changes stays
+	moved.At, moved.Kind, moved.Actor, moved.Display, moved.OnBehalfOf, moved.OnBehalfOfDisplay, moved.Client, moved.Task, moved.Env =
+		old.At, old.Kind, old.Actor, old.Display, old.OnBehalfOf, old.OnBehalfOfDisplay, old.Client, old.Task, old.Env
+	moved.Server, moved.Tool, moved.Args, moved.Arguments, moved.Definition, moved.Bundle, moved.Trace =
+		old.Server, old.Tool, old.Args, old.Arguments, old.Definition, old.Bundle, old.Trace
+	update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddRun(old), tx.PutRun(changed)) })
+	view(t, s, func(r ledger.Reader) {
+		wantEqual(t, "Runs", moved, onlyRow(t, r.Runs(ledger.Filter{})))
+		wantEqual(t, "runs as they were", []ledger.RunRow(nil), list(t, r.Runs(ledger.Filter{Held: true})))
+	})
 	update(t, s, func(tx ledger.Tx) error {
 		b := blob("text")
 		return errors.Join(
@@ -76,30 +75,31 @@ func blocks(t *testing.T, h Harness) {
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(add(tx, entry(1, "a")), add(tx, entry(5, "a")))
+		return add(tx, entry(1, id(1)), entry(5, id(1)))
 	})
 	for _, tc := range []struct {
 		name string
 		add  func(ledger.Tx) error
 	}{
-		{"an-entry-of-the-same-index", func(tx ledger.Tx) error { return add(tx, entry(5, "b")) }},
-		{"an-entry-between", func(tx ledger.Tx) error { return add(tx, entry(3, "b")) }},
-		{"an-entry-before-all", func(tx ledger.Tx) error { return add(tx, entry(0, "b")) }},
-		{"an-entry-of-the-same-number-in-its-run", func(tx ledger.Tx) error {
-			e := entry(6, "a")
-			e.N = 5
+		{"an-entry-of-the-same-index", func(tx ledger.Tx) error { return add(tx, entry(5, id(2))) }},
+		{"an-entry-between", func(tx ledger.Tx) error { return add(tx, entry(3, id(2))) }},
+		{"an-entry-before-all", func(tx ledger.Tx) error { return add(tx, entry(0, id(2))) }},
+		{"an-entry-without-body-and-header", func(tx ledger.Tx) error { return add(tx, ledger.Entry{Index: 6, At: early}) }},
+		{"an-entry-with-body-and-header", func(tx ledger.Tx) error {
+			e := entry(6, "")
+			e.Header = e.Body
 			return add(tx, e)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
-				return errors.Join(tx.PutRun(request("r")), tc.add(tx))
+				return errors.Join(tx.AddRun(request(1)), tc.add(tx))
 			})
 			if err == nil {
 				t.Error("Update succeeds")
 			}
 			view(t, s, func(r ledger.Reader) {
-				wantEqual(t, "Entries", []ledger.Entry{entry(1, "a"), entry(5, "a")}, list(t, r.Entries(0)))
+				wantEqual(t, "Entries", []ledger.Entry{entry(1, id(1)), entry(5, id(1))}, list(t, r.Entries(0)))
 				wantEqual(t, "Requests", []ledger.RunRow(nil), list(t, r.Runs(ledger.Filter{})))
 			})
 		})
@@ -108,8 +108,8 @@ func appendOnly(t *testing.T, h Harness) {
 
 // writeAll writes a row of each kind.
 func writeAll(tx ledger.Tx) error {
-	return errors.Join(add(tx, entry(1, "a")),
-		tx.PutRun(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
+	return errors.Join(add(tx, entry(1, id(1))),
+		tx.AddRun(request(1)), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
 		tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "hook", State: "waiting"}), tx.SetNextDelivery("hook", 1))
 }
 
@@ -130,7 +130,7 @@ func undoneByError(t *testing.T, h Harness) {
 		t.Errorf("View = %v, want exactly the function's error", err)
 	}
 	update(t, s, writeAll)
-	wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
+	wantEqual(t, "Entries", []ledger.Entry{entry(1, id(1))}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func undoneByPanic(t *testing.T, h Harness) {
@@ -158,7 +158,7 @@ func ignoredError(t *testing.T, h Harness) {
 		if err := writeAll(tx); err != nil {
 			t.Error(err)
 		}
-		if add(tx, entry(1, "b")) == nil {
+		if add(tx, entry(1, id(2))) == nil {
 			t.Error("the same entry can be added twice")
 		}
 		return nil
@@ -186,7 +186,7 @@ func usedAfterwards(t *testing.T, h Harness) {
 	_, countErr := tx.CountHashes()
 	_, waitErr := r.FindWaiting(ledger.RepeatedCall{})
 	for what, err := range map[string]error{ // in any order
-		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRun(request("b")), "AddRequest": tx.AddRun(request("c")), "SetDelivered": tx.SetNextDelivery("hook", 2),
+		"AddEntry": add(tx, entry(2, id(1))), "PutRequest": tx.PutRun(request(1)), "AddRequest": tx.AddRun(request(3)), "SetDelivered": tx.SetNextDelivery("hook", 2),
 		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "CountHashes": countErr,
 		"Waiting": waitErr,
 	} {
@@ -199,7 +199,7 @@ func usedAfterwards(t *testing.T, h Harness) {
 			t.Error("a sequence goes on after the end")
 		}
 	}
-	wantEqual(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
+	wantEqual(t, "Entries", []ledger.Entry{entry(1, id(1))}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func readsOwnWrites(t *testing.T, h Harness) {
@@ -209,14 +209,14 @@ func readsOwnWrites(t *testing.T, h Harness) {
 			if e, err := last(tx); i > 0 && (err != nil || e != i) {
 				t.Errorf("the last entry is %d, %v, want %d", e, err, i)
 			}
-			if err := add(tx, entry(i+1, "a")); err != nil {
+			if err := add(tx, entry(i+1, id(1))); err != nil {
 				return err
 			}
 		}
-		return errors.Join(tx.PutRun(request("a")), tx.SetNextDelivery("hook", 3))
+		return errors.Join(tx.AddRun(request(1)), tx.SetNextDelivery("hook", 3))
 	})
 	update(t, s, func(tx ledger.Tx) error {
-		q, err := tx.Run("a")
+		q, err := tx.Run(id(1))
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func readsOwnWrites(t *testing.T, h Harness) {
 		if err := tx.PutRun(q); err != nil {
 			return err
 		}
-		wantEqual(t, "Requests", []string{"a"}, runs(list(t, tx.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
+		wantEqual(t, "Requests", []int{1}, runs(list(t, tx.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}))))
 		n, err := tx.NextDelivery("hook")
 		if n != 3 {
 			t.Errorf("Delivered = %d, want 3", n)
@@ -237,7 +237,7 @@ func nestedSequences(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range 6 {
-			if err := add(tx, entry(int64(i+1), "a")); err != nil {
+			if err := add(tx, entry(int64(i+1), "")); err != nil {
 				return err
 			}
 		}
@@ -247,7 +247,7 @@ func nestedSequences(t *testing.T, h Harness) {
 				for range tx.Entries(e.Index + 1) {
 					pairs++
 				}
-				for range tx.EntriesOf("a") {
+				for range tx.Entries(0) {
 					break
 				}
 				if err != nil {
@@ -272,45 +272,102 @@ func nestedSequences(t *testing.T, h Harness) {
 	})
 }
 
+// malformedValues checks that a value that has not its column's form is an error that names it, and ends the transaction.
+func malformedValues(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	adding := func(change func(*ledger.RunRow)) func(ledger.Tx) error {
+		r := request(1)
+		change(&r)
+		return func(tx ledger.Tx) error { return tx.AddRun(r) }
+	}
+	putting := func(change func(*ledger.RunRow)) func(ledger.Tx) error {
+		r := request(1)
+		change(&r)
+		return func(tx ledger.Tx) error { return errors.Join(tx.AddRun(request(1)), tx.PutRun(r)) }
+	}
+	for _, tc := range []struct {
+		name  string
+		write func(ledger.Tx) error
+		says  string
+	}{
+		{"run-of-an-entry", func(tx ledger.Tx) error { return add(tx, entry(2, "run-1")) }, `entry 2: "run-1" is no id`},
+		{"run-in-capitals", func(tx ledger.Tx) error { return add(tx, entry(2, strings.ToUpper(id(1)))) }, strings.ToUpper(id(1))},
+		{"run-in-braces", adding(func(r *ledger.RunRow) { r.RunID = "{" + r.RunID + "}" }), "{" + id(1) + "}"},
+		{"no-run", adding(func(r *ledger.RunRow) { r.RunID = "" }), "run"},
+		{"owner", putting(func(r *ledger.RunRow) { r.Owner = "host" }), `"host" is no id`},
+		{"time-of-an-entry", func(tx ledger.Tx) error { return add(tx, ledger.Entry{At: "soon", Body: []byte("{}")}) }, `"soon" is no time`},
+		{"time-without-milliseconds", adding(func(r *ledger.RunRow) { r.Expires = "2026-01-01T00:00:00Z" }), `"2026-01-01T00:00:00Z" is no time`},
+		{"time-of-a-zone", putting(func(r *ledger.RunRow) { r.Ended = "2026-01-01T00:00:00.000+01:00" }), "+01:00"},
+		{"no-time", adding(func(r *ledger.RunRow) { r.At = "" }), "at"},
+		{"digest-that-is-short", adding(func(r *ledger.RunRow) { r.Bundle = "sha256:12" }), `"sha256:12" is no digest`},
+		{"digest-without-prefix", putting(func(r *ledger.RunRow) { r.Head = digest("")[7:] }), string(digest("")[7:])},
+		{"digest-in-capitals", adding(func(r *ledger.RunRow) { r.Definition = "sha256:" + canonical.Digest(strings.Repeat("A", 64)) }), "AAAA"},
+		{"no-digest", adding(func(r *ledger.RunRow) { r.Bundle = "" }), "bundle"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := s.Update(context.Background(), func(tx ledger.Tx) error {
+				_ = errors.Join(tx.SetNextDelivery("hook", 1), tc.write(tx)) // Update must fail whatever is made of this
+				return nil
+			})
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Update() = %v, want an error that says %s", err, tc.says)
+			}
+			nothing(t, s)
+		})
+	}
+}
+
 // pruning fills a store with three runs, and a blob of each.
-func pruning(t *testing.T, s ledger.Store) {
+func pruning(t *testing.T, s ledger.Store) (log []ledger.Entry) {
 	t.Helper()
 	update(t, s, func(tx ledger.Tx) error {
-		for i, run := range []string{"a", "b", "c"} {
-			if err := errors.Join(tx.PutBlob(blob("of "+run)), add(tx, entry(int64(i+1), run)), tx.PutRun(request(run)),
+		for i := range 3 {
+			log = append(log, entry(int64(i+1), id(i)))
+			if err := errors.Join(tx.PutBlob(blob(fmt.Sprint("of ", i))), add(tx, log[i]), tx.AddRun(row(i, ledger.RunRow{Entry: int64(i + 1)})),
 				tx.PutDelivery(ledger.Delivery{Entry: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
 		}
-		return errors.Join(add(tx, entry(4, "")), tx.PutToken(ledger.Token{ID: "k"}))
+		log = append(log, following(log[0], 4))
+		return errors.Join(add(tx, log[3]), tx.PutToken(ledger.Token{ID: "k"}))
 	})
+	return log
 }
 
 func pruned(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name    string
-		entries []ledger.Range
-		gone    []string // runs
-		left    string
+		entries []int
+		gone    []int // runs
+		left    int
 	}{
-		{"the-first", []ledger.Range{{First: 1, Last: 2}}, []string{"a", "b"}, "c"},
-		{"behind-one-that-stays", []ledger.Range{{First: 2, Last: 3}}, []string{"b", "c"}, "a"},
-		{"around-one-that-stays", []ledger.Range{{First: 1, Last: 1}, {First: 3, Last: 3}}, []string{"a", "c"}, "b"},
+		{"the-first", []int{1, 2, 4}, []int{0, 1}, 2},
+		{"behind-one-that-stays", []int{2, 3}, []int{1, 2}, 0},
+		{"around-one-that-stays", []int{1, 3, 4}, []int{0, 2}, 1},
+		{"nothing", nil, []int{0, 2}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := h.fresh(t)
-			pruning(t, s)
-			blobs := []canonical.Digest{digest("of none")}
-			for _, run := range c.gone {
-				blobs = append(blobs, digest("of "+run))
+			log := pruning(t, s)
+			var entries []ledger.PrunedEntry
+			for _, index := range c.entries {
+				e := &log[index-1]
+				*e = removed(*e)
+				entries = append(entries, ledger.PrunedEntry{Index: e.Index, Header: e.Header})
 			}
-			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, append(c.gone, "none"), blobs) })
+			gone, blobs := []string{"none", id(9)}, []canonical.Digest{digest("of none")}
+			for _, run := range c.gone {
+				gone, blobs = append(gone, id(run)), append(blobs, digest(fmt.Sprint("of ", run)))
+			}
+			update(t, s, func(tx ledger.Tx) error { return tx.Prune(entries, gone, blobs) })
 			view(t, s, func(r ledger.Reader) {
-				wantEqual(t, "Requests", []string{c.left}, runs(list(t, r.Runs(ledger.Filter{}))))
-				wantEqual(t, "Blobs", []string{"of " + c.left}, texts(list(t, r.Blobs())))
-				entries := list(t, r.Entries(0))
-				if len(entries) != 2 || entries[0].RunID != c.left || onlyRow(t, r.Deliveries("", late, 9)).Entry != entries[0].Index {
-					t.Errorf("entries and deliveries are left: %v", entries)
+				wantEqual(t, "Runs", []int{c.left}, runs(list(t, r.Runs(ledger.Filter{}))))
+				wantEqual(t, "Blobs", []string{fmt.Sprint("of ", c.left)}, texts(list(t, r.Blobs())))
+				wantEqual(t, "Entries", log, list(t, r.Entries(0)))
+				for _, d := range list(t, r.Deliveries("", late, 9)) {
+					if log[d.Entry-1].Pruned() {
+						t.Errorf("the delivery of the removed entry %d is left", d.Entry)
+					}
 				}
 				if n := len(list(t, r.Tokens())); n != 1 {
 					t.Errorf("%d tokens are left, want 1", n)
@@ -322,6 +379,14 @@ func pruned(t *testing.T, h Harness) {
 				}
 			})
 			addAfter(t, s)
+			if len(entries) == 0 {
+				return
+			}
+			again := []ledger.PrunedEntry{{Index: entries[0].Index, Header: []byte(`{"another":"header"}`)}}
+			if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.Prune(again, nil, nil) }); err == nil {
+				t.Error("an entry can be pruned twice")
+			}
+			view(t, s, func(r ledger.Reader) { wantEqual(t, "Entries", log, list(t, r.Entries(0))[:len(log)]) })
 		})
 	}
 }

@@ -2,9 +2,9 @@
 
 import { createHash } from "node:crypto";
 
-// must throws an error with the place and the problem unless the condition holds.
-export function must(condition, place, problem) {
-  if (!condition) throw new Error(`${place}: ${problem}`);
+// must throws an error with the place and the problem unless the condition holds. rule is the rule of the pages that is broken.
+export function must(condition, place, problem, rule) {
+  if (!condition) throw new Error(`${place}: ${problem}${rule ? ` (${rule})` : ""}`);
 }
 
 // shaped runs a check, and reports a value of another type than expected as a problem of the place.
@@ -122,10 +122,11 @@ export function members(v, names, place) {
 
 export const isString = (v) => typeof v === "string";
 export const isDigest = (v) => isString(v) && /^sha256:[0-9a-f]{64}$/.test(v);
+export const isUUID = (v) => isString(v) && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(v);
 export const isTime = (v) => isString(v) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(v) && new Date(v).toJSON() === v;
 
 export function count(v, place) {
-  must(v instanceof Literal && /^(0|[1-9][0-9]{0,15})$/.test(v.text), place, "not a whole number");
+  must(v instanceof Literal && /^(0|[1-9][0-9]{0,15})$/.test(v.text) && Number.isSafeInteger(Number(v.text)), place, "not a whole number");
   return Number(v.text);
 }
 

@@ -2,7 +2,7 @@
 
 import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { base64, canonical, count, digest, digestBytes, hashOf, isDigest, isString, isTime, members, must, parse, sha256, shaped, utf8, without } from "./json.mjs";
+import { base64, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
@@ -39,145 +39,200 @@ export const LOG_KEY = 1, WITNESS_KEY = 4;
 
 // verifierKey reads NAME+ID+BASE64 (c2sp.org/signed-note, verifier keys), or the file that has it.
 export function verifierKey(arg, type) {
-  const text = (existsSync(arg) ? readFileSync(arg, "utf8") : arg).trim();
-  const found = /^([^\s+]+)\+([0-9a-f]{8})\+(.*)$/u.exec(text);
-  must(found, `key ${arg}`, "not a verifier key");
-  const [, name, id, encoded] = found;
-  const key = base64(encoded, `key ${name}`);
+  const text = (existsSync(arg) ? readFileSync(arg, "utf8") : arg).replace(/^\p{White_Space}+|\p{White_Space}+$/gu, "");
+  const [name, id, ...encoded] = text.split("+");
+  must(isKeyName(name) && /^[0-9a-f]{8}$/.test(id) && encoded.length > 0, `key ${arg}`, "not a verifier key");
+  const key = base64(encoded.join("+"), `key ${name}`);
   must(key.length === 33 && key[0] === type, `key ${name}`, `not an Ed25519 key of type ${type}`);
   must(sha256(name, "\n", key).toString("hex", 0, 4) === id, `key ${name}`, "its id is not that of name and key");
   const der = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), key.subarray(1)]);
   return { name, id, type, key: createPublicKey({ key: der, format: "der", type: "spki" }) };
 }
 
-// verifyCheckpoint returns the tree head of a checkpoint. One log key must have signed it, and every witness must have cosigned it.
-// Without keys the head is only read.
+const isKeyName = (name) => name !== "" && !/[\p{White_Space}+]/u.test(name);
+const isOrigin = (origin) => isKeyName(origin) && !/\p{Cc}/u.test(origin) && Buffer.byteLength(origin) <= MAX_ORIGIN;
+
+const MAX_ORIGIN = 255, MAX_SIGNATURES = 100, LAST_SECOND = 253402300799n;
+const CHECKPOINTS = "record-format.md, Checkpoints, point ";
+
+// verifyCheckpoint returns the tree head of a checkpoint. A log key with the origin's name must have signed it, and every
+// witness must have cosigned it. Without keys the head is only read.
 export function verifyCheckpoint(bytes, logKeys, witnessKeys) {
   const place = "checkpoint";
   const note = utf8(bytes, place);
-  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character");
+  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character", CHECKPOINTS + 1);
   const end = note.lastIndexOf("\n\n") + 1;
-  must(end > 0 && note.endsWith("\n"), place, "not a signed note");
-  const text = note.slice(0, end);
-  const head = /^([^\n]+)\n(0|[1-9][0-9]{0,15})\n([^\n]+)\n$/.exec(text);
-  must(head, place, "its text has not exactly the three lines origin, size and root");
-  const signedBy = new Set();
-  for (const line of note.slice(end + 1, -1).split("\n")) {
-    const found = /^\u2014 ([^\s+]+) ([^\s]+)$/u.exec(line);
-    must(found, place, `"${line}" is not a signature`);
+  must(end > 0 && note.endsWith("\n"), place, "not a signed note", CHECKPOINTS + 1);
+  const text = note.slice(0, end), head = headOf(text, place);
+
+  const lines = note.slice(end + 1, -1).split("\n"), signedBy = new Set();
+  must(lines.length <= MAX_SIGNATURES, place, `has more than ${MAX_SIGNATURES} signatures`, CHECKPOINTS + 3);
+  for (const line of lines) {
+    const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line);
+    must(found && isKeyName(found[1]), place, `"${line}" is not a signature`, CHECKPOINTS + 3);
     const signature = base64(found[2], `${place}: signature of ${found[1]}`);
-    must(signature.length > 4, place, `the signature of ${found[1]} is too short`);
+    must(signature.length > 4, place, `the signature of ${found[1]} is too short`, CHECKPOINTS + 3);
     for (const key of [...logKeys, ...witnessKeys]) {
       if (key.name !== found[1] || key.id !== signature.toString("hex", 0, 4)) continue;
-      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`);
+      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`, CHECKPOINTS + 4);
       signedBy.add(key);
     }
   }
-  for (const key of logKeys) must(key.name === head[1], place, `its origin is ${head[1]}, the key is of ${key.name}`);
-  must(logKeys.length === 0 || logKeys.some((key) => signedBy.has(key)), place, "no key of the log signed it");
-  for (const key of witnessKeys) must(signedBy.has(key), place, `${key.name} did not cosign it`);
-  return { origin: head[1], size: Number(head[2]), root: hashOf(head[3], `${place}: root`) };
+
+  const ofLog = logKeys.filter((key) => key.name === head.origin);
+  must(logKeys.length === 0 || ofLog.length > 0, place, `its origin is ${head.origin}, the key is of ${logKeys[0]?.name}`, CHECKPOINTS + 4);
+  must(logKeys.length === 0 || ofLog.some((key) => signedBy.has(key)), place, "no key of the log signed it", CHECKPOINTS + 4);
+  for (const key of witnessKeys) must(signedBy.has(key), place, `${key.name} did not cosign it`, CHECKPOINTS + 5);
+  return { ...head, verified: logKeys.length > 0 };
+}
+
+// headOf reads the text of a checkpoint.
+function headOf(text, place) {
+  const lines = text.split("\n"), [origin, size, root] = lines;
+  must(lines.length === 4, place, "its text has not exactly the three lines origin, size and root", CHECKPOINTS + 2);
+  must(isOrigin(origin), place, "its origin is not a name of a log", CHECKPOINTS + 2);
+  must(/^(0|[1-9][0-9]{0,15})$/.test(size) && Number.isSafeInteger(Number(size)), place, "its size is not a number of entries", CHECKPOINTS + 2);
+  return { origin, size: Number(size), root: hashOf(root, `${place}: root`) };
 }
 
 function signatureHolds({ key, type }, text, signature) {
   if (type === LOG_KEY) return signature.length === 64 && ed25519(null, Buffer.from(text), key, signature);
   if (signature.length !== 72) return false;
   const time = signature.readBigUInt64BE();
-  return ed25519(null, Buffer.from(`cosignature/v1\ntime ${time}\n${text}`), key, signature.subarray(8));
+  return time <= LAST_SECOND && ed25519(null, Buffer.from(`cosignature/v1\ntime ${time}\n${text}`), key, signature.subarray(8));
 }
 
 // ---- Entries and events of the log
 
-const EVENTS = {
-  "log.created": "former? origin",
-  "request.created": "build bundle call env format machine request",
-  "call.reserved": "inputs steps",
-  "risk.scored": "mode rules? score",
-  "decision.made": "bundle? code? condition? gate outcome policy reason",
-  "approval.requested": "approvers binding expires inputs last quorum steps",
-  "approval.approved": "binding decides display? groups? key reason token",
-  "approval.denied": "binding decides display? groups? key reason token",
-  "approval.expired": "binding expires",
-  "run.claimed": "",
-  "proxy.sent": "inputs permit steps trace?",
-  "tool.result": "bytes",
-  "run.ended": "head inputs outcome steps",
-  "outcome.delivered": "how",
-  "mcp.passed": "direction method on_behalf_of? params server token",
-  "bundle.activated": "actor? build bundle cause changed? previous?",
+// The events of each class, with their members.
+const LOG_EVENTS = {
+  "log.created": "origin",
+  "command.started": "build bundle env events format machine retention_days?",
+  "bundle.activated": "actor? build bundle cause changed? env events format machine previous? retention_days?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
   "identity.unblocked": "issuer subject",
-  "access.refused": "endpoint scope",
   "key.added": "key",
   "key.removed": "key",
-  "ledger.pruned": "before entries runs tasks?",
+  "ledger.pruned": "before? entries kind order? runs tasks?",
   "ledger.closed": "target",
   "ledger.continued": "",
 };
+const RUN_EVENTS = {
+  "request.created": "call gen request",
+  "call.reserved": "after_ms? inputs steps",
+  "risk.scored": "mode rules? score",
+  "decision.made": "bundle? code? condition? gate outcome policy reason",
+  "approval.requested": "after_ms? approvers binding expires inputs last quorum steps",
+  "approval.approved": "binding decides display? groups? key reason token",
+  "approval.denied": "binding decides display? groups? key reason token",
+  "approval.expired": "binding expires",
+  "run.claimed": "",
+  "proxy.sent": "after_ms? inputs permit steps trace?",
+  "tool.result": "bytes",
+  "run.ended": "after_ms? head inputs outcome steps",
+  "outcome.delivered": "how",
+};
+const SESSION_EVENTS = {
+  "mcp.passed": "direction method on_behalf_of? params server token",
+  "access.refused": "endpoint scope",
+};
+const CLASSES = { log: LOG_EVENTS, run: RUN_EVENTS, session: SESSION_EVENTS };
+const EVENTS = { ...LOG_EVENTS, ...RUN_EVENTS, ...SESSION_EVENTS };
 
-const MAX_INLINE = 4096;
+// The version of the list of events above.
+const EVENTS_VERSION = "1";
+
+const MAX_INLINE = 256;
+const EXPORTS = "record-format.md, Exports, point ", PRUNING = "record-format.md, Pruning, point ";
+const PROOFS = "record-format.md, Proofs, point ", MOVED = "record-format.md, Moved logs";
 const isReference = (v) => isString(v) && v.startsWith("@") && isDigest(v.slice(1));
 
-// Runs follows the entries of every run: n counts, and prev is the hash of the run's entry before.
-// A run may begin in the middle if the first entries of the log are not known.
-class Runs {
-  constructor(complete) {
-    this.complete = complete;
-    this.last = new Map();
+// headerHolds checks the header of an entry on its own.
+function headerHolds(header, place) {
+  members(header, "at body class n prev types", place);
+  const types = header.get("types"), cls = header.get("class"), prev = header.get("prev");
+  must(isTime(header.get("at")), place, "at is not a time");
+  hashOf(header.get("body"), `${place}: body`);
+  must(Array.isArray(types) && types.length > 0, place, "it has no types");
+  for (const type of types) {
+    must(type in EVENTS, place, `the event ${type} is unknown`);
+    must(type in (CLASSES[cls] ?? {}), place, `the event ${type} is not of the class ${cls}`, EXPORTS + 3);
   }
-
-  add(entry, hash, place) {
-    const run = entry.get("run"), n = count(entry.get("n"), `${place}: n`), prev = entry.get("prev");
-    if (run === "") {
-      must(n === 0 && prev === "", place, "an entry without a run has n or prev");
-      return;
-    }
-    const before = this.last.get(run) ?? (this.complete || n === 0 ? { n: -1, hash: "" } : undefined);
-    if (before) {
-      must(n === before.n + 1, place, `n is ${n}, but the entries of the run before are ${before.n + 1}`);
-      must(prev === before.hash, place, "prev is not the hash of the run's entry before");
-    }
-    this.last.set(run, { n, hash });
-  }
+  const n = count(header.get("n"), `${place}: n`);
+  if (n > 0) hashOf(prev, `${place}: prev`);
+  else must(prev === "", place, "the first entry of a run, or one without a run, has prev", EXPORTS + 6);
+  if (cls === "run") must(types.indexOf("request.created") === (n > 0 ? -1 : 0) && types.lastIndexOf("request.created") < 1, place,
+    "request.created is the first event of a run, and no other one", EXPORTS + 6);
+  else must(n === 0 && types.length === 1, place, "it belongs to no run, and has n or several events", EXPORTS + 3);
 }
 
-// eventsOf checks an entry and returns its events. blob returns the text of a blob, or undefined.
-function eventsOf(entry, blob, place) {
-  members(entry, "at by events n prev run", place);
-  must(isTime(entry.get("at")), place, "at is not a time");
-  must(isString(entry.get("by")) && isString(entry.get("run")) && isString(entry.get("prev")), place, "by, run or prev is not a string");
-  let events = entry.get("events");
-  if (isString(events)) {
-    must(isReference(events), place, "events is not a list or a reference");
-    const text = blob("blob", events.slice(1));
-    must(text !== undefined, place, `the blob ${events.slice(1)} of its events is missing`);
-    must(Buffer.byteLength(text) > MAX_INLINE, place, "small events stand in a blob");
-    events = parse(text, place);
-  } else {
-    must(Buffer.byteLength(canonical(events)) <= MAX_INLINE, place, "large events do not stand in a blob");
-  }
-  must(Array.isArray(events) && events.length > 0, place, "it has no events");
-  for (const event of events) {
-    must(event instanceof Map && isString(event.get("type")), place, "an event has no type");
-    const type = event.get("type");
-    must(type in EVENTS, place, `the event ${type} is unknown`);
-    members(event, `type ${EVENTS[type]}`, `${place}: ${type}`);
-    if (type === "log.created" && event.has("former")) formerHolds(event, `${place}: former`);
-    if (type === "bundle.activated") activationHolds(event, `${place}: ${type}`);
-  }
-  must(entry.get("run") !== "" || events.length === 1, place, "it belongs to no run, and has several events");
+// eventsOf checks the body of an entry, and returns its events. blob returns the text of a blob, or undefined;
+// without this function, the texts are not known.
+function eventsOf(header, body, blob, place) {
+  const digest = sha256(canonical(body)).toString("base64");
+  must(digest === header.get("body"), place, "body of the header is not the SHA-256 of the body", EXPORTS + 2);
+  members(body, "by events run? salt", place);
+  must(isString(body.get("by")) && body.get("by") !== "", place, "by is not a name");
+  must(base64(body.get("salt"), `${place}: salt`).length === 16, place, "salt has not 16 bytes");
+  must(body.has("run") === (header.get("class") === "run"), place, "the class is not that of the body", EXPORTS + 3);
+  if (body.has("run")) must(isUUID(body.get("run")), place, "run is not a run's id");
+  const events = body.get("events"), types = header.get("types");
+  must(Array.isArray(events) && events.length === types.length, place, "types are not those of the events", EXPORTS + 3);
+  events.forEach((event, i) => {
+    must(event instanceof Map && event.get("type") === types[i], place, "types are not those of the events", EXPORTS + 3);
+    const eventPlace = `${place}: ${types[i]}`;
+    members(event, `type ${EVENTS[types[i]]}`, eventPlace);
+    if (event.has("events")) generationHolds(event, blob, eventPlace);
+    if (event.has("steps")) stepsHold(event, blob, eventPlace);
+    if (types[i] === "bundle.activated") activationHolds(event, eventPlace);
+    if (event.get("call") instanceof Map) members(event.get("call"), "args definition server tool", `${eventPlace}: call`);
+  });
   return events;
 }
 
-// formerHolds checks the checkpoints of a log that lost entries. Nobody needs to know its keys: they are only read.
-function formerHolds(event, place) {
-  const former = event.get("former");
-  members(former, "common? lost", place);
-  const [lost, common] = ["lost", "common"].map((name) => former.has(name) && verifyCheckpoint(Buffer.from(former.get(name)), [], []));
-  must(lost.origin !== event.get("origin"), place, "it is the log itself");
-  if (common) must(common.origin === lost.origin && common.size < lost.size, place, "common is of another log, or not smaller than lost");
+function generationHolds(event, blob, place) {
+  const version = canonical(event.get("events"));
+  must(version === EVENTS_VERSION, place, `the list of events has the version ${version}; this verifier knows ${EVENTS_VERSION}`);
+  must(!blob || blob("bundle", event.get("bundle")) !== undefined, place, `the bundle ${event.get("bundle")} is missing`, EXPORTS + 4);
+}
+
+// stepsHold checks the triggers, the times and the inputs of steps.
+function stepsHold(event, blob, place) {
+  const steps = event.get("steps"), times = event.get("after_ms") ?? [];
+  must(Array.isArray(steps) && steps.every(isString), place, "steps are not triggers");
+  must(times.length <= steps.length, place, "after_ms has more times than there are steps");
+  times.forEach((time) => count(time, `${place}: after_ms`));
+  must(!event.has("after_ms") || times.length > 0 && times.at(-1).text !== "0", place, "after_ms ends with a zero, or is empty");
+  let before = -1;
+  for (const input of event.get("inputs")) {
+    members(input, "age_s? event step", `${place}: inputs`);
+    const step = count(input.get("step"), `${place}: inputs: step`);
+    must(step > before && step < steps.length, `${place}: inputs`, "step does not increase, or is not one of the steps");
+    before = step;
+    inputHolds(input, blob, `${place}: inputs: step ${step}`);
+  }
+}
+
+// inputHolds checks that a listing of tools is in a blob if it is large, and without its age.
+function inputHolds(input, blob, place) {
+  let event = input.get("event");
+  if (event instanceof Map) {
+    must(isString(event.get("happened")) && !input.has("age_s"), place, "not an event, or it has age_s and is in no blob");
+    must(event.get("happened") !== "tools_listed" || Buffer.byteLength(canonical(event)) <= MAX_INLINE, place, "a large listing is in no blob");
+    return;
+  }
+  must(isReference(event), place, "neither an event nor a reference");
+  if (input.has("age_s")) must(count(input.get("age_s"), `${place}: age_s`) > 0, place, "age_s is zero, and not left out");
+  if (!blob) return;
+  const text = blob("blob", event.slice(1));
+  must(text !== undefined, place, `the blob ${event.slice(1)} is missing`, EXPORTS + 4);
+  event = parse(text, place);
+  const bytes = Buffer.byteLength(text) + (input.has("age_s") ? input.get("age_s").text.length - 1 : 0);
+  must(isString(event.get("happened")) && bytes > MAX_INLINE, place, "the blob is not a large event");
+  if (event.has("kept")) must(canonical(event.get("kept").get("age_s")) === "0", place, "kept.age_s of the blob is not 0");
+  else must(!input.has("age_s"), place, "it has age_s, and the listing was not kept");
 }
 
 function activationHolds(event, place) {
@@ -187,115 +242,255 @@ function activationHolds(event, place) {
   must((cause === "start") === !event.has("previous"), place, "previous does not belong to the cause");
 }
 
-// ---- Exports
+// Runs follows the entries of every run: n counts, and prev is the hash of the run's entry before. The body of an entry may
+// have been pruned, so its run is found by prev. A run may begin in the middle if the first entries of the log are not known.
+class Runs {
+  constructor(complete) {
+    this.complete = complete;
+    this.byId = new Map();
+    this.byLast = new Map(); // by the leaf hash of the run's last entry
+    this.hashes = new Set();
+  }
 
-export function verifyExport(bytes, checkpoint) {
-  const lines = utf8(bytes, "export").split("\n");
-  must(lines.pop() === "", "export", "its last line does not end");
-  const blobs = new Map(), hashes = [], missing = new Set(), pruned = new Set();
-  let first, runs, lastAt = "", closed;
-  lines.forEach((line, number) => shaped(`line ${number + 1}`, () => {
-    const place = `line ${number + 1}`;
-    const value = parse(line, place);
-    must(canonical(value) === line, place, "not canonical JSON");
-    if (value instanceof Map && value.has("blob")) {
-      members(value, "blob kind text", place);
-      const [name, kind, text] = ["blob", "kind", "text"].map((m) => value.get(m));
-      must(["blob", "bundle"].includes(kind) && isString(text), place, "not a blob");
-      must(digestBytes(kind, text) === name, place, "the text is not that of the digest");
-      must(!blobs.has(`${kind} ${name}`), place, "the blob was written before");
-      must(canonical(parse(text, place)) === text, place, "the text is not canonical JSON");
-      blobs.set(`${kind} ${name}`, text);
-      return;
+  // add returns the run of an entry. body is undefined if it was pruned.
+  add(header, body, hash, index, place) {
+    const n = count(header.get("n"), `${place}: n`), prev = header.get("prev"), id = body?.get("run");
+    let run = this.byId.get(id) ?? this.byLast.get(prev);
+    if (!run) {
+      must(n === 0 || !this.complete && !this.hashes.has(prev), place, `n is ${n}, and prev is not the hash of the run's entry before`, EXPORTS + 6);
+      run = { id, entries: [] };
+    } else {
+      must(n === run.n + 1, place, `n is ${n}, but the run has ${run.n + 1} entries before`, EXPORTS + 6);
+      must(prev === run.last, place, "prev is not the hash of the run's entry before", EXPORTS + 6);
+      must(id === undefined || run.id === undefined || run.id === id, place, "prev is the hash of an entry of another run", EXPORTS + 6);
+      this.byLast.delete(prev);
     }
-    members(value, "entry? hash index", place);
-    const index = count(value.get("index"), `${place}: index`), hash = value.get("hash");
-    first ??= index;
-    runs ??= new Runs(first === 0);
-    must(index === first + hashes.length, place, `index ${first + hashes.length} is missing`);
-    hashes.push(hashOf(hash, `${place}: hash`));
-    if (!value.has("entry")) {
-      missing.add(index);
-      return;
-    }
-    const entry = value.get("entry"), entryPlace = `${place}: entry ${index}`;
-    must(leafHash(canonical(entry)).toString("base64") === hash, entryPlace, "hash is not the leaf hash of entry");
-    const blob = (kind, name) => blobs.get(`${kind} ${name}`);
-    const events = eventsOf(entry, blob, entryPlace);
-    must(entry.get("at") >= lastAt, entryPlace, "it is earlier than the entry before");
-    lastAt = entry.get("at");
-    if (index > first) {
-      const continues = events[0].get("type") === "ledger.continued";
-      must(continues === (closed === index - 1), entryPlace, "ledger.continued is the only entry that may follow ledger.closed, and follows nothing else");
-    }
-    if (events[0].get("type") === "ledger.closed") closed = index;
-    runs.add(entry, hash, entryPlace);
-    for (const event of events) {
-      referencesOf(event).forEach(([kind, name]) => must(blob(kind, name), entryPlace, `the ${kind} ${name} is missing`));
-      if (event.get("type") !== "ledger.pruned") continue;
-      for (const range of event.get("entries")) {
-        members(range, "first last", entryPlace);
-        const [from, to] = ["first", "last"].map((m) => count(range.get(m), entryPlace));
-        must(from <= to && to < index, entryPlace, "not a range of entries before");
-        for (let i = Math.max(from, first); i <= to; i++) pruned.add(i);
-      }
-    }
-    if (index === 0) must(events[0].get("type") === "log.created", entryPlace, "entry 0 is not log.created");
-    if (index === 0 && checkpoint) must(events[0].get("origin") === checkpoint.origin, entryPlace, "the checkpoint is of another log");
-  }));
-  for (const index of missing) must(pruned.has(index), `entry ${index}`, "it is left out, but no prune names it");
-  if (!checkpoint) return `${hashes.length} entries are intact; without a checkpoint, nobody knows whether the last ones are missing`;
-  must(first === 0 || checkpoint.size === 0, "export", "it does not begin with entry 0, so no checkpoint can be compared");
-  must(hashes.length >= checkpoint.size, "export", `entry ${hashes.length} is missing; the checkpoint has ${checkpoint.size} entries`);
-  must(treeRoot(hashes.slice(0, checkpoint.size)).equals(checkpoint.root), "export", `the first ${checkpoint.size} entries are not those of the checkpoint`);
-  return `${hashes.length} entries are intact; the first ${checkpoint.size} are those of the checkpoint`;
+    if (id !== undefined) this.byId.set(id, run);
+    this.byLast.set(hash, run);
+    this.hashes.add(hash);
+    must(!run.ended || !header.get("types").some((type) => type !== "outcome.delivered"), place, "its run has ended before", EXPORTS + 6);
+    run.id ??= id;
+    run.n = n;
+    run.last = hash;
+    run.ended ||= header.get("types").includes("run.ended");
+    run.entries.push(index);
+    return run;
+  }
 }
 
-// referencesOf lists the blobs to which an event refers, as kind and digest.
-function referencesOf(event) {
-  const found = [];
-  if (["request.created", "bundle.activated"].includes(event.get("type"))) found.push(["bundle", event.get("bundle")]);
-  for (const input of event.get("inputs") ?? []) {
-    if (isString(input.get("event"))) found.push(["blob", input.get("event").slice(1)]);
+// ---- Exports
+
+// An Export verifies the lines of an export one after the other.
+class Export {
+  constructor(checkpoint) {
+    this.checkpoint = checkpoint;
+    this.blobs = new Map(); // texts by kind and digest
+    this.unused = new Set(); // blobs that no entry has referred to
+    this.hashes = [];
+    this.entries = []; // what later entries need of each entry, from the first index on
+    this.lastAt = "";
+    this.keys = new Map(); // those of the log, by their text
+    this.retention = 0; // days that the last generation has
   }
-  return found;
+
+  addLine(line, place) {
+    const value = parse(line, place);
+    must(canonical(value) === line, place, "not canonical JSON", EXPORTS + 1);
+    if (value instanceof Map && value.has("blob")) this.addBlob(value, place);
+    else this.addEntry(value, place);
+  }
+
+  addBlob(value, place) {
+    members(value, "blob kind text", place);
+    const [name, kind, text] = ["blob", "kind", "text"].map((member) => value.get(member));
+    must(["blob", "bundle"].includes(kind) && isString(text), place, "not a blob", EXPORTS + 1);
+    must(digestBytes(kind, text) === name, place, "the text is not that of the digest", EXPORTS + 2);
+    must(!this.blobs.has(`${kind} ${name}`), place, "the blob was written before", EXPORTS + 4);
+    must(canonical(parse(text, place)) === text, place, "the text is not canonical JSON", EXPORTS + 4);
+    this.blobs.set(`${kind} ${name}`, text);
+    this.unused.add(`${kind} ${name}`);
+  }
+
+  addEntry(value, line) {
+    members(value, "body? hash header index", line);
+    const [header, body, hash] = ["header", "body", "hash"].map((member) => value.get(member));
+    const index = count(value.get("index"), `${line}: index`), place = `${line}: entry ${index}`;
+    this.first ??= index;
+    this.runs ??= new Runs(this.first === 0);
+    must(index === this.first + this.hashes.length, line, `index ${this.first + this.hashes.length} is missing`, EXPORTS + 1);
+    this.hashes.push(hashOf(hash, `${line}: hash`));
+    must(leafHash(canonical(header)).toString("base64") === hash, place, "hash is not the leaf hash of header", EXPORTS + 2);
+    headerHolds(header, place);
+    const [at, cls, types] = ["at", "class", "types"].map((member) => header.get(member));
+    must(at >= this.lastAt, place, "it is earlier than the entry before", EXPORTS + 6);
+    this.lastAt = at;
+    must(body !== undefined || cls !== "log", place, "it is left out, and no prune removes entries of the class log", EXPORTS + 5);
+    this.followsClosed(index, types[0], place);
+    const entry = { at, cls, types, n: count(header.get("n"), place), by: body?.get("by"), left: body === undefined };
+    this.entries.push(entry);
+    const events = body === undefined ? [] : eventsOf(header, body, (kind, name) => this.blob(kind, name), place);
+    if (cls === "run") entry.run = this.runs.add(header, body, hash, index, place);
+    for (const event of events) {
+      if (event.has("gen")) this.generationOf(event.get("gen"), entry.by, index, place);
+      this.addLogEvent(event, index, at, place);
+    }
+    must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other");
+    if (index === 0) this.origin = events[0].get("origin");
+    if (index === 0 && this.checkpoint) must(events[0].get("origin") === this.checkpoint.origin, place, "the checkpoint is of another log", EXPORTS + 7);
+  }
+
+  blob(kind, name) {
+    this.unused.delete(`${kind} ${name}`);
+    return this.blobs.get(`${kind} ${name}`);
+  }
+
+  followsClosed(index, type, place) {
+    const before = this.entries.at(-1)?.types[0];
+    if (before !== undefined) must((type === "ledger.continued") === (before === "ledger.closed"), place,
+      "ledger.continued is the only entry that may follow ledger.closed, and follows nothing else", MOVED);
+  }
+
+  generationOf(member, by, index, place) {
+    const gen = count(member, `${place}: gen`);
+    if (gen < this.first) return;
+    const entry = this.entries[gen - this.first];
+    must(gen < index && ["bundle.activated", "command.started"].includes(entry.types[0]), place, `gen is ${gen}, which is no earlier generation`, EXPORTS + 6);
+    must(entry.by === by, place, `gen is ${gen}, which is of another process`, EXPORTS + 6);
+  }
+
+  // addLogEvent follows the keys and the retention, with which prunes are compared.
+  addLogEvent(event, index, at, place) {
+    switch (event.get("type")) {
+      case "key.added": this.keys.set(event.get("key"), verifierKey(event.get("key"), LOG_KEY)); break;
+      case "key.removed": this.keys.delete(event.get("key")); break;
+      case "command.started": case "bundle.activated":
+        this.retention = event.has("retention_days") ? count(event.get("retention_days"), `${place}: retention_days`) : 0;
+        break;
+      case "ledger.pruned":
+        this.pruneAllowed(event, at, place);
+        this.addPrune(event, index, place);
+    }
+  }
+
+  // pruneAllowed checks the kind, the time and the order of a prune.
+  pruneAllowed(event, at, place) {
+    const kind = event.get("kind"), before = event.get("before");
+    must(["retention", "erasure"].includes(kind), place, `there is no kind ${kind}`, PRUNING + 5);
+    if (kind === "erasure") must(before === undefined && event.has("order"), place, "an erasure has before, or no order", PRUNING + 6);
+    else {
+      must(isTime(before) && before <= at, place, "before is not a time, or later than the prune", PRUNING + 5);
+      const kept = new Date(at).getTime() - this.retention * 24 * 60 * 60 * 1000;
+      must(this.retention === 0 || new Date(before).getTime() <= kept, place, `it removes what the retention of ${this.retention} days keeps`, PRUNING + 5);
+    }
+    must(event.has("order") || this.keys.size === 0, place, "the log has a key, and the prune has no order", PRUNING + 7);
+    // An export that begins later may lack the key.
+    if (event.has("order") && (this.first === 0 || this.keys.size > 0)) this.orderHolds(event, place);
+  }
+
+  orderHolds(event, place) {
+    const note = event.get("order"), end = note.lastIndexOf("\n\n") + 1, text = note.slice(0, end);
+    const signed = note.slice(end + 1, -1).split("\n").some((line) => {
+      const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line), signature = found && base64(found[2], `${place}: order`);
+      return found && [...this.keys.values()].some((key) => key.name === found[1] && key.id === signature.toString("hex", 0, 4) &&
+        signatureHolds(key, text, signature.subarray(4)));
+    });
+    must(end > 0 && note.endsWith("\n") && signed, place, "no key of the log has signed its order", PRUNING + 8);
+    const [heading, origin, kind, subject, rest, ...more] = text.split("\n");
+    must(heading === "pgfsm prune order v1" && rest === "" && more.length === 0, place, "its order has not the four lines", PRUNING + 8);
+    must(this.origin === undefined || origin === this.origin, place, "its order is of another log", PRUNING + 8);
+    must(kind === event.get("kind"), place, "its order is of another kind", PRUNING + 8);
+    if (kind === "retention") return must(subject === event.get("before"), place, "its order has another time", PRUNING + 8);
+    const ordered = subject.split(",").map((range) => /^(\d+)-(\d+)$/.exec(range).slice(1).map(Number));
+    for (const range of event.get("entries")) {
+      const [from, to] = ["first", "last"].map((member) => count(range.get(member), place));
+      must(ordered.some(([first, last]) => first <= from && to <= last), place, `its order does not name entries ${from} to ${to}`, PRUNING + 8);
+    }
+  }
+
+  // addPrune checks the ranges of a prune against the headers of what it removed.
+  addPrune(event, index, place) {
+    const before = event.get("before"), ranges = event.get("entries"), runs = new Set();
+    for (const task of event.get("tasks") ?? []) members(task, "calls server task tool", `${place}: tasks`);
+    must(ranges.length > 0, place, "it removes nothing", PRUNING + 1);
+    let next = 0, beginnings = 0;
+    for (const range of ranges) {
+      members(range, "first last", place);
+      const [from, to] = ["first", "last"].map((member) => count(range.get(member), place));
+      must(next <= from && from <= to && to < index, place, `${from} to ${to} is not the next range of entries before`, PRUNING + 1);
+      next = to + 2; // two ranges side by side are one
+      for (let i = Math.max(from, this.first); i <= to; i++) {
+        const entry = this.entries[i - this.first];
+        must(entry.prunedBy === undefined, place, `entry ${i} was pruned before`, PRUNING + 1);
+        must(entry.cls !== "log", place, `entry ${i} is of the class log`, PRUNING + 2);
+        must(before === undefined || entry.at < before, place, `entry ${i} was added at ${entry.at}, not before ${before}`, PRUNING + 5);
+        entry.prunedBy = index;
+        if (entry.cls !== "run") continue;
+        runs.add(entry.run);
+        if (entry.n === 0) beginnings++;
+      }
+    }
+    for (const run of runs) {
+      must(run.ended, place, `the run of entry ${run.entries[0]} has not ended`, PRUNING + 3);
+      const kept = run.entries.find((i) => this.entries[i - this.first].prunedBy === undefined);
+      must(kept === undefined, place, `entry ${kept} is of a run that was pruned, and is not named`, PRUNING + 3);
+    }
+    const named = count(event.get("runs"), `${place}: runs`), known = count(ranges[0].get("first"), place) >= this.first;
+    must(known ? named === beginnings : named >= beginnings, place, `runs is ${named}, but ${beginnings} runs were pruned`, PRUNING + 4);
+  }
+
+  // finish compares what is left out with the prunes, and the tree with the checkpoint.
+  finish() {
+    this.entries.forEach((entry, i) => must(!entry.left || entry.prunedBy !== undefined, `entry ${this.first + i}`,
+      "it is left out, but no prune names it", EXPORTS + 5));
+    for (const name of this.unused) must(false, `the ${name}`, "no entry refers to it", EXPORTS + 4);
+    const { checkpoint, hashes } = this;
+    if (!checkpoint) return `${hashes.length} entries are intact; without a checkpoint, nobody knows whether the last ones are missing`;
+    must(this.first === 0 || checkpoint.size === 0, "export", "it does not begin with entry 0, so no checkpoint can be compared");
+    must(hashes.length >= checkpoint.size, "export", `entry ${hashes.length} is missing; the checkpoint has ${checkpoint.size} entries`, EXPORTS + 7);
+    const root = treeRoot(hashes.slice(0, checkpoint.size));
+    must(root.equals(checkpoint.root), "export", `the first ${checkpoint.size} entries are not those of the checkpoint`, EXPORTS + 7);
+    return `${hashes.length} entries are intact; the first ${checkpoint.size} are those of the checkpoint${checkpoint.verified ? "" : ", whose signature was not verified"}`;
+  }
+}
+
+export function verifyExport(bytes, checkpoint) {
+  const lines = utf8(bytes, "export").split("\n"), log = new Export(checkpoint);
+  must(lines.pop() === "", "export", "its last line does not end", EXPORTS + 1);
+  lines.forEach((line, i) => shaped(`line ${i + 1}`, () => log.addLine(line, `line ${i + 1}`)));
+  return log.finish();
 }
 
 // ---- Proofs (c2sp.org/tlog-proof)
 
 export function verifyProof(traceBytes, proofBytes, logKeys, witnessKeys, options) {
-  must(logKeys.length > 0, "proof", "no key of the log is given");
+  must(logKeys.length > 0, "proof", "no key of the log is given", PROOFS + 1);
   const text = utf8(proofBytes, "proof");
   const found = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]*)\nindex (0|[1-9][0-9]{0,15})\n((?:[^\n]+\n)*)\n([^]*)$/.exec(text);
   must(found, "proof", "not a c2sp.org/tlog-proof@v1 with extra data");
   const hashes = found[3].split("\n").slice(0, -1).map((line, i) => hashOf(line, `proof: hash ${i}`));
   const checkpoint = verifyCheckpoint(Buffer.from(found[4]), logKeys, witnessKeys);
   const lines = utf8(base64(found[1], "proof: extra"), "proof: extra").split("\n");
-  must(lines.pop() === "", "proof: extra", "its last line does not end");
+  must(lines.pop() === "" && lines.length > 0 && lines.length % 2 === 0, "proof: extra", "it has not two lines for each entry");
 
   const { trace, last } = verifyTrace(traceBytes, options);
   const runs = new Runs(true), events = [];
   let hash;
-  for (let i = 0; i < lines.length; i++) {
+  for (let i = 0; i < lines.length; i += 2) {
     const place = `proof: line ${i + 1} of extra`;
-    const entry = parse(lines[i], place);
-    must(canonical(entry) === lines[i], place, "not canonical JSON");
+    const [header, body] = lines.slice(i, i + 2).map((line) => parse(line, place));
+    must(canonical(header) === lines[i] && canonical(body) === lines[i + 1], place, "not canonical JSON", PROOFS + 3);
+    headerHolds(header, place);
+    events.push(...eventsOf(header, body, undefined, place));
+    must(body.get("run") === trace.get("run_id"), place, "an entry of another run", PROOFS + 4);
     hash = leafHash(lines[i]);
-    const blob = (kind, name) => {
-      const content = lines[++i] ?? "";
-      must(digestBytes(kind, content) === name, `proof: line ${i + 1} of extra`, "not the events of the line before");
-      return content;
-    };
-    events.push(...eventsOf(entry, blob, place));
-    must(entry.get("run") === trace.get("run_id"), place, "an entry of another run");
-    runs.add(entry, hash.toString("base64"), place);
+    runs.add(header, body, hash.toString("base64"), i / 2, place);
   }
-  must(hash, "proof: extra", "it has no entry");
-  must(rootOfProof(hash, Number(found[2]), checkpoint.size, hashes).equals(checkpoint.root), "proof", "its hashes do not lead to the checkpoint's root");
+  const root = rootOfProof(hash, Number(found[2]), checkpoint.size, hashes);
+  must(root.equals(checkpoint.root), "proof", "its hashes do not lead to the checkpoint's root", PROOFS + 2);
   const [ended, again] = events.filter((event) => event.get("type") === "run.ended");
   const held = events.findLast((event) => event.get("type") === "approval.requested");
-  must(!again, "proof", "the run ended twice");
-  if (ended) must(ended.get("head") === trace.get("head"), "proof", "run.ended records the head of another trace");
-  else must(held && trace.get("outcome").get("state") === "pending" && held.get("last") === last, "proof", "no entry records this trace");
+  must(!again, "proof", "the run ended twice", PROOFS + 6);
+  if (ended) must(ended.get("head") === trace.get("head"), "proof", "run.ended records the head of another trace", PROOFS + 6);
+  else must(held && trace.get("outcome").get("state") === "pending" && held.get("last") === last, "proof", "no entry records this trace", PROOFS + 6);
   return `entry ${found[2]} of ${checkpoint.origin} records the trace of run ${trace.get("run_id")}`;
 }

@@ -21,72 +21,95 @@ CREATE TABLE replicas (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE entries (
-    idx    bigint PRIMARY KEY CHECK (idx >= 0),
-    run_id text COLLATE "C" NOT NULL,
-    n      bigint NOT NULL,
-    at     text COLLATE "C" NOT NULL,
-    by     text COLLATE "C" NOT NULL,
-    prev   text COLLATE "C" NOT NULL,
-    type   text COLLATE "C" NOT NULL,
-    events text COLLATE "C" NOT NULL,
-    hashes bytea NOT NULL CHECK (length(hashes) > 0 AND length(hashes) % 32 = 0)
+    idx      bigint PRIMARY KEY CHECK (idx >= 0),
+    at       bigint NOT NULL,
+    run      bytea CHECK (length(run) = 16),
+    n        bigint NOT NULL,
+    previous bigint,
+    type     text COLLATE "C",
+    body     text COLLATE "C",
+    header   text COLLATE "C",
+    hashes   bytea NOT NULL CHECK (length(hashes) > 0 AND length(hashes) % 32 = 0),
+    CHECK ((body IS NULL) <> (header IS NULL))
 );
-CREATE UNIQUE INDEX entries_run ON entries (run_id, n) WHERE run_id <> '';
-CREATE INDEX entries_type ON entries (type, idx) WHERE run_id = '' AND type <> 'mcp.passed';
+CREATE INDEX entries_type ON entries (type, idx) WHERE type IS NOT NULL AND type <> 'mcp.passed';
 
-CREATE TABLE requests (
-    run_id     text COLLATE "C" PRIMARY KEY,
-    at         text COLLATE "C" NOT NULL,
-    updated    text COLLATE "C" NOT NULL,
+CREATE TABLE runs (
+    first      bigint PRIMARY KEY,
+    run        bytea NOT NULL UNIQUE CHECK (length(run) = 16),
+    at         bigint NOT NULL,
     kind       text COLLATE "C" NOT NULL,
-    status     text COLLATE "C" NOT NULL,
-    state      text COLLATE "C" NOT NULL,
     actor      text COLLATE "C" NOT NULL,
+    display    text COLLATE "C" NOT NULL,
+    on_behalf_of text COLLATE "C" NOT NULL,
+    on_behalf_of_display text COLLATE "C" NOT NULL,
+    client     text COLLATE "C" NOT NULL,
     task       text COLLATE "C" NOT NULL,
     env        text COLLATE "C" NOT NULL,
     server     text COLLATE "C" NOT NULL,
     tool       text COLLATE "C" NOT NULL,
     args       text COLLATE "C" NOT NULL,
-    arguments  text COLLATE "C" NOT NULL,
-    definition text COLLATE "C" NOT NULL,
-    bundle     text COLLATE "C" NOT NULL,
+    arguments  bytea,
+    definition bytea,
+    bundle     bytea NOT NULL,
+    trace      text COLLATE "C" NOT NULL,
+    updated    bigint NOT NULL,
+    status     text COLLATE "C" NOT NULL,
+    state      text COLLATE "C" NOT NULL,
     mode       text COLLATE "C" NOT NULL,
     score      bigint NOT NULL,
     policy     text COLLATE "C" NOT NULL,
     code       text COLLATE "C" NOT NULL,
     reason     text COLLATE "C" NOT NULL,
-    binding    text COLLATE "C" NOT NULL,
+    binding    bytea,
     approvers  text COLLATE "C" NOT NULL,
     quorum     bigint NOT NULL,
     agreed     bigint NOT NULL,
-    expires    text COLLATE "C" NOT NULL,
-    owner      text COLLATE "C" NOT NULL,
-    sent       text COLLATE "C" NOT NULL,
-    ended      text COLLATE "C" NOT NULL,
+    expires    bigint,
+    owner      bytea CHECK (length(owner) = 16),
+    sent       bigint,
+    ended      bigint,
     steps      bigint NOT NULL CHECK (steps >= 0),
-    head       text COLLATE "C" NOT NULL,
+    head       bytea,
     entry      bigint NOT NULL,
     entries    bigint NOT NULL,
-    delivered  text COLLATE "C" NOT NULL,
-    on_behalf_of text COLLATE "C" NOT NULL,
-    client     text COLLATE "C" NOT NULL,
-    trace      text COLLATE "C" NOT NULL,
-    call_trace text COLLATE "C" NOT NULL,
-    display    text COLLATE "C" NOT NULL,
-    on_behalf_of_display text COLLATE "C" NOT NULL
-) WITH (fillfactor = 70); -- a request is put several times
-CREATE INDEX requests_status ON requests (status, run_id) WHERE status NOT IN ('executed', 'denied');
-CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
-CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
+    delivered  bigint,
+    call_trace text COLLATE "C" NOT NULL
+) WITH (fillfactor = 70); -- a row is put several times
+CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
+CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
+CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Nothing bounds the names of a call that is denied, and an index has no entry of more than 2,704 bytes.
-CREATE INDEX requests_counted_actor ON requests (left(actor, 128), left(server, 128), left(tool, 128),
-(CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END)) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_actor_at ON requests (left(actor, 128),
-(CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END)) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_task ON requests (task, left(server, 128), left(tool, 128),
-(CASE WHEN ended = '' THEN '~' WHEN sent > at THEN sent ELSE at END)) WHERE task <> '' AND (sent <> '' OR ended = '');
-CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';
-CREATE INDEX requests_waiting ON requests (arguments, run_id) WHERE kind = 'agent' AND binding <> '' AND delivered = '';
+CREATE INDEX runs_counted_actor ON runs (left(actor, 128), left(server, 128), left(tool, 128),
+(CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END)) WHERE sent IS NOT NULL OR ended IS NULL;
+CREATE INDEX runs_counted_actor_at ON runs (left(actor, 128),
+(CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END)) WHERE sent IS NOT NULL OR ended IS NULL;
+CREATE INDEX runs_counted_task ON runs (task, left(server, 128), left(tool, 128),
+(CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END)) WHERE task <> '' AND (sent IS NOT NULL OR ended IS NULL);
+CREATE INDEX runs_held ON runs (run, status) WHERE binding IS NOT NULL;
+CREATE INDEX runs_waiting ON runs (arguments, run) WHERE kind = 'agent' AND binding IS NOT NULL AND delivered IS NULL;
+
+-- The operators of json fail if a text in it has U+0000, which no text of PostgreSQL can have.
+CREATE VIEW requests AS SELECT encode(run, 'hex')::uuid::text AS run_id,
+    to_char(to_timestamp(at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
+    to_char(to_timestamp(updated / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated,
+    kind, status, state, actor, display, on_behalf_of, on_behalf_of_display, client, task, env, server, tool,
+    CASE WHEN args = '@' THEN (SELECT (replace(e.body, '\u0000', '\ufffd')::json #> '{events,0,call,args}')::text FROM entries e WHERE e.idx = first) ELSE args END AS args,
+    'sha256:' || encode(arguments, 'hex') AS arguments, 'sha256:' || encode(definition, 'hex') AS definition,
+    'sha256:' || encode(bundle, 'hex') AS bundle, mode, score, policy, code, reason, 'sha256:' || encode(binding, 'hex') AS binding,
+    approvers, quorum, agreed, to_char(to_timestamp(expires / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS expires,
+    encode(owner, 'hex')::uuid::text AS owner, to_char(to_timestamp(sent / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS sent,
+    to_char(to_timestamp(ended / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ended,
+    steps, 'sha256:' || encode(head, 'hex') AS head, first, entry, entries,
+    to_char(to_timestamp(delivered / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS delivered, trace, call_trace
+FROM runs;
+CREATE VIEW events AS SELECT idx, body ->> 'run' AS run_id, to_char(to_timestamp(at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
+    body ->> 'by' AS by, event ->> 'type' AS type, event
+FROM (SELECT idx, at, replace(body, '\u0000', '\ufffd')::json AS body FROM entries WHERE body IS NOT NULL) e,
+    json_array_elements(body -> 'events') AS event;
+CREATE VIEW decisions AS SELECT idx, run_id, at, event ->> 'outcome' AS outcome, event ->> 'gate' AS gate, event ->> 'policy' AS policy,
+    event ->> 'code' AS code, event ->> 'reason' AS reason
+FROM events WHERE type = 'decision.made';
 
 CREATE TABLE blobs (
     digest text COLLATE "C" PRIMARY KEY,

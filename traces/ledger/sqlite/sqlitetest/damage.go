@@ -1,4 +1,4 @@
-// Package sqlitetest damages files of SQLite for tests.
+// Package sqlitetest reads and damages files of SQLite for tests.
 package sqlitetest
 
 import (
@@ -50,4 +50,46 @@ func Exec(t *testing.T, path string, statements ...string) {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
+}
+
+// Query returns what any program reads from the file: the columns' names, and then the rows as text.
+func Query(t testing.TB, path, query string) (table [][]string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	table = [][]string{columns}
+	values, pointers := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		pointers[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(pointers...); err != nil {
+			t.Fatal(err)
+		}
+		row := make([]string, len(columns))
+		for i, v := range values {
+			row[i] = v.String
+			if !v.Valid {
+				row[i] = "NULL"
+			}
+		}
+		table = append(table, row)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return table
 }

@@ -26,7 +26,7 @@ func generations(t *testing.T, h Harness) {
 		{"a-read", func(t *testing.T, _, other ledger.Store) { nothingOf(t, other) }, false},
 		{"another-store-writes", func(t *testing.T, _, other ledger.Store) { write(t, other) }, true},
 		{"another-store-adds-an-entry", func(t *testing.T, _, other ledger.Store) {
-			update(t, other, func(tx ledger.Tx) error { return add(tx, entry(2, "b")) })
+			update(t, other, func(tx ledger.Tx) error { return add(tx, entry(2, id(2))) })
 		}, true},
 		{"the-same-store-writes", func(t *testing.T, s, _ ledger.Store) { write(t, s) }, true},
 		{"another-store-rolls-back", func(t *testing.T, _, other ledger.Store) {
@@ -42,17 +42,17 @@ func generations(t *testing.T, h Harness) {
 			s, path := h.fresh(t)
 			other := h.open(t, path)
 			write(t, other)
-			var end, begin ledger.Generation
+			var end, begin ledger.DataVersion
 			update(t, s, func(tx ledger.Tx) (err error) {
-				if err := add(tx, entry(1, "a")); err != nil {
+				if err := add(tx, entry(1, id(1))); err != nil {
 					return err
 				}
-				end, err = tx.Generation()
+				end, err = tx.DataVersion()
 				return err
 			})
 			tt.between(t, s, other)
 			update(t, s, func(tx ledger.Tx) (err error) {
-				begin, err = tx.Generation()
+				begin, err = tx.DataVersion()
 				return err
 			})
 			if changed := begin != end; changed != tt.changes {
@@ -72,14 +72,14 @@ func readsAhead(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(add(tx, entry(1, "a")), tx.PutRun(request("a")), tx.PutToken(ledger.Token{ID: "a", Name: "ann"}))
+		return errors.Join(add(tx, entry(1, id(1))), tx.AddRun(request(1)), tx.PutToken(ledger.Token{ID: "a", Name: "ann"}))
 	})
 	update(t, other, func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "a", Name: "bob"}) })
 
 	ahead := func(r ledger.Reader) {
 		_, _ = r.Token("a")
 		_, _ = r.Token("none")
-		_, _ = r.LastIndexOf("a")
+		_, _ = r.LastIndexOf(id(1))
 		_, _ = r.ReadHashes([]int64{0})
 	}
 	err := s.Update(context.Background(), func(tx ledger.Tx) error {
@@ -90,8 +90,8 @@ func readsAhead(t *testing.T, h Harness) {
 		}
 		absent, err := tx.Token("none")
 		missing(t, "Token", absent, err)
-		if index, err := tx.LastIndexOf("a"); err != nil || index != request("a").Entry {
-			t.Errorf("LastIndexOf(a) = %d, %v, want %d", index, err, request("a").Entry)
+		if index, err := tx.LastIndexOf(id(1)); err != nil || index != request(1).Entry {
+			t.Errorf("LastIndexOf() = %d, %v, want %d", index, err, request(1).Entry)
 		}
 
 		if err := tx.PutToken(ledger.Token{ID: "a", Name: "cat"}); err != nil {
