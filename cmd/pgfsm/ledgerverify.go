@@ -32,7 +32,7 @@ func newLedgerVerify(f *ledgerFlags) *cobra.Command {
 		if err == nil {
 			err = f.withLedger(stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) (err error) {
-					report, err = verifyLedger(cmd.Context(), f.w, r, opened, execute)
+					report, err = verifyLedger(cmd.Context(), f.w, r, opened, &keys, execute)
 					return err
 				})
 			})
@@ -98,11 +98,15 @@ func givenCheckpoint(w world, isGiven bool, path string, flags *keyFlags) (*chec
 }
 
 // verifyLedger verifies a ledger and its file.
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, opened *checkpoint.Opened,
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, opened *checkpoint.Opened, flags *keyFlags,
 	deep bool) (report ledger.Report, err error) {
+	keys, err := flags.verifierKeys()
+	if err != nil {
+		return report, err
+	}
 	bar := cli.NewBar(w.stderr, "verifying", 0)
 	defer func() { _ = bar.Finish() }()
-	o := ledger.VerifyOptions{Progress: func(done, total int64) {
+	o := ledger.VerifyOptions{Keys: keys.Log, Progress: func(done, total int64) {
 		if bar.GetMax64() != total {
 			bar = cli.NewBar(w.stderr, "verifying", int(total))
 		}

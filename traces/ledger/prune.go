@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -94,8 +93,11 @@ func (q *PruneRequest) order(r Reader) (*PruneOrder, error) {
 	if err != nil {
 		return nil, err
 	}
-	hasKey := slices.ContainsFunc(keys, func(k Key) bool { return k.Removed == "" })
-	if len(q.Order) == 0 && hasKey {
+	verifiers, err := activeVerifiers(keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Order) == 0 && len(verifiers) > 0 {
 		return nil, fmt.Errorf("%w: give --key with a private key of the log, or --order with what pgfsm ledger prune-order signed", ErrPruneOrder)
 	}
 	if len(q.Order) == 0 {
@@ -106,7 +108,7 @@ func (q *PruneRequest) order(r Reader) (*PruneOrder, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := openPruneOrder(q.Order, keys, origin)
+	order, err := openPruneOrder(q.Order, verifiers, origin)
 	if err == nil && q.Before != "" && q.Before != order.Before {
 		return nil, fmt.Errorf("%w: it orders a prune before %s", ErrPruneOrder, order.Before)
 	}

@@ -162,3 +162,35 @@ func TestAForgedPruneErasesNothing(t *testing.T) {
 		t.Errorf("unforged: Verify() = %v", err)
 	}
 }
+
+// TestForgedKeysOrderNothing: who can write the tables adds a key of their own, or removes the log's, and prunes. A reader who brings the
+// trusted key hears of it.
+func TestForgedKeysOrderNothing(t *testing.T) {
+	const before, now = "2026-11-21T09:30:00.000Z", "2026-11-22T09:00:00.000Z"
+	for name, forge := range map[string]func(d *fixture, vkey string) ledger.PruneRequest{ // each stands alone
+		"key-removed": func(d *fixture, vkey string) ledger.PruneRequest {
+			check.NoError(t, d.RemoveKey(t.Context(), root, vkey))
+			return ledger.PruneRequest{Before: before, Unstated: true}
+		},
+		"key-added": func(d *fixture, _ string) ledger.PruneRequest {
+			other, _ := d.newKey()
+			return ledger.PruneRequest{Order: ordered(t, other, ledger.PruneOrder{Kind: ledger.PruneRetention, Before: before}), Unstated: true}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			d.passes(1)
+			_, vkey := d.newKey()
+			d.Clock.Set(t, now)
+			if done, err := d.Prune(t.Context(), forge(d, vkey), root); err != nil || done.Runs != 1 {
+				t.Fatalf("Prune() = %+v, %v", done, err)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+				t.Errorf("without a trusted key: Verify() = %v", err)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{Keys: trusted(t, vkey).Log}); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("with the trusted key: Verify() = %v", err)
+			}
+		})
+	}
+}

@@ -49,10 +49,8 @@ func (o *PruneOrder) Sign(signers ...note.Signer) ([]byte, error) {
 	return note.Sign(&note.Note{Text: text}, signers...)
 }
 
-// openPruneOrder reads an order that one of the keys of the log has signed. Removed keys do not
-// count.
-func openPruneOrder(signed []byte, keys []Key, origin string) (*PruneOrder, error) {
-	var verifiers []note.Verifier
+// activeVerifiers returns the keys of the log that were not removed.
+func activeVerifiers(keys []Key) (verifiers []note.Verifier, err error) {
 	for i := range keys {
 		if keys[i].Removed != "" {
 			continue
@@ -63,7 +61,11 @@ func openPruneOrder(signed []byte, keys []Key, origin string) (*PruneOrder, erro
 		}
 		verifiers = append(verifiers, v)
 	}
+	return verifiers, nil
+}
 
+// openPruneOrder reads an order that one of the keys has signed.
+func openPruneOrder(signed []byte, verifiers []note.Verifier, origin string) (*PruneOrder, error) {
 	n, err := note.Open(signed, note.VerifierList(verifiers...))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPruneOrder, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/canonical"
@@ -39,6 +40,9 @@ type VerifyOptions struct {
 	// Checkpoint is one that was stored elsewhere. Without it, Verify cannot detect that the end of
 	// the ledger is missing.
 	Checkpoint *checkpoint.Checkpoint
+	// Keys are the keys of the log that the reader trusts. Who can write the tables can also add a key
+	// or remove one, so only a trusted key orders a prune. If there are none, those of the log count.
+	Keys []note.Verifier
 	// Replayer executes each run again. If it is nil, Verify executes no run.
 	Replayer *traces.Replayer
 	// Progress is called now and then with how much of the work is done. It may be nil.

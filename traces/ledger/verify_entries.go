@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/traces/ledger/checkpoint"
@@ -319,17 +320,41 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 	return nil
 }
 
+// orderingKeys returns the keys that order a prune now: those that the reader trusts, from the first
+// entry on that added one of them; without trusted keys, those of the log.
+func (v *verifier) orderingKeys() (verifiers []note.Verifier, err error) {
+	if len(v.o.Keys) == 0 {
+		return activeVerifiers(v.keys)
+	}
+	for i := range v.keys {
+		added, err := note.NewVerifier(v.keys[i].Key)
+		if err != nil {
+			return nil, err
+		}
+		isAdded := func(trusted note.Verifier) bool {
+			return trusted.Name() == added.Name() && trusted.KeyHash() == added.KeyHash()
+		}
+		if slices.ContainsFunc(v.o.Keys, isAdded) {
+			return v.o.Keys, nil
+		}
+	}
+	return nil, nil
+}
+
 // checkPruneAllowed checks that the owner of the log's key ordered a prune, if the log has a key, and
 // that the stated retention allows it.
 func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
-	hasKey := slices.ContainsFunc(v.keys, func(k Key) bool { return k.Removed == "" })
+	verifiers, err := v.orderingKeys()
+	if err != nil {
+		return err
+	}
 	switch {
 	case p.Kind != PruneRetention && p.Kind != PruneErasure, (p.Kind == PruneErasure) != (p.Before == ""):
 		return fmt.Errorf("it has the kind %q and the time %q", p.Kind, p.Before)
-	case p.Order == "" && (hasKey || p.Kind == PruneErasure):
+	case p.Order == "" && (len(verifiers) > 0 || p.Kind == PruneErasure):
 		return fmt.Errorf("it has no order that a key of the log has signed")
 	case p.Order != "":
-		order, err := openPruneOrder([]byte(p.Order), v.keys, v.report.Origin)
+		order, err := openPruneOrder([]byte(p.Order), verifiers, v.report.Origin)
 		if err == nil {
 			err = order.allows(p)
 		}

@@ -282,8 +282,10 @@ class Runs {
 
 // An Export verifies the lines of an export one after the other.
 class Export {
-  constructor(checkpoint) {
+  constructor(checkpoint, trusted) {
     this.checkpoint = checkpoint;
+    this.trusted = trusted; // keys of the log that the reader trusts
+    this.ordering = []; // those of them that the log has had
     this.blobs = new Map(); // texts by kind and digest
     this.unused = new Set(); // blobs that no entry has referred to
     this.hashes = [];
@@ -361,7 +363,12 @@ class Export {
   // addLogEvent follows the keys and the retention, with which prunes are compared.
   addLogEvent(event, index, at, place) {
     switch (event.get("type")) {
-      case "key.added": this.keys.set(event.get("key"), verifierKey(event.get("key"), LOG_KEY)); break;
+      case "key.added": {
+        const key = verifierKey(event.get("key"), LOG_KEY);
+        this.keys.set(event.get("key"), key);
+        if (this.trusted.some(({ name, id }) => name === key.name && id === key.id)) this.ordering = this.trusted;
+        break;
+      }
       case "key.removed": this.keys.delete(event.get("key")); break;
       case "command.started": case "bundle.activated":
         this.retention = event.has("retention_days") ? count(event.get("retention_days"), `${place}: retention_days`) : 0;
@@ -382,16 +389,17 @@ class Export {
       const kept = new Date(at).getTime() - this.retention * 24 * 60 * 60 * 1000;
       must(this.retention === 0 || new Date(before).getTime() <= kept, place, `it removes what the retention of ${this.retention} days keeps`, PRUNING + 5);
     }
-    must(event.has("order") || this.keys.size === 0, place, "the log has a key, and the prune has no order", PRUNING + 7);
+    const keys = this.trusted.length > 0 ? this.ordering : [...this.keys.values()];
+    must(event.has("order") || keys.length === 0, place, "the log has a key, and the prune has no order", PRUNING + 7);
     // An export that begins later may lack the key.
-    if (event.has("order") && (this.first === 0 || this.keys.size > 0)) this.orderHolds(event, place);
+    if (event.has("order") && (this.first === 0 || keys.length > 0)) this.orderHolds(event, keys, place);
   }
 
-  orderHolds(event, place) {
+  orderHolds(event, keys, place) {
     const note = event.get("order"), end = note.lastIndexOf("\n\n") + 1, text = note.slice(0, end);
     const signed = note.slice(end + 1, -1).split("\n").some((line) => {
       const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line), signature = found && base64(found[2], `${place}: order`);
-      return found && [...this.keys.values()].some((key) => key.name === found[1] && key.id === signature.toString("hex", 0, 4) &&
+      return found && keys.some((key) => key.name === found[1] && key.id === signature.toString("hex", 0, 4) &&
         signatureHolds(key, text, signature.subarray(4)));
     });
     must(end > 0 && note.endsWith("\n") && signed, place, "no key of the log has signed its order", PRUNING + 8);
@@ -453,8 +461,8 @@ class Export {
   }
 }
 
-export function verifyExport(bytes, checkpoint) {
-  const lines = utf8(bytes, "export").split("\n"), log = new Export(checkpoint);
+export function verifyExport(bytes, checkpoint, trusted) {
+  const lines = utf8(bytes, "export").split("\n"), log = new Export(checkpoint, trusted);
   must(lines.pop() === "", "export", "its last line does not end", EXPORTS + 1);
   lines.forEach((line, i) => shaped(`line ${i + 1}`, () => log.addLine(line, `line ${i + 1}`)));
   return log.finish();

@@ -54,7 +54,7 @@ function main([command, ...args]) {
   const traceOptions = { head: options.head[0], machine: options.machine[0] && readMachine(options.machine[0]) };
   const checkpoint = options.checkpoint[0] && verifyCheckpoint(readFileSync(options.checkpoint[0]), logKeys, witnessKeys);
   const verify = {
-    export: (log) => verifyExport(log, checkpoint),
+    export: (log) => verifyExport(log, checkpoint, logKeys),
     checkpoint: (note) => {
       must(logKeys.length > 0, "checkpoint", "no key of the log is given");
       const { origin, size } = verifyCheckpoint(note, logKeys, witnessKeys);
