@@ -163,8 +163,8 @@ func TestAForgedPruneErasesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedKeysOrderNothing: who can write the tables adds a key of their own, or removes the log's, and prunes. A reader who brings the
-// trusted key hears of it.
+// TestForgedKeysOrderNothing: who can write the tables adds a key of their own, or removes the log's, and prunes. With the trusted
+// key, verify finds that.
 func TestForgedKeysOrderNothing(t *testing.T) {
 	const before, now = "2026-11-21T09:30:00.000Z", "2026-11-22T09:00:00.000Z"
 	for name, forge := range map[string]func(d *fixture, vkey string) ledger.PruneRequest{ // each stands alone
