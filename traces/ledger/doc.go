@@ -3,11 +3,11 @@
 //
 // # Entries and rows
 //
-// The record is a log of entries: canonical JSON, the leaves of a Merkle tree (RFC 6962). An
-// [Entry] has the events that one commit adds to one run, or one event about no run; payloads.go
-// lists the events. Entries are only added, but for [Ledger.Prune], which keeps their hashes. The
-// rows of runs ([RunRow]), tokens and blocks are projections of the events, stored for queries.
-// [Verify] computes them again and compares; [Rebuild] writes them again.
+// The record is a log of entries. An [Entry] has the events that one commit adds to one run, or one
+// event about no run; payloads.go lists the events. Its header is a leaf of a Merkle tree (RFC 6962)
+// and is never removed; [Ledger.Prune] may remove its body. The rows of runs ([RunRow]), tokens and
+// blocks are projections of the events, stored for queries. [Verify] computes them again and
+// compares; [Rebuild] writes them again.
 //
 // # Writing
 //
