@@ -89,7 +89,7 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 				t.Skip(noDisk)
 			}
 			do(t, db, "CREATE TABLESPACE small LOCATION '"+disk+"'")
-			for _, table := range []string{"entries", "requests", "log", "replicas"} {
+			for _, table := range []string{"entries", "runs", "log", "replicas"} {
 				do(t, db, "ALTER TABLE "+table+" SET TABLESPACE small")
 			}
 			return fill(t, disk)
@@ -104,9 +104,9 @@ func TestServeFailuresOfTheDatabase(t *testing.T) {
 			return func() { do(t, db, "GRANT INSERT ON entries TO pgfsm_serve") }
 		}, "permission denied for table entries", "ledger_unavailable"},
 		"other-table": {func(t *testing.T, db string) func() {
-			do(t, db, "ALTER TABLE entries RENAME run_id TO run")
-			return func() { do(t, db, "ALTER TABLE entries RENAME run TO run_id") }
-		}, `column \"run_id\"`, "ledger_schema"},
+			do(t, db, "ALTER TABLE entries RENAME run TO run_id")
+			return func() { do(t, db, "ALTER TABLE entries RENAME run_id TO run") }
+		}, `column \"run\"`, "ledger_schema"},
 		"read-only": {setting("default_transaction_read_only", "on"), "read-only", "ledger_read_only"},
 		"statement-timeout": {func(t *testing.T, db string) func() {
 			slowEntries(t, db, "10")
