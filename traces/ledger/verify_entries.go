@@ -125,8 +125,8 @@ func (t *treeCheck) addLeaf(leaf tlog.Hash) error {
 	return nil
 }
 
-// checkEntry checks an entry that was pruned, or belongs to no run. [verifier.checkRuns] checks the
-// others.
+// checkEntry checks an entry that was pruned, or belongs to no run. [verifier.checkRunEntry] checks
+// the others.
 func (v *verifier) checkEntry(e *Entry) error {
 	if e.Pruned() {
 		v.report.Pruned++
