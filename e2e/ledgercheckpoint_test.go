@@ -47,8 +47,8 @@ func TestCheckpoints(t *testing.T) {
 	called()
 
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Expect(t, exitYes, "signatures of the checkpoint were not verified")
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").Want(t, exitYes, "/complete", "true", "/checkpoint/verified", "false")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Expect(t, exitCould, "Nothing shows that it is complete", "signatures of the checkpoint were not verified")
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--json").Want(t, exitCould, "/complete", "false", "/checkpoint/verified", "false")
 	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey, "--json").Want(t, exitYes, "/checkpoint/verified", "true")
 	h.do("ledger", "verify", "--key", vkey).Expect(t, exitCould, "name it with --checkpoint")
 
@@ -63,6 +63,15 @@ func TestCheckpoints(t *testing.T) {
 	submit().Want(t, exitYes)
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes) // the log has not grown, so the cosignature stays
 	h.do(append([]string{"ledger", "verify"}, trusting...)...).Expect(t, exitYes, "signed by pgfsm-log-", "cosigned by witness.example/w1+")
+	h.do(append([]string{"ledger", "verify", "--max-age", "1h"}, trusting...)...).Want(t, exitYes)
+	h.do(append([]string{"ledger", "verify", "--max-age", "1ns"}, trusting...)...).Expect(t, exitNo, "ask for a newer checkpoint")
+	h.do("ledger", "verify", "--max-age", "1h", "--checkpoint", in("checkpoint"), "--key", vkey).Expect(t, exitCould, "--max-age needs --witness-key")
+
+	clitest.Write(t, in("log.jsonl"), h.do("ledger", "export").Stdout)
+	h.do(append([]string{"ledger", "verify-export", in("log.jsonl"), "--deep"}, trusting...)...).Expect(t, exitYes, "Complete up to the checkpoint")
+	clitest.Write(t, in("changed.jsonl"), strings.Replace(clitest.Read(t, in("log.jsonl")), `"look"`, `"book"`, 1))
+	h.do("ledger", "verify-export", in("changed.jsonl")).Expect(t, exitNo, "export its lines: line ")
+	h.do("ledger", "verify-export", in("none.jsonl")).Expect(t, exitCould, "none.jsonl: no such file")
 
 	h.do("ledger", "prove", "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d").Expect(t, exitCould, "the ledger has no run")
 

@@ -28,7 +28,9 @@ func TestLedgerMove(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, heldPolicy, "checkpoints: {key: log.key}\n")
 	in := func(name string) string { return filepath.Join(h.dir, name) }
-	h.do("ledger", "key", "new", "-o", in("log.key")).Want(t, exitYes)
+	made := h.do("ledger", "key", "new", "-o", in("log.key"))
+	made.Want(t, exitYes)
+	vkey := strings.TrimSpace(made.Stdout)
 	h.do("resume", "--json", h.decided("approve")).Want(t, exitYes)
 	approved := h.decided("approve")
 	waiting, binding := h.held()
@@ -56,7 +58,7 @@ func TestLedgerMove(t *testing.T) {
 	} {
 		h.do(args...).Expect(t, exitCould, "the ledger is closed since", "it goes on in "+name)
 	}
-	h.do("ledger", "verify", "--checkpoint", in("checkpoint")).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
 
 	export := h.do("ledger", "export").Stdout
@@ -68,14 +70,14 @@ func TestLedgerMove(t *testing.T) {
 	h.do("ledger", "import", "--ledger", target, in("log.jsonl")).Expect(t, exitCould, "the ledger is not empty")
 
 	h.renamed("sqlite:pgfsm.db", target)
-	h.do("ledger", "verify", "--deep", "--checkpoint", in("checkpoint")).Want(t, exitYes)
+	h.do("ledger", "verify", "--deep", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
 	h.do("ledger", "rebuild", "--check").Want(t, exitYes)
 	h.do("resume", "--json", approved).Want(t, exitCould, "/code", "indeterminate") // it was in flight when its process was killed
 	h.byDora("approvals", "approve", waiting, "--digest", binding, "--reason", "as decided").Want(t, exitYes)
 	h.do("resume", "--json", waiting).Want(t, exitYes, "/effect", "done")
 	h.made(3)
 	h.do("ledger", "checkpoint", "-o", in("checkpoint")).Want(t, exitYes)
-	h.do("ledger", "verify", "--deep", "--checkpoint", in("checkpoint")).Want(t, exitYes)
+	h.do("ledger", "verify", "--deep", "--checkpoint", in("checkpoint"), "--key", vkey).Want(t, exitYes)
 }
 
 // killedImport kills an import that has read a part of its export.

@@ -42,7 +42,7 @@ func newLedger(w world) *cobra.Command {
 	cmd := cli.Group("ledger",
 		newLedgerList(f), newLedgerTail(f), newLedgerShow(f), newLedgerStatus(f), newLedgerSummary(f),
 		newLedgerTrace(f), newLedgerWhatIf(f),
-		newLedgerVerify(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
+		newLedgerVerify(f), newLedgerVerifyExport(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
 		newLedgerRebuild(f),
 		newLedgerExport(f), newLedgerImport(f), newLedgerClose(f), newLedgerPrune(f),
 		newLedgerPruneOrder(f), newLedgerInit(f))

@@ -57,7 +57,9 @@ func TestLedgerPrune(t *testing.T) {
 	runsOfLongAgo(t, path)
 	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json").Want(t, cli.ExitYes, "/entries", "7", "/size", "7", "/requests", "2")
 	earlier, key := filepath.Join(t.TempDir(), "checkpoint"), filepath.Join(t.TempDir(), "key")
-	command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key).Want(t, cli.ExitYes)
+	made := command(t.Context(), nil, "ledger", "key", "new", "--ledger", at, "-o", key)
+	made.Want(t, cli.ExitYes)
+	vkey := strings.TrimSpace(made.Stdout)
 	command(t.Context(), nil, "ledger", "checkpoint", "--ledger", at, "--key", key, "-o", earlier).Want(t, cli.ExitYes)
 
 	r := command(t.Context(), nil, "ledger", "prune", "--ledger", at, "--before", "2001-01-02", "--key", key, "--unstated")
@@ -70,14 +72,14 @@ func TestLedgerPrune(t *testing.T) {
 	if want := "2 entries of 1 run from before 2001-01-03T00:00:00.000Z removed\nNot removed, because they had not ended by then: 1 run\n"; r.Stdout != want {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)
 	}
-	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier).Want(t, cli.ExitYes,
+	command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--json", "--checkpoint", earlier, "--key", vkey).Want(t, cli.ExitYes,
 		"/ok", "true", "/complete", "true", "/entries", "7", "/pruned", "2", "/size", "9", "/requests", "1", "/tokens", "1")
 	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at)
 	r.Want(t, cli.ExitYes)
 	if !regexp.MustCompile(`(?m)^2 entries were pruned; their headers are in the tree\n  pruned by local:\S+ at \S+Z: entries 3 to 4 \(1 run from before 2001-01-03T00:00:00.000Z; ordered by a key of the log; no retention was stated\)$`).MatchString(r.Stdout) {
 		t.Errorf("stdout = %q, want who pruned which entries, and when", r.Stdout)
 	}
-	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier)
+	r = command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", earlier, "--key", vkey)
 	r.Want(t, cli.ExitYes)
 	if want := "Pruned after the checkpoint, so that nobody can show their bodies any more: entries 3 to 4\n"; !strings.Contains(r.Stdout, want) {
 		t.Errorf("stdout = %q, want %q", r.Stdout, want)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -157,15 +156,11 @@ func newLedgerClose(f *ledgerFlags) *cobra.Command {
 
 func newLedgerImport(f *ledgerFlags) *cobra.Command {
 	return newCommand("import [FILE]", cobra.MaximumNArgs(1), func(cmd *cobra.Command, args []string) error {
-		export := f.w.stdin
-		if len(args) > 0 && args[0] != "-" {
-			file, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer file.Close()
-			export = file
+		export, err := openInput(f.w, append(args, "-")[0])
+		if err != nil {
+			return err
 		}
+		defer export.Close()
 
 		url, loaded, err := f.namedLedger()
 		if err != nil {

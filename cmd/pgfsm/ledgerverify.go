@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -22,62 +24,146 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
+// verifyFlags say with what a log is compared.
+type verifyFlags struct {
+	keyFlags
+	checkpoint string
+	isGiven    bool // a checkpoint is given
+	maxAge     time.Duration
+	deep       bool
+}
+
+func (v *verifyFlags) addFlags(cmd *cobra.Command) {
+	v.keyFlags.addFlags(cmd)
+	cmd.Flags().StringVar(&v.checkpoint, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
+	addMaxAge(cmd, &v.maxAge)
+	cmd.Flags().BoolVar(&v.deep, "deep", false, "execute every run again, and compare what this build decides")
+}
+
+func addMaxAge(cmd *cobra.Command, maxAge *time.Duration) {
+	cmd.Flags().DurationVar(maxAge, "max-age", 0,
+		"how long ago the witnesses may have cosigned the checkpoint, as in 36h (default: any time)")
+}
+
 func newLedgerVerify(f *ledgerFlags) *cobra.Command {
-	var path string
-	var keys keyFlags
-	var execute bool
+	var v verifyFlags
 	cmd := newCommand("verify", cobra.NoArgs, func(cmd *cobra.Command, _ []string) error {
-		var report ledger.Report
-		opened, err := givenCheckpoint(f.w, cmd.Flags().Changed("checkpoint"), path, &keys)
-		if err == nil {
+		v.isGiven = cmd.Flags().Changed("checkpoint")
+		return f.verify(&v, func(options ledger.VerifyOptions) (report ledger.Report, err error) {
 			err = f.withLedger(stores.ToRead, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) (err error) {
-					report, err = verifyLedger(cmd.Context(), f.w, r, opened, &keys, execute)
+					report, err = verifyLedger(cmd.Context(), r, options)
 					return err
 				})
 			})
-		}
-		var fault *ledger.Fault // a fault of the checkpoint, the file, or a row
-		if err != nil && !errors.As(err, &fault) {
-			return err
-		}
-		return f.printVerified(&report, fault, opened)
+			return report, err
+		})
 	})
-
-	keys.addFlags(cmd)
-	cmd.Flags().StringVar(&path, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
-	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
-
+	v.addFlags(cmd)
 	return cmd
 }
 
-// givenCheckpoint reads the checkpoint to compare the ledger with: from a file, or from standard
-// input if the path is "-". It returns nil if none is given. Without keys, it does not verify
-// signatures. If a signature that the keys require is missing or invalid, the error is a
-// [*ledger.Fault].
-func givenCheckpoint(w world, isGiven bool, path string, flags *keyFlags) (*checkpoint.Opened, error) {
-	keys, err := flags.verifierKeys()
+func newLedgerVerifyExport(f *ledgerFlags) *cobra.Command {
+	var v verifyFlags
+	cmd := newCommand("verify-export FILE", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		v.isGiven = cmd.Flags().Changed("checkpoint")
+		export, err := openInput(f.w, args[0])
+		if err != nil {
+			return err
+		}
+		defer export.Close()
+		return f.verify(&v, func(options ledger.VerifyOptions) (ledger.Report, error) {
+			return verifyExport(cmd.Context(), export, options)
+		})
+	})
+	v.addFlags(cmd)
+	return cmd
+}
+
+// verifyExport verifies an export in an SQLite file, which it removes.
+func verifyExport(ctx context.Context, export io.Reader, o ledger.VerifyOptions) (report ledger.Report, err error) {
+	dir, err := os.MkdirTemp("", "pgfsm-export-")
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	store, err := stores.Open("sqlite:"+filepath.Join(dir, "export.db"), stores.ToWrite)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return ledger.VerifyExport(ctx, store, export, o)
+}
+
+// openInput opens a file, or standard input if the path is "-".
+func openInput(w world, path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(w.stdin), nil
+	}
+	return os.Open(path)
+}
+
+// verify calls do with what a log is compared with, and prints the report.
+func (f *ledgerFlags) verify(v *verifyFlags, do func(ledger.VerifyOptions) (ledger.Report, error)) error {
+	var report ledger.Report
+	opened, err := v.openCheckpoint(f.w)
+	if err == nil {
+		report, err = f.verifyWith(v, opened, do)
+	}
+	var fault *ledger.Fault // a fault of the checkpoint, the file, or a row
+	if err != nil && !errors.As(err, &fault) {
+		return err
+	}
+	return f.printVerified(&report, fault, opened)
+}
+
+// verifyWith calls do with the options of a verification, and shows the progress.
+func (f *ledgerFlags) verifyWith(v *verifyFlags, opened *checkpoint.Opened,
+	do func(ledger.VerifyOptions) (ledger.Report, error)) (report ledger.Report, err error) {
+	keys, err := v.verifierKeys()
+	if err != nil {
+		return report, err
+	}
+
+	bar := cli.NewBar(f.w.stderr, "verifying", 0)
+	defer func() { _ = bar.Finish() }()
+	o := ledger.VerifyOptions{Keys: keys.Log, Progress: func(done, total int64) {
+		if bar.GetMax64() != total {
+			bar = cli.NewBar(f.w.stderr, "verifying", int(total))
+		}
+		_ = bar.Set64(done) // verify even if the bar cannot be drawn
+	}}
+	if opened != nil {
+		o.Checkpoint = &opened.Checkpoint
+	}
+	if v.deep {
+		if o.Replayer, err = newReplayer(); err != nil {
+			return report, err
+		}
+	}
+	return do(o)
+}
+
+// openCheckpoint reads the checkpoint to compare the log with: from a file, or from standard input if the
+// path is "-". It returns nil if none is given. Without keys, it does not verify signatures. If a signature
+// that the keys require is missing, invalid or too old, the error is a [*ledger.Fault].
+func (v *verifyFlags) openCheckpoint(w world) (*checkpoint.Opened, error) {
+	keys, err := v.verifierKeys()
 	unverified := len(keys.Log)+len(keys.Witnesses) == 0
 
 	switch {
 	case err != nil:
 		return nil, err
-	case !isGiven && unverified:
+	case v.maxAge != 0 && len(keys.Witnesses) == 0:
+		return nil, errNoWitness
+	case !v.isGiven && unverified:
 		return nil, nil
-	case !isGiven:
+	case !v.isGiven:
 		return nil, errors.New("--key and --witness-key verify a checkpoint: name it with --checkpoint")
 	}
 
-	var text []byte
-	if path == "-" {
-		text, err = io.ReadAll(io.LimitReader(w.stdin, checkpoint.MaxBytes))
-	} else {
-		text, _, err = safefile.Read(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s: %w; give - to read standard input", path, err)
-		}
-	}
-
+	text, err := v.readCheckpoint(w)
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint: %w", err)
 	}
@@ -91,35 +177,45 @@ func givenCheckpoint(w world, isGiven bool, path string, flags *keyFlags) (*chec
 	}
 
 	opened, err := checkpoint.Open(text, keys)
+	if err == nil {
+		err = checkAge(opened, v.maxAge)
+	}
 	if err != nil {
-		return nil, &ledger.Fault{Table: "checkpoint", Key: path, What: err.Error()}
+		return nil, &ledger.Fault{Table: "checkpoint", Key: v.checkpoint, What: err.Error()}
 	}
 	return opened, nil
 }
 
+func (v *verifyFlags) readCheckpoint(w world) ([]byte, error) {
+	if v.checkpoint == "-" {
+		return io.ReadAll(io.LimitReader(w.stdin, checkpoint.MaxBytes))
+	}
+	text, _, err := safefile.Read(v.checkpoint)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: %w; give - to read standard input", v.checkpoint, err)
+	}
+	return text, err
+}
+
+// errNoWitness means that nobody says how old a checkpoint is.
+var errNoWitness = errors.New("--max-age needs --witness-key: only the cosignature of a witness says when a checkpoint was the last one")
+
+// checkAge checks that each witness cosigned a checkpoint at most this long ago; 0: at any time.
+func checkAge(opened *checkpoint.Opened, maxAge time.Duration) error {
+	if maxAge == 0 {
+		return nil
+	}
+	for _, c := range opened.Cosigned {
+		if age := time.Since(c.At); age > maxAge {
+			return fmt.Errorf("%s cosigned it at %s, more than %v ago: ask for a newer checkpoint", visible.Text(c.Witness),
+				c.At.Format(time.RFC3339), maxAge)
+		}
+	}
+	return nil
+}
+
 // verifyLedger verifies a ledger and its file.
-func verifyLedger(ctx context.Context, w world, r ledger.Reader, opened *checkpoint.Opened, flags *keyFlags,
-	deep bool) (report ledger.Report, err error) {
-	keys, err := flags.verifierKeys()
-	if err != nil {
-		return report, err
-	}
-	bar := cli.NewBar(w.stderr, "verifying", 0)
-	defer func() { _ = bar.Finish() }()
-	o := ledger.VerifyOptions{Keys: keys.Log, Progress: func(done, total int64) {
-		if bar.GetMax64() != total {
-			bar = cli.NewBar(w.stderr, "verifying", int(total))
-		}
-		_ = bar.Set64(done) // verify even if the bar cannot be drawn
-	}}
-	if opened != nil {
-		o.Checkpoint = &opened.Checkpoint
-	}
-	if deep {
-		if o.Replayer, err = newReplayer(); err != nil {
-			return report, err
-		}
-	}
+func verifyLedger(ctx context.Context, r ledger.Reader, o ledger.VerifyOptions) (report ledger.Report, err error) {
 	// A query of an altered file may show rows that are not there.
 	if file, ok := r.(checker); ok {
 		if err := file.Check(ctx); err != nil {
@@ -135,12 +231,17 @@ type checker interface {
 	Check(ctx context.Context) error
 }
 
-// printVerified prints the findings. It returns the exit code no for a fault, and for a run that
-// this build decides differently.
+// printVerified prints the findings. It returns the exit code no for a fault, and for a run that this build
+// decides differently. A checkpoint whose signatures nobody verified shows nothing: the exit code is that of
+// a command that failed.
 func (f *ledgerFlags) printVerified(d *ledger.Report, fault *ledger.Fault, c *checkpoint.Opened) error {
 	code := cli.ExitYes
-	if fault != nil || !d.Deep.OK() {
+	d.Complete = d.Complete && len(c.Signed) > 0
+	switch {
+	case fault != nil || !d.Deep.OK():
 		code = cli.ExitNo
+	case c != nil && !d.Complete:
+		code = cli.ExitFailed
 	}
 
 	doc := struct {
@@ -246,6 +347,7 @@ func readKeys(flag string, values []string, parse func(string) (note.Verifier, e
 
 func newVerifyProof(w world) *cobra.Command {
 	var f keyFlags
+	var maxAge time.Duration
 	var asJSON bool
 	cmd := newCommand("verify-proof TRACE PROOF", cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
 		if len(f.log) == 0 {
@@ -255,9 +357,13 @@ func newVerifyProof(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return verifyProof(w, args[0], args[1], keys, asJSON)
+		if maxAge != 0 && len(keys.Witnesses) == 0 {
+			return errNoWitness
+		}
+		return verifyProof(w, args[0], args[1], keys, maxAge, asJSON)
 	})
 	f.addFlags(cmd)
+	addMaxAge(cmd, &maxAge)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -266,7 +372,7 @@ func newVerifyProof(w world) *cobra.Command {
 // trace.
 const codeProofInvalid = "proof_invalid"
 
-func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool) error {
+func verifyProof(w world, trace, proof string, keys checkpoint.Keys, maxAge time.Duration, asJSON bool) error {
 	text, err := readProof(proof)
 	if err != nil {
 		return err
@@ -283,6 +389,9 @@ func verifyProof(w world, trace, proof string, keys checkpoint.Keys, asJSON bool
 		return tellUnproven(w, codeProofInvalid, fmt.Errorf("%s: %w", proof, err), asJSON)
 	}
 	v, err := p.Verify(t, keys)
+	if err == nil {
+		err = checkAge(&v.Opened, maxAge)
+	}
 	if err != nil {
 		return tellUnproven(w, codeProofInvalid, fmt.Errorf("%s: %w", proof, err), asJSON)
 	}

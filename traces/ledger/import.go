@@ -57,28 +57,48 @@ func Import(ctx context.Context, store Store, export io.Reader, o ImportOptions)
 			return cmp.Or(err, ErrNotEmpty)
 		}
 
-		m := &importer{
-			rows:   newRebuild(ctx, tx, tx, func(Fault) {}),
-			tx:     tx,
-			last:   Entry{Index: -1},
-			blobs:  make(map[canonical.Digest]bool),
-			pruned: make(map[string]prunedRun),
-		}
-		if err := m.readLines(export); err != nil {
+		m, err := readExport(ctx, tx, export)
+		if err != nil {
 			return err
 		}
 		if m.last.Type != LedgerClosed {
 			return ErrNotClosed
 		}
-		if err := m.rows.finish(); err != nil {
-			return err
-		}
-
 		if _, err := Verify(ctx, tx, VerifyOptions{Checkpoint: o.Checkpoint}); err != nil {
 			return fmt.Errorf("the export: %w", err)
 		}
 		return m.continueLog(&o)
 	})
+}
+
+// VerifyExport verifies an export, as an [Exporter] writes it from the log's first entry on. It reads the
+// export into an empty store, as [Import] does, and verifies that with [Verify]. The error is a [*Fault]
+// for what is wrong.
+func VerifyExport(ctx context.Context, store Store, export io.Reader, o VerifyOptions) (report Report, err error) {
+	err = store.Update(ctx, func(tx Tx) error {
+		if _, err := readExport(ctx, tx, export); err != nil {
+			return asFault("export", "its lines", err)
+		}
+		report, err = Verify(ctx, tx, o)
+		return err
+	})
+	return report, err
+}
+
+// readExport reads the lines of an export into an empty store, and computes the rows of runs, tokens and
+// blocks.
+func readExport(ctx context.Context, tx Tx, export io.Reader) (*importer, error) {
+	m := &importer{
+		rows:   newRebuild(ctx, tx, tx, func(Fault) {}),
+		tx:     tx,
+		last:   Entry{Index: -1},
+		blobs:  make(map[canonical.Digest]bool),
+		pruned: make(map[string]prunedRun),
+	}
+	if err := m.readLines(export); err != nil {
+		return nil, err
+	}
+	return m, m.rows.finish()
 }
 
 // An importer reads the lines of an export.

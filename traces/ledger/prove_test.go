@@ -126,7 +126,7 @@ func TestProveNeedsTheRun(t *testing.T) {
 		{"of-now", id, d.signed(signer), nil, ""},
 		{"no-such-run", ledgertest.NewID(t), ended, ledger.ErrNotFound, ""},
 		{"of-another-log", id, other.signed(foreign), checkpoint.ErrInconsistent, "of the log"},
-		{"no-checkpoint", id, []byte("hello"), nil, "not a signed checkpoint"},
+		{"no-checkpoint", id, []byte("hello"), nil, "not a signed note"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := prove(tt.run, tt.signed)

@@ -115,8 +115,8 @@ func (q *PruneRequest) order(r Reader) (*PruneOrder, error) {
 	return order, err
 }
 
-// checkRetention returns an error unless a time has passed, and the retention that the log states
-// last allows a prune of what is older.
+// checkRetention returns an error unless a time has passed, and the stated retention allows a prune of
+// what is older.
 func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
 	now := l.clock()
 	t, err := time.Parse(timeForm, before)
@@ -139,10 +139,18 @@ func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
 
 func daysOf(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
 
-// statedRetention returns the days of the retention that the last generation states; 0 if it states
-// none.
+// statedBy is a retention in days, and the type of the entry that states it: the last start or reload of
+// a gateway, or, in a log without one, the last command.
+type statedBy struct {
+	kind Type
+	days int
+}
+
+// covers reports whether an entry with a generation replaces the retention.
+func (s statedBy) covers(kind Type) bool { return kind == BundleActivated || s.kind != BundleActivated }
+
+// statedRetention returns the days of the retention that the configuration states; 0 if it states none.
 func statedRetention(r Reader) (days int, err error) {
-	last := int64(-1)
 	for _, kind := range []Type{BundleActivated, CommandStarted} {
 		e, err := r.LastOfType(kind)
 		if errors.Is(err, ErrNotFound) {
@@ -155,11 +163,9 @@ func statedRetention(r Reader) (days int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if e.Index > last {
-			last, days = e.Index, single.payload.(interface{ generationOf() *generation }).generationOf().Retention
-		}
+		return single.payload.(interface{ generationOf() *generation }).generationOf().Retention, nil
 	}
-	return days, nil
+	return 0, nil
 }
 
 // prunePart removes one part of the plan, in one transaction.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"pgfsm/traces/ledger/checkpoint"
 )
 
 // A PruneKind says why a prune removes bodies.
@@ -66,11 +68,11 @@ func activeVerifiers(keys []Key) (verifiers []note.Verifier, err error) {
 
 // openPruneOrder reads an order that one of the keys has signed.
 func openPruneOrder(signed []byte, verifiers []note.Verifier, origin string) (*PruneOrder, error) {
-	n, err := note.Open(signed, note.VerifierList(verifiers...))
+	text, err := checkpoint.OpenNote(signed, verifiers)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPruneOrder, err)
 	}
-	order, err := parsePruneOrder(n.Text)
+	order, err := parsePruneOrder(text)
 	switch {
 	case err != nil:
 		return nil, err

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // An exportedEntry is a line of an export that has an entry.
@@ -149,8 +151,19 @@ func (x *exportedLines) prunes(signer note.Signer, before string, runs int, entr
 	x.prunesBy(string(signed), before, runs, entries...)
 }
 
+// prunesBy adds a prune, and removes the bodies that may be removed.
 func (x *exportedLines) prunesBy(order, before string, runs int, entries ...ledger.Range) {
 	x.Helper()
+	for i := range x.lines {
+		if !strings.Contains(x.lines[i], `"header":`) || strings.Contains(x.lines[i], `"class":"log"`) {
+			continue
+		}
+		e, _ := x.entry(i)
+		if slices.ContainsFunc(entries, func(r ledger.Range) bool { return r.First <= e.Index && e.Index <= r.Last }) {
+			e.Body = nil
+			x.put(i, e)
+		}
+	}
 	ranges, err := canonical.Marshal(entries)
 	check.NoError(x, err)
 	if order != "" {
@@ -271,13 +284,23 @@ func (v *secondVerifier) changedExports(whole []byte) {
 	}
 }
 
-// changedExport verifies one changed export against the checkpoint of the whole.
+// changedExport verifies one changed export against the checkpoint of the whole, with both verifiers.
 func (v *secondVerifier) changedExport(whole []byte, name string, edit exportEdit, err string) {
 	v.Helper()
 	x := &exportedLines{v.T, strings.Split(string(bytes.TrimSuffix(whole, []byte("\n"))), "\n")}
 	edit(x)
-	v.write(name, []byte(strings.Join(x.lines, "\n")+"\n"))
+	changed := []byte(strings.Join(x.lines, "\n") + "\n")
+	v.write(name, changed)
 	v.refuses("export "+name+" --key log.pub --checkpoint signed", err)
+
+	keys := trusted(v.T, strings.TrimSpace(string(v.read("log.pub"))))
+	signed, openErr := checkpoint.Open(v.read("signed"), keys)
+	check.NoError(v, openErr)
+	_, verifyErr := ledger.VerifyExport(v.Context(), ledgertest.NewStore(v.T), bytes.NewReader(changed),
+		ledger.VerifyOptions{Checkpoint: &signed.Checkpoint, Keys: keys.Log})
+	if !errors.Is(verifyErr, ledger.ErrTampered) {
+		v.Errorf("%s: VerifyExport() = %v", name, verifyErr)
+	}
 }
 
 // forgedPrunes verifies exports with prunes that a user who can write the database has added. A checkpoint from before covers none of them.
@@ -301,8 +324,9 @@ func (v *secondVerifier) forgedPrunes(whole []byte, signer note.Signer) {
 			x.prunes(signer, late, 0, r, r)
 		}, "is not the next range"},
 		{"pruned-twice", func(x *exportedLines) {
-			x.prunes(signer, late, 1, x.run(approved)...)
-			x.prunes(signer, late, 1, x.run(approved)...)
+			removed := x.run(approved)
+			x.prunes(signer, late, 1, removed...)
+			x.prunes(signer, late, 1, removed...)
 		}, "was pruned before (record-format.md, Pruning, point 1)"},
 		{"token", func(x *exportedLines) { x.prunes(signer, late, 0, first(x, token)) }, "is of the class log (record-format.md, Pruning, point 2)"},
 		{"entries-that-are-not-older", func(x *exportedLines) { x.prunes(signer, "2026-11-21T09:00:00.000Z", 1, x.run(approved)...) }, "was added at"},
@@ -323,6 +347,30 @@ func (v *secondVerifier) forgedPrunes(whole []byte, signer note.Signer) {
 			check.NoError(x, err)
 			x.prunesBy(string(signed), late, 1, x.run(approved)...)
 		}, "its order has another time (record-format.md, Pruning, point 8)"},
+		{"an-order-with-a-wrong-signature-beside-a-right-one", func(x *exportedLines) {
+			order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneRetention, Before: late}
+			signed, err := order.Sign(signer)
+			check.NoError(x, err)
+			order.Before = "2026-11-21T09:00:00.000Z"
+			other, err := order.Sign(signer)
+			check.NoError(x, err)
+			_, signature, _ := strings.Cut(string(other), "\n\n")
+			x.prunesBy(string(signed)+signature, late, 1, x.run(approved)...)
+		}, "(record-format.md, Pruning, point 8)"},
+		{"parts-of-two-runs", func(x *exportedLines) {
+			ended := x.run(approved)
+			x.prunes(signer, late, 1, append(x.run(x.heldRun())[:1], ended[len(ended)-1])...)
+		}, "(record-format.md, Pruning, point 3)"},
+		{"a-key-of-another-log", func(x *exportedLines) {
+			_, other, err := checkpoint.NewKey("other.example/log")
+			check.NoError(x, err)
+			x.appended(-1, "log", "key.added", fmt.Sprintf(`{"key":%q,"type":"key.added"}`, other))
+		}, "the key is of another log"},
+		{"a-key-that-was-not-added", func(x *exportedLines) {
+			_, other, err := checkpoint.NewKey(signer.Name())
+			check.NoError(x, err)
+			x.appended(-1, "log", "key.removed", fmt.Sprintf(`{"key":%q,"type":"key.removed"}`, other))
+		}, "the key was not one of the log"},
 		{"miscounted", func(x *exportedLines) { x.prunes(signer, late, 2, x.run(approved)...) }, "runs is 2, but 1 runs were pruned (record-format.md, Pruning, point 4)"},
 	} {
 		v.changedExport(whole, "prune-of-"+tt.name, tt.edit, tt.err)

@@ -127,11 +127,9 @@ type verifier struct {
 	tree         treeCheck
 	keys         []Key
 	missing      []Range       // entries without a body
-	prunedRuns   []int64       // indexes of the first entries of pruned runs
-	prunedEnds   []int64       // and of those that ended them
 	prunedRanges []Range       // entries that later entries name as pruned
 	lastPrune    *ledgerPruned // the last prune
-	retention    int           // days that the last generation states
+	retention    statedBy      // what the configuration states so far
 }
 
 func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {

@@ -194,7 +194,9 @@ func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
 	if _, err := v.generations.add(e); err != nil {
 		return err
 	}
-	v.retention = g.Retention
+	if v.retention.covers(e.event.Type) {
+		v.retention = statedBy{e.event.Type, g.Retention}
+	}
 	_, err := v.blobs.checkedText(g.Bundle, BlobBundle, "entries", entryKey(e.event.Index))
 	return err
 }
@@ -203,25 +205,25 @@ func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
 // entry before it of its run.
 func (v *verifier) checkPrunedEntry(e *Entry) error {
 	h, err := e.readHeader()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case Class(h.Class) != ClassRun && Class(h.Class) != ClassSession:
+	}
+	class, isOther := Class(h.Class), func(t Type) bool { return classOf([]Type{t}) != Class(h.Class) }
+	switch {
+	case class != ClassRun && class != ClassSession:
 		return fmt.Errorf("its body is missing, and nothing may remove a body of the class %q", h.Class)
-	case classOf(typesOf(h)) != Class(h.Class):
+	case slices.ContainsFunc(typesOf(h), isOther):
 		return fmt.Errorf("its header has the class %q, which is not that of its events", h.Class)
+	case class == ClassSession && (e.N != 0 || e.Prev != "" || len(h.Types) != 1):
+		return errors.New("its header belongs to no run, and is linked or has several events")
+	case class == ClassRun && (h.Types[0] == string(RequestCreated)) != (e.N == 0):
+		return fmt.Errorf("%s is the first event of a run, and only that", RequestCreated)
 	case e.RunID != "":
 		return errors.New("it was pruned, and still belongs to a run")
 	case e.N > 0 && !v.isPruned(e.Previous):
 		return errors.New("it was pruned, and the entry before it of its run was not")
 	}
 	v.missing = addIndex(v.missing, e.Index)
-	if e.N == 0 && Class(h.Class) == ClassRun {
-		v.prunedRuns = append(v.prunedRuns, e.Index)
-	}
-	if slices.Contains(h.Types, string(RunEnded)) {
-		v.prunedEnds = append(v.prunedEnds, e.Index)
-	}
 	return nil
 }
 
@@ -274,7 +276,7 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 	if len(p.Entries) == 0 {
 		return errors.New("it removes nothing")
 	}
-	next, runs, ends := int64(0), 0, 0
+	next := int64(0)
 	for _, r := range p.Entries {
 		if r.First < next || r.Last < r.First || r.Last >= e.Index {
 			return errors.New("it says that entries were removed that cannot have been there")
@@ -283,20 +285,14 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 		if overlaps(v.prunedRanges, r) {
 			return fmt.Errorf("it says that entries were removed, and an earlier %s says so of some of them", LedgerPruned)
 		}
-		if p.Kind == PruneRetention {
-			if err := v.checkPrunedTime(r.Last, p.Before); err != nil {
-				return err
-			}
-		}
-		runs += countBetween(v.prunedRuns, r)
-		ends += countBetween(v.prunedEnds, r)
 	}
 
 	if err := v.checkPruneAllowed(e, p); err != nil {
 		return err
 	}
-	if runs != ends {
-		return errors.New("it removed a part of a run, or one that had not ended")
+	runs, err := v.checkPrunedRuns(p)
+	if err != nil {
+		return err
 	}
 	if p.Runs != runs {
 		return fmt.Errorf("it says that it removed %d runs, and the headers are of %d", p.Runs, runs)
@@ -314,10 +310,55 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 		Runs:     p.Runs,
 		Kind:     p.Kind,
 		Signed:   p.Order != "",
-		Unstated: p.Kind == PruneRetention && v.retention == 0,
+		Unstated: p.Kind == PruneRetention && v.retention.days == 0,
 		Entries:  p.Entries,
 	})
 	return nil
+}
+
+// checkPrunedRuns checks that a prune removed whole runs that had ended, and entries of the time that it
+// names, and returns how many runs. It follows the runs through their headers.
+func (v *verifier) checkPrunedRuns(p *ledgerPruned) (runs int, err error) {
+	type run struct {
+		n     int // how many entries so far
+		ended bool
+	}
+	byLast := make(map[string]run) // by the link to the run's last entry so far
+
+	for _, r := range p.Entries {
+		for e, err := range v.r.Entries(r.First) {
+			switch {
+			case err != nil:
+				return 0, err
+			case !e.Pruned():
+				return 0, fmt.Errorf("it says that entry %d was removed, and its body is there", e.Index)
+			case p.Kind == PruneRetention && e.At >= p.Before:
+				return 0, fmt.Errorf("it removed entry %d, which was not added before %s", e.Index, p.Before)
+			}
+			h, err := e.readHeader()
+			if err != nil {
+				return 0, err
+			}
+			if Class(h.Class) == ClassRun {
+				before := byLast[e.Prev]
+				if before.n != e.N {
+					return 0, fmt.Errorf("it removed entry %d, and not the entry before it of its run", e.Index)
+				}
+				delete(byLast, e.Prev)
+				byLast[encodeLink(e.computeHash())] = run{e.N + 1, before.ended || slices.Contains(h.Types, string(RunEnded))}
+			}
+			if e.Index == r.Last {
+				break
+			}
+		}
+	}
+
+	for _, one := range byLast {
+		if !one.ended {
+			return 0, errors.New("it removed a part of a run, or one that had not ended")
+		}
+	}
+	return len(byLast), nil
 }
 
 // orderingKeys returns the keys that order a prune now: those that the reader trusts, from the first
@@ -376,22 +417,8 @@ func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
 		return err
 	case before.After(added):
 		return errors.New("it removes what is newer than itself")
-	case v.retention > 0 && before.After(added.Add(-daysOf(v.retention))):
-		return fmt.Errorf("it removes what the retention of %d days keeps", v.retention)
-	}
-	return nil
-}
-
-// checkPrunedTime checks that an entry was added before a time. So were all entries before it.
-func (v *verifier) checkPrunedTime(index int64, before string) error {
-	for entry, err := range v.r.Entries(index) {
-		if err != nil {
-			return err
-		}
-		if entry.At >= before {
-			return fmt.Errorf("it removed entry %d, which was not added before %s", entry.Index, before)
-		}
-		break
+	case v.retention.days > 0 && before.After(added.Add(-daysOf(v.retention.days))):
+		return fmt.Errorf("it removes what the retention of %d days keeps", v.retention.days)
 	}
 	return nil
 }
@@ -400,13 +427,6 @@ func (v *verifier) checkPrunedTime(index int64, before string) error {
 func overlaps(ranges []Range, one Range) bool {
 	i, _ := slices.BinarySearchFunc(ranges, one.First, func(r Range, first int64) int { return cmp.Compare(r.Last, first) })
 	return i < len(ranges) && ranges[i].First <= one.Last
-}
-
-// countBetween counts those of some indexes, which are in order, that a range has.
-func countBetween(indexes []int64, r Range) int {
-	first, _ := slices.BinarySearch(indexes, r.First)
-	last, _ := slices.BinarySearch(indexes, r.Last+1)
-	return last - first
 }
 
 // checkComplete checks that only pruned entries are missing, and compares the tree with the

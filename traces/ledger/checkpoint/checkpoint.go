@@ -121,34 +121,29 @@ func Open(signed []byte, keys Keys) (*Opened, error) {
 	return o, nil
 }
 
-// verifySignatures verifies every signature of a trusted key. [note.Open] verifies only the first
-// one of each key.
+// verifySignatures verifies every signature of a trusted key.
 func (o *Opened) verifySignatures(n *note.Note, keys Keys) error {
-	signedByLog := false
-	for _, s := range n.UnverifiedSigs {
-		isKey := func(v note.Verifier) bool { return v.Name() == s.Name && v.KeyHash() == s.Hash }
-		if i := slices.IndexFunc(keys.Log, isKey); i >= 0 {
-			if err := verifyOne(n.Text, s, keys.Log[i]); err != nil {
-				return err
-			}
-			o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
-			signedByLog = signedByLog || s.Name == o.Origin
-		}
-
-		if i := slices.IndexFunc(keys.Witnesses, isKey); i >= 0 {
-			if err := verifyOne(n.Text, s, keys.Witnesses[i]); err != nil {
-				return err
-			}
-			cosignedAt, err := formats.CoSigV1Timestamp(s)
-			if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
-				return fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
-			}
-			o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
-		}
+	byLog, err := verifiedSignatures(n, keys.Log)
+	if err != nil {
+		return err
+	}
+	for _, s := range byLog {
+		o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
+	}
+	if !slices.ContainsFunc(byLog, func(s note.Signature) bool { return s.Name == o.Origin }) {
+		return fmt.Errorf("none of the given keys of the log %s signed it", o.Origin)
 	}
 
-	if !signedByLog {
-		return fmt.Errorf("none of the given keys of the log %s signed it", o.Origin)
+	byWitnesses, err := verifiedSignatures(n, keys.Witnesses)
+	if err != nil {
+		return err
+	}
+	for _, s := range byWitnesses {
+		cosignedAt, err := formats.CoSigV1Timestamp(s)
+		if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
+			return fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
+		}
+		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
 	}
 	for _, w := range keys.Witnesses {
 		name := keyName(w.Name(), w.KeyHash())
@@ -158,6 +153,36 @@ func (o *Opened) verifySignatures(n *note.Note, keys Keys) error {
 	}
 
 	return nil
+}
+
+// OpenNote returns the text of a signed note (c2sp.org/signed-note) that one or more of the keys have
+// signed.
+func OpenNote(signed []byte, keys []note.Verifier) (text string, err error) {
+	n, err := openUnverified(signed)
+	if err != nil {
+		return "", err
+	}
+	verified, err := verifiedSignatures(n, keys)
+	if err == nil && len(verified) == 0 {
+		err = errors.New("none of the keys signed it")
+	}
+	return n.Text, err
+}
+
+// verifiedSignatures returns the signatures by some keys. Each of them must be valid; [note.Open] verifies
+// only the first one of each key.
+func verifiedSignatures(n *note.Note, keys []note.Verifier) (verified []note.Signature, err error) {
+	for _, s := range n.UnverifiedSigs {
+		i := slices.IndexFunc(keys, func(v note.Verifier) bool { return v.Name() == s.Name && v.KeyHash() == s.Hash })
+		if i < 0 {
+			continue
+		}
+		if err := verifyOne(n.Text, s, keys[i]); err != nil {
+			return nil, err
+		}
+		verified = append(verified, s)
+	}
+	return verified, nil
 }
 
 // keyHashBytes is the size of the key's hash before a signature.
@@ -213,11 +238,11 @@ func openUnverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)
 	failure := new(note.UnverifiedNoteError)
 	if !errors.As(err, &failure) {
-		return nil, fmt.Errorf("not a signed checkpoint: %w", err)
+		return nil, fmt.Errorf("not a signed note: %w", err)
 	}
 	for _, s := range failure.Note.UnverifiedSigs {
 		if _, err := decodeSignature(s); err != nil {
-			return nil, fmt.Errorf("not a signed checkpoint: %w", err)
+			return nil, fmt.Errorf("not a signed note: %w", err)
 		}
 	}
 	return failure.Note, nil

@@ -55,30 +55,34 @@ const isOrigin = (origin) => isKeyName(origin) && !/\p{Cc}/u.test(origin) && Buf
 const MAX_ORIGIN = 255, MAX_SIGNATURES = 100, LAST_SECOND = 253402300799n;
 const CHECKPOINTS = "record-format.md, Checkpoints, point ";
 
+// openNote reads a signed note, and returns its text and those of the keys that have signed it. Every signature of one of the keys
+// must be valid.
+function openNote(note, keys, place, rule) {
+  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character", rule(1));
+  const end = note.lastIndexOf("\n\n") + 1;
+  must(end > 0 && note.endsWith("\n"), place, "not a signed note", rule(1));
+  const text = note.slice(0, end), lines = note.slice(end + 1, -1).split("\n"), signedBy = new Set();
+  must(lines.length <= MAX_SIGNATURES, place, `has more than ${MAX_SIGNATURES} signatures`, rule(3));
+  for (const line of lines) {
+    const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line);
+    must(found && isKeyName(found[1]), place, `"${line}" is not a signature`, rule(3));
+    const signature = base64(found[2], `${place}: signature of ${found[1]}`);
+    must(signature.length > 4, place, `the signature of ${found[1]} is too short`, rule(3));
+    for (const key of keys) {
+      if (key.name !== found[1] || key.id !== signature.toString("hex", 0, 4)) continue;
+      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`, rule(4));
+      signedBy.add(key);
+    }
+  }
+  return { text, signedBy };
+}
+
 // verifyCheckpoint returns the tree head of a checkpoint. A log key with the origin's name must have signed it, and every
 // witness must have cosigned it. Without keys the head is only read.
 export function verifyCheckpoint(bytes, logKeys, witnessKeys) {
   const place = "checkpoint";
-  const note = utf8(bytes, place);
-  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character", CHECKPOINTS + 1);
-  const end = note.lastIndexOf("\n\n") + 1;
-  must(end > 0 && note.endsWith("\n"), place, "not a signed note", CHECKPOINTS + 1);
-  const text = note.slice(0, end), head = headOf(text, place);
-
-  const lines = note.slice(end + 1, -1).split("\n"), signedBy = new Set();
-  must(lines.length <= MAX_SIGNATURES, place, `has more than ${MAX_SIGNATURES} signatures`, CHECKPOINTS + 3);
-  for (const line of lines) {
-    const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line);
-    must(found && isKeyName(found[1]), place, `"${line}" is not a signature`, CHECKPOINTS + 3);
-    const signature = base64(found[2], `${place}: signature of ${found[1]}`);
-    must(signature.length > 4, place, `the signature of ${found[1]} is too short`, CHECKPOINTS + 3);
-    for (const key of [...logKeys, ...witnessKeys]) {
-      if (key.name !== found[1] || key.id !== signature.toString("hex", 0, 4)) continue;
-      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`, CHECKPOINTS + 4);
-      signedBy.add(key);
-    }
-  }
-
+  const { text, signedBy } = openNote(utf8(bytes, place), [...logKeys, ...witnessKeys], place, (point) => CHECKPOINTS + point);
+  const head = headOf(text, place);
   const ofLog = logKeys.filter((key) => key.name === head.origin);
   must(logKeys.length === 0 || ofLog.length > 0, place, `its origin is ${head.origin}, the key is of ${logKeys[0]?.name}`, CHECKPOINTS + 4);
   must(logKeys.length === 0 || ofLog.some((key) => signedBy.has(key)), place, "no key of the log signed it", CHECKPOINTS + 4);
@@ -292,7 +296,9 @@ class Export {
     this.entries = []; // what later entries need of each entry, from the first index on
     this.lastAt = "";
     this.keys = new Map(); // those of the log, by their text
-    this.retention = 0; // days that the last generation has
+    this.removedKeys = new Set();
+    this.activated = false; // a gateway has stated the retention
+    this.retention = 0; // days that it states
   }
 
   addLine(line, place) {
@@ -365,12 +371,20 @@ class Export {
     switch (event.get("type")) {
       case "key.added": {
         const key = verifierKey(event.get("key"), LOG_KEY);
+        must(this.origin === undefined || key.name === this.origin, place, "the key is of another log");
+        must(!this.removedKeys.has(event.get("key")) && !this.keys.has(event.get("key")), place, "the key was added before");
         this.keys.set(event.get("key"), key);
         if (this.trusted.some(({ name, id }) => name === key.name && id === key.id)) this.ordering = this.trusted;
         break;
       }
-      case "key.removed": this.keys.delete(event.get("key")); break;
+      case "key.removed":
+        must(this.keys.delete(event.get("key")) || this.first > 0, place, "the key was not one of the log");
+        this.removedKeys.add(event.get("key"));
+        break;
       case "command.started": case "bundle.activated":
+        // A gateway states the retention; a command does only in a log without gateways.
+        if (event.get("type") === "command.started" && this.activated) break;
+        this.activated = event.get("type") === "bundle.activated";
         this.retention = event.has("retention_days") ? count(event.get("retention_days"), `${place}: retention_days`) : 0;
         break;
       case "ledger.pruned":
@@ -396,23 +410,29 @@ class Export {
   }
 
   orderHolds(event, keys, place) {
-    const note = event.get("order"), end = note.lastIndexOf("\n\n") + 1, text = note.slice(0, end);
-    const signed = note.slice(end + 1, -1).split("\n").some((line) => {
-      const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line), signature = found && base64(found[2], `${place}: order`);
-      return found && keys.some((key) => key.name === found[1] && key.id === signature.toString("hex", 0, 4) &&
-        signatureHolds(key, text, signature.subarray(4)));
-    });
-    must(end > 0 && note.endsWith("\n") && signed, place, "no key of the log has signed its order", PRUNING + 8);
+    const { text, signedBy } = openNote(event.get("order"), keys, `${place}: order`, () => PRUNING + 8);
+    must(signedBy.size > 0, place, "no key of the log has signed its order", PRUNING + 8);
     const [heading, origin, kind, subject, rest, ...more] = text.split("\n");
     must(heading === "pgfsm prune order v1" && rest === "" && more.length === 0, place, "its order has not the four lines", PRUNING + 8);
     must(this.origin === undefined || origin === this.origin, place, "its order is of another log", PRUNING + 8);
     must(kind === event.get("kind"), place, "its order is of another kind", PRUNING + 8);
     if (kind === "retention") return must(subject === event.get("before"), place, "its order has another time", PRUNING + 8);
-    const ordered = subject.split(",").map((range) => /^(\d+)-(\d+)$/.exec(range).slice(1).map(Number));
+    const ordered = this.orderedRanges(subject, place);
     for (const range of event.get("entries")) {
       const [from, to] = ["first", "last"].map((member) => count(range.get(member), place));
       must(ordered.some(([first, last]) => first <= from && to <= last), place, `its order does not name entries ${from} to ${to}`, PRUNING + 8);
     }
+  }
+
+  // orderedRanges reads the ranges of an order, in order and without leading zeros.
+  orderedRanges(subject, place) {
+    let next = 0;
+    return subject.split(",").map((text) => {
+      const found = /^(0|[1-9]\d*)-(0|[1-9]\d*)$/.exec(text), [first, last] = found ? found.slice(1).map(Number) : [];
+      must(found && next <= first && first <= last && Number.isSafeInteger(last), place, `its order has the range ${text}`, PRUNING + 8);
+      next = last + 2; // two ranges side by side are one
+      return [first, last];
+    });
   }
 
   // addPrune checks the ranges of a prune against the headers of what it removed.
