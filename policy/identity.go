@@ -23,7 +23,8 @@ type Identity struct {
 	// In the order of their names; a claim that is not listed is unknown.
 	Claims []Claim `json:"claims,omitempty"`
 	// The client id to which the provider issued the token.
-	Client string `json:"client,omitempty"`
+	Client     string      `json:"client,omitempty"`
+	Credential *Credential `json:"credential,omitempty"` // the token that said it
 	// The actor's name for people; nothing is decided by it.
 	Display string    `json:"display,omitempty"`
 	Groups  *[]string `json:"groups,omitzero"` // sorted; nil: unknown
@@ -33,6 +34,16 @@ type Identity struct {
 
 	OnBehalfOfDisplay string `json:"on_behalf_of_display,omitempty"` // that person's name for people
 }
+
+// A Credential names a token of an identity provider (RFC 7515, section 4.1.4, and RFC 7519, section
+// 4.1.7), so that the provider can say what it was. Nothing is decided by it.
+type Credential struct {
+	ID  string `json:"jti,omitempty"` // empty if the provider gives none, or a longer one than [MaxCredentialID]
+	Key string `json:"kid"`           // the key that signed it
+}
+
+// MaxCredentialID bounds an id of a token, in bytes.
+const MaxCredentialID = 128
 
 // A Claim is a value of a token, under the name that the configuration gives it.
 type Claim = condition.Claim

@@ -121,6 +121,7 @@ func (b *Bundle) Recorded(actor string, full *Identity) *Identity {
 
 	id := &Identity{
 		Client:            full.Client,
+		Credential:        full.Credential,
 		Display:           full.Display,
 		Kind:              full.Kind,
 		OnBehalfOf:        full.OnBehalfOf,

@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
@@ -144,7 +145,7 @@ func openStored(w world, url string, purpose stores.Purpose, loaded *config.Load
 	}
 	options := ledger.Options{Build: cli.Version(), Origin: o.checkpoints.Origin}
 	if loaded != nil {
-		options.Retention = loaded.Retention
+		options.Settings = setup.LedgerSettings(loaded)
 	}
 	if o.Ledger, err = ledger.Open(context.Background(), o.store, options); err != nil {
 		return nil, errors.Join(err, o.store.Close())

@@ -142,7 +142,7 @@ func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*r
 	if l == nil {
 		return r, nil
 	}
-	reason := ledger.ActivationReason{Cause: ledger.CauseStart, Retention: parts.Retention}
+	reason := ledger.ActivationReason{Cause: ledger.CauseStart, Settings: parts.Recorded}
 	return r, l.RecordActivation(ctx, parts.Bundle, reason)
 }
 

@@ -37,7 +37,7 @@ func TestActors(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := fixture.agent(t, fixture.Sign(tc.claims))
 			check.NoError(t, err)
-			want := &policy.Identity{Kind: tc.kind, Client: tc.client}
+			want := &policy.Identity{Kind: tc.kind, Client: tc.client, Credential: &policy.Credential{Key: "key-1"}}
 			if tc.forPerson != "" {
 				want.OnBehalfOf = policy.SubjectName(fixture.Issuer, tc.forPerson)
 			}
@@ -328,7 +328,7 @@ func TestIDTokens(t *testing.T) {
 		{"bad-subject", claims{"sub": "bob "}, "JWT", "n-1", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			all := claims{"sub": "bob", "aud": "cli", "client_id": nil, "nonce": "n-1", "auth_time": signedIn.Unix(), "realm_access": claims{"roles": []string{"owners"}}}
+			all := claims{"sub": "bob", "aud": "cli", "client_id": nil, "nonce": "n-1", "auth_time": signedIn.Unix(), "jti": "id-1", "realm_access": claims{"roles": []string{"owners"}}}
 			for name, value := range tc.claims { // in any order
 				all[name] = value
 			}
@@ -342,7 +342,7 @@ func TestIDTokens(t *testing.T) {
 				return
 			}
 			want := web.Caller{Name: policy.SubjectName(fixture.Issuer, "bob"), Expires: time.Unix(after(fixture.Life), 0),
-				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Groups: &[]string{"owners"}}}
+				Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "cli", Credential: &policy.Credential{ID: "id-1", Key: "key-1"}, Groups: &[]string{"owners"}}}
 			if diff := cmp.Diff(want, in); diff != "" || !at.Equal(signedIn) {
 				t.Error(at, diff)
 			}

@@ -49,9 +49,13 @@ func (t *token) identifyCaller() error {
 		return errSubject
 	}
 
+	credential := &policy.Credential{Key: visible.Clip(t.keyID, policy.MaxCredentialID)}
+	if c.ID != nil && isPrintable(*c.ID, '!', policy.MaxCredentialID) {
+		credential.ID = *c.ID
+	}
 	person := slices.Contains(t.provider.People, client)
 	name := policy.SubjectName(c.Issuer, subject)
-	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Display: t.provider.displayOf(t.all)}
+	id := &policy.Identity{Kind: policy.ActorAgent, Client: client, Credential: credential, Display: t.provider.displayOf(t.all)}
 	if person {
 		id.Kind = policy.ActorPerson
 	}

@@ -71,6 +71,7 @@ type claims struct {
 	NotBefore *float64 `json:"nbf"`
 	IssuedAt  *float64 `json:"iat"`
 	AuthTime  *float64 `json:"auth_time"`
+	ID        *string  `json:"jti"`
 
 	Authorized *string `json:"azp"`
 	ClientID   *string `json:"client_id"`
@@ -105,6 +106,7 @@ func (t *texts) UnmarshalJSON(doc []byte) error {
 // token is a token with a good signature.
 type token struct {
 	provider *provider
+	keyID    string
 	typ      string
 	claims   claims
 	all      map[string]any // the claims again, for pointers
@@ -167,7 +169,7 @@ func (u *unverified) verifySignature(p *provider, k key) (*token, error) {
 	if _, err := u.jws.Verify(k.public); err != nil {
 		return nil, errSignature
 	}
-	t := &token{provider: p, typ: "jwt", claims: u.claims}
+	t := &token{provider: p, keyID: u.header.KeyID, typ: "jwt", claims: u.claims}
 	if u.header.Type != "" { // RFC 7519 section 5.1: JWT may be left out, and Okta leaves it out
 		t.typ = mediaType(u.header.Type)
 	}

@@ -10,6 +10,7 @@ import (
 	"pgfsm/llm"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
+	"pgfsm/traces/ledger"
 )
 
 // A Config holds a Runner's part of the operator's configuration. A reload replaces it as a whole.
@@ -19,10 +20,9 @@ type Config struct {
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
 	// Masks secrets in everything that servers and models send, before it is recorded.
-	Secrets *secret.Masker
-	Serve   config.Serve // settings of the gateway's answers to agents
-	// For how many days the ledger keeps the record; 0: the configuration does not say.
-	Retention int
+	Secrets  *secret.Masker
+	Serve    config.Serve    // settings of the gateway's answers to agents
+	Recorded ledger.Settings // what the ledger records of the configuration
 
 	// The fields below are for a [Service].
 	Closed error // the reason to refuse every agent's call; nil: calls are accepted

@@ -115,7 +115,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 			Previous: active.Bundle.Digest(),
 			Changed:  next.Changed,
 
-			Retention: configured.Retention,
+			Settings: configured.Recorded,
 		}
 		if err := l.RecordActivation(ctx, configured.Bundle, reason); err != nil {
 			return report, nil, err

@@ -28,8 +28,7 @@ type ActivationReason struct {
 	By       *Caller          // the caller who asked for the reload; nil for other causes
 	Previous canonical.Digest // the bundle that the gateway used before; empty at the start
 	Changed  []string         // changed keys of the configuration
-	// Days for which the configuration keeps the record; 0: it does not say.
-	Retention int
+	Settings Settings         // of the configuration
 }
 
 // RecordActivation records that a gateway activates a bundle. If a caller asked for the reload, the
@@ -37,7 +36,7 @@ type ActivationReason struct {
 func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, reason ActivationReason) error {
 	return l.commit(ctx, func(b *batch) error {
 		a := &bundleActivated{
-			generation: l.newGeneration(active, machineDigest(), reason.Retention),
+			generation: l.newGeneration(active, machineDigest(), reason.Settings),
 			Cause:      reason.Cause,
 			Changed:    slices.Clone(reason.Changed),
 			Previous:   reason.Previous,

@@ -30,7 +30,7 @@ const (
 func person(name string, roles ...string) ledger.Caller {
 	return ledger.Caller{
 		Name: name, Roles: roles, Expires: "2026-11-21T10:00:00.000Z",
-		Identity: &policy.Identity{Kind: policy.ActorPerson, Client: "pgfsm-cli", Groups: &[]string{"owners", "staff"}},
+		Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorPerson, Client: "pgfsm-cli", Groups: &[]string{"owners", "staff"}},
 	}
 }
 
@@ -42,7 +42,7 @@ func asksFor(onBehalfOf string) func(*statestest.Scenario) {
 			s.Content.Roles[i].Actors = append(slices.Clone(s.Content.Roles[i].Actors), "group:owners")
 		}
 		s.Request.Actor = app
-		s.Request.Identity = &policy.Identity{Kind: policy.ActorAgent, Client: "desk", OnBehalfOf: onBehalfOf}
+		s.Request.Identity = &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorAgent, Client: "desk", OnBehalfOf: onBehalfOf}
 	}
 }
 
@@ -167,7 +167,7 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 			d := newFixture(t)
 			v := ledger.Ballot{By: person(eve, ledger.RoleApprover), Approve: true}
 			asked := states.Request{
-				Actor: app, At: statestest.At, Kind: states.KindAsk, Text: canonical.Text(statestest.Question), Identity: &policy.Identity{Kind: policy.ActorAgent},
+				Actor: app, At: statestest.At, Kind: states.KindAsk, Text: canonical.Text(statestest.Question), Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorAgent},
 			}
 			if strings.HasPrefix(c.name, "own-request") { // the others change what happens after the call was held
 				c.change(d, &v, &asked)
@@ -240,7 +240,7 @@ func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	if q.OnBehalfOf != eve {
 		t.Fatalf("OnBehalfOf = %q", q.OnBehalfOf)
 	}
-	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{Client: "desk", OnBehalfOf: issuer + "#fay"}}
+	by := ledger.Caller{Name: app, Roles: []string{ledger.RoleAgent}, Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Client: "desk", OnBehalfOf: issuer + "#fay"}}
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) || by.IsRequester(&q) {
 		t.Errorf("Withdraw() for another person = %v", err)
 	}
@@ -248,11 +248,11 @@ func TestRequestsOfOneAgentAreApart(t *testing.T) {
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Withdraw() for nobody = %v", err)
 	}
-	by.Identity = &policy.Identity{Client: "app", OnBehalfOf: eve}
+	by.Identity = &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Client: "app", OnBehalfOf: eve}
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Withdraw() by another client = %v", err)
 	}
-	by.Identity = &policy.Identity{Client: "desk", OnBehalfOf: eve}
+	by.Identity = &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Client: "desk", OnBehalfOf: eve}
 	d.block("eve")
 	if err := d.Withdraw(context.Background(), id, by); !errors.Is(err, ledger.ErrBlocked) {
 		t.Errorf("Withdraw() for a blocked person = %v", err)
@@ -398,7 +398,7 @@ func TestVerifyJudgesBlocks(t *testing.T) {
 		{"blocked-twice", again(ledger.IdentityBlocked), "blocked twice"},
 		{"unblocked-twice", again(ledger.IdentityUnblocked), "unblocked without a block"},
 		{"no-subject", edits(ledger.IdentityUnblocked, `"zoe"`, `""`), "1 to 255"},
-		{"vote-without-a-name", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), "the token of the vote"},
+		{"vote-without-a-name", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), "without a token"},
 		{"vote-of-the-person-for-whom-it-was-asked", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = issuer + "#FAY" }), "one's own request"},
 	}...)
 }
@@ -429,7 +429,7 @@ func TestVerifyReadsTheBundle(t *testing.T) {
 		}, "a second vote of one person"},
 		{"no-group", edits(ledger.ApprovalApproved, `"groups":["owners"],`, ""), "none of the roles"},
 		{"another-group", edits(ledger.ApprovalApproved, `"owners"`, `"staff"`), "none of the roles"},
-		{"group-of-no-role", edits(ledger.ApprovalApproved, `"owners"`, `"owners","staff"`), "groups that no role names"},
+		{"group-of-no-role", edits(ledger.ApprovalApproved, `"owners"`, `"owners","staff"`), "groups on which it does not depend"},
 	}...)
 }
 

@@ -21,8 +21,7 @@ type generation struct {
 	Events  int              `json:"events"`  // EventList of the program
 	Format  string           `json:"format"`  // the format of the traces
 	Machine canonical.Digest `json:"machine"` // the digest of the machine's table
-	// How many days the configuration keeps the record; 0: it does not say.
-	Retention int `json:"retention_days,omitzero"`
+	Settings
 }
 
 func (g *generation) generationOf() *generation { return g }
@@ -32,8 +31,8 @@ type generationKey struct{ bundle, machine canonical.Digest }
 
 func (g *generation) key() generationKey { return generationKey{g.Bundle, g.Machine} }
 
-// newGeneration returns the generation of this process with a bundle and a retention in days.
-func (l *Ledger) newGeneration(bundle *policy.Bundle, machine canonical.Digest, retention int) generation {
+// newGeneration returns the generation of this process with a bundle and settings.
+func (l *Ledger) newGeneration(bundle *policy.Bundle, machine canonical.Digest, settings Settings) generation {
 	return generation{
 		Build:   l.build,
 		Bundle:  bundle.Digest(),
@@ -42,14 +41,14 @@ func (l *Ledger) newGeneration(bundle *policy.Bundle, machine canonical.Digest, 
 		Format:  traces.Format,
 		Machine: machine,
 
-		Retention: retention,
+		Settings: settings,
 	}
 }
 
 // findGeneration returns the index of the entry with this process's generation. If there is none,
 // it adds one: the process is a command, not a gateway.
 func (b *batch) findGeneration(bundle *policy.Bundle, machine canonical.Digest) (int64, *generation, error) {
-	g := b.ledger.newGeneration(bundle, machine, b.ledger.retention)
+	g := b.ledger.newGeneration(bundle, machine, b.ledger.settings)
 	if index, ok := b.ledger.generations[g.key()]; ok && index < b.size {
 		return index, &g, nil
 	}
@@ -105,6 +104,29 @@ func (g generations) find(r Reader, index int64) (*generationEntry, error) {
 		return g.add(&single)
 	}
 	return nil, fmt.Errorf("entry %d: %w", index, ErrNotFound)
+}
+
+// settingsOf returns the settings with which a run began.
+func settingsOf(r Reader, q *RunRow) (*Settings, error) {
+	for e, err := range r.Entries(q.First) {
+		if err != nil {
+			return nil, err
+		}
+		decoded, err := e.decodeEvents()
+		if err != nil {
+			return nil, err
+		}
+		first, ok := decoded[0].payload.(*requestCreated)
+		if !ok {
+			break
+		}
+		found, err := make(generations).find(r, first.Gen)
+		if err != nil {
+			return nil, err
+		}
+		return &found.Settings, nil
+	}
+	return nil, fmt.Errorf("entry %d: %w: it does not begin a run", q.First, ErrChanged)
 }
 
 // add adds a decoded event, which must have a generation.

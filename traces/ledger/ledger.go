@@ -40,9 +40,8 @@ type Options struct {
 	Build string
 	// Origin names a new log; empty means a random name. An existing log keeps its name.
 	Origin string
-	// Retention is how many days the configuration of a command keeps the record; 0: it does not say.
-	// That of a gateway is in [ActivationReason].
-	Retention int
+	// Settings are those of a command. Those of a gateway are in [ActivationReason].
+	Settings Settings
 	// Random is the source of the salts of entries; nil means that of package crypto/rand.
 	Random io.Reader
 }
@@ -57,7 +56,7 @@ type Ledger struct {
 	clock       func() time.Time
 	build       string
 	random      io.Reader
-	retention   int
+	settings    Settings
 	generations map[generationKey]int64 // the entries of this process; of the committer
 	queue       chan *operation
 	closing     chan struct{}
@@ -101,7 +100,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		build:   o.Build,
 		random:  o.Random,
 
-		retention: o.Retention,
+		settings: o.Settings,
 
 		generations: make(map[generationKey]int64),
 		queue:       make(chan *operation, maxBatch),

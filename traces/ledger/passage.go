@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -115,52 +113,13 @@ func hasNoToken(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
 
-// A usage holds the first and the last event for which a token was used, and the actor who used it.
-type usage struct {
-	by          string
-	first, last Event // without their payloads
-}
-
-// checkPassage checks a relayed message, and notes when its token was used. The tokens themselves
-// are verified after the last event.
+// checkPassage checks a relayed message.
 func (v *verifier) checkPassage(e *Event, p *mcpPassed) error {
-	key := entryKey(e.Index)
 	if err := p.checkValues(e.By); err != nil {
-		return asFault("entries", key, err)
+		return err
 	}
 	if p.Token == "" {
-		return asFault("entries", key, v.checkNotBlocked(e.Index, e.By, p.OnBehalfOf))
+		return v.checkNotBlocked(e.Index, e.By, p.OnBehalfOf)
 	}
-	event := Event{Index: e.Index, At: e.At}
-	u := v.used[p.Token]
-	switch {
-	case u == nil:
-		if v.used == nil {
-			v.used = make(map[string]*usage)
-		}
-		v.used[p.Token] = &usage{by: e.By, first: event, last: event}
-	case u.by != e.By:
-		return &Fault{"entries", key, "its token came with another name before"}
-	default:
-		u.last = event
-	}
-	return nil
-}
-
-// checkUsages compares the relayed messages with the tokens. Each token must be an agent's token
-// with the actor's name, and used between its creation and its expiry or revocation.
-func (v *verifier) checkUsages() error {
-	for _, id := range slices.Sorted(maps.Keys(v.used)) {
-		u := v.used[id]
-		t, known := v.tokens[id]
-		switch {
-		case !known || t.Name != u.by || !slices.Contains(mayDo[ActCall], t.Role):
-			return &Fault{"entries", entryKey(u.first.Index), "its token is not one of the actor's for calls"}
-		case u.first.At < t.Created, t.Revoked == "" && u.first.Index <= t.Entry:
-			return &Fault{"entries", entryKey(u.first.Index), "its token was not there yet"}
-		case t.Expires != "" && !policy.IsBefore(u.last.At, t.Expires), t.Revoked != "" && u.last.Index > t.Entry:
-			return &Fault{"entries", entryKey(u.last.Index), "its token was not valid any more"}
-		}
-	}
-	return nil
+	return v.checkToken(p.Token, e.By, ActCall, e.At)
 }

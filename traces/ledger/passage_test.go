@@ -113,7 +113,7 @@ func TestVerifyJudgesPassages(t *testing.T) {
 		{"no-server", edits(ledger.MCPPassed, `"files"`, `""`), "its server"},
 		{"digest-that-is-none", edits(ledger.MCPPassed, `"params":""`, `"params":"x"`), "its params"},
 		{"of-a-run", changes(ledger.MCPPassed, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
-		{"another-name-of-the-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = "worker-2" }), "another name before"},
+		{"another-name-of-the-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = "worker-2" }), "is not one of worker-2"},
 		{"name-of-nobody", func(_ *testing.T, all []ledger.Event) []ledger.Event {
 			for i := range all {
 				if passedBy(&all[i]) {
@@ -121,7 +121,7 @@ func TestVerifyJudgesPassages(t *testing.T) {
 				}
 			}
 			return all
-		}, "not one of the actor's"},
+		}, "is not one of worker"},
 		{"anonymous-with-a-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = ledger.Anonymous }), "has its name"},
 		{"name-without-a-token", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			e := &all[lastOf(t, all, ledger.MCPPassed)]
@@ -132,37 +132,37 @@ func TestVerifyJudgesPassages(t *testing.T) {
 			e := &all[lastOf(t, all, ledger.MCPPassed)]
 			e.Payload = []byte(strings.Replace(string(e.Payload), member(t, e.Payload, "token"), `"aaaa"`, 1))
 			return all
-		}, "not one of the actor's"},
-		{"token-of-another-role", edits(ledger.TokenCreated, `"agent"`, `"auditor"`), "not one of the actor's"},
+		}, "is not one of worker"},
+		{"token-of-another-role", edits(ledger.TokenCreated, `"agent"`, `"auditor"`), "is not one of worker"},
 		{"token-made-afterwards", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
 			return append(slices.Delete(all, i, i+1), late)
-		}, "not there yet"},
+		}, "is not one of worker-1"},
 		{"token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
 			late.At = "2026-11-21T09:00:01.000Z"
 			return append(slices.Delete(all, i, i+1), late)
-		}, "not there yet"},
+		}, "is not one of worker-1"},
 		{"revoked-token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
 			late.At = "2026-11-21T09:00:01.000Z"
 			all = append(slices.Delete(all, i, i+1), late)
 			return revokes(t, all, len(all), late)
-		}, "not there yet"},
+		}, "is not one of worker-1"},
 		{"token-that-had-expired", func(_ *testing.T, all []ledger.Event) []ledger.Event {
 			all[len(all)-1].At = "2026-12-01T00:00:00.000Z"
 			return all
-		}, "not valid any more"},
+		}, "was not valid then"},
 		{"token-in-its-last-second", func(_ *testing.T, all []ledger.Event) []ledger.Event {
 			all[len(all)-1].At = "2026-11-30T23:59:59.000Z"
 			return all
 		}, ""},
 		{"token-revoked-before-the-last", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			return revokes(t, all, len(all)-1, all[lastOf(t, all, ledger.TokenCreated)])
-		}, "not valid any more"},
+		}, "was not valid then"},
 		{"token-revoked-behind-the-last", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			return revokes(t, all, len(all), all[lastOf(t, all, ledger.TokenCreated)])
 		}, ""},

@@ -73,6 +73,9 @@ type requestCreated struct {
 	Gen  int64        `json:"gen"`  // index of the entry of the process and its bundle
 	// The text is empty if it is the canonical form of the call.
 	Request states.Request `json:"request"`
+	// The id of the requester's token. Empty for a user of the operating system, a subject of an identity
+	// provider, whose token the request names, and an agent without a token.
+	Token string `json:"token,omitzero"`
 
 	generation *generation // set when the entry is written, and by [generations.resolve]
 }
@@ -239,9 +242,11 @@ type approvalRequested struct {
 type approvalVote struct {
 	typed
 	Binding canonical.Digest `json:"binding"`
-	Decides bool             `json:"decides"`           // this vote decides the request
-	Display string           `json:"display,omitempty"` // the voter's name as people read it
-	// The voter's groups that the roles of the run's bundle name.
+	// The token of a person of an identity provider.
+	Credential *policy.Credential `json:"credential,omitempty"`
+	Decides    bool               `json:"decides"`           // this vote decides the request
+	Display    string             `json:"display,omitempty"` // the voter's name as people read it
+	// The voter's groups on which the vote depends: see [votingGroups].
 	Groups []string `json:"groups,omitempty"`
 	Key    string   `json:"key"` // the caller's Idempotency-Key, if there was one
 	Reason string   `json:"reason"`

@@ -123,10 +123,11 @@ func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
 	if err != nil || t.Format(timeForm) != before || t.After(now) {
 		return fmt.Errorf("%w: %q", ErrPruneTime, before)
 	}
-	days, err := statedRetention(r)
-	switch {
-	case err != nil:
+	stated, err := currentSettings(r)
+	if err != nil {
 		return err
+	}
+	switch days := stated.Retention; {
 	case days == 0 && !unstated:
 		return fmt.Errorf("%w: none is stated; set ledger_retention in the configuration of the gateway, or say --unstated",
 			ErrRetention)
@@ -138,35 +139,6 @@ func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
 }
 
 func daysOf(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
-
-// statedBy is a retention in days, and the type of the entry that states it: the last start or reload of
-// a gateway, or, in a log without one, the last command.
-type statedBy struct {
-	kind Type
-	days int
-}
-
-// covers reports whether an entry with a generation replaces the retention.
-func (s statedBy) covers(kind Type) bool { return kind == BundleActivated || s.kind != BundleActivated }
-
-// statedRetention returns the days of the retention that the configuration states; 0 if it states none.
-func statedRetention(r Reader) (days int, err error) {
-	for _, kind := range []Type{BundleActivated, CommandStarted} {
-		e, err := r.LastOfType(kind)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		single, err := e.singleEvent()
-		if err != nil {
-			return 0, err
-		}
-		return single.payload.(interface{ generationOf() *generation }).generationOf().Retention, nil
-	}
-	return 0, nil
-}
 
 // prunePart removes one part of the plan, in one transaction.
 func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, order []byte, by Caller) error {

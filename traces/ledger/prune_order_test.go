@@ -95,7 +95,7 @@ func TestPruneAndTheRetention(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
 	active := statestest.MustBundle(statestest.Content(), nil)
-	check.NoError(t, d.RecordActivation(t.Context(), active, ledger.ActivationReason{Cause: ledger.CauseStart, Retention: 30}))
+	check.NoError(t, d.RecordActivation(t.Context(), active, ledger.ActivationReason{Cause: ledger.CauseStart, Settings: ledger.Settings{Retention: 30}}))
 	signer, _ := d.newKey()
 	d.Clock.Set(t, "2026-12-21T09:00:00.000Z")
 	for before, ok := range map[string]bool{"2026-11-21T09:00:00.000Z": true, "2026-11-21T09:00:00.001Z": false} { // in any order

@@ -267,7 +267,7 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	if err != nil {
 		return err
 	}
-	p := &requestCreated{Gen: index, Request: h.Request, generation: g}
+	p := &requestCreated{Gen: index, Request: h.Request, Token: r.requester.TokenID, generation: g}
 	if f := r.run.Facts(); f.Validated != nil {
 		p.Call = &plannedCall{
 			Args:       r.run.Plan().Args.Bytes(),

@@ -43,7 +43,7 @@ func TestSubjectsOfTwoIssuers(t *testing.T) {
 			content.Roles = []policy.Role{{Role: "owners", Actors: []string{c.listed}}}
 			q := d.HoldRequest(states.Request{
 				Actor: app, At: statestest.At, Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
-				Identity: &policy.Identity{Kind: policy.ActorAgent, OnBehalfOf: c.requester},
+				Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorAgent, OnBehalfOf: c.requester},
 			}, content)
 			by := person(c.voter, ledger.RoleApprover)
 			if !policy.HasSubject(c.voter) {

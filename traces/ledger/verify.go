@@ -94,7 +94,7 @@ type Prune struct {
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := newVerifier(ctx, r, o)
 	for _, pass := range []func() error{
-		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkUsages, v.checkBlobs,
+		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkBlobs,
 	} {
 		if err := pass(); err != nil {
 			return v.report, err
@@ -120,7 +120,6 @@ type verifier struct {
 	generations  generations
 	tokens       map[string]Token // the tokens, as the entries so far say
 	blocks       blockHistory
-	used         map[string]*usage       // tokens with which agents sent messages, by id
 	runs         map[string]*runVerifier // runs that may get further entries
 	done         int64
 	total        int64
@@ -129,7 +128,7 @@ type verifier struct {
 	missing      []Range       // entries without a body
 	prunedRanges []Range       // entries that later entries name as pruned
 	lastPrune    *ledgerPruned // the last prune
-	retention    statedBy      // what the configuration states so far
+	stated       statedSettings
 }
 
 func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {

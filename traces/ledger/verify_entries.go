@@ -165,7 +165,7 @@ func (v *verifier) checkEntry(e *Entry) error {
 		v.report.Origin = p.Origin
 		return asFault("entries", key, checkpoint.CheckOrigin(p.Origin))
 	case *mcpPassed:
-		return v.checkPassage(&single.event, p)
+		return asFault("entries", key, v.checkPassage(&single.event, p))
 	case *commandStarted:
 		return v.checkGeneration(&single, &p.generation)
 	case *bundleActivated:
@@ -194,9 +194,7 @@ func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
 	if _, err := v.generations.add(e); err != nil {
 		return err
 	}
-	if v.retention.covers(e.event.Type) {
-		v.retention = statedBy{e.event.Type, g.Retention}
-	}
+	v.stated.add(e.event.Type, g)
 	_, err := v.blobs.checkedText(g.Bundle, BlobBundle, "entries", entryKey(e.event.Index))
 	return err
 }
@@ -310,7 +308,7 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 		Runs:     p.Runs,
 		Kind:     p.Kind,
 		Signed:   p.Order != "",
-		Unstated: p.Kind == PruneRetention && v.retention.days == 0,
+		Unstated: p.Kind == PruneRetention && v.stated.Retention == 0,
 		Entries:  p.Entries,
 	})
 	return nil
@@ -417,8 +415,8 @@ func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
 		return err
 	case before.After(added):
 		return errors.New("it removes what is newer than itself")
-	case v.retention.days > 0 && before.After(added.Add(-daysOf(v.retention.days))):
-		return fmt.Errorf("it removes what the retention of %d days keeps", v.retention.days)
+	case v.stated.Retention > 0 && before.After(added.Add(-daysOf(v.stated.Retention))):
+		return fmt.Errorf("it removes what the retention of %d days keeps", v.stated.Retention)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"vote-of-the-requester", changes(ledger.ApprovalApproved, func(e *ledger.Event) {
 			e.By = strings.ToUpper(strings.TrimPrefix(statestest.Actor, "local:"))
 		}), "one's own request"},
-		{"vote-of-another-person", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "local:bob" }), "the token of the vote"},
+		{"vote-of-another-person", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "local:bob" }), "is not one of local:bob"},
 		{"vote-without-a-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "mallory" }), "none of the roles"},
 		{"vote-after-the-expiry", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i := lastOf(t, all, ledger.ApprovalApproved); i < len(all); i++ {
@@ -179,13 +179,13 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"vote-about-another-binding", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"sha256:0`), "another binding"},
 		{"vote-that-does-not-decide", edits(ledger.ApprovalApproved, `"decides":true`, `"decides":false`), "its member decides"},
 		{"vote-with-another-reason", edits(ledger.ApprovalApproved, `"reason":"as agreed"`, `"reason":"other"`), "the votes"},
-		{"token-of-another-role", edits(ledger.TokenCreated, `"role":"approver"`, `"role":"auditor"`), "the token of the vote"},
+		{"token-of-another-role", edits(ledger.TokenCreated, `"role":"approver"`, `"role":"auditor"`), "is not one of dora with the role approver"},
 		{"token-that-was-not-there-yet", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)
 			late := all[i]
 			late.At = all[len(all)-1].At
 			return append(slices.Delete(all, i, i+1), late)
-		}, "is not one of the person as an approver"},
+		}, "is not one of dora with the role approver"},
 		{"token-that-was-revoked", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.ApprovalApproved)
 			return revokes(t, all, i, all[i])

@@ -173,6 +173,8 @@ func (s *runVerifier) addInputs(e *Event, r *record) error {
 func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.row
 	switch p := p.(type) {
+	case *requestCreated:
+		return s.checkRequester(e, p)
 	case *decisionMade:
 		switch {
 		// Only an approved call is judged again, by the active bundle.
@@ -209,7 +211,6 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 // checkVote checks one vote.
 func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 	q := &s.row
-	token, known := s.verifier.tokens[p.Token]
 	bundle, err := s.verifier.bundles.compiledBundle(s.verifier.r, q.Bundle)
 	if err != nil { // this version cannot compile the bundle, so its roles and names are unknown
 		bundle = new(policy.Bundle)
@@ -230,18 +231,41 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 		return errors.New("a second vote of one person")
 	case err == nil && !bundle.Eligible(heldCall(q), e.By, p.Groups).Allows():
 		return errors.New("a vote of a person who has none of the roles that may decide")
-	case err == nil && !slices.Equal(p.Groups, bundle.RoleGroups(&policy.Identity{Groups: &p.Groups})):
-		return errors.New("a vote with groups that no role names")
+	case err == nil && !slices.Equal(p.Groups, s.votingGroups(bundle, p)):
+		return errors.New("a vote with groups on which it does not depend")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
-	case p.Token == "" && policy.HasSubject(e.By):
-		return s.verifier.checkNotBlocked(e.Index, e.By)
-	case !known || token.Name != e.By || token.Role != RoleApprover:
-		return errors.New("the token of the vote is not one of the person as an approver")
+	case (p.Credential != nil) != policy.HasSubject(e.By) || p.Credential != nil && p.Token != "":
+		return errors.New("a vote without a token, or with one of another kind")
+	case p.Credential != nil:
+		ofRun := &s.first.generation.Settings
+		return errors.Join(s.verifier.checkNotBlocked(e.Index, e.By),
+			checkVoteRight(e.By, p.Groups, ofRun, &s.verifier.stated.Settings))
 	}
 
-	return checkTokenAt(&token, e)
+	return s.verifier.checkToken(p.Token, e.By, ActVote, e.At)
+}
+
+// votingGroups returns those of the groups of a vote on which it depends.
+func (s *runVerifier) votingGroups(bundle *policy.Bundle, p *approvalVote) []string {
+	return votingGroups(bundle, &policy.Identity{Groups: &p.Groups}, &s.first.generation.Settings, &s.verifier.stated.Settings)
+}
+
+// checkRequester checks that the requester's token was valid when the run began, or is one of an identity
+// provider that the run's configuration has, if the log states any.
+func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
+	actor, id := p.Request.Actor, p.Request.Identity
+	isSubject := policy.HasSubject(actor)
+	switch {
+	case p.Token != "":
+		return s.verifier.checkToken(p.Token, actor, ActCall, e.At)
+	case isSubject && (id == nil || id.Credential == nil):
+		return errors.New("a request without the token of a subject of an identity provider")
+	case isSubject && len(p.generation.Issuers) > 0 && !p.generation.knows(actor):
+		return errors.New("a request by a subject of an issuer that the configuration does not have")
+	}
+	return nil
 }
 
 // checkSend checks that nobody whose block stops the call was blocked: the requester, the person

@@ -24,7 +24,7 @@ type Ballot struct {
 	Run     string
 	Binding canonical.Digest // digest of the request that the person saw
 	By      Caller           // the caller that [Ledger.Authenticate] returned
-	groups  []string         // the caller's groups that the roles of the run's bundle name
+	groups  []string         // the caller's groups on which the vote depends: see [votingGroups]
 	Approve bool
 	// Required for a denial; the requester sees it; invisible characters are recorded as escapes.
 	Reason string
@@ -54,7 +54,6 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (RunRow, error) {
 		return RunRow{}, err
 	}
 
-	v.groups = bundle.RoleGroups(v.By.Identity)
 	var row RunRow
 	var refusal error // set if the ledger records the expiry and refuses the ballot
 	err = l.commit(ctx, func(b *batch) (err error) {
@@ -103,6 +102,9 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 		}
 		return q, refusal, b.addEventAndRow(&q, owner, &approvalExpired{Binding: q.Binding, Expires: q.Expires})
 	}
+	if err := b.checkVoteRight(v, bundle, &q); err != nil {
+		return q, nil, err
+	}
 	if err := v.checkVoter(&q, bundle, cast); err != nil {
 		return q, nil, err
 	}
@@ -113,15 +115,38 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 	// One denial decides; approvals decide when enough different people agree.
 	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votesOf(cast), v.asVote(b.now))).Allows()
 	return q, nil, b.addEventAndRow(&q, v.By.Name, &approvalVote{
-		Binding: v.Binding,
-		Decides: decides,
-		Display: v.By.identityOrZero().Display,
-		Groups:  v.groups,
-		Key:     v.Key,
-		Reason:  v.Reason,
-		Token:   v.By.TokenID,
-		approve: v.Approve,
+		Binding:    v.Binding,
+		Decides:    decides,
+		Credential: v.By.identityOrZero().Credential,
+		Display:    v.By.identityOrZero().Display,
+		Groups:     v.groups,
+		Key:        v.Key,
+		Reason:     v.Reason,
+		Token:      v.By.TokenID,
+		approve:    v.Approve,
 	})
+}
+
+// checkVoteRight sets the groups of a ballot, and refuses a person of an identity provider to whom neither
+// the configuration of the run nor the one that the log states now gives the right to vote.
+func (b *batch) checkVoteRight(v *Ballot, bundle *policy.Bundle, q *RunRow) error {
+	if !v.By.isSubject() {
+		v.groups = bundle.RoleGroups(v.By.Identity)
+		return nil
+	}
+	ofRun, err := settingsOf(b, q)
+	if err != nil {
+		return err
+	}
+	current, err := currentSettings(b)
+	if err != nil {
+		return err
+	}
+	v.groups = votingGroups(bundle, v.By.Identity, ofRun, current)
+	if err := checkVoteRight(v.By.Name, v.groups, ofRun, current); err != nil {
+		return &Refusal{Code: RefusedRole, Message: err.Error() + ": a gateway records identity.may when it starts or reloads"}
+	}
+	return nil
 }
 
 // addEventAndRow adds an event about a request and stores the request.

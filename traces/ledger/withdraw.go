@@ -3,7 +3,9 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"pgfsm/policy"
 )
@@ -51,23 +53,23 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 
 // checkWithdrawal checks a recorded withdrawal.
 func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
-	token, known := s.verifier.tokens[p.Token]
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
 		return errors.New("a vote about one's own request")
 	case p.Token == "" && hasNoToken(e.By):
 		return s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf)
-	case !known || token.Name != e.By || !slices.Contains(mayDo[ActCall], token.Role):
-		return errors.New("a call was taken back with a token that is not one of who asked")
 	}
-	return checkTokenAt(&token, e)
+	return s.verifier.checkToken(p.Token, e.By, ActCall, e.At)
 }
 
-// checkTokenAt returns an error if a token was not valid at the time of an event.
-func checkTokenAt(t *Token, e *Event) error {
-	if t.Expires != "" && !policy.IsBefore(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) ||
-		e.At < t.Created {
-		return errors.New("the token of the vote was not valid then")
+// checkToken checks that somebody had a token, which allowed an action then.
+func (v *verifier) checkToken(id, name string, a Action, at string) error {
+	token, known := v.tokens[id]
+	switch {
+	case !known || token.Name != name || !slices.Contains(mayDo[a], token.Role):
+		return fmt.Errorf("the token %q is not one of %s with the role %s", id, name, strings.Join(mayDo[a], " or "))
+	case !token.Active(at):
+		return fmt.Errorf("the token %s was not valid then", id)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/identity/login"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/safefile"
+	"pgfsm/traces/ledger"
 )
 
 // Identity returns the identity providers of a configuration; nil if there are none. It reads no
@@ -96,4 +97,16 @@ func loginClient(providers *runner.Identity, issuer *config.Issuer, id, secret s
 		Providers: providers.Providers,
 		Scopes:    issuer.Login.Scopes,
 	}
+}
+
+// LedgerSettings returns what the ledger records of a configuration.
+func LedgerSettings(loaded *config.Loaded) ledger.Settings {
+	settings := ledger.Settings{Retention: loaded.Retention}
+	for i := range loaded.Identity.Issuers {
+		settings.Issuers = append(settings.Issuers, loaded.Identity.Issuers[i].URL)
+	}
+	if len(settings.Issuers) > 0 {
+		settings.May = new(ledger.May(loaded.Identity.May))
+	}
+	return settings
 }

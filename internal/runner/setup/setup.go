@@ -240,7 +240,7 @@ func (s *Setup) runnerConfig() runner.Config {
 		Summarizer: s.Summarizer,
 		Secrets:    s.Secrets,
 		Serve:      s.Loaded.Serve,
-		Retention:  s.Loaded.Retention,
+		Recorded:   LedgerSettings(s.Loaded),
 	}
 }
 

@@ -60,7 +60,7 @@ func (p *provider) Roles(*policy.Identity, string) []string { return p.who.Roles
 func person(sub string, roles ...string) ledger.Caller {
 	return ledger.Caller{
 		Name: policy.SubjectName(issuer, sub), Roles: roles, Expires: "2099-01-01T00:00:00.000Z",
-		Identity: &policy.Identity{Client: "pgfsm-console", Groups: &[]string{"owners"}, Kind: policy.ActorPerson},
+		Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Client: "pgfsm-console", Groups: &[]string{"owners"}, Kind: policy.ActorPerson},
 	}
 }
 
@@ -179,7 +179,7 @@ func TestProviderSignInRefused(t *testing.T) {
 		{"two-attempts", person("carol", ledger.RoleApprover), func(_ *provider, b *browser) { b.cookie += "; " + b.cookie }, "?code=good", http.StatusBadRequest},
 		{"redirect-elsewhere-in-the-cookie", person("carol", ledger.RoleApprover), func(_ *provider, b *browser) { b.cookie += "//evil.example" }, "?code=good", http.StatusBadRequest},
 		{"no-role", person("carol"), nil, "?code=good", http.StatusForbidden},
-		{"agent", ledger.Caller{Name: issuer + "#bot", Roles: []string{ledger.RoleAgent}, Expires: "2099-01-01T00:00:00.000Z", Identity: &policy.Identity{Kind: policy.ActorAgent}}, nil,
+		{"agent", ledger.Caller{Name: issuer + "#bot", Roles: []string{ledger.RoleAgent}, Expires: "2099-01-01T00:00:00.000Z", Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorAgent}}, nil,
 			"?code=good", http.StatusForbidden},
 		{"expired", ledger.Caller{Name: issuer + "#carol", Roles: []string{ledger.RoleApprover}, Expires: "2020-01-01T00:00:00.000Z", Identity: &policy.Identity{}}, nil,
 			"?code=good", http.StatusUnauthorized},
@@ -297,7 +297,7 @@ func TestDisplayNames(t *testing.T) {
 	ask := func(display string) ledger.RunRow {
 		return d.HoldRequest(states.Request{
 			Actor: robot, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
-			Identity: &policy.Identity{Client: "agent", Display: display, Kind: policy.ActorAgent, OnBehalfOf: policy.SubjectName(issuer, "d-1"), OnBehalfOfDisplay: "dora@example.com"},
+			Identity: &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Client: "agent", Display: display, Kind: policy.ActorAgent, OnBehalfOf: policy.SubjectName(issuer, "d-1"), OnBehalfOfDisplay: "dora@example.com"},
 		}, ownersDecide())
 	}
 	first, second := ask("ci@example.com"), ask("<b>\u202eci")

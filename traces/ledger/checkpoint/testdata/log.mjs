@@ -111,8 +111,8 @@ function signatureHolds({ key, type }, text, signature) {
 // The events of each class, with their members.
 const LOG_EVENTS = {
   "log.created": "origin",
-  "command.started": "build bundle env events format machine retention_days?",
-  "bundle.activated": "actor? build bundle cause changed? env events format machine previous? retention_days?",
+  "command.started": "build bundle env events format issuers? machine may? retention_days?",
+  "bundle.activated": "actor? build bundle cause changed? env events format issuers? machine may? previous? retention_days?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
@@ -124,13 +124,13 @@ const LOG_EVENTS = {
   "ledger.continued": "",
 };
 const RUN_EVENTS = {
-  "request.created": "call gen request",
+  "request.created": "call gen request token?",
   "call.reserved": "after_ms? inputs steps",
   "risk.scored": "mode rules? score",
   "decision.made": "bundle? code? condition? gate outcome policy reason",
   "approval.requested": "after_ms? approvers binding expires inputs last quorum steps",
-  "approval.approved": "binding decides display? groups? key reason token",
-  "approval.denied": "binding decides display? groups? key reason token",
+  "approval.approved": "binding credential? decides display? groups? key reason token",
+  "approval.denied": "binding credential? decides display? groups? key reason token",
   "approval.expired": "binding expires",
   "run.claimed": "",
   "proxy.sent": "after_ms? inputs permit steps trace?",

@@ -127,10 +127,17 @@ function largeHolds(trace, place) {
   must(step.get("trigger") === "block" && step.get("facts").get("verdict").get("code") === "arguments_too_large", place, "the call is not refused");
 }
 
+// credentialHolds checks what names a token of an identity provider.
+export function credentialHolds(credential, place) {
+  members(credential, "jti? kid", `${place}: credential`);
+  must(isString(credential.get("kid")) && isString(credential.get("jti") ?? ""), `${place}: credential`, "not the id of a key, or of a token");
+}
+
 // identityHolds checks what an identity provider says about the actor.
 function identityHolds(request, place) {
   const identity = request.get("identity"), claims = identity.get("claims") ?? [], groups = identity.get("groups") ?? [];
-  members(identity, "claims? client? display? groups? kind? on_behalf_of? on_behalf_of_display?", place);
+  members(identity, "claims? client? credential? display? groups? kind? on_behalf_of? on_behalf_of_display?", place);
+  if (identity.has("credential")) credentialHolds(identity.get("credential"), place);
   claims.forEach((claim) => members(claim, "name value", `${place}: claims`));
   must(["agent", "person", undefined].includes(identity.get("kind")), place, "kind is unknown");
   must(request.get("actor").includes("#"), place, "the actor is not of an identity provider");
