@@ -121,5 +121,5 @@ func (v *verifier) checkPassage(e *Event, p *mcpPassed) error {
 	if p.Token == "" {
 		return v.checkNotBlocked(e.Index, e.By, p.OnBehalfOf)
 	}
-	return v.checkToken(p.Token, e.By, ActCall, e.At)
+	return v.checkToken(p.Token, e.By, ActCall, e)
 }

@@ -86,3 +86,18 @@ func TestVerifyJudgesCredentials(t *testing.T) {
 		{"request-with-the-token-of-another", edits(ledger.RequestCreated, `"type":"request.created"`, `"token":"`+agent.ID+`","type":"request.created"`), "is not one of " + app},
 	}...)
 }
+
+// A token that was revoked after a vote, and a right that was taken away after it, do not keep a gateway from starting.
+func TestVerifyOpenJudgesVotesByTheirTime(t *testing.T) {
+	d, q := provided(t, "group:owners")
+	d.Cast(ledgertest.Ballot(q, person(eve, ledger.RoleApprover)))
+	held := d.Hold(2)
+	dora := d.Approver(ledgertest.Alice)
+	d.Cast(ledgertest.Ballot(held, dora))
+	if _, err := d.RevokeToken(t.Context(), root, dora.TokenID); err != nil {
+		t.Fatal(err)
+	}
+	d.activates(statestest.Content(), ledger.Settings{})
+	d.sound()
+	d.Inspect(func(r ledger.Reader) error { return ledger.VerifyOpen(t.Context(), r) })
+}

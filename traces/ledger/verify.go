@@ -93,6 +93,7 @@ type Prune struct {
 // checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := newVerifier(ctx, r, o)
+	v.stated = new(statedSettings)
 	for _, pass := range []func() error{
 		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkBlobs,
 	} {
@@ -125,10 +126,10 @@ type verifier struct {
 	total        int64
 	tree         treeCheck
 	keys         []Key
-	missing      []Range       // entries without a body
-	prunedRanges []Range       // entries that later entries name as pruned
-	lastPrune    *ledgerPruned // the last prune
-	stated       statedSettings
+	missing      []Range         // entries without a body
+	prunedRanges []Range         // entries that later entries name as pruned
+	lastPrune    *ledgerPruned   // the last prune
+	stated       *statedSettings // at the last entry; nil if not every entry is read
 }
 
 func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {

@@ -231,20 +231,23 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 		return errors.New("a second vote of one person")
 	case err == nil && !bundle.Eligible(heldCall(q), e.By, p.Groups).Allows():
 		return errors.New("a vote of a person who has none of the roles that may decide")
-	case err == nil && !slices.Equal(p.Groups, s.votingGroups(bundle, p)):
+	case err == nil && s.verifier.stated != nil && !slices.Equal(p.Groups, s.votingGroups(bundle, p)):
 		return errors.New("a vote with groups on which it does not depend")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
 	case (p.Credential != nil) != policy.HasSubject(e.By) || p.Credential != nil && p.Token != "":
 		return errors.New("a vote without a token, or with one of another kind")
+	case p.Credential != nil && s.verifier.stated != nil:
+		if err := checkVoteRight(e.By, p.Groups, &s.first.generation.Settings, &s.verifier.stated.Settings); err != nil {
+			return err
+		}
+		return s.verifier.checkNotBlocked(e.Index, e.By)
 	case p.Credential != nil:
-		ofRun := &s.first.generation.Settings
-		return errors.Join(s.verifier.checkNotBlocked(e.Index, e.By),
-			checkVoteRight(e.By, p.Groups, ofRun, &s.verifier.stated.Settings))
+		return s.verifier.checkNotBlocked(e.Index, e.By)
 	}
 
-	return s.verifier.checkToken(p.Token, e.By, ActVote, e.At)
+	return s.verifier.checkToken(p.Token, e.By, ActVote, e)
 }
 
 // votingGroups returns those of the groups of a vote on which it depends.
@@ -259,7 +262,7 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 	isSubject := policy.HasSubject(actor)
 	switch {
 	case p.Token != "":
-		return s.verifier.checkToken(p.Token, actor, ActCall, e.At)
+		return s.verifier.checkToken(p.Token, actor, ActCall, e)
 	case isSubject && (id == nil || id.Credential == nil):
 		return errors.New("a request without the token of a subject of an identity provider")
 	case isSubject && len(p.generation.Issuers) > 0 && !p.generation.knows(actor):

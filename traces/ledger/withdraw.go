@@ -59,16 +59,17 @@ func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
 	case p.Token == "" && hasNoToken(e.By):
 		return s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf)
 	}
-	return s.verifier.checkToken(p.Token, e.By, ActCall, e.At)
+	return s.verifier.checkToken(p.Token, e.By, ActCall, e)
 }
 
-// checkToken checks that somebody had a token, which allowed an action then.
-func (v *verifier) checkToken(id, name string, a Action, at string) error {
+// checkToken checks that somebody had a token that allowed an action at the time of an event. The tokens may
+// be those of that time, or those of the end of the log.
+func (v *verifier) checkToken(id, name string, a Action, e *Event) error {
 	token, known := v.tokens[id]
 	switch {
 	case !known || token.Name != name || !slices.Contains(mayDo[a], token.Role):
 		return fmt.Errorf("the token %q is not one of %s with the role %s", id, name, strings.Join(mayDo[a], " or "))
-	case !token.Active(at):
+	case token.Expires != "" && !policy.IsBefore(e.At, token.Expires), (token.Revoked != "") == (token.Entry < e.Index), e.At < token.Created:
 		return fmt.Errorf("the token %s was not valid then", id)
 	}
 	return nil
