@@ -181,7 +181,7 @@ func (v *verifyFlags) openCheckpoint(w world) (*checkpoint.Opened, error) {
 		err = checkAge(opened, v.maxAge)
 	}
 	if err != nil {
-		return nil, &ledger.Fault{Table: "checkpoint", Key: v.checkpoint, What: err.Error()}
+		return nil, &ledger.Fault{Table: "checkpoint", Key: v.checkpoint, What: err.Error(), Rule: checkpoint.RuleOf(err)}
 	}
 	return opened, nil
 }
@@ -414,7 +414,7 @@ func readProof(path string) ([]byte, error) {
 func tellUnproven(w world, code string, err error, asJSON bool) error {
 	return w.printDocument(asJSON, cli.Document("ok", false, "code", code, "error", err.Error()), cli.ExitNo,
 		func(out io.Writer, k ink) {
-			fmt.Fprintf(out, "%s %s\n", k.mark(false), visible.Text(code+": "+err.Error()))
+			fmt.Fprintf(out, "%s %s%s\n", k.mark(false), visible.Text(code+": "+err.Error()), checkpoint.RuleOf(err).Cited())
 		})
 }
 

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"pgfsm/internal/canonical"
@@ -56,7 +55,7 @@ func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, re
 func (a *bundleActivated) checkCause() error {
 	if !slices.Contains(causes, a.Cause) || (a.Cause == CauseReload) != (a.Actor != "") ||
 		(a.Cause == CauseStart) != (a.Previous == "") {
-		return fmt.Errorf("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause,
+		return ruleActivation.Broken("the cause %q, the actor %q and the previous bundle %q do not belong together", a.Cause,
 			a.Actor, a.Previous)
 	}
 	return nil

@@ -101,12 +101,12 @@ func blocksAfter(events []decodedEvent) (map[string]Block, error) {
 		e := &events[i].event
 		issuer, subject, ends := subjectOf(events[i].payload)
 		if err := checkSubject(issuer, subject); err != nil {
-			return nil, &Fault{"entries", entryKey(e.Index), err.Error()}
+			return nil, faultOf(ruleBlocks, "entries", entryKey(e.Index), err.Error())
 		}
 		name := policy.SubjectName(issuer, subject)
 		if _, blocked := blocks[name]; blocked != ends {
-			return nil, &Fault{"entries", entryKey(e.Index),
-				fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer))}
+			return nil, faultOf(ruleBlocks, "entries", entryKey(e.Index),
+				fmt.Sprintf("%s is blocked twice, or unblocked without a block", visible.Clip(name, maxIssuer)))
 		}
 		if ends {
 			delete(blocks, name)

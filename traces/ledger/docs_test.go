@@ -157,3 +157,28 @@ func membersOf(s reflect.Type) (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+// TestRulesOfTheManual: the page, this package and the verifier in JavaScript have the same rules.
+func TestRulesOfTheManual(t *testing.T) {
+	rules := func(pattern string, paths ...string) (found []string) {
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			check.NoError(t, err)
+			for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+				found = append(found, m[1])
+			}
+		}
+		return found
+	}
+	stated := rules(`(?m)^\| (R[0-9]+) \|`, "../../docs/reference/record-format.md")
+	for source, cited := range map[string][]string{
+		"Go":         rules(`Rule += "(R[0-9]+)"`, "rules.go", "checkpoint/rule.go"),
+		"JavaScript": rules(`"(R[0-9]+)"`, "checkpoint/testdata/log.mjs", "checkpoint/testdata/runs.mjs"),
+	} { // in any order
+		less := func(a, b string) bool { return a < b }
+		unique := func(list []string) []string { slices.Sort(list); return slices.Compact(list) }
+		if diff := cmp.Diff(slices.Clone(stated), unique(cited), cmpopts.SortSlices(less)); diff != "" {
+			t.Errorf("the rules of the page and those of %s: %s", source, diff)
+		}
+	}
+}

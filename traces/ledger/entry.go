@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -36,10 +35,10 @@ func encodeBody(by string, events [][]byte, run string, salt []byte) jsontext.Va
 func (e *Entry) readBody() (*checkpoint.Body, error) {
 	b, err := checkpoint.ParseBody(e.Body)
 	if err != nil {
-		return nil, fmt.Errorf("entry %d: its body: %w", e.Index, err)
+		return nil, ruleForm.Broken("entry %d: its body: %w", e.Index, err)
 	}
 	if b.Run != e.RunID {
-		return nil, fmt.Errorf("entry %d: %w: its body is of run %q", e.Index, ErrChanged, b.Run)
+		return nil, ruleHeader.Broken("entry %d: %w: its body is of run %q", e.Index, ErrChanged, b.Run)
 	}
 	return b, nil
 }
@@ -89,10 +88,10 @@ func (e *Entry) Pruned() bool { return len(e.Body) == 0 }
 func (e *Entry) readHeader() (*checkpoint.Header, error) {
 	h, err := checkpoint.ParseHeader(e.Header)
 	if err != nil {
-		return nil, fmt.Errorf("its header: %w", err)
+		return nil, ruleForm.Broken("its header: %w", err)
 	}
 	if h.At != e.At || h.N != e.N || h.Prev != e.Prev {
-		return nil, errors.New("its header is that of another entry")
+		return nil, ruleHeader.Broken("its header is that of another entry")
 	}
 	return h, nil
 }
@@ -173,7 +172,7 @@ func (e *Entry) splitEvents(b *checkpoint.Body) (list []Event, err error) {
 	}
 
 	if len(list) == 0 {
-		return nil, errors.New("it has no event")
+		return nil, ruleClass.Broken("it has no event")
 	}
 
 	return list, nil
@@ -203,7 +202,7 @@ func (e *Entry) decodeEvents() ([]decodedEvent, error) {
 	}
 
 	if !e.Pruned() && e.RunID == "" && (len(list) != 1 || list[0].Type != e.Type) {
-		return nil, fmt.Errorf("entry %d: %w: it belongs to no run, and is not one event of type %s", e.Index,
+		return nil, ruleClass.Broken("entry %d: %w: it belongs to no run, and is not one event of type %s", e.Index,
 			ErrChanged, e.Type)
 	}
 
@@ -217,7 +216,7 @@ func (e *Entry) singleEvent() (decodedEvent, error) {
 	case err != nil:
 		return decodedEvent{}, err
 	case len(decoded) != 1 || e.RunID != "":
-		return decodedEvent{}, fmt.Errorf("entry %d: %w: it is not one event about no run", e.Index, ErrChanged)
+		return decodedEvent{}, ruleClass.Broken("entry %d: %w: it is not one event about no run", e.Index, ErrChanged)
 	}
 	return decoded[0], nil
 }
@@ -280,17 +279,17 @@ func flattenEntries(entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
 func (e *Event) decodePayload() (payload, error) {
 	p, err := newPayload(e.Type)
 	if err != nil {
-		return nil, err
+		return nil, ruleForm.Wrap(err)
 	}
 	if err := canonical.Unmarshal(e.Payload, p); err != nil {
-		return nil, fmt.Errorf("the event is not one of %s: %w", e.Type, err)
+		return nil, ruleForm.Broken("the event is not one of %s: %w", e.Type, err)
 	}
 	encoded, err := encodePayload(p)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(encoded, e.Payload) {
-		return nil, fmt.Errorf("the event is not in the one form that %s has", e.Type)
+		return nil, ruleForm.Broken("the event is not in the one form that %s has", e.Type)
 	}
 	if part, ok := p.(recording); ok {
 		return p, part.runRecord().checkInputs()
@@ -303,21 +302,21 @@ func isNegative(n int64) bool { return n < 0 }
 // checkInputs validates a part of a run's record.
 func (r *record) checkInputs() error {
 	if len(r.Steps) == 0 {
-		return errors.New("it records no step")
+		return ruleSteps.Broken("it records no step")
 	}
 	if n := len(r.After); n > len(r.Steps) || n > 0 && r.After[n-1] == 0 || slices.ContainsFunc(r.After, isNegative) {
-		return errors.New("its times are of other steps, or fall")
+		return ruleSteps.Broken("its times are of other steps, or fall")
 	}
 	next := 0
 	for _, stored := range r.Inputs {
 		switch k := stored.Event.Kind(); {
 		case stored.Step < next || stored.Step >= len(r.Steps):
-			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record",
+			return ruleSteps.Broken("its inputs are not in the order of its steps, or of a step %d that it does not record",
 				stored.Step)
 		case stored.Age < 0 || stored.Age > 0 && eventRef(stored.Event) == "":
-			return fmt.Errorf("the age of the input of its step %d is negative, or that of no listing", stored.Step)
+			return ruleSteps.Broken("the age of the input of its step %d is negative, or that of no listing", stored.Step)
 		case k != '{' && eventRef(stored.Event) == "":
-			return fmt.Errorf("the event of its step %d is neither an object nor a reference", stored.Step)
+			return ruleSteps.Broken("the event of its step %d is neither an object nor a reference", stored.Step)
 		}
 		next = stored.Step + 1
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 
 	"pgfsm/internal/canonical"
@@ -11,6 +12,9 @@ import (
 // EventList is the version of the list of events. A build that does not know an event cannot verify
 // the log.
 const EventList = 1
+
+// ErrNewer means that a later version of pgfsm wrote a part of the log, which this one cannot verify.
+var ErrNewer = errors.New("a later version of pgfsm wrote events that this one does not know: verify the ledger with that version")
 
 // A generation is what all runs of a process with one bundle have in common. An entry of its own
 // records it, and the runs refer to that entry.
@@ -133,7 +137,7 @@ func settingsOf(r Reader, q *RunRow) (*Settings, error) {
 func (g generations) add(e *decodedEvent) (*generationEntry, error) {
 	p, ok := e.payload.(interface{ generationOf() *generation })
 	if !ok {
-		return nil, fmt.Errorf("entry %d: %w: a run refers to it, and it is a %s", e.event.Index, ErrChanged, e.event.Type)
+		return nil, ruleGeneration.Broken("entry %d: %w: a run refers to it, and it is a %s", e.event.Index, ErrChanged, e.event.Type)
 	}
 	found := &generationEntry{*p.generationOf(), e.event.By}
 	g[e.event.Index] = found
@@ -148,10 +152,12 @@ func (g generations) resolve(r Reader, e *decodedEvent) error {
 	}
 	found, err := g.find(r, first.Gen)
 	switch {
+	case errors.Is(err, ErrNotFound):
+		return ruleGeneration.Wrap(err)
 	case err != nil:
 		return err
 	case first.Gen >= e.event.Index || found.by != e.event.By:
-		return fmt.Errorf("%w: entry %d is not of the process that began the run", ErrChanged, first.Gen)
+		return ruleGeneration.Broken("%w: entry %d is not of the process that began the run", ErrChanged, first.Gen)
 	}
 	first.generation = &found.generation
 	return nil

@@ -77,6 +77,9 @@ func Import(ctx context.Context, store Store, export io.Reader, o ImportOptions)
 func VerifyExport(ctx context.Context, store Store, export io.Reader, o VerifyOptions) (report Report, err error) {
 	err = store.Update(ctx, func(tx Tx) error {
 		if _, err := readExport(ctx, tx, export); err != nil {
+			if checkpoint.RuleOf(err) == "" {
+				err = ruleForm.Wrap(err)
+			}
 			return asFault("export", "its lines", err)
 		}
 		report, err = Verify(ctx, tx, o)
@@ -150,7 +153,7 @@ func splitLine(data []byte, atEnd bool) (advance int, line []byte, err error) {
 		return i + 1, data[:i], nil
 	}
 	if atEnd && len(data) > 0 {
-		return 0, nil, errors.New("it has no newline: the export was cut off")
+		return 0, nil, ruleForm.Broken("it has no newline: the export was cut off")
 	}
 	return 0, nil, nil
 }
@@ -179,23 +182,23 @@ func readLine(text []byte, line any) error {
 		return err
 	}
 	if encoded, err := canonical.Marshal(line); err != nil || !bytes.Equal(encoded, text) {
-		return errors.New("it is not in canonical form, or a member is missing")
+		return ruleForm.Broken("it is not in canonical form, or a member is missing")
 	}
 	return nil
 }
 
 func (m *importer) addBlob(b *Blob) error {
 	if m.blobs[b.Digest] {
-		return errors.New("the blob was written before")
+		return ruleBlobs.Broken("the blob was written before")
 	}
 	if b.Kind != BlobBundle && b.Kind != BlobValue {
-		return fmt.Errorf("there is no kind %q", b.Kind)
+		return ruleBlobs.Broken("there is no kind %q", b.Kind)
 	}
 	if err := b.checkDigest(b.Digest, b.Kind); err != nil {
 		return err
 	}
 	if form, err := canonical.JSON([]byte(b.Text)); err != nil || string(form) != b.Text {
-		return errors.New("the text of the blob is not canonical JSON")
+		return ruleBlobs.Broken("the text of the blob is not canonical JSON")
 	}
 	m.blobs[b.Digest] = true
 	return m.tx.PutBlob(*b)
@@ -204,11 +207,11 @@ func (m *importer) addBlob(b *Blob) error {
 // addEntry adds an entry, with the hashes of the tree that it completes, and applies it to its run.
 func (m *importer) addEntry(line *exportedEntry) error {
 	if tlog.RecordHash(line.Header) != line.Hash {
-		return errors.New("hash is not the leaf hash of the header")
+		return ruleHeader.Broken("hash is not the leaf hash of the header")
 	}
 	h, err := checkpoint.ParseHeader(line.Header)
 	if err != nil {
-		return fmt.Errorf("the header: %w", err)
+		return ruleForm.Broken("the header: %w", err)
 	}
 
 	e := &Entry{Index: line.Index, N: h.N, At: h.At, Prev: h.Prev, Body: line.Body}
@@ -245,13 +248,13 @@ func (m *importer) addEntry(line *exportedEntry) error {
 func (m *importer) linkEntry(e *Entry, line *exportedEntry, types []Type) error {
 	body, err := checkpoint.ParseBody(e.Body)
 	if err != nil {
-		return fmt.Errorf("the body: %w", err)
+		return ruleForm.Broken("the body: %w", err)
 	}
 	if e.RunID = body.Run; e.RunID == "" && len(types) > 0 {
 		e.Type = types[0]
 	}
 	if !bytes.Equal(e.Leaf(), line.Header) {
-		return errors.New("the header is not that of the body")
+		return ruleHeader.Broken("the header is not that of the body")
 	}
 
 	refs, err := e.blobReferences()
@@ -260,7 +263,7 @@ func (m *importer) linkEntry(e *Entry, line *exportedEntry, types []Type) error 
 	}
 	for _, d := range refs {
 		if !m.blobs[d] {
-			return fmt.Errorf("no line before has the blob %s", d)
+			return ruleBlobs.Broken("no line before has the blob %s", d)
 		}
 	}
 
@@ -276,7 +279,7 @@ func (m *importer) linkEntry(e *Entry, line *exportedEntry, types []Type) error 
 		entries, prev, e.Previous = row.Entries, encodeLink(link), row.Entry
 	}
 	if e.N != entries || e.Prev != prev {
-		return errors.New("it is linked to another entry of its run")
+		return ruleChain.Broken("it is linked to another entry of its run")
 	}
 	return nil
 }
@@ -292,7 +295,7 @@ func (m *importer) linkPruned(e *Entry, leaf tlog.Hash, types []Type) error {
 
 	run, known := m.pruned[e.Prev]
 	if known != (e.N > 0) {
-		return errors.New("it is linked to another entry of its run")
+		return ruleChain.Broken("it is linked to another entry of its run")
 	}
 	if known {
 		e.Previous = run.entry

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"pgfsm/internal/visible"
@@ -92,16 +91,16 @@ func projectKey(keys []Key, origin, at string, p payload) ([]Key, error) {
 		case err != nil:
 			return keys, err
 		case v.Name() != origin:
-			return keys, fmt.Errorf("the key is of the log %s, and this log is %s", visible.Text(v.Name()),
+			return keys, ruleKeys.Broken("the key is of the log %s, and this log is %s", visible.Text(v.Name()),
 				visible.Text(origin))
 		case indexOf(p.Key) >= 0:
-			return keys, fmt.Errorf("the key %s was added before", p.Key)
+			return keys, ruleKeys.Broken("the key %s was added before", p.Key)
 		}
 		return append(keys, Key{Key: p.Key, Added: at}), nil
 	case *keyRemoved:
 		i := indexOf(p.Key)
 		if i < 0 || keys[i].Removed != "" {
-			return keys, fmt.Errorf("%s is no key of the log, or was removed before; pgfsm ledger key list shows all",
+			return keys, ruleKeys.Broken("%s is no key of the log, or was removed before; pgfsm ledger key list shows all",
 				visible.Clip(p.Key, maxKeyText))
 		}
 		keys[i].Removed = at

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
@@ -168,6 +170,35 @@ func (in *input) shareListing() Blob {
 	blob := Blob{Digest: canonical.Sum(BlobValue, shared), Kind: BlobValue, Text: string(shared)}
 	in.Event, in.Age = canonical.AppendText(nil, Ref(blob.Digest)), age
 	return blob
+}
+
+// checkForm checks that the event of an input is in a blob if it is a large listing, with its age apart. read
+// returns the text of a blob.
+func (in *input) checkForm(read func(canonical.Digest) (string, error)) error {
+	digest := eventRef(in.Event)
+	if digest == "" {
+		var event struct {
+			Happened string `json:"happened"`
+		}
+		if err := json.Unmarshal(in.Event, &event); err != nil {
+			return ruleSteps.Wrap(canonical.Explain(err))
+		}
+		if event.Happened == "tools_listed" && len(in.Event) > minShared {
+			return ruleSteps.Broken("the listing of step %d has %d bytes, and is in no blob", in.Step, len(in.Event))
+		}
+		return nil
+	}
+
+	text, err := read(digest)
+	if err != nil {
+		return err
+	}
+	isKept := strings.HasPrefix(text, keptListing)
+	_, age := withAge([]byte(text), 0)
+	if age != 0 || in.Age > 0 && !isKept || len(text)+len(strconv.Itoa(in.Age))-1 <= minShared {
+		return ruleSteps.Broken("the blob of step %d is small, has an age, or is no listing that was kept", in.Step)
+	}
+	return nil
 }
 
 // resolve returns the event of an input. read returns the text of a blob.

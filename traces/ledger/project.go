@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"pgfsm/fsm"
@@ -15,11 +13,11 @@ import (
 // run's entries itself.
 func projectEvent(r *RunRow, e *Event, p payload) error {
 	if _, first := p.(*requestCreated); first != (r.RunID == "") {
-		return fmt.Errorf("%s cannot happen to the run now", e.Type)
+		return ruleRunOrder.Broken("%s cannot happen to the run now", e.Type)
 	}
 	_, isDelivery := p.(*outcomeDelivered)
 	if r.Ended != "" && !isDelivery { // only a delivery can follow the end
-		return errors.New("the run has ended")
+		return ruleRunOrder.Broken("the run has ended")
 	}
 	if err := p.applyTo(r, e); err != nil {
 		return err
@@ -105,7 +103,7 @@ func (c *plannedCall) argsColumn() string {
 
 func (p *callReserved) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Proposed || r.State != states.Received || !r.Validated() {
-		return errors.New("a place is taken once, for a call that nothing has decided about")
+		return ruleDecision.Broken("a place is taken once, for a call that nothing has decided about")
 	}
 	r.State = states.Validated
 	p.record.addSteps(r)
@@ -136,7 +134,7 @@ func (p *decisionMade) applyTo(r *RunRow, _ *Event) error {
 
 func (p *approvalRequested) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Pending {
-		return fmt.Errorf("people are asked about a request that is %s", r.Status)
+		return ruleHold.Broken("people are asked about a request that is %s", r.Status)
 	}
 	r.Binding, r.Approvers, r.Quorum, r.Expires, r.Head = p.Binding, p.Approvers, p.Quorum, p.Expires, p.Last
 	r.Owner, r.State = "", states.Pending // held: no process owns it
@@ -146,7 +144,7 @@ func (p *approvalRequested) applyTo(r *RunRow, _ *Event) error {
 
 func (p *approvalVote) applyTo(r *RunRow, e *Event) error {
 	if r.Status != Pending || p.Binding != r.Binding {
-		return fmt.Errorf("a vote about a request that is %s, or about another binding", r.Status)
+		return ruleVote.Broken("a vote about a request that is %s, or about another binding", r.Status)
 	}
 	switch {
 	case p.approve:
@@ -155,7 +153,7 @@ func (p *approvalVote) applyTo(r *RunRow, e *Event) error {
 			r.Status = Approved
 		}
 	case !p.Decides:
-		return errors.New("a denial that does not decide")
+		return ruleQuorum.Broken("a denial that does not decide")
 	default:
 		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), p.asVote(e.At, e.By).Denied()
 	}
@@ -164,7 +162,7 @@ func (p *approvalVote) applyTo(r *RunRow, e *Event) error {
 
 func (p *approvalExpired) applyTo(r *RunRow, _ *Event) error {
 	if r.Status != Pending && r.Status != Approved || r.Sent != "" {
-		return fmt.Errorf("a request that is %s expired", r.Status)
+		return ruleExpiry.Broken("a request that is %s expired", r.Status)
 	}
 	r.Status, r.Code = Expired, string(policy.CodeApprovalExpired)
 	return nil
@@ -177,7 +175,7 @@ func (p *runClaimed) applyTo(r *RunRow, e *Event) error {
 
 func (p *proxySent) applyTo(r *RunRow, e *Event) error {
 	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
-		return fmt.Errorf("a call of a request that is %s", r.Status)
+		return ruleCall.Broken("a call of a request that is %s", r.Status)
 	}
 	r.Sent, r.State, r.CallTrace = e.At, states.Dispatched, p.Trace
 	p.record.addSteps(r)
@@ -186,7 +184,7 @@ func (p *proxySent) applyTo(r *RunRow, e *Event) error {
 
 func (p *toolResult) applyTo(r *RunRow, _ *Event) error {
 	if r.Sent == "" {
-		return errors.New("a result of a call that was not made")
+		return ruleResult.Broken("a result of a call that was not made")
 	}
 	r.Status, r.State = Executed, states.Executed
 	return nil
@@ -214,11 +212,11 @@ func (p *runEnded) applyTo(r *RunRow, e *Event) error {
 func (p *outcomeDelivered) applyTo(r *RunRow, e *Event) error {
 	switch {
 	case r.Binding == "" || r.Ended == "":
-		return errors.New("an outcome is delivered of a run that was never held, or has not ended")
+		return ruleDelivery.Broken("an outcome is delivered of a run that was never held, or has not ended")
 	case r.Delivered != "":
-		return errors.New("an outcome is delivered twice")
+		return ruleDelivery.Broken("an outcome is delivered twice")
 	case !slices.Contains(DeliveryWays(), p.How):
-		return fmt.Errorf("no outcome is delivered by way of %q", p.How)
+		return ruleDelivery.Broken("no outcome is delivered by way of %q", p.How)
 	}
 	r.Delivered = e.At
 	return nil

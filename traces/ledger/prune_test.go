@@ -146,7 +146,7 @@ func TestPruneRefusesTimes(t *testing.T) {
 // TestVerifyNamesAForgedPrune: what is missing needs the word of a prune, and only that.
 func TestVerifyNamesAForgedPrune(t *testing.T) {
 	for _, c := range []struct{ name, entries, what string }{
-		{"of-what-is-there", `[{"first":1,"last":1}]`, "its body is there"},
+		{"of-what-is-there", `[{"first":1,"last":1}]`, "of the log itself"},
 		{"of-what-cannot-have-been", `[{"first":1,"last":99}]`, "cannot have been there"},
 		{"out-of-order", `[{"first":3,"last":3},{"first":1,"last":1}]`, "cannot have been there"},
 		{"of-nothing", `[]`, "removes nothing"},

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,14 +90,14 @@ func (c carriedCalls) sortedCounts() []taskCall {
 // call may be forgotten.
 func (p *ledgerPruned) checkCounts(before *ledgerPruned) error {
 	if len(p.Tasks) > MaxCarried {
-		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)
+		return rulePruneCounts.Broken("it carries more than %d counts of calls", MaxCarried)
 	}
 	for i, c := range p.Tasks {
 		switch {
 		case c.Task == "" || c.Calls < 1 || c.Calls > policy.MaxGrantCalls:
-			return fmt.Errorf("it carries %d calls of task %q", c.Calls, c.Task)
+			return rulePruneCounts.Broken("it carries %d calls of task %q", c.Calls, c.Task)
 		case i > 0 && p.Tasks[i-1].compare(c) >= 0:
-			return errors.New("the calls of tasks that it carries are not in order")
+			return rulePruneCounts.Broken("the calls of tasks that it carries are not in order")
 		}
 	}
 	if before == nil {
@@ -106,7 +105,7 @@ func (p *ledgerPruned) checkCounts(before *ledgerPruned) error {
 	}
 	for _, c := range before.Tasks {
 		if pastCalls(p.Tasks, c) < c.Calls {
-			return fmt.Errorf("it forgets calls of task %q to %s %s that the prune before it carried", c.Task,
+			return rulePruneCounts.Broken("it forgets calls of task %q to %s %s that the prune before it carried", c.Task,
 				c.Server, c.Tool)
 		}
 	}

@@ -51,7 +51,7 @@ func newRebuild(ctx context.Context, r Reader, tx Tx, note func(Fault)) *rebuild
 
 // noteFault notes a row that differs, and writes it.
 func (b *rebuild) noteFault(table, key, what string, write func(Tx) error) error {
-	b.note(Fault{table, key, what})
+	b.note(*newFault(table, key, what))
 	if b.tx == nil {
 		return nil
 	}

@@ -69,7 +69,7 @@ func checkVoteRight(name string, groups []string, settings ...*Settings) error {
 		known = known || len(s.Issuers) > 0
 	}
 	if known {
-		return errors.New("no recorded configuration gives this person the right to vote")
+		return ruleVoteRight.Broken("no recorded configuration gives this person the right to vote")
 	}
 	return nil
 }

@@ -101,3 +101,23 @@ func TestVerifyOpenJudgesVotesByTheirTime(t *testing.T) {
 	d.sound()
 	d.Inspect(func(r ledger.Reader) error { return ledger.VerifyOpen(t.Context(), r) })
 }
+
+// The forms of inputs and generations that only another program would write.
+func TestVerifyJudgesForms(t *testing.T) {
+	d := newFixture(t)
+	d.passes(1)
+	const reference = `"inputs":[{"event":"@`
+	d.forge(t, []forgery{
+		{"age-of-a-listing-that-was-not-kept", edits(ledger.ProxySent, reference, `"inputs":[{"age_s":7,"event":"@`), "no listing that was kept"},
+		{"older-list-of-events", edits(ledger.CommandStarted, `"events":1`, `"events":0`), "no version 0"},
+	}...)
+
+	newer := d.forged(t, edits(ledger.CommandStarted, `"events":1`, `"events":2`))
+	err := newer.View(t.Context(), func(r ledger.Reader) error {
+		_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{})
+		return err
+	})
+	if !errors.Is(err, ledger.ErrNewer) || errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("Verify() = %v, want %v", err, ledger.ErrNewer)
+	}
+}

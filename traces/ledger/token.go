@@ -124,7 +124,7 @@ func projectToken(t *Token, e *Event, p payload) error {
 	switch p := p.(type) {
 	case *tokenCreated:
 		if t.ID != "" {
-			return fmt.Errorf("the token %s is created twice", p.ID)
+			return ruleTokens.Broken("the token %s is created twice", p.ID)
 		}
 		*t = Token{
 			Created: e.At,
@@ -137,7 +137,7 @@ func projectToken(t *Token, e *Event, p payload) error {
 		}
 	case *tokenRevoked:
 		if t.ID != p.ID || t.Revoked != "" {
-			return fmt.Errorf("the token %s is revoked, which is not there or is revoked already", p.ID)
+			return ruleTokens.Broken("the token %s is revoked, which is not there or is revoked already", p.ID)
 		}
 		t.Revoked, t.Entry = e.At, e.Index
 	}

@@ -304,7 +304,7 @@ func (v *secondVerifier) prunedExport(d *fixture, signer note.Signer) {
 	d.Inspect(follow.Export)
 	v.write("followed", followed.Bytes())
 	v.accepts("export followed --key log.pub --checkpoint signed", "are those of the checkpoint")
-	v.changedExport(pruned, "pruned-more-than-named", inBody(`"type":"ledger.pruned"`, `\{"first":[0-9]+,"last":[0-9]+\},`, ""), "point")
+	v.changedExport(pruned, "pruned-more-than-named", inBody(`"type":"ledger.pruned"`, `\{"first":[0-9]+,"last":[0-9]+\},`, ""), "R32")
 }
 
 // TestSecondVerifierOnStoredTraces verifies the examples in traces/testdata. All forged ones are refused but the one whose facts only the

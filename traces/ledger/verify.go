@@ -26,10 +26,13 @@ type Fault struct {
 	Table string `json:"table"` // entries, tree, requests, blobs, tokens or blocks
 	Key   string `json:"key"`   // the key of the row: an index, a run id, a digest, or a token's id
 	What  string `json:"what"`
+	Rule  Rule   `json:"rule,omitempty"` // the rule that the row breaks; empty for a row that follows from others
 }
 
+func newFault(table, key, what string) *Fault { return &Fault{Table: table, Key: key, What: what} }
+
 func (f *Fault) Error() string {
-	return fmt.Sprintf("%v: %s %s: %s", ErrTampered, f.Table, f.Key, f.What)
+	return fmt.Sprintf("%v: %s %s: %s%s", ErrTampered, f.Table, f.Key, f.What, f.Rule.Cited())
 }
 
 // Unwrap returns [ErrTampered].
@@ -161,10 +164,10 @@ func asFault(table, key string, err error) error {
 		return nil
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrNewer):
 		return err
 	}
-	return &Fault{table, key, err.Error()}
+	return faultOf(checkpoint.RuleOf(err), table, key, err.Error())
 }
 
 // unreadFault returns the error for a row that the store could not return.
@@ -173,9 +176,9 @@ func unreadFault(table, key string, err error) error {
 	switch {
 	case !errors.Is(err, ErrMalformed):
 	case errors.As(err, &known): // the store has named the row
-		return &Fault{known.Table, known.Key, "it cannot be read: " + known.What}
+		return newFault(known.Table, known.Key, "it cannot be read: "+known.What)
 	default:
-		return &Fault{table, key, "it cannot be read: " + err.Error()}
+		return newFault(table, key, "it cannot be read: "+err.Error())
 	}
 	return fmt.Errorf("%s behind %s: %w", table, key, err)
 }
@@ -228,13 +231,13 @@ func (b *blobs) checkedText(d canonical.Digest, kind, table, key string) (string
 		return text, nil
 	}
 	if _, err := canonical.ParseDigest(string(d)); err != nil {
-		return "", &Fault{table, key, "it refers to a blob by what is no digest"}
+		return "", faultOf(ruleBlobs, table, key, "it refers to a blob by what is no digest")
 	}
 
 	row, err := b.r.Blob(d)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", &Fault{"blobs", string(d), fmt.Sprintf("it is missing, and %s %s refers to it", table, key)}
+		return "", faultOf(ruleBlobs, "blobs", string(d), fmt.Sprintf("it is missing, and %s %s refers to it", table, key))
 	case err != nil:
 		return "", unreadFault("blobs", string(d), err)
 	}
@@ -258,9 +261,9 @@ func (b *blobs) checkedText(d canonical.Digest, kind, table, key string) (string
 func (b *Blob) checkDigest(d canonical.Digest, kind string) error {
 	switch {
 	case b.Kind != kind:
-		return &Fault{"blobs", string(d), fmt.Sprintf("it is a %q, not a %q", b.Kind, kind)}
+		return faultOf(ruleBlobs, "blobs", string(d), fmt.Sprintf("it is a %q, not a %q", b.Kind, kind))
 	case b.Digest != d || canonical.Sum(b.Kind, []byte(b.Text)) != d:
-		return &Fault{"blobs", string(d), "its digest is not that of its text"}
+		return faultOf(ruleBlobs, "blobs", string(d), "its digest is not that of its text")
 	}
 	return nil
 }
@@ -277,16 +280,16 @@ func (v *verifier) checkBlobs() error {
 		}
 		last = string(b.Digest)
 		if b.Kind != BlobBundle && b.Kind != BlobValue {
-			return &Fault{"blobs", last, fmt.Sprintf("there is no kind %q", b.Kind)}
+			return faultOf(ruleBlobs, "blobs", last, fmt.Sprintf("there is no kind %q", b.Kind))
 		}
 		if err := b.checkDigest(b.Digest, b.Kind); err != nil {
 			return err
 		}
 		if !jsontext.Value(b.Text).IsValid() {
-			return &Fault{"blobs", last, "it is not strict JSON"}
+			return faultOf(ruleBlobs, "blobs", last, "it is not strict JSON")
 		}
 		if !v.blobs.used[digestPrefix(b.Digest)] && !v.blobs.overflow {
-			return &Fault{"blobs", last, "no entry refers to it"}
+			return faultOf(ruleBlobs, "blobs", last, "no entry refers to it")
 		}
 		v.report.Blobs++
 	}

@@ -71,13 +71,13 @@ func (s *runVerifier) compareSteps(steps []traces.Step) error {
 		}
 		f := new(repeatedFacts)
 		if err := json.Unmarshal(step.Facts, f); err != nil {
-			return &Fault{"requests", run, "its facts are not those of its state: " + canonical.Explain(err).Error()}
+			return newFault("requests", run, "its facts are not those of its state: "+canonical.Explain(err).Error())
 		}
 		reached[step.To] = f
 	}
 
 	if what := s.firstDifference(reached, votes); what != "" {
-		return &Fault{"entries", "of run " + run, what + " is not what the steps say"}
+		return newFault("entries", "of run "+run, what+" is not what the steps say")
 	}
 
 	return nil

@@ -55,5 +55,5 @@ func (v *verifier) checkBlocks() error {
 	if err != nil {
 		return err
 	}
-	return compareBlocks(v.r, want, func(name, what string) error { return &Fault{"blocks", name, what} })
+	return compareBlocks(v.r, want, func(name, what string) error { return newFault("blocks", name, what) })
 }

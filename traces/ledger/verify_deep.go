@@ -52,12 +52,12 @@ func (s *runVerifier) reexecute() error {
 	case errors.Is(err, errUnjudged):
 		deep.Unjudged++
 		if deep.FirstUnjudged == nil {
-			deep.FirstUnjudged = &Fault{"requests", run, err.Error()}
+			deep.FirstUnjudged = newFault("requests", run, err.Error())
 		}
 	case err != nil:
 		deep.Otherwise++
 		if deep.FirstOtherwise == nil {
-			deep.FirstOtherwise = &Fault{"requests", run, "it would be decided otherwise: " + err.Error()}
+			deep.FirstOtherwise = newFault("requests", run, "it would be decided otherwise: "+err.Error())
 		}
 	default:
 		deep.Same++

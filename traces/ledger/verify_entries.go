@@ -51,21 +51,21 @@ func (v *verifier) checkEntries() error {
 func checkOrder(e, last *Entry) error {
 	switch {
 	case e.Index <= last.Index:
-		return fmt.Errorf("it follows entry %d", last.Index)
+		return ruleOrder.Broken("it follows entry %d", last.Index)
 	case e.Index > last.Index+1:
-		return &Fault{"entries", entryKey(last.Index + 1), "it is missing"}
+		return faultOf(ruleOrder, "entries", entryKey(last.Index+1), "it is missing")
 	}
 
 	isClosed, continues := last.Type == LedgerClosed, e.Type == LedgerContinued
 	if isClosed != continues {
-		return fmt.Errorf("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued,
+		return ruleClosed.Broken("%s is the only entry that may follow %s, and follows nothing else", LedgerContinued,
 			LedgerClosed)
 	}
 	if e.At < last.At {
-		return fmt.Errorf("its time %s is before that of the entry before it, %s", e.At, last.At)
+		return ruleOrder.Broken("its time %s is before that of the entry before it, %s", e.At, last.At)
 	}
 	if t, err := time.Parse(timeForm, e.At); err != nil || t.Format(timeForm) != e.At {
-		return fmt.Errorf("its time %q is not of the form %s", e.At, timeForm)
+		return ruleOrder.Broken("its time %q is not of the form %s", e.At, timeForm)
 	}
 
 	return nil
@@ -104,13 +104,13 @@ func (t *treeCheck) addLeaf(leaf tlog.Hash) error {
 	have, err := t.r.ReadHashes(ids)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is missing"}
+		return faultOf(ruleHeader, "entries", entryKey(t.size), "a hash of the tree that it completes is missing")
 	case err != nil:
 		return unreadFault("entries", entryKey(t.size), err)
 	case have[0] != leaf:
-		return &Fault{"entries", entryKey(t.size), "its hash is not that of the tree"}
+		return faultOf(ruleHeader, "entries", entryKey(t.size), "its hash is not that of the tree")
 	case !slices.Equal(have, hashes):
-		return &Fault{"entries", entryKey(t.size), "a hash of the tree that it completes is not that of the tree below"}
+		return faultOf(ruleHeader, "entries", entryKey(t.size), "a hash of the tree that it completes is not that of the tree below")
 	}
 
 	if t.pending == nil {
@@ -135,7 +135,7 @@ func (v *verifier) checkEntry(e *Entry) error {
 	v.report.Entries++
 	key := entryKey(e.Index)
 	if len(e.Header) > 0 || (e.Type == "") != (e.RunID != "") {
-		return &Fault{"entries", key, "it has a header beside its body, or the type of another entry"}
+		return faultOf(ruleClass, "entries", key, "it has a header beside its body, or the type of another entry")
 	}
 	if e.RunID != "" {
 		if err := v.checkChain(e); err != nil {
@@ -153,24 +153,24 @@ func (v *verifier) checkEntry(e *Entry) error {
 	p := single.payload
 	switch {
 	case e.N != 0 || e.Prev != "":
-		return &Fault{"entries", key, "it belongs to no run, and is linked"}
+		return faultOf(ruleClass, "entries", key, "it belongs to no run, and is linked")
 	case p.class() == ClassRun:
-		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
+		return faultOf(ruleClass, "entries", key, fmt.Sprintf("%s must be about a run", e.Type))
 	case (e.Type == LogCreated) != (e.Index == 0):
-		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
+		return faultOf(ruleFirstEntry, "entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated))
 	}
 
 	switch p := p.(type) {
 	case *logCreated:
 		v.report.Origin = p.Origin
-		return asFault("entries", key, checkpoint.CheckOrigin(p.Origin))
+		return asFault("entries", key, ruleFirstEntry.Wrap(checkpoint.CheckOrigin(p.Origin)))
 	case *mcpPassed:
-		return asFault("entries", key, v.checkPassage(&single.event, p))
+		return asFault("entries", key, ruleSession.Wrap(v.checkPassage(&single.event, p)))
 	case *commandStarted:
-		return v.checkGeneration(&single, &p.generation)
+		return asFault("entries", key, v.checkGeneration(&single, &p.generation))
 	case *bundleActivated:
 		if err := v.checkGeneration(&single, &p.generation); err != nil {
-			return err
+			return asFault("entries", key, err)
 		}
 		return asFault("entries", key, p.checkCause())
 	case *tokenCreated, *tokenRevoked:
@@ -178,7 +178,7 @@ func (v *verifier) checkEntry(e *Entry) error {
 	case *identityBlocked, *identityUnblocked:
 		v.blocks.addEvent(single)
 	case *accessRefused:
-		return asFault("entries", key, p.checkValues(single.event.By))
+		return asFault("entries", key, ruleSession.Wrap(p.checkValues(single.event.By)))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return asFault("entries", key, err)
@@ -193,6 +193,12 @@ func (v *verifier) checkEntry(e *Entry) error {
 func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
 	if _, err := v.generations.add(e); err != nil {
 		return err
+	}
+	if g.Events > EventList {
+		return fmt.Errorf("entry %d: %w", e.event.Index, ErrNewer)
+	}
+	if g.Events != EventList {
+		return ruleGeneration.Broken("entry %d: there is no version %d of the list of events", e.event.Index, g.Events)
 	}
 	v.stated.add(e.event.Type, g)
 	_, err := v.blobs.checkedText(g.Bundle, BlobBundle, "entries", entryKey(e.event.Index))
@@ -209,17 +215,17 @@ func (v *verifier) checkPrunedEntry(e *Entry) error {
 	class, isOther := Class(h.Class), func(t Type) bool { return classOf([]Type{t}) != Class(h.Class) }
 	switch {
 	case class != ClassRun && class != ClassSession:
-		return fmt.Errorf("its body is missing, and nothing may remove a body of the class %q", h.Class)
+		return rulePruneClass.Broken("its body is missing, and nothing may remove a body of the class %q", h.Class)
 	case slices.ContainsFunc(typesOf(h), isOther):
-		return fmt.Errorf("its header has the class %q, which is not that of its events", h.Class)
+		return ruleClass.Broken("its header has the class %q, which is not that of its events", h.Class)
 	case class == ClassSession && (e.N != 0 || e.Prev != "" || len(h.Types) != 1):
-		return errors.New("its header belongs to no run, and is linked or has several events")
+		return ruleClass.Broken("its header belongs to no run, and is linked or has several events")
 	case class == ClassRun && (h.Types[0] == string(RequestCreated)) != (e.N == 0):
-		return fmt.Errorf("%s is the first event of a run, and only that", RequestCreated)
+		return ruleRunOrder.Broken("%s is the first event of a run, and only that", RequestCreated)
 	case e.RunID != "":
-		return errors.New("it was pruned, and still belongs to a run")
+		return ruleClass.Broken("it was pruned, and still belongs to a run")
 	case e.N > 0 && !v.isPruned(e.Previous):
-		return errors.New("it was pruned, and the entry before it of its run was not")
+		return rulePruneRuns.Broken("it was pruned, and the entry before it of its run was not")
 	}
 	v.missing = addIndex(v.missing, e.Index)
 	return nil
@@ -237,7 +243,7 @@ func typesOf(h *checkpoint.Header) []Type {
 // checkChain checks that the entry before it of its run was not pruned.
 func (v *verifier) checkChain(e *Entry) error {
 	if e.N > 0 && v.isPruned(e.Previous) {
-		return errors.New("the entry before it of its run was pruned, and it was not")
+		return rulePruneRuns.Broken("the entry before it of its run was pruned, and it was not")
 	}
 	return nil
 }
@@ -272,16 +278,16 @@ func containsIndex(ranges []Range, index int64) bool {
 // [verifier.checkComplete] finds what is missing without such an event.
 func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 	if len(p.Entries) == 0 {
-		return errors.New("it removes nothing")
+		return rulePruneRanges.Broken("it removes nothing")
 	}
 	next := int64(0)
 	for _, r := range p.Entries {
 		if r.First < next || r.Last < r.First || r.Last >= e.Index {
-			return errors.New("it says that entries were removed that cannot have been there")
+			return rulePruneRanges.Broken("it says that entries were removed that cannot have been there")
 		}
 		next = r.Last + 2
 		if overlaps(v.prunedRanges, r) {
-			return fmt.Errorf("it says that entries were removed, and an earlier %s says so of some of them", LedgerPruned)
+			return rulePruneRanges.Broken("it says that entries were removed, and an earlier %s says so of some of them", LedgerPruned)
 		}
 	}
 
@@ -293,7 +299,7 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 		return err
 	}
 	if p.Runs != runs {
-		return fmt.Errorf("it says that it removed %d runs, and the headers are of %d", p.Runs, runs)
+		return rulePruneCounts.Broken("it says that it removed %d runs, and the headers are of %d", p.Runs, runs)
 	}
 	if err := p.checkCounts(v.lastPrune); err != nil {
 		return err
@@ -328,10 +334,12 @@ func (v *verifier) checkPrunedRuns(p *ledgerPruned) (runs int, err error) {
 			switch {
 			case err != nil:
 				return 0, err
+			case !e.Pruned() && e.RunID == "" && classOf([]Type{e.Type}) != ClassSession:
+				return 0, rulePruneClass.Broken("it says that entry %d was removed, which is of the log itself", e.Index)
 			case !e.Pruned():
-				return 0, fmt.Errorf("it says that entry %d was removed, and its body is there", e.Index)
+				return 0, ruleLeftOut.Broken("it says that entry %d was removed, and its body is there", e.Index)
 			case p.Kind == PruneRetention && e.At >= p.Before:
-				return 0, fmt.Errorf("it removed entry %d, which was not added before %s", e.Index, p.Before)
+				return 0, rulePruneRetention.Broken("it removed entry %d, which was not added before %s", e.Index, p.Before)
 			}
 			h, err := e.readHeader()
 			if err != nil {
@@ -340,7 +348,7 @@ func (v *verifier) checkPrunedRuns(p *ledgerPruned) (runs int, err error) {
 			if Class(h.Class) == ClassRun {
 				before := byLast[e.Prev]
 				if before.n != e.N {
-					return 0, fmt.Errorf("it removed entry %d, and not the entry before it of its run", e.Index)
+					return 0, rulePruneRuns.Broken("it removed entry %d, and not the entry before it of its run", e.Index)
 				}
 				delete(byLast, e.Prev)
 				byLast[encodeLink(e.computeHash())] = run{e.N + 1, before.ended || slices.Contains(h.Types, string(RunEnded))}
@@ -353,7 +361,7 @@ func (v *verifier) checkPrunedRuns(p *ledgerPruned) (runs int, err error) {
 
 	for _, one := range byLast {
 		if !one.ended {
-			return 0, errors.New("it removed a part of a run, or one that had not ended")
+			return 0, rulePruneRuns.Broken("it removed a part of a run, or one that had not ended")
 		}
 	}
 	return len(byLast), nil
@@ -389,16 +397,16 @@ func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
 	}
 	switch {
 	case p.Kind != PruneRetention && p.Kind != PruneErasure, (p.Kind == PruneErasure) != (p.Before == ""):
-		return fmt.Errorf("it has the kind %q and the time %q", p.Kind, p.Before)
+		return rulePruneErasure.Broken("it has the kind %q and the time %q", p.Kind, p.Before)
 	case p.Order == "" && (len(verifiers) > 0 || p.Kind == PruneErasure):
-		return fmt.Errorf("it has no order that a key of the log has signed")
+		return rulePruneOrdered.Broken("it has no order that a key of the log has signed")
 	case p.Order != "":
 		order, err := openPruneOrder([]byte(p.Order), verifiers, v.report.Origin)
 		if err == nil {
 			err = order.allows(p)
 		}
 		if err != nil {
-			return err
+			return rulePruneOrder.Wrap(err)
 		}
 	}
 
@@ -414,9 +422,9 @@ func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
 	case err != nil:
 		return err
 	case before.After(added):
-		return errors.New("it removes what is newer than itself")
+		return rulePruneRetention.Broken("it removes what is newer than itself")
 	case v.stated.Retention > 0 && before.After(added.Add(-daysOf(v.stated.Retention))):
-		return fmt.Errorf("it removes what the retention of %d days keeps", v.stated.Retention)
+		return rulePruneRetention.Broken("it removes what the retention of %d days keeps", v.stated.Retention)
 	}
 	return nil
 }
@@ -434,8 +442,8 @@ func (v *verifier) checkComplete() error {
 	if n, err := v.r.CountHashes(); err != nil {
 		return unreadFault("tree", "the last", err)
 	} else if want := tlog.StoredHashCount(v.tree.size); n != want {
-		return &Fault{"tree", fmt.Sprintf("of %d entries", v.tree.size),
-			fmt.Sprintf("it has %d hashes, and should have %d", n, want)}
+		return newFault("tree", fmt.Sprintf("of %d entries", v.tree.size),
+			fmt.Sprintf("it has %d hashes, and should have %d", n, want))
 	}
 
 	if err := checkRangesMatch(v.missing, v.prunedRanges); err != nil {
@@ -454,7 +462,7 @@ func (v *verifier) checkComplete() error {
 	v.report.PrunedAfter = prunedAfter(v.report.Prunes, c.Size)
 	err = c.Contained(checkpoint.Checkpoint{Origin: v.report.Origin, Size: v.tree.size, Root: v.report.Root}, v.r)
 	if errors.Is(err, checkpoint.ErrInconsistent) {
-		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), err.Error()}
+		return faultOf(checkpoint.RuleInconsistent, "tree", fmt.Sprintf("of %d entries", c.Size), err.Error())
 	}
 
 	return err
@@ -512,17 +520,17 @@ func checkRangesMatch(missing, pruned []Range) error {
 	for i := range max(len(missing), len(pruned)) {
 		switch {
 		case i < len(missing) && (i == len(pruned) || missing[i].First < pruned[i].First):
-			return &Fault{"entries", entryKey(missing[i].First),
-				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+			return faultOf(ruleLeftOut, "entries", entryKey(missing[i].First),
+				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned))
 		case i == len(missing) || pruned[i].First < missing[i].First:
-			return &Fault{"entries", entryKey(pruned[i].First),
-				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+			return faultOf(ruleLeftOut, "entries", entryKey(pruned[i].First),
+				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned))
 		case missing[i].Last < pruned[i].Last:
-			return &Fault{"entries", entryKey(missing[i].Last + 1),
-				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+			return faultOf(ruleLeftOut, "entries", entryKey(missing[i].Last+1),
+				fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned))
 		case missing[i].Last > pruned[i].Last:
-			return &Fault{"entries", entryKey(pruned[i].Last + 1),
-				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+			return faultOf(ruleLeftOut, "entries", entryKey(pruned[i].Last+1),
+				fmt.Sprintf("it is missing, and no %s says why", LedgerPruned))
 		}
 	}
 	return nil
@@ -541,6 +549,6 @@ func (v *verifier) addToken(e *decodedEvent) error {
 
 // checkTokens compares the tokens with their rows.
 func (v *verifier) checkTokens() (err error) {
-	v.report.Tokens, err = compareTokens(v.r, v.tokens, func(id, what string) error { return &Fault{"tokens", id, what} })
+	v.report.Tokens, err = compareTokens(v.r, v.tokens, func(id, what string) error { return newFault("tokens", id, what) })
 	return err
 }

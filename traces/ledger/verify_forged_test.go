@@ -34,12 +34,14 @@ type forgery struct {
 // run verifies the forgery of a fixture's ledger.
 func (f *forgery) run(t *testing.T, d *fixture) {
 	t.Helper()
-	err := d.forged(t, f.edit).View(t.Context(), func(r ledger.Reader) error {
+	forged := d.forged(t, f.edit)
+	err := forged.View(t.Context(), func(r ledger.Reader) error {
 		return alike(ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
 	})
 	if f.what == "" && err != nil || f.what != "" && (!errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), f.what)) {
 		t.Errorf("Verify() = %v, want a fault with %q", err, f.what)
 	}
+	secondOpinion(t, forged, err)
 }
 
 // forge verifies each forgery of a fixture's ledger.

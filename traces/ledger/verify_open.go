@@ -47,7 +47,7 @@ func (v *verifier) checkOpenRun(run string) error {
 		}
 	}
 	if s.first == nil {
-		return &Fault{"requests", run, rowOfNothing}
+		return newFault("requests", run, rowOfNothing)
 	}
 	return s.finish()
 }
@@ -100,7 +100,7 @@ func (v *verifier) checkLeaf(e *Entry) error {
 	case err != nil:
 		return unreadFault("tree", entryKey(e.Index), err)
 	case !intact:
-		return &Fault{"entries", entryKey(e.Index), "its hash is not that of the tree"}
+		return faultOf(ruleHeader, "entries", entryKey(e.Index), "its hash is not that of the tree")
 	}
 	return nil
 }

@@ -54,13 +54,13 @@ func (v *verifier) checkExtraRuns() error {
 		case err != nil:
 			return unreadFault("requests", q.RunID, err)
 		case !begins:
-			return &Fault{"requests", q.RunID, rowOfNothing}
+			return newFault("requests", q.RunID, rowOfNothing)
 		}
 		last, rows = q.RunID, rows+1
 	}
 	if rows != v.report.Requests {
-		return &Fault{"requests", last, fmt.Sprintf("the table has %d rows, and looking each up finds %d: the index is damaged",
-			rows, v.report.Requests)}
+		return newFault("requests", last, fmt.Sprintf("the table has %d rows, and looking each up finds %d: the index is damaged",
+			rows, v.report.Requests))
 	}
 	return nil
 }
@@ -88,17 +88,17 @@ type runVerifier struct {
 func (s *runVerifier) finish() error {
 	run := s.row.RunID
 	if id, err := uuid.Parse(run); err != nil || id.String() != run {
-		return &Fault{"requests", run, "the run id is not a UUID"}
+		return faultOf(ruleClass, "requests", run, "the run id is not a UUID")
 	}
 	have, err := s.verifier.r.Run(run)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return &Fault{"requests", run, fmt.Sprintf("it is missing, and entry %d tells of it", s.row.First)}
+		return newFault("requests", run, fmt.Sprintf("it is missing, and entry %d tells of it", s.row.First))
 	case err != nil:
 		return unreadFault("requests", run, err)
 	}
 	if name := differingColumn(s.row, have); name != "" {
-		return &Fault{"requests", run, "its " + name + " is not what its entries say"}
+		return newFault("requests", run, "its "+name+" is not what its entries say")
 	}
 	s.verifier.report.Requests++
 	return s.reexecute()
@@ -108,7 +108,7 @@ func (s *runVerifier) finish() error {
 func (s *runVerifier) addEntry(e *Entry) error {
 	key := entryKey(e.Index)
 	if e.N != s.row.Entries || e.Prev != s.prev {
-		return &Fault{"entries", key, "it is linked to another entry of its run"}
+		return faultOf(ruleChain, "entries", key, "it is linked to another entry of its run")
 	}
 
 	decoded, err := e.decodeEvents()
@@ -134,7 +134,7 @@ func (s *runVerifier) addEntry(e *Entry) error {
 // addEvent adds one event to the history.
 func (s *runVerifier) addEvent(e *Event, p payload) error {
 	if p.class() != ClassRun {
-		return fmt.Errorf("%s is about no run", e.Type)
+		return ruleClass.Broken("%s is about no run", e.Type)
 	}
 	if err := s.checkEvent(e, p); err != nil {
 		return err
@@ -157,9 +157,15 @@ func (s *runVerifier) addEvent(e *Event, p payload) error {
 // addInputs adds a part of the run's record.
 func (s *runVerifier) addInputs(e *Event, r *record) error {
 	key := entryKey(e.Index)
-	inputs, err := r.resolveInputs(&s.lastAt, func(d canonical.Digest) (string, error) {
+	read := func(d canonical.Digest) (string, error) {
 		return s.verifier.blobs.checkedText(d, BlobValue, "entries", key)
-	})
+	}
+	for i := range r.Inputs {
+		if err := r.Inputs[i].checkForm(read); err != nil {
+			return asFault("entries", key, err)
+		}
+	}
+	inputs, err := r.resolveInputs(&s.lastAt, read)
 	if err != nil {
 		return asFault("entries", key, err)
 	}
@@ -179,28 +185,28 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		switch {
 		// Only an approved call is judged again, by the active bundle.
 		case p.Bundle != "" && q.Status != Approved:
-			return errors.New("it was decided by another bundle than the run's")
+			return ruleDecision.Broken("it was decided by another bundle than the run's")
 		case policy.Outcome(p.Outcome) != policy.Block && q.Status != Proposed && q.Status != Approved:
-			return fmt.Errorf("a policy decided %s about a request that is %s", p.Outcome, q.Status)
+			return ruleDecision.Broken("a policy decided %s about a request that is %s", p.Outcome, q.Status)
 		}
 	case *approvalRequested:
 		if s.asked != nil {
-			return errors.New("people are asked twice")
+			return ruleHold.Broken("people are asked twice")
 		}
 	case *approvalVote:
 		return s.checkVote(e, p)
 	case *approvalExpired:
 		if p.Binding != q.Binding || p.Expires != q.Expires || policy.IsBefore(e.At, q.Expires) {
-			return errors.New("an expiry that is not that of the request, or is before it")
+			return ruleExpiry.Broken("an expiry that is not that of the request, or is before it")
 		}
 	case *proxySent:
 		if q.Owner == "" {
-			return errors.New("a call of a run that no process has")
+			return ruleCall.Broken("a call of a run that no process has")
 		}
 		return s.checkSend(e)
 	case *toolResult:
 		if s.returned != nil {
-			return errors.New("a second result")
+			return ruleResult.Broken("a second result")
 		}
 	case *runEnded:
 		return s.checkEnd(p)
@@ -218,36 +224,36 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 
 	switch {
 	case s.asked == nil:
-		return errors.New("a vote about a request that was not held")
+		return ruleVote.Broken("a vote about a request that was not held")
 	case q.Status != Pending:
-		return fmt.Errorf("a vote about a request that is %s", q.Status)
+		return ruleVote.Broken("a vote about a request that is %s", q.Status)
 	case !policy.IsBefore(e.At, q.Expires):
-		return errors.New("a vote after the request had expired")
+		return ruleVote.Broken("a vote after the request had expired")
 	case !p.approve && e.By == q.Actor:
 		return s.checkWithdrawal(e, p)
 	case bundle.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && bundle.SamePerson(e.By, q.OnBehalfOf):
-		return errors.New("a vote about one's own request")
+		return ruleVoter.Broken("a vote about one's own request")
 	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return bundle.SamePerson(v.By, e.By) }):
-		return errors.New("a second vote of one person")
+		return ruleVoter.Broken("a second vote of one person")
 	case err == nil && !bundle.Eligible(heldCall(q), e.By, p.Groups).Allows():
-		return errors.New("a vote of a person who has none of the roles that may decide")
+		return ruleVoter.Broken("a vote of a person who has none of the roles that may decide")
 	case err == nil && s.verifier.stated != nil && !slices.Equal(p.Groups, s.votingGroups(bundle, p)):
-		return errors.New("a vote with groups on which it does not depend")
+		return ruleVoteRight.Broken("a vote with groups on which it does not depend")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
-		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
+		return ruleQuorum.Broken("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
 	case (p.Credential != nil) != policy.HasSubject(e.By) || p.Credential != nil && p.Token != "":
-		return errors.New("a vote without a token, or with one of another kind")
+		return ruleVoteRight.Broken("a vote without a token, or with one of another kind")
 	case p.Credential != nil && s.verifier.stated != nil:
 		if err := checkVoteRight(e.By, p.Groups, &s.first.generation.Settings, &s.verifier.stated.Settings); err != nil {
 			return err
 		}
-		return s.verifier.checkNotBlocked(e.Index, e.By)
+		return ruleVoteRight.Wrap(s.verifier.checkNotBlocked(e.Index, e.By))
 	case p.Credential != nil:
-		return s.verifier.checkNotBlocked(e.Index, e.By)
+		return ruleVoteRight.Wrap(s.verifier.checkNotBlocked(e.Index, e.By))
 	}
 
-	return s.verifier.checkToken(p.Token, e.By, ActVote, e)
+	return ruleVoteRight.Wrap(s.verifier.checkToken(p.Token, e.By, ActVote, e))
 }
 
 // votingGroups returns those of the groups of a vote on which it depends.
@@ -262,11 +268,11 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 	isSubject := policy.HasSubject(actor)
 	switch {
 	case p.Token != "":
-		return s.verifier.checkToken(p.Token, actor, ActCall, e)
+		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, ActCall, e))
 	case isSubject && (id == nil || id.Credential == nil):
-		return errors.New("a request without the token of a subject of an identity provider")
+		return ruleRequester.Broken("a request without the token of a subject of an identity provider")
 	case isSubject && len(p.generation.Issuers) > 0 && !p.generation.knows(actor):
-		return errors.New("a request by a subject of an issuer that the configuration does not have")
+		return ruleRequester.Broken("a request by a subject of an issuer that the configuration does not have")
 	}
 	return nil
 }
@@ -278,7 +284,7 @@ func (s *runVerifier) checkSend(e *Event) error {
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)
 	}
-	return s.verifier.checkNotBlocked(e.Index, names...)
+	return ruleCall.Wrap(s.verifier.checkNotBlocked(e.Index, names...))
 }
 
 // checkEnd compares an outcome with the events of the run.
@@ -287,18 +293,18 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 	switch o.Type {
 	case states.TypeToolResult, states.TypeSummary:
 		if s.returned == nil || o.Effect != states.EffectDone {
-			return errors.New("an answer without a result")
+			return ruleOutcome.Broken("an answer without a result")
 		}
 	case states.TypeBlocked, states.TypeFinalAnswer:
 		if s.sent != nil || o.Effect != states.NotSent {
-			return errors.New("a run whose call left ends as if nothing was sent")
+			return ruleOutcome.Broken("a run whose call left ends as if nothing was sent")
 		}
 	case states.TypeFailed:
 		if s.sent == nil && o.Effect != states.NotSent {
-			return errors.New("a run whose call did not leave ends as if it had")
+			return ruleOutcome.Broken("a run whose call did not leave ends as if it had")
 		}
 	default:
-		return fmt.Errorf("a run cannot end as %q", o.Type)
+		return ruleOutcome.Broken("a run cannot end as %q", o.Type)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,11 +54,11 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
-		return errors.New("a vote about one's own request")
+		return ruleWithdrawal.Broken("a vote about one's own request")
 	case p.Token == "" && hasNoToken(e.By):
-		return s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf)
+		return ruleWithdrawal.Wrap(s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf))
 	}
-	return s.verifier.checkToken(p.Token, e.By, ActCall, e)
+	return ruleWithdrawal.Wrap(s.verifier.checkToken(p.Token, e.By, ActCall, e))
 }
 
 // checkToken checks that somebody had a token that allowed an action at the time of an event. The tokens may

@@ -43,10 +43,10 @@ func Take(origin string, size int64, tree tlog.HashReader) (Checkpoint, error) {
 func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 	switch {
 	case now.Origin != c.Origin:
-		return fmt.Errorf("%w: it is the log %s, and the checkpoint is of the log %s", ErrInconsistent, now.Origin,
+		return RuleInconsistent.Broken("%w: it is the log %s, and the checkpoint is of the log %s", ErrInconsistent, now.Origin,
 			c.Origin)
 	case now.Size < c.Size:
-		return fmt.Errorf("%w: it has %d entries and the checkpoint has %d; the last ones were removed, or an older copy was put back",
+		return RuleInconsistent.Broken("%w: it has %d entries and the checkpoint has %d; the last ones were removed, or an older copy was put back",
 			ErrInconsistent, now.Size, c.Size)
 	}
 	root, err := tlog.TreeHash(c.Size, tree)
@@ -54,7 +54,7 @@ func (c Checkpoint) Contained(now Checkpoint, tree tlog.HashReader) error {
 		return err
 	}
 	if root != c.Root {
-		return fmt.Errorf("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
+		return RuleInconsistent.Broken("%w: its first %d entries are not those of the checkpoint", ErrInconsistent, c.Size)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (o *Opened) verifySignatures(n *note.Note, keys Keys) error {
 		o.Signed = append(o.Signed, keyName(s.Name, s.Hash))
 	}
 	if !slices.ContainsFunc(byLog, func(s note.Signature) bool { return s.Name == o.Origin }) {
-		return fmt.Errorf("none of the given keys of the log %s signed it", o.Origin)
+		return ruleSigned.Broken("none of the given keys of the log %s signed it", o.Origin)
 	}
 
 	byWitnesses, err := verifiedSignatures(n, keys.Witnesses)
@@ -141,14 +141,14 @@ func (o *Opened) verifySignatures(n *note.Note, keys Keys) error {
 	for _, s := range byWitnesses {
 		cosignedAt, err := formats.CoSigV1Timestamp(s)
 		if err != nil || cosignedAt.Unix() < 0 || cosignedAt.UTC().Year() > maxYear {
-			return fmt.Errorf("the cosignature of %s has no time", keyName(s.Name, s.Hash))
+			return ruleCosigned.Broken("the cosignature of %s has no time", keyName(s.Name, s.Hash))
 		}
 		o.Cosigned = append(o.Cosigned, Cosignature{Witness: keyName(s.Name, s.Hash), At: cosignedAt.UTC()})
 	}
 	for _, w := range keys.Witnesses {
 		name := keyName(w.Name(), w.KeyHash())
 		if !slices.ContainsFunc(o.Cosigned, func(s Cosignature) bool { return s.Witness == name }) {
-			return fmt.Errorf("the witness %s has not cosigned it", name)
+			return ruleCosigned.Broken("the witness %s has not cosigned it", name)
 		}
 	}
 
@@ -164,7 +164,7 @@ func OpenNote(signed []byte, keys []note.Verifier) (text string, err error) {
 	}
 	verified, err := verifiedSignatures(n, keys)
 	if err == nil && len(verified) == 0 {
-		err = errors.New("none of the keys signed it")
+		err = ruleSigned.Broken("none of the keys signed it")
 	}
 	return n.Text, err
 }
@@ -195,7 +195,7 @@ func verifyOne(text string, s note.Signature, key note.Verifier) error {
 		return err
 	}
 	if !key.Verify([]byte(text), signature[keyHashBytes:]) {
-		return &note.InvalidSignatureError{Name: s.Name, Hash: s.Hash}
+		return ruleSigned.Wrap(&note.InvalidSignatureError{Name: s.Name, Hash: s.Hash})
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func verifyOne(text string, s note.Signature, key note.Verifier) error {
 func decodeSignature(s note.Signature) ([]byte, error) {
 	signature, err := base64.StdEncoding.Strict().DecodeString(s.Base64)
 	if err != nil {
-		return nil, fmt.Errorf("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
+		return nil, ruleSignatures.Broken("the signature of %s is not in its one form: %w", keyName(s.Name, s.Hash), err)
 	}
 	return signature, nil
 }
@@ -238,7 +238,7 @@ func openUnverified(signed []byte) (*note.Note, error) {
 	_, err := note.Open(signed, nil)
 	failure := new(note.UnverifiedNoteError)
 	if !errors.As(err, &failure) {
-		return nil, fmt.Errorf("not a signed note: %w", err)
+		return nil, ruleNote.Broken("not a signed note: %w", err)
 	}
 	for _, s := range failure.Note.UnverifiedSigs {
 		if _, err := decodeSignature(s); err != nil {
@@ -252,12 +252,12 @@ func openUnverified(signed []byte) (*note.Note, error) {
 func parseCheckpoint(text string) (Checkpoint, error) {
 	var head log.Checkpoint
 	if _, err := head.Unmarshal([]byte(text)); err != nil {
-		return Checkpoint{}, err
+		return Checkpoint{}, ruleText.Wrap(err)
 	}
 	c := Checkpoint{Origin: head.Origin, Size: int64(head.Size)}
 	copy(c.Root[:], head.Hash)
 	if c.noteText() != text || head.Size > maxSize {
-		return Checkpoint{}, errors.New("not a checkpoint: want three lines, the origin, the size and the root")
+		return Checkpoint{}, ruleText.Broken("not a checkpoint: want three lines, the origin, the size and the root")
 	}
-	return c, CheckOrigin(c.Origin)
+	return c, ruleText.Wrap(CheckOrigin(c.Origin))
 }

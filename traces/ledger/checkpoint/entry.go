@@ -72,11 +72,11 @@ func parseCanonical(text []byte, v any) error {
 func (e *Entry) parse() (*Header, *Body, error) {
 	h, err := ParseHeader(e.Header)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, ruleProofEntries.Wrap(err)
 	}
 	if sha256.Sum256(e.Body) != h.Body {
-		return nil, nil, errors.New("its body does not have the digest in its header")
+		return nil, nil, ruleProofEntries.Broken("its body does not have the digest in its header")
 	}
 	b, err := ParseBody(e.Body)
-	return h, b, err
+	return h, b, ruleProofEntries.Wrap(err)
 }

@@ -3,8 +3,6 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
-	"fmt"
 	"slices"
 
 	formats "github.com/transparency-dev/formats/proof"
@@ -54,16 +52,16 @@ func ParseProof(text []byte) (*Proof, error) {
 	line, rest, _ := bytes.Cut(rest, []byte("\n"))
 	extra, found := bytes.CutPrefix(line, []byte("extra "))
 	if !found {
-		return nil, errors.New("not a proof of a run: its second line has no extra data")
+		return nil, ruleProofEntries.Broken("not a proof of a run: its second line has no extra data")
 	}
 	entries, err := base64.StdEncoding.AppendDecode(nil, extra)
 	if err != nil {
-		return nil, fmt.Errorf("not a proof of a run: the extra data: %w", err)
+		return nil, ruleProofEntries.Broken("not a proof of a run: the extra data: %w", err)
 	}
 
 	var doc formats.TLogProof
 	if err := doc.Unmarshal(append(append(bytes.Clone(header), '\n'), rest...)); err != nil {
-		return nil, fmt.Errorf("not a proof of a run: %w", err)
+		return nil, ruleProofEntries.Broken("not a proof of a run: %w", err)
 	}
 
 	p := &Proof{Signed: doc.Checkpoint, Index: int64(doc.Index)}
@@ -76,7 +74,7 @@ func ParseProof(text []byte) (*Proof, error) {
 	}
 	// A proof has one form, so writing it again gives the same text.
 	if !bytes.Equal(p.Marshal(), text) {
-		return nil, errors.New("not a proof of a run: it is not in its one form")
+		return nil, ruleProofEntries.Broken("not a proof of a run: it is not in its one form")
 	}
 
 	return p, nil
@@ -86,7 +84,7 @@ func ParseProof(text []byte) (*Proof, error) {
 func parseEntries(text []byte) (entries []Entry, err error) {
 	lines := bytes.Split(text, []byte("\n"))
 	if len(lines) < 3 || len(lines)%2 == 0 || len(lines[len(lines)-1]) > 0 {
-		return nil, errors.New("not a proof of a run: it has no entries, or half of one")
+		return nil, ruleProofEntries.Broken("not a proof of a run: it has no entries, or half of one")
 	}
 	for pair := range slices.Chunk(lines[:len(lines)-1], 2) {
 		entries = append(entries, Entry{Header: pair[0], Body: pair[1]})

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -51,16 +50,16 @@ func (p *Proof) Verify(t *traces.Trace, keys Keys) (*Verified, error) {
 	// The end of a run covers its head. Until then, the hold covers the last step.
 	switch last := t.Steps[len(t.Steps)-1].Hash; {
 	case t.Header.RunID != recorded.run:
-		return nil, fmt.Errorf("the proof is of the run %s, and the trace is of the run %s", recorded.run,
+		return nil, ruleProofRun.Broken("the proof is of the run %s, and the trace is of the run %s", recorded.run,
 			t.Header.RunID)
 	case v.Ended && t.Head != recorded.head:
-		return nil, fmt.Errorf("the log has the head %s, and the trace has the head %s", recorded.head, t.Head)
+		return nil, ruleProofRecorded.Broken("the log has the head %s, and the trace has the head %s", recorded.head, t.Head)
 	case v.Ended:
 		return v, nil
 	case t.Outcome.State != string(states.Pending):
-		return nil, fmt.Errorf("the log has the run as held, and the trace ends at %s", t.Outcome.State)
+		return nil, ruleProofRecorded.Broken("the log has the run as held, and the trace ends at %s", t.Outcome.State)
 	case last != recorded.last:
-		return nil, fmt.Errorf("the log has %s as the last step of the held run, and the trace has %s", recorded.last,
+		return nil, ruleProofRecorded.Broken("the log has %s as the last step of the held run, and the trace has %s", recorded.last,
 			last)
 	}
 
@@ -78,11 +77,11 @@ type recordedEnd struct {
 // are chained from the run's first on.
 func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 	if len(p.Entries) == 0 {
-		return nil, errors.New("the proof has no entries")
+		return nil, ruleInclusion.Broken("the proof has no entries")
 	}
 	if err := tlog.CheckRecord(p.Hashes, c.Size, c.Root, p.Index,
 		tlog.RecordHash(p.Entries[len(p.Entries)-1].Header)); err != nil {
-		return nil, fmt.Errorf("the run's last entry is not entry %d of the log: %w", p.Index, err)
+		return nil, ruleInclusion.Broken("the run's last entry is not entry %d of the log: %w", p.Index, err)
 	}
 
 	recorded := new(recordedEnd)
@@ -97,7 +96,7 @@ func (p *Proof) checkInclusion(c Checkpoint) (*recordedEnd, error) {
 	}
 
 	if recorded.head == "" && recorded.last == "" {
-		return nil, errors.New("the entries record neither that the run ended nor that it is held")
+		return nil, ruleProofRecorded.Broken("the entries record neither that the run ended nor that it is held")
 	}
 
 	return recorded, nil
@@ -116,11 +115,11 @@ func (end *recordedEnd) addEntry(e *Entry, number int, prev string) error {
 
 	switch {
 	case b.Run == "" || b.Run != end.run:
-		return fmt.Errorf("it is of the run %q", b.Run)
+		return ruleProofRun.Broken("it is of the run %q", b.Run)
 	case h.N != number:
-		return fmt.Errorf("it is the run's entry number %d", h.N)
+		return ruleProofRun.Broken("it is the run's entry number %d", h.N)
 	case h.Prev != prev:
-		return errors.New("it was not written after the entry before it")
+		return ruleProofRun.Broken("it was not written after the entry before it")
 	}
 
 	return end.addEvents(h, b)
@@ -136,22 +135,22 @@ func (end *recordedEnd) addEvents(h *Header, b *Body) error {
 	}
 
 	if err := json.Unmarshal(b.Events, &events); err != nil {
-		return fmt.Errorf("its events: %w", canonical.Explain(err))
+		return ruleProofEntries.Broken("its events: %w", canonical.Explain(err))
 	}
 	if len(events) != len(h.Types) {
-		return fmt.Errorf("it has %d events, and its header names %d", len(events), len(h.Types))
+		return ruleProofEntries.Broken("it has %d events, and its header names %d", len(events), len(h.Types))
 	}
 
 	for i, event := range events {
 		if event.Type != h.Types[i] {
-			return fmt.Errorf("event %d is a %s, and its header says %s", i, event.Type, h.Types[i])
+			return ruleProofEntries.Broken("event %d is a %s, and its header says %s", i, event.Type, h.Types[i])
 		}
 		switch event.Type {
 		case "approval.requested":
 			end.last = event.Last
 		case "run.ended":
 			if end.head != "" || event.Head == "" {
-				return errors.New("the run's end is recorded twice, or without a head")
+				return ruleProofRecorded.Broken("the run's end is recorded twice, or without a head")
 			}
 			end.head = event.Head
 		}

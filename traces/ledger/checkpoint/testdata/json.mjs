@@ -2,9 +2,20 @@
 
 import { createHash } from "node:crypto";
 
-// must throws an error with the place and the problem unless the condition holds. rule is the rule of the pages that is broken.
+// must throws an error with the place and the problem unless the condition holds. rule is the number of the rule in
+// record-format.md that is broken.
 export function must(condition, place, problem, rule) {
-  if (!condition) throw new Error(`${place}: ${problem}${rule ? ` (${rule})` : ""}`);
+  if (!condition) throw new Error(`${place}: ${problem}${rule ? ` (record-format.md, ${rule})` : ""}`);
+}
+
+// byDefault runs a check. An error that names no rule breaks the given one.
+export function byDefault(rule, check) {
+  try {
+    return check();
+  } catch (err) {
+    if (!err.message.includes("(record-format.md, ")) err.message += ` (record-format.md, ${rule})`;
+    throw err;
+  }
 }
 
 // shaped runs a check, and reports a value of another type than expected as a problem of the place.

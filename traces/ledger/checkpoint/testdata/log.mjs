@@ -2,7 +2,8 @@
 
 import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { base64, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
+import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
+import { RunRules, tasksHold } from "./runs.mjs";
 import { verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
@@ -20,14 +21,14 @@ function treeRoot(hashes) {
 
 // rootOfProof returns the root to which a leaf's hash, its index and the hashes of a proof lead.
 function rootOfProof(hash, index, size, hashes) {
-  must(index < size, "proof: index", `the tree has only ${size} entries`);
+  must(index < size, "proof: index", `the tree has only ${size} entries`, "R45");
   let left = 1;
   while (left * 2 < size) left *= 2;
   if (size === 1) {
-    must(hashes.length === 0, "proof", "has too many hashes");
+    must(hashes.length === 0, "proof", "has too many hashes", "R45");
     return hash;
   }
-  must(hashes.length > 0, "proof", "has too few hashes");
+  must(hashes.length > 0, "proof", "has too few hashes", "R45");
   const sibling = hashes.at(-1);
   if (index < left) return innerHash(rootOfProof(hash, index, left, hashes.slice(0, -1)), sibling);
   return innerHash(sibling, rootOfProof(hash, index - left, size - left, hashes.slice(0, -1)));
@@ -53,24 +54,23 @@ const isKeyName = (name) => name !== "" && !/[\p{White_Space}+]/u.test(name);
 const isOrigin = (origin) => isKeyName(origin) && !/\p{Cc}/u.test(origin) && Buffer.byteLength(origin) <= MAX_ORIGIN;
 
 const MAX_ORIGIN = 255, MAX_SIGNATURES = 100, LAST_SECOND = 253402300799n;
-const CHECKPOINTS = "record-format.md, Checkpoints, point ";
 
 // openNote reads a signed note, and returns its text and those of the keys that have signed it. Every signature of one of the keys
 // must be valid.
 function openNote(note, keys, place, rule) {
-  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character", rule(1));
+  must(!/[\u0000-\u0009\u000b-\u001f]/.test(note), place, "has a control character", rule("R40"));
   const end = note.lastIndexOf("\n\n") + 1;
-  must(end > 0 && note.endsWith("\n"), place, "not a signed note", rule(1));
+  must(end > 0 && note.endsWith("\n"), place, "not a signed note", rule("R40"));
   const text = note.slice(0, end), lines = note.slice(end + 1, -1).split("\n"), signedBy = new Set();
-  must(lines.length <= MAX_SIGNATURES, place, `has more than ${MAX_SIGNATURES} signatures`, rule(3));
+  must(lines.length <= MAX_SIGNATURES, place, `has more than ${MAX_SIGNATURES} signatures`, rule("R42"));
   for (const line of lines) {
     const found = /^\u2014 ([^ ]+) ([^ ]+)$/u.exec(line);
-    must(found && isKeyName(found[1]), place, `"${line}" is not a signature`, rule(3));
+    must(found && isKeyName(found[1]), place, `"${line}" is not a signature`, rule("R42"));
     const signature = base64(found[2], `${place}: signature of ${found[1]}`);
-    must(signature.length > 4, place, `the signature of ${found[1]} is too short`, rule(3));
+    must(signature.length > 4, place, `the signature of ${found[1]} is too short`, rule("R42"));
     for (const key of keys) {
       if (key.name !== found[1] || key.id !== signature.toString("hex", 0, 4)) continue;
-      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`, rule(4));
+      must(signatureHolds(key, text, signature.subarray(4)), place, `the signature of ${key.name} is wrong`, rule("R43"));
       signedBy.add(key);
     }
   }
@@ -81,21 +81,21 @@ function openNote(note, keys, place, rule) {
 // witness must have cosigned it. Without keys the head is only read.
 export function verifyCheckpoint(bytes, logKeys, witnessKeys) {
   const place = "checkpoint";
-  const { text, signedBy } = openNote(utf8(bytes, place), [...logKeys, ...witnessKeys], place, (point) => CHECKPOINTS + point);
+  const { text, signedBy } = openNote(utf8(bytes, place), [...logKeys, ...witnessKeys], place, (rule) => rule);
   const head = headOf(text, place);
   const ofLog = logKeys.filter((key) => key.name === head.origin);
-  must(logKeys.length === 0 || ofLog.length > 0, place, `its origin is ${head.origin}, the key is of ${logKeys[0]?.name}`, CHECKPOINTS + 4);
-  must(logKeys.length === 0 || ofLog.some((key) => signedBy.has(key)), place, "no key of the log signed it", CHECKPOINTS + 4);
-  for (const key of witnessKeys) must(signedBy.has(key), place, `${key.name} did not cosign it`, CHECKPOINTS + 5);
+  must(logKeys.length === 0 || ofLog.length > 0, place, `its origin is ${head.origin}, the key is of ${logKeys[0]?.name}`, "R43");
+  must(logKeys.length === 0 || ofLog.some((key) => signedBy.has(key)), place, "no key of the log signed it", "R43");
+  for (const key of witnessKeys) must(signedBy.has(key), place, `${key.name} did not cosign it`, "R44");
   return { ...head, verified: logKeys.length > 0 };
 }
 
 // headOf reads the text of a checkpoint.
 function headOf(text, place) {
   const lines = text.split("\n"), [origin, size, root] = lines;
-  must(lines.length === 4, place, "its text has not exactly the three lines origin, size and root", CHECKPOINTS + 2);
-  must(isOrigin(origin), place, "its origin is not a name of a log", CHECKPOINTS + 2);
-  must(/^(0|[1-9][0-9]{0,15})$/.test(size) && Number.isSafeInteger(Number(size)), place, "its size is not a number of entries", CHECKPOINTS + 2);
+  must(lines.length === 4, place, "its text has not exactly the three lines origin, size and root", "R41");
+  must(isOrigin(origin), place, "its origin is not a name of a log", "R41");
+  must(/^(0|[1-9][0-9]{0,15})$/.test(size) && Number.isSafeInteger(Number(size)), place, "its size is not a number of entries", "R41");
   return { origin, size: Number(size), root: hashOf(root, `${place}: root`) };
 }
 
@@ -149,8 +149,6 @@ const EVENTS = { ...LOG_EVENTS, ...RUN_EVENTS, ...SESSION_EVENTS };
 const EVENTS_VERSION = "1";
 
 const MAX_INLINE = 256;
-const EXPORTS = "record-format.md, Exports, point ", PRUNING = "record-format.md, Pruning, point ";
-const PROOFS = "record-format.md, Proofs, point ", MOVED = "record-format.md, Moved logs";
 const isReference = (v) => isString(v) && v.startsWith("@") && isDigest(v.slice(1));
 
 // headerHolds checks the header of an entry on its own.
@@ -162,30 +160,30 @@ function headerHolds(header, place) {
   must(Array.isArray(types) && types.length > 0, place, "it has no types");
   for (const type of types) {
     must(type in EVENTS, place, `the event ${type} is unknown`);
-    must(type in (CLASSES[cls] ?? {}), place, `the event ${type} is not of the class ${cls}`, EXPORTS + 3);
+    must(type in (CLASSES[cls] ?? {}), place, `the event ${type} is not of the class ${cls}`, "R3");
   }
   const n = count(header.get("n"), `${place}: n`);
   if (n > 0) hashOf(prev, `${place}: prev`);
-  else must(prev === "", place, "the first entry of a run, or one without a run, has prev", EXPORTS + 6);
+  else must(prev === "", place, "the first entry of a run, or one without a run, has prev", "R6");
   if (cls === "run") must(types.indexOf("request.created") === (n > 0 ? -1 : 0) && types.lastIndexOf("request.created") < 1, place,
-    "request.created is the first event of a run, and no other one", EXPORTS + 6);
-  else must(n === 0 && types.length === 1, place, "it belongs to no run, and has n or several events", EXPORTS + 3);
+    "request.created is the first event of a run, and no other one", "R10");
+  else must(n === 0 && types.length === 1, place, "it belongs to no run, and has n or several events", "R3");
 }
 
 // eventsOf checks the body of an entry, and returns its events. blob returns the text of a blob, or undefined;
 // without this function, the texts are not known.
 function eventsOf(header, body, blob, place) {
   const digest = sha256(canonical(body)).toString("base64");
-  must(digest === header.get("body"), place, "body of the header is not the SHA-256 of the body", EXPORTS + 2);
+  must(digest === header.get("body"), place, "body of the header is not the SHA-256 of the body", "R2");
   members(body, "by events run? salt", place);
   must(isString(body.get("by")) && body.get("by") !== "", place, "by is not a name");
   must(base64(body.get("salt"), `${place}: salt`).length === 16, place, "salt has not 16 bytes");
-  must(body.has("run") === (header.get("class") === "run"), place, "the class is not that of the body", EXPORTS + 3);
+  must(body.has("run") === (header.get("class") === "run"), place, "the class is not that of the body", "R3");
   if (body.has("run")) must(isUUID(body.get("run")), place, "run is not a run's id");
   const events = body.get("events"), types = header.get("types");
-  must(Array.isArray(events) && events.length === types.length, place, "types are not those of the events", EXPORTS + 3);
+  must(Array.isArray(events) && events.length === types.length, place, "types are not those of the events", "R3");
   events.forEach((event, i) => {
-    must(event instanceof Map && event.get("type") === types[i], place, "types are not those of the events", EXPORTS + 3);
+    must(event instanceof Map && event.get("type") === types[i], place, "types are not those of the events", "R3");
     const eventPlace = `${place}: ${types[i]}`;
     members(event, `type ${EVENTS[types[i]]}`, eventPlace);
     if (event.has("events")) generationHolds(event, blob, eventPlace);
@@ -198,22 +196,22 @@ function eventsOf(header, body, blob, place) {
 
 function generationHolds(event, blob, place) {
   const version = canonical(event.get("events"));
-  must(version === EVENTS_VERSION, place, `the list of events has the version ${version}; this verifier knows ${EVENTS_VERSION}`);
-  must(!blob || blob("bundle", event.get("bundle")) !== undefined, place, `the bundle ${event.get("bundle")} is missing`, EXPORTS + 4);
+  must(version === EVENTS_VERSION, place, `the list of events has the version ${version}; this verifier knows ${EVENTS_VERSION}`, "R7");
+  must(!blob || blob("bundle", event.get("bundle")) !== undefined, place, `the bundle ${event.get("bundle")} is missing`, "R8");
 }
 
 // stepsHold checks the triggers, the times and the inputs of steps.
 function stepsHold(event, blob, place) {
   const steps = event.get("steps"), times = event.get("after_ms") ?? [];
-  must(Array.isArray(steps) && steps.every(isString), place, "steps are not triggers");
-  must(times.length <= steps.length, place, "after_ms has more times than there are steps");
+  must(Array.isArray(steps) && steps.every(isString), place, "steps are not triggers", "R9");
+  must(times.length <= steps.length, place, "after_ms has more times than there are steps", "R9");
   times.forEach((time) => count(time, `${place}: after_ms`));
-  must(!event.has("after_ms") || times.length > 0 && times.at(-1).text !== "0", place, "after_ms ends with a zero, or is empty");
+  must(!event.has("after_ms") || times.length > 0 && times.at(-1).text !== "0", place, "after_ms ends with a zero, or is empty", "R9");
   let before = -1;
   for (const input of event.get("inputs")) {
     members(input, "age_s? event step", `${place}: inputs`);
     const step = count(input.get("step"), `${place}: inputs: step`);
-    must(step > before && step < steps.length, `${place}: inputs`, "step does not increase, or is not one of the steps");
+    must(step > before && step < steps.length, `${place}: inputs`, "step does not increase, or is not one of the steps", "R9");
     before = step;
     inputHolds(input, blob, `${place}: inputs: step ${step}`);
   }
@@ -223,27 +221,27 @@ function stepsHold(event, blob, place) {
 function inputHolds(input, blob, place) {
   let event = input.get("event");
   if (event instanceof Map) {
-    must(isString(event.get("happened")) && !input.has("age_s"), place, "not an event, or it has age_s and is in no blob");
-    must(event.get("happened") !== "tools_listed" || Buffer.byteLength(canonical(event)) <= MAX_INLINE, place, "a large listing is in no blob");
+    must(isString(event.get("happened")) && !input.has("age_s"), place, "not an event, or it has age_s and is in no blob", "R9");
+    must(event.get("happened") !== "tools_listed" || Buffer.byteLength(canonical(event)) <= MAX_INLINE, place, "a large listing is in no blob", "R9");
     return;
   }
-  must(isReference(event), place, "neither an event nor a reference");
-  if (input.has("age_s")) must(count(input.get("age_s"), `${place}: age_s`) > 0, place, "age_s is zero, and not left out");
+  must(isReference(event), place, "neither an event nor a reference", "R9");
+  if (input.has("age_s")) must(count(input.get("age_s"), `${place}: age_s`) > 0, place, "age_s is zero, and not left out", "R9");
   if (!blob) return;
   const text = blob("blob", event.slice(1));
-  must(text !== undefined, place, `the blob ${event.slice(1)} is missing`, EXPORTS + 4);
+  must(text !== undefined, place, `the blob ${event.slice(1)} is missing`, "R8");
   event = parse(text, place);
   const bytes = Buffer.byteLength(text) + (input.has("age_s") ? input.get("age_s").text.length - 1 : 0);
-  must(isString(event.get("happened")) && bytes > MAX_INLINE, place, "the blob is not a large event");
-  if (event.has("kept")) must(canonical(event.get("kept").get("age_s")) === "0", place, "kept.age_s of the blob is not 0");
-  else must(!input.has("age_s"), place, "it has age_s, and the listing was not kept");
+  must(isString(event.get("happened")) && bytes > MAX_INLINE, place, "the blob is not a large event", "R9");
+  if (event.has("kept")) must(canonical(event.get("kept").get("age_s")) === "0", place, "kept.age_s of the blob is not 0", "R9");
+  else must(!input.has("age_s"), place, "it has age_s, and the listing was not kept", "R9");
 }
 
 function activationHolds(event, place) {
   const cause = event.get("cause");
-  must(["start", "signal", "watch", "reload"].includes(cause), place, "cause is unknown");
-  must((cause === "reload") === event.has("actor"), place, "actor does not belong to the cause");
-  must((cause === "start") === !event.has("previous"), place, "previous does not belong to the cause");
+  must(["start", "signal", "watch", "reload"].includes(cause), place, "cause is unknown", "R28");
+  must((cause === "reload") === event.has("actor"), place, "actor does not belong to the cause", "R28");
+  must((cause === "start") === !event.has("previous"), place, "previous does not belong to the cause", "R28");
 }
 
 // Runs follows the entries of every run: n counts, and prev is the hash of the run's entry before. The body of an entry may
@@ -261,18 +259,18 @@ class Runs {
     const n = count(header.get("n"), `${place}: n`), prev = header.get("prev"), id = body?.get("run");
     let run = this.byId.get(id) ?? this.byLast.get(prev);
     if (!run) {
-      must(n === 0 || !this.complete && !this.hashes.has(prev), place, `n is ${n}, and prev is not the hash of the run's entry before`, EXPORTS + 6);
+      must(n === 0 || !this.complete && !this.hashes.has(prev), place, `n is ${n}, and prev is not the hash of the run's entry before`, "R6");
       run = { id, entries: [] };
     } else {
-      must(n === run.n + 1, place, `n is ${n}, but the run has ${run.n + 1} entries before`, EXPORTS + 6);
-      must(prev === run.last, place, "prev is not the hash of the run's entry before", EXPORTS + 6);
-      must(id === undefined || run.id === undefined || run.id === id, place, "prev is the hash of an entry of another run", EXPORTS + 6);
+      must(n === run.n + 1, place, `n is ${n}, but the run has ${run.n + 1} entries before`, "R6");
+      must(prev === run.last, place, "prev is not the hash of the run's entry before", "R6");
+      must(id === undefined || run.id === undefined || run.id === id, place, "prev is the hash of an entry of another run", "R6");
       this.byLast.delete(prev);
     }
     if (id !== undefined) this.byId.set(id, run);
     this.byLast.set(hash, run);
     this.hashes.add(hash);
-    must(!run.ended || !header.get("types").some((type) => type !== "outcome.delivered"), place, "its run has ended before", EXPORTS + 6);
+    must(!run.ended || !header.get("types").some((type) => type !== "outcome.delivered"), place, "its run has ended before", "R10");
     run.id ??= id;
     run.n = n;
     run.last = hash;
@@ -291,19 +289,19 @@ class Export {
     this.trusted = trusted; // keys of the log that the reader trusts
     this.ordering = []; // those of them that the log has had
     this.blobs = new Map(); // texts by kind and digest
+    this.bundles = new Map(); // the contents of bundles that runs have
     this.unused = new Set(); // blobs that no entry has referred to
     this.hashes = [];
     this.entries = []; // what later entries need of each entry, from the first index on
     this.lastAt = "";
+    this.tasks = new Map(); // calls of tasks that prunes carry over
     this.keys = new Map(); // those of the log, by their text
     this.removedKeys = new Set();
-    this.activated = false; // a gateway has stated the retention
-    this.retention = 0; // days that it states
   }
 
   addLine(line, place) {
     const value = parse(line, place);
-    must(canonical(value) === line, place, "not canonical JSON", EXPORTS + 1);
+    must(canonical(value) === line, place, "not canonical JSON", "R1");
     if (value instanceof Map && value.has("blob")) this.addBlob(value, place);
     else this.addEntry(value, place);
   }
@@ -311,10 +309,10 @@ class Export {
   addBlob(value, place) {
     members(value, "blob kind text", place);
     const [name, kind, text] = ["blob", "kind", "text"].map((member) => value.get(member));
-    must(["blob", "bundle"].includes(kind) && isString(text), place, "not a blob", EXPORTS + 1);
-    must(digestBytes(kind, text) === name, place, "the text is not that of the digest", EXPORTS + 2);
-    must(!this.blobs.has(`${kind} ${name}`), place, "the blob was written before", EXPORTS + 4);
-    must(canonical(parse(text, place)) === text, place, "the text is not canonical JSON", EXPORTS + 4);
+    must(["blob", "bundle"].includes(kind) && isString(text), place, "not a blob", "R1");
+    must(digestBytes(kind, text) === name, place, "the text is not that of the digest", "R2");
+    must(!this.blobs.has(`${kind} ${name}`), place, "the blob was written before", "R8");
+    must(canonical(parse(text, place)) === text, place, "the text is not canonical JSON", "R8");
     this.blobs.set(`${kind} ${name}`, text);
     this.unused.add(`${kind} ${name}`);
   }
@@ -325,26 +323,37 @@ class Export {
     const index = count(value.get("index"), `${line}: index`), place = `${line}: entry ${index}`;
     this.first ??= index;
     this.runs ??= new Runs(this.first === 0);
-    must(index === this.first + this.hashes.length, line, `index ${this.first + this.hashes.length} is missing`, EXPORTS + 1);
+    this.rules ??= new RunRules(this.first === 0);
+    must(index === this.first + this.hashes.length, line, `index ${this.first + this.hashes.length} is missing`, "R4");
     this.hashes.push(hashOf(hash, `${line}: hash`));
-    must(leafHash(canonical(header)).toString("base64") === hash, place, "hash is not the leaf hash of header", EXPORTS + 2);
+    must(leafHash(canonical(header)).toString("base64") === hash, place, "hash is not the leaf hash of header", "R2");
+    if (body !== undefined) must(body.has("run") === (header.get("class") === "run"), place, "the class is not that of the body", "R3");
     headerHolds(header, place);
     const [at, cls, types] = ["at", "class", "types"].map((member) => header.get(member));
-    must(at >= this.lastAt, place, "it is earlier than the entry before", EXPORTS + 6);
+    must(at >= this.lastAt, place, "it is earlier than the entry before", "R4");
     this.lastAt = at;
-    must(body !== undefined || cls !== "log", place, "it is left out, and no prune removes entries of the class log", EXPORTS + 5);
+    must(body !== undefined || cls !== "log", place, "it is left out, and no prune removes entries of the class log", "R31");
     this.followsClosed(index, types[0], place);
     const entry = { at, cls, types, n: count(header.get("n"), place), by: body?.get("by"), left: body === undefined };
     this.entries.push(entry);
     const events = body === undefined ? [] : eventsOf(header, body, (kind, name) => this.blob(kind, name), place);
     if (cls === "run") entry.run = this.runs.add(header, body, hash, index, place);
+    if (cls === "run" && entry.left) this.rules.forget(entry.run.id);
     for (const event of events) {
-      if (event.has("gen")) this.generationOf(event.get("gen"), entry.by, index, place);
-      this.addLogEvent(event, index, at, place);
+      const eventPlace = `${place}: ${event.get("type")}`;
+      if (cls !== "run") {
+        this.rules.addLogEvent(event, entry.by, at, eventPlace);
+        this.addLogEvent(event, index, at, place);
+        if (event.has("events")) entry.generation = event;
+        continue;
+      }
+      const generation = event.has("gen") ? this.generationOf(event.get("gen"), entry.by, index, place) : undefined;
+      const bundle = generation && this.contentOf(generation.get("bundle"));
+      this.rules.addRunEvent(body.get("run"), event, entry.by, at, eventPlace, generation, bundle);
     }
-    must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other");
+    must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other", "R5");
     if (index === 0) this.origin = events[0].get("origin");
-    if (index === 0 && this.checkpoint) must(events[0].get("origin") === this.checkpoint.origin, place, "the checkpoint is of another log", EXPORTS + 7);
+    if (index === 0 && this.checkpoint) must(events[0].get("origin") === this.checkpoint.origin, place, "the checkpoint is of another log", "R39");
   }
 
   blob(kind, name) {
@@ -352,40 +361,41 @@ class Export {
     return this.blobs.get(`${kind} ${name}`);
   }
 
+  // contentOf returns the content of a bundle.
+  contentOf(digest) {
+    if (!this.bundles.has(digest)) this.bundles.set(digest, parse(this.blobs.get(`bundle ${digest}`), `bundle ${digest}`));
+    return this.bundles.get(digest);
+  }
+
   followsClosed(index, type, place) {
     const before = this.entries.at(-1)?.types[0];
     if (before !== undefined) must((type === "ledger.continued") === (before === "ledger.closed"), place,
-      "ledger.continued is the only entry that may follow ledger.closed, and follows nothing else", MOVED);
+      "ledger.continued is the only entry that may follow ledger.closed, and follows nothing else", "R29");
   }
 
   generationOf(member, by, index, place) {
     const gen = count(member, `${place}: gen`);
-    if (gen < this.first) return;
+    if (gen < this.first) return undefined;
     const entry = this.entries[gen - this.first];
-    must(gen < index && ["bundle.activated", "command.started"].includes(entry.types[0]), place, `gen is ${gen}, which is no earlier generation`, EXPORTS + 6);
-    must(entry.by === by, place, `gen is ${gen}, which is of another process`, EXPORTS + 6);
+    must(gen < index && ["bundle.activated", "command.started"].includes(entry.types[0]), place, `gen is ${gen}, which is no earlier generation`, "R7");
+    must(entry.by === by, place, `gen is ${gen}, which is of another process`, "R7");
+    return entry.generation;
   }
 
-  // addLogEvent follows the keys and the retention, with which prunes are compared.
+  // addLogEvent follows the keys, with which prunes are compared.
   addLogEvent(event, index, at, place) {
     switch (event.get("type")) {
       case "key.added": {
         const key = verifierKey(event.get("key"), LOG_KEY);
-        must(this.origin === undefined || key.name === this.origin, place, "the key is of another log");
-        must(!this.removedKeys.has(event.get("key")) && !this.keys.has(event.get("key")), place, "the key was added before");
+        must(this.origin === undefined || key.name === this.origin, place, "the key is of another log", "R26");
+        must(!this.removedKeys.has(event.get("key")) && !this.keys.has(event.get("key")), place, "the key was added before", "R26");
         this.keys.set(event.get("key"), key);
         if (this.trusted.some(({ name, id }) => name === key.name && id === key.id)) this.ordering = this.trusted;
         break;
       }
       case "key.removed":
-        must(this.keys.delete(event.get("key")) || this.first > 0, place, "the key was not one of the log");
+        must(this.keys.delete(event.get("key")) || this.first > 0, place, "the key was not one of the log", "R26");
         this.removedKeys.add(event.get("key"));
-        break;
-      case "command.started": case "bundle.activated":
-        // A gateway states the retention; a command does only in a log without gateways.
-        if (event.get("type") === "command.started" && this.activated) break;
-        this.activated = event.get("type") === "bundle.activated";
-        this.retention = event.has("retention_days") ? count(event.get("retention_days"), `${place}: retention_days`) : 0;
         break;
       case "ledger.pruned":
         this.pruneAllowed(event, at, place);
@@ -396,31 +406,32 @@ class Export {
   // pruneAllowed checks the kind, the time and the order of a prune.
   pruneAllowed(event, at, place) {
     const kind = event.get("kind"), before = event.get("before");
-    must(["retention", "erasure"].includes(kind), place, `there is no kind ${kind}`, PRUNING + 5);
-    if (kind === "erasure") must(before === undefined && event.has("order"), place, "an erasure has before, or no order", PRUNING + 6);
+    must(["retention", "erasure"].includes(kind), place, `there is no kind ${kind}`, "R34");
+    if (kind === "erasure") must(before === undefined && event.has("order"), place, "an erasure has before, or no order", "R35");
     else {
-      must(isTime(before) && before <= at, place, "before is not a time, or later than the prune", PRUNING + 5);
-      const kept = new Date(at).getTime() - this.retention * 24 * 60 * 60 * 1000;
-      must(this.retention === 0 || new Date(before).getTime() <= kept, place, `it removes what the retention of ${this.retention} days keeps`, PRUNING + 5);
+      must(isTime(before) && before <= at, place, "before is not a time, or later than the prune", "R34");
+      const settings = this.rules.settings, days = settings?.has("retention_days") ? count(settings.get("retention_days"), place) : 0;
+      const kept = new Date(at).getTime() - days * 24 * 60 * 60 * 1000;
+      must(days === 0 || new Date(before).getTime() <= kept, place, `it removes what the retention of ${days} days keeps`, "R34");
     }
     const keys = this.trusted.length > 0 ? this.ordering : [...this.keys.values()];
-    must(event.has("order") || keys.length === 0, place, "the log has a key, and the prune has no order", PRUNING + 7);
+    must(event.has("order") || keys.length === 0, place, "the log has a key, and the prune has no order", "R36");
     // An export that begins later may lack the key.
     if (event.has("order") && (this.first === 0 || keys.length > 0)) this.orderHolds(event, keys, place);
   }
 
   orderHolds(event, keys, place) {
-    const { text, signedBy } = openNote(event.get("order"), keys, `${place}: order`, () => PRUNING + 8);
-    must(signedBy.size > 0, place, "no key of the log has signed its order", PRUNING + 8);
+    const { text, signedBy } = openNote(event.get("order"), keys, `${place}: order`, () => "R37");
+    must(signedBy.size > 0, place, "no key of the log has signed its order", "R37");
     const [heading, origin, kind, subject, rest, ...more] = text.split("\n");
-    must(heading === "pgfsm prune order v1" && rest === "" && more.length === 0, place, "its order has not the four lines", PRUNING + 8);
-    must(this.origin === undefined || origin === this.origin, place, "its order is of another log", PRUNING + 8);
-    must(kind === event.get("kind"), place, "its order is of another kind", PRUNING + 8);
-    if (kind === "retention") return must(subject === event.get("before"), place, "its order has another time", PRUNING + 8);
+    must(heading === "pgfsm prune order v1" && rest === "" && more.length === 0, place, "its order has not the four lines", "R37");
+    must(this.origin === undefined || origin === this.origin, place, "its order is of another log", "R37");
+    must(kind === event.get("kind"), place, "its order is of another kind", "R37");
+    if (kind === "retention") return must(subject === event.get("before"), place, "its order has another time", "R37");
     const ordered = this.orderedRanges(subject, place);
     for (const range of event.get("entries")) {
       const [from, to] = ["first", "last"].map((member) => count(range.get(member), place));
-      must(ordered.some(([first, last]) => first <= from && to <= last), place, `its order does not name entries ${from} to ${to}`, PRUNING + 8);
+      must(ordered.some(([first, last]) => first <= from && to <= last), place, `its order does not name entries ${from} to ${to}`, "R37");
     }
   }
 
@@ -429,7 +440,7 @@ class Export {
     let next = 0;
     return subject.split(",").map((text) => {
       const found = /^(0|[1-9]\d*)-(0|[1-9]\d*)$/.exec(text), [first, last] = found ? found.slice(1).map(Number) : [];
-      must(found && next <= first && first <= last && Number.isSafeInteger(last), place, `its order has the range ${text}`, PRUNING + 8);
+      must(found && next <= first && first <= last && Number.isSafeInteger(last), place, `its order has the range ${text}`, "R37");
       next = last + 2; // two ranges side by side are one
       return [first, last];
     });
@@ -439,18 +450,19 @@ class Export {
   addPrune(event, index, place) {
     const before = event.get("before"), ranges = event.get("entries"), runs = new Set();
     for (const task of event.get("tasks") ?? []) members(task, "calls server task tool", `${place}: tasks`);
-    must(ranges.length > 0, place, "it removes nothing", PRUNING + 1);
+    this.tasks = tasksHold(event.get("tasks") ?? [], this.tasks, place);
+    must(ranges.length > 0, place, "it removes nothing", "R30");
     let next = 0, beginnings = 0;
     for (const range of ranges) {
       members(range, "first last", place);
       const [from, to] = ["first", "last"].map((member) => count(range.get(member), place));
-      must(next <= from && from <= to && to < index, place, `${from} to ${to} is not the next range of entries before`, PRUNING + 1);
+      must(next <= from && from <= to && to < index, place, `${from} to ${to} is not the next range of entries before`, "R30");
       next = to + 2; // two ranges side by side are one
       for (let i = Math.max(from, this.first); i <= to; i++) {
         const entry = this.entries[i - this.first];
-        must(entry.prunedBy === undefined, place, `entry ${i} was pruned before`, PRUNING + 1);
-        must(entry.cls !== "log", place, `entry ${i} is of the class log`, PRUNING + 2);
-        must(before === undefined || entry.at < before, place, `entry ${i} was added at ${entry.at}, not before ${before}`, PRUNING + 5);
+        must(entry.prunedBy === undefined, place, `entry ${i} was pruned before`, "R30");
+        must(entry.cls !== "log", place, `entry ${i} is of the class log`, "R31");
+        must(before === undefined || entry.at < before, place, `entry ${i} was added at ${entry.at}, not before ${before}`, "R34");
         entry.prunedBy = index;
         if (entry.cls !== "run") continue;
         runs.add(entry.run);
@@ -458,47 +470,47 @@ class Export {
       }
     }
     for (const run of runs) {
-      must(run.ended, place, `the run of entry ${run.entries[0]} has not ended`, PRUNING + 3);
+      must(run.ended, place, `the run of entry ${run.entries[0]} has not ended`, "R32");
       const kept = run.entries.find((i) => this.entries[i - this.first].prunedBy === undefined);
-      must(kept === undefined, place, `entry ${kept} is of a run that was pruned, and is not named`, PRUNING + 3);
+      must(kept === undefined, place, `entry ${kept} is of a run that was pruned, and is not named`, "R32");
     }
     const named = count(event.get("runs"), `${place}: runs`), known = count(ranges[0].get("first"), place) >= this.first;
-    must(known ? named === beginnings : named >= beginnings, place, `runs is ${named}, but ${beginnings} runs were pruned`, PRUNING + 4);
+    must(known ? named === beginnings : named >= beginnings, place, `runs is ${named}, but ${beginnings} runs were pruned`, "R33");
   }
 
   // finish compares what is left out with the prunes, and the tree with the checkpoint.
   finish() {
     this.entries.forEach((entry, i) => must(!entry.left || entry.prunedBy !== undefined, `entry ${this.first + i}`,
-      "it is left out, but no prune names it", EXPORTS + 5));
-    for (const name of this.unused) must(false, `the ${name}`, "no entry refers to it", EXPORTS + 4);
+      "it is left out, but no prune names it", "R38"));
+    for (const name of this.unused) must(false, `the ${name}`, "no entry refers to it", "R8");
     const { checkpoint, hashes } = this;
     if (!checkpoint) return `${hashes.length} entries are intact; without a checkpoint, nobody knows whether the last ones are missing`;
     must(this.first === 0 || checkpoint.size === 0, "export", "it does not begin with entry 0, so no checkpoint can be compared");
-    must(hashes.length >= checkpoint.size, "export", `entry ${hashes.length} is missing; the checkpoint has ${checkpoint.size} entries`, EXPORTS + 7);
+    must(hashes.length >= checkpoint.size, "export", `entry ${hashes.length} is missing; the checkpoint has ${checkpoint.size} entries`, "R39");
     const root = treeRoot(hashes.slice(0, checkpoint.size));
-    must(root.equals(checkpoint.root), "export", `the first ${checkpoint.size} entries are not those of the checkpoint`, EXPORTS + 7);
+    must(root.equals(checkpoint.root), "export", `the first ${checkpoint.size} entries are not those of the checkpoint`, "R39");
     return `${hashes.length} entries are intact; the first ${checkpoint.size} are those of the checkpoint${checkpoint.verified ? "" : ", whose signature was not verified"}`;
   }
 }
 
 export function verifyExport(bytes, checkpoint, trusted) {
   const lines = utf8(bytes, "export").split("\n"), log = new Export(checkpoint, trusted);
-  must(lines.pop() === "", "export", "its last line does not end", EXPORTS + 1);
-  lines.forEach((line, i) => shaped(`line ${i + 1}`, () => log.addLine(line, `line ${i + 1}`)));
+  must(lines.pop() === "", "export", "its last line does not end", "R1");
+  lines.forEach((line, i) => byDefault("R1", () => shaped(`line ${i + 1}`, () => log.addLine(line, `line ${i + 1}`))));
   return log.finish();
 }
 
 // ---- Proofs (c2sp.org/tlog-proof)
 
 export function verifyProof(traceBytes, proofBytes, logKeys, witnessKeys, options) {
-  must(logKeys.length > 0, "proof", "no key of the log is given", PROOFS + 1);
+  must(logKeys.length > 0, "proof", "no key of the log is given", "R43");
   const text = utf8(proofBytes, "proof");
   const found = /^c2sp\.org\/tlog-proof@v1\nextra ([^\n]*)\nindex (0|[1-9][0-9]{0,15})\n((?:[^\n]+\n)*)\n([^]*)$/.exec(text);
-  must(found, "proof", "not a c2sp.org/tlog-proof@v1 with extra data");
+  must(found, "proof", "not a c2sp.org/tlog-proof@v1 with extra data", "R46");
   const hashes = found[3].split("\n").slice(0, -1).map((line, i) => hashOf(line, `proof: hash ${i}`));
   const checkpoint = verifyCheckpoint(Buffer.from(found[4]), logKeys, witnessKeys);
   const lines = utf8(base64(found[1], "proof: extra"), "proof: extra").split("\n");
-  must(lines.pop() === "" && lines.length > 0 && lines.length % 2 === 0, "proof: extra", "it has not two lines for each entry");
+  must(lines.pop() === "" && lines.length > 0 && lines.length % 2 === 0, "proof: extra", "it has not two lines for each entry", "R46");
 
   const { trace, last } = verifyTrace(traceBytes, options);
   const runs = new Runs(true), events = [];
@@ -506,19 +518,19 @@ export function verifyProof(traceBytes, proofBytes, logKeys, witnessKeys, option
   for (let i = 0; i < lines.length; i += 2) {
     const place = `proof: line ${i + 1} of extra`;
     const [header, body] = lines.slice(i, i + 2).map((line) => parse(line, place));
-    must(canonical(header) === lines[i] && canonical(body) === lines[i + 1], place, "not canonical JSON", PROOFS + 3);
+    must(canonical(header) === lines[i] && canonical(body) === lines[i + 1], place, "not canonical JSON", "R46");
     headerHolds(header, place);
     events.push(...eventsOf(header, body, undefined, place));
-    must(body.get("run") === trace.get("run_id"), place, "an entry of another run", PROOFS + 4);
+    must(body.get("run") === trace.get("run_id"), place, "an entry of another run", "R47");
     hash = leafHash(lines[i]);
     runs.add(header, body, hash.toString("base64"), i / 2, place);
   }
   const root = rootOfProof(hash, Number(found[2]), checkpoint.size, hashes);
-  must(root.equals(checkpoint.root), "proof", "its hashes do not lead to the checkpoint's root", PROOFS + 2);
+  must(root.equals(checkpoint.root), "proof", "its hashes do not lead to the checkpoint's root", "R45");
   const [ended, again] = events.filter((event) => event.get("type") === "run.ended");
   const held = events.findLast((event) => event.get("type") === "approval.requested");
-  must(!again, "proof", "the run ended twice", PROOFS + 6);
-  if (ended) must(ended.get("head") === trace.get("head"), "proof", "run.ended records the head of another trace", PROOFS + 6);
-  else must(held && trace.get("outcome").get("state") === "pending" && held.get("last") === last, "proof", "no entry records this trace", PROOFS + 6);
+  must(!again, "proof", "the run ended twice", "R48");
+  if (ended) must(ended.get("head") === trace.get("head"), "proof", "run.ended records the head of another trace", "R48");
+  else must(held && trace.get("outcome").get("state") === "pending" && held.get("last") === last, "proof", "no entry records this trace", "R48");
   return `entry ${found[2]} of ${checkpoint.origin} records the trace of run ${trace.get("run_id")}`;
 }

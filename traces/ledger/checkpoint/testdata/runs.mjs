@@ -1,0 +1,225 @@
+// The rules of runs, tokens and blocked people (R10 to R28): who asked, who voted, and what was sent.
+
+import { count, isDigest, must } from "./json.mjs";
+
+const WITHDRAWN = "taken back by who asked for it";
+const isSubject = (name) => /^https?:\/\//.test(name) && name.includes("#");
+const hasNoToken = (name) => name === "anonymous" || name.startsWith("local:") || isSubject(name);
+const foldedName = (name) => name.replace(/^local:/, "").toUpperCase().toLowerCase();
+const MAX_CALLS = 1000000;
+const number = (value) => Number(value.text);
+
+// RunRules follows the tokens, the blocks, the settings and the runs of a log. A log that begins later lacks some of them.
+export class RunRules {
+  constructor(complete) {
+    this.complete = complete;
+    this.tokens = new Map(); // by id
+    this.blocked = new Set(); // names
+    this.runs = new Map(); // by id
+    this.settings = undefined; // the stated ones: an event with a generation
+  }
+
+  // addLogEvent adds an event that belongs to no run.
+  addLogEvent(event, by, at, place) {
+    switch (event.get("type")) {
+      case "token.created":
+        must(!this.tokens.has(event.get("id")), place, "the token is created twice", "R24");
+        this.tokens.set(event.get("id"), { name: event.get("name"), role: event.get("role"), expires: event.get("expires"), revoked: false });
+        break;
+      case "token.revoked": {
+        const token = this.tokens.get(event.get("id"));
+        must(token ? !token.revoked : !this.complete, place, "the token is not there, or was revoked before", "R24");
+        if (token) token.revoked = true;
+        break;
+      }
+      case "identity.blocked": case "identity.unblocked": {
+        const name = `${event.get("issuer")}#${event.get("subject")}`, ends = event.get("type") === "identity.unblocked";
+        must(this.blocked.has(name) === ends || !this.complete, place, ends ? `${name} is not blocked` : `${name} is blocked already`, "R25");
+        if (ends) this.blocked.delete(name);
+        else this.blocked.add(name);
+        break;
+      }
+      case "command.started": case "bundle.activated":
+        // A gateway states the settings; a command does only in a log without gateways.
+        if (event.get("type") === "bundle.activated" || this.settings?.get("type") !== "bundle.activated") this.settings = event;
+        break;
+      case "mcp.passed":
+        passageHolds(event, place);
+        if (event.get("token") !== "") this.tokenHolds(event.get("token"), by, "agent", at, place, "R27");
+        else {
+          must(hasNoToken(by), place, `${by} needs a token`, "R27");
+          this.notBlocked([by, event.get("on_behalf_of")], place, "R27");
+        }
+        break;
+      case "access.refused": must(isSubject(by), place, `${by} is no subject of an identity provider`, "R27");
+    }
+  }
+
+  tokenHolds(id, name, role, at, place, rule) {
+    const token = this.tokens.get(id);
+    if (!token && !this.complete) return;
+    must(token?.name === name && token.role === role, place, `${id} is no token of ${name} with the role ${role}`, rule);
+    must(!token.revoked && (token.expires === "" || at < token.expires), place, `the token ${id} is not valid`, rule);
+  }
+
+  notBlocked(names, place, rule) {
+    for (const name of names) must(!this.blocked.has(name), place, `${name} is blocked`, rule);
+  }
+
+  // forget notes that the body of an entry of a run is missing. So nothing more is known of the run.
+  forget(id) { this.runs.set(id, null); }
+
+  // addRunEvent adds an event of a run. generation is the event with the run's generation, and bundle the content of its bundle, for
+  // the first event of the run.
+  addRunEvent(id, event, by, at, place, generation, bundle) {
+    const type = event.get("type");
+    if (type === "request.created") {
+      this.runs.set(id, this.begun(event, by, at, place, generation, bundle));
+      return;
+    }
+    const run = this.runs.get(id);
+    if (run === null) return;
+    if (run === undefined) return must(!this.complete, place, "the run has not begun", "R10");
+    must(!run.ended || type === "outcome.delivered", place, "the run has ended", "R10");
+    switch (type) {
+      case "call.reserved":
+        must(run.status === "proposed" && !run.reserved, place, "a decision is made already", "R12");
+        run.reserved = true;
+        break;
+      case "decision.made": this.decided(run, event, place); break;
+      case "approval.requested":
+        must(run.status === "pending" && !run.held, place, "nothing holds the call, or it is held already", "R13");
+        run.held = event;
+        run.owner = "";
+        break;
+      case "approval.approved": case "approval.denied": this.voted(run, event, by, at, place); break;
+      case "approval.expired":
+        must(run.held && !run.sent && ["pending", "approved"].includes(run.status), place, `the call is ${run.status}`, "R19");
+        must(["binding", "expires"].every((name) => event.get(name) === run.held.get(name)) && at >= event.get("expires"), place, "it is not the expiry of the hold, or too early", "R19");
+        run.status = "expired";
+        break;
+      case "run.claimed": run.owner = by; break;
+      case "proxy.sent":
+        must(["allowed", "approved"].includes(run.status) && !run.sent, place, `the call is ${run.status}, or was sent before`, "R20");
+        must(run.owner !== "", place, "no process owns the run", "R20");
+        this.notBlocked([run.actor, run.onBehalfOf, ...run.votes.map((vote) => vote.by)], place, "R20");
+        run.sent = true;
+        break;
+      case "tool.result":
+        must(run.sent && !run.returned, place, "no call was sent, or its result came before", "R21");
+        run.returned = true;
+        break;
+      case "run.ended": outcomeHolds(run, event.get("outcome"), place); run.ended = true; break;
+      case "outcome.delivered":
+        must(run.held && run.ended && !run.delivered && ["reply", "repeat", "task"].includes(event.get("how")), place, "the run was not held, has not ended, or its outcome was delivered before", "R23");
+        run.delivered = true;
+    }
+  }
+
+  // begun returns a run that begins.
+  begun(event, by, at, place, generation, bundle) {
+    const request = event.get("request"), actor = request.get("actor"), identity = request.get("identity");
+    if (event.has("token")) this.tokenHolds(event.get("token"), actor, "agent", at, place, "R11");
+    else if (isSubject(actor)) {
+      must(identity?.has("credential"), place, "the request names no token of the subject", "R11");
+      const issuers = generation?.get("issuers");
+      must(!issuers || issuers.includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
+    }
+    return { actor, onBehalfOf: identity?.get("on_behalf_of"), generation, bundle, status: "proposed", owner: by, votes: [] };
+  }
+
+  decided(run, event, place) {
+    const outcome = event.get("outcome");
+    must(!event.has("bundle") || run.status === "approved", place, "another bundle decided about a call that is not approved", "R12");
+    must(outcome === "block" || ["proposed", "approved"].includes(run.status), place, `the call is ${run.status}`, "R12");
+    if (run.status !== "approved") run.status = { allow: "allowed", hold: "pending" }[outcome] ?? "denied";
+  }
+
+  voted(run, event, by, at, place) {
+    const approves = event.get("type") === "approval.approved";
+    must(run.held && run.status === "pending" && event.get("binding") === run.held.get("binding") && at < run.held.get("expires"), place,
+      "the call is not held, not by this binding, or not any more", "R14");
+    if (!approves && by === run.actor) this.takenBack(event, by, run, at, place);
+    else {
+      this.voterHolds(run, event, by, place);
+      this.rightHolds(run, event, by, at, place);
+    }
+    run.votes.push({ by, approves });
+    const decides = !approves || run.votes.length >= Math.max(number(run.held.get("quorum")), 1);
+    must(event.get("decides") === decides, place, `${run.votes.length} have voted with it, so decides is wrong`, "R16");
+    if (decides) run.status = approves ? "approved" : "denied";
+  }
+
+  takenBack(event, by, run, at, place) {
+    must(event.get("reason") === WITHDRAWN && event.get("decides") === true, place, "it is a vote about one's own request", "R18");
+    if (event.get("token") === "" && hasNoToken(by)) this.notBlocked([by, run.onBehalfOf], place, "R18");
+    else this.tokenHolds(event.get("token"), by, "agent", at, place, "R18");
+  }
+
+  // voterHolds checks that others than the requester vote, once, in one of the roles that may decide.
+  voterHolds(run, event, by, place) {
+    if (!run.bundle) return;
+    const lists = (run.bundle.get("identity")?.get("same") ?? []).map((names) => names.map(foldedName));
+    const isSame = (a, b) => foldedName(a) === foldedName(b) || lists.some((names) => names.includes(foldedName(a)) && names.includes(foldedName(b)));
+    must(![run.actor, run.onBehalfOf].some((name) => name && isSame(name, by)), place, "it is a vote about one's own request", "R15");
+    must(!run.votes.some((vote) => isSame(vote.by, by)), place, "it is a second vote of one person", "R15");
+    const groups = event.get("groups") ?? [], approvers = run.held.get("approvers");
+    const roles = (run.bundle.get("roles") ?? []).filter((role) => role.get("actors").some((actor) => isNamed(actor, by, groups)));
+    must(approvers.length === 0 || roles.some((role) => approvers.includes(role.get("role"))), place, "the voter has none of the roles that may decide", "R15");
+  }
+
+  // rightHolds checks the credential of a vote, and that the recorded configuration gives the right to vote.
+  rightHolds(run, event, by, at, place) {
+    must(event.has("credential") === isSubject(by) && !(event.has("credential") && event.get("token") !== ""), place, "it has no token, or one of another kind", "R17");
+    const groups = event.get("groups") ?? [], settings = [run.generation, this.settings].filter(Boolean);
+    if (run.bundle) {
+      const named = (run.bundle.get("roles") ?? []).flatMap((role) => role.get("actors"));
+      const all = [...named, ...settings.flatMap((s) => s.get("may")?.get("approve") ?? [])];
+      must(groups.every((group, i) => all.includes(`group:${group}`) && (i === 0 || groups[i - 1] < group)), place, "groups has some on which the vote does not depend", "R17");
+    }
+    if (!event.has("credential")) return this.tokenHolds(event.get("token"), by, "approver", at, place, "R17");
+    this.notBlocked([by], place, "R17");
+    const mayVote = (s) => (s.get("issuers") ?? []).includes(by.split("#")[0]) && (s.get("may")?.get("approve") ?? []).some((entry) => isNamed(entry, by, groups));
+    must(settings.every((s) => !s.has("issuers")) || settings.some(mayVote), place, "no recorded configuration gives this person the right to vote", "R17");
+  }
+}
+
+// isNamed reports whether an entry of a list names somebody, or one of their groups.
+const isNamed = (entry, name, groups) => entry === name || entry.startsWith("group:") && groups.includes(entry.slice("group:".length));
+
+function passageHolds(event, place) {
+  const size = (name) => Buffer.byteLength(event.get(name)), params = event.get("params");
+  must(["to_server", "to_client"].includes(event.get("direction")), place, "direction is unknown", "R27");
+  must(size("method") > 0 && size("method") <= 128 && size("server") > 0 && size("server") <= 256, place, "method or server is empty or too long", "R27");
+  must(params === "" || isDigest(params), place, "params is no digest", "R27");
+}
+
+// tasksHold checks the counts of calls that a prune carries over, after those of the prune before.
+export function tasksHold(tasks, before, place) {
+  const keyOf = (one) => ["task", "server", "tool"].map((name) => one.get(name));
+  const isBefore = (a, b) => {
+    const i = a.findIndex((part, n) => part !== b[n]);
+    return i >= 0 && Buffer.compare(Buffer.from(a[i]), Buffer.from(b[i])) < 0;
+  };
+  const calls = new Map();
+  tasks.forEach((one, i) => {
+    const key = keyOf(one), many = count(one.get("calls"), place);
+    must(key[0] !== "" && many > 0 && many <= MAX_CALLS, place, "tasks has a count of no task, or of no calls", "R33");
+    must(i === 0 || isBefore(keyOf(tasks[i - 1]), key), place, "tasks is not in order", "R33");
+    calls.set(JSON.stringify(key), many);
+  });
+  for (const [key, many] of before) must((calls.get(key) ?? 0) >= many, place, `tasks forgets calls of ${key}`, "R33");
+  return calls;
+}
+
+function outcomeHolds(run, outcome, place) {
+  const effect = outcome.get("effect"), type = outcome.get("type");
+  switch (type) {
+    case "tool_result": case "tool_result_with_summary":
+      return must(run.returned && effect === "done", place, "an answer without a result", "R22");
+    case "blocked": case "final_answer":
+      return must(!run.sent && effect === "not_sent", place, "a run whose call left ends as if nothing was sent", "R22");
+    case "failed": return must(run.sent || effect === "not_sent", place, "a run whose call did not leave ends as if it had", "R22");
+  }
+  must(false, place, `no run ends as ${type}`, "R22");
+}
