@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
+	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 )
 
@@ -88,6 +89,57 @@ func TestCheckpoints(t *testing.T) {
 	submit().Expect(t, exitNo, "log_inconsistent: ")
 	called()
 	h.do("ledger", "witness", service.URL, "--witness-key", service.Key, "--json").Want(t, exitNo, "/code", "log_inconsistent")
+}
+
+// TestCheckpointByAnotherUser: the owner of the log's key has no access to the ledger. They sign what the gateway tells, as long as the
+// log only grows.
+func TestCheckpointByAnotherUser(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, openPolicy, "checkpoints: {origin: example.com/log}\n")
+	owner := t.TempDir()
+	key, signed := filepath.Join(owner, "log.key"), filepath.Join(owner, "checkpoint")
+	r := h.do("ledger", "key", "new", "--origin", "example.com/log", "-o", key)
+	r.Want(t, exitYes)
+	vkey := strings.TrimSpace(r.Stdout)
+	h.do("ledger", "key", "new", "--origin", "example.com/ log", "-o", filepath.Join(owner, "other.key")).Expect(t, exitCould, "--origin: ")
+	h.do("ledger", "key", "add", vkey).Want(t, exitYes)
+	h.do("ledger", "key", "add", vkey).Expect(t, exitCould, "was added before")
+
+	auditor := makeToken(t, h.config, ledger.RoleAuditor, "olga@example.com")
+	s := serve(t, h.dir)
+	sign := func(token string) clitest.Result {
+		return command(t.Context(), map[string]string{tokenVariable: token}, "ledger", "checkpoint", "--url", s.admin, "--key", key, "-o", signed)
+	}
+	sign("").Expect(t, exitCould, "PGFSM_TOKEN is not set")
+	sign(auditor).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", signed, "--key", vkey).Expect(t, exitYes, "Complete up to the checkpoint")
+	first := filepath.Join(owner, "first")
+	clitest.Write(t, first, clitest.Read(t, signed))
+
+	h.do("call", "puppet", "look", "{}").Want(t, exitYes)
+	sign(auditor).Want(t, exitYes)
+	growth := filepath.Join(owner, "growth")
+	h.do("ledger", "prove", "--consistency", first, signed, "-o", growth).Want(t, exitYes)
+	command(t.Context(), nil, "verify-consistency", first, growth, "--key", vkey).Expect(t, exitYes, "the log example.com/log contains the")
+	command(t.Context(), nil, "verify-consistency", signed, growth, "--key", vkey).Expect(t, exitNo, "proof_invalid: the proof is of", "record-format.md, R49")
+	clitest.Write(t, growth, strings.Replace(clitest.Read(t, growth), "old ", "old 1", 1))
+	command(t.Context(), nil, "verify-consistency", first, growth, "--key", vkey).Expect(t, exitNo, "record-format.md, R49")
+	h.do("ledger", "prove", "--consistency", signed, first).Expect(t, exitNo, "log_inconsistent: ")
+
+	// Another log, under the same origin, is not signed.
+	s.stop(t, exitYes)
+	check.NoError(t, os.Remove(filepath.Join(h.dir, "pgfsm.db")))
+	h.do("ledger", "key", "add", vkey).Want(t, exitYes)
+	auditor = makeToken(t, h.config, ledger.RoleAuditor, "olga@example.com")
+	for range 5 {
+		h.do("call", "puppet", "look", "{}").Want(t, exitYes)
+	}
+	s = serve(t, h.dir)
+	before := clitest.Read(t, signed)
+	sign(auditor).Expect(t, exitNo, "log_inconsistent: ")
+	if clitest.Read(t, signed) != before {
+		t.Error("the checkpoint of the owner was changed")
+	}
 }
 
 // signing is a house whose gateway writes checkpoints every second.

@@ -33,10 +33,22 @@ const publicMode = 0o644
 func newLedgerCheckpoint(f *ledgerFlags) *cobra.Command {
 	var keys []string
 	var out string
-	cmd := f.newViewCommand("checkpoint", cobra.NoArgs,
+	o := consoleOptions{ledgerFlags: *f}
+	local := f.newViewCommand("checkpoint", cobra.NoArgs,
 		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
 			return f.orInconsistent(f.writeCheckpoint(o, r, keys, out))
 		})
+	cmd := newCommand("checkpoint", cobra.NoArgs, func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("url") {
+			return local.RunE(cmd, args)
+		}
+		address, err := o.adminAddress(cmd)
+		if err != nil {
+			return err
+		}
+		return f.writeRemoteCheckpoint(cmd.Context(), address, keys, out)
+	})
+	cmd.Flags().StringVar(&o.url, "url", "", "scheme, host and port of a service whose log to sign, instead of the ledger: see pgfsm reload")
 	cmd.Flags().StringArrayVar(&keys, "key", nil,
 		"a file with a private key; may be given again (default: checkpoints.key of the configuration)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
@@ -232,10 +244,18 @@ func (o *openedLedger) signedCheckpoint(r ledger.Reader, file string) (signed []
 
 func newLedgerProve(f *ledgerFlags) *cobra.Command {
 	var file, out string
-	cmd := f.newViewCommand("prove RUN", cobra.ExactArgs(1),
+	var consistency bool
+	cmd := f.newViewCommand("prove RUN", cobra.RangeArgs(1, 2),
 		func(_ context.Context, o *openedLedger, r ledger.Reader, args []string) error {
-			return f.orInconsistent(o.writeProof(r, args[0], file, out))
+			switch {
+			case consistency && len(args) == 2 && file == "":
+				return f.orInconsistent(o.writeConsistency(r, args[0], args[1], out))
+			case !consistency && len(args) == 1:
+				return f.orInconsistent(o.writeProof(r, args[0], file, out))
+			}
+			return errors.New("prove needs one RUN, or --consistency and two files with checkpoints, the earlier one first")
 		})
+	cmd.Flags().BoolVar(&consistency, "consistency", false, "prove that the second of two checkpoints contains the entries of the first")
 	cmd.Flags().StringVar(&file, "checkpoint", "",
 		"the file with a signed checkpoint that covers the run (default: a new checkpoint)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the file to write to (default: standard output)")
@@ -255,20 +275,46 @@ func (o *openedLedger) writeProof(r ledger.Reader, run, file, out string) error 
 	if err != nil {
 		return noRun(run, err)
 	}
-	if out == "" {
-		_, err := o.w.stdout.Write(p.Marshal())
+	return o.writeOutput(p.Marshal(), out, 0o600)
+}
+
+// writeOutput writes to a file, or to standard output.
+func (o *openedLedger) writeOutput(text []byte, file string, mode fs.FileMode) error {
+	if file == "" {
+		_, err := o.w.stdout.Write(text)
 		return err
 	}
-	return safefile.Write(out, p.Marshal(), 0o600)
+	return safefile.Write(file, text, mode)
+}
+
+// writeConsistency writes the proof that a checkpoint contains the entries of an earlier one.
+func (o *openedLedger) writeConsistency(r ledger.Reader, oldFile, newFile, out string) error {
+	old, err := o.signedCheckpoint(r, oldFile)
+	if err != nil {
+		return err
+	}
+	signed, err := o.signedCheckpoint(r, newFile)
+	if err != nil {
+		return err
+	}
+	earlier, err := checkpoint.Read(old)
+	if err != nil {
+		return err
+	}
+	p, err := checkpoint.ProveConsistency(earlier, signed, r)
+	if err != nil {
+		return err
+	}
+	return o.writeOutput(p.Marshal(), out, publicMode)
 }
 
 func newLedgerKey(f *ledgerFlags) *cobra.Command {
-	return cli.Group("key", newLedgerKeyNew(f), newLedgerKeyList(f), newLedgerKeyRemove(f))
+	return cli.Group("key", newLedgerKeyNew(f), newLedgerKeyAdd(f), newLedgerKeyList(f), newLedgerKeyRemove(f))
 }
 
 func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
-	var out string
-	cmd := f.newManageCommand("new -o FILE", cobra.NoArgs, stores.ToWrite,
+	var out, origin string
+	added := f.newManageCommand("new -o FILE", cobra.NoArgs, stores.ToWrite,
 		func(ctx context.Context, o *openedLedger, by ledger.Caller, _ []string) error {
 			origin, err := o.Origin(ctx)
 			if err != nil {
@@ -288,10 +334,37 @@ func newLedgerKeyNew(f *ledgerFlags) *cobra.Command {
 			return f.printDocument(cli.Document("key", vkey), linePrinter("%s\n", vkey))
 		})
 
+	cmd := newCommand("new -o FILE", cobra.NoArgs, func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("origin") {
+			return added.RunE(cmd, args)
+		}
+		private, vkey, err := checkpoint.NewKey(origin)
+		if err != nil {
+			return fmt.Errorf("--origin: %w", err)
+		}
+		if err := checkpoint.WriteKey(out, private); err != nil {
+			return err
+		}
+		return f.printDocument(cli.Document("key", vkey), linePrinter("%s\n", vkey))
+	})
 	cmd.Flags().StringVarP(&out, "output", "o", "", "the new file for the private key")
+	cmd.Flags().StringVar(&origin, "origin", "", "the name of the log, if you cannot open its ledger: pgfsm ledger key add adds the key there")
 	cli.MustFlags(cmd, "output")
 
 	return cmd
+}
+
+func newLedgerKeyAdd(f *ledgerFlags) *cobra.Command {
+	return f.newManageCommand("add VERIFIER-KEY", cobra.ExactArgs(1), stores.ToWrite,
+		func(ctx context.Context, o *openedLedger, by ledger.Caller, args []string) error {
+			if _, err := o.Origin(ctx); err != nil {
+				return err
+			}
+			if err := o.AddKey(ctx, by, args[0]); err != nil {
+				return err
+			}
+			return f.printDocument(cli.Document("key", args[0]), linePrinter("The key %s is added.\n", args[0]))
+		})
 }
 
 func newLedgerKeyList(f *ledgerFlags) *cobra.Command {

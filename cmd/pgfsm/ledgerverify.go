@@ -345,13 +345,15 @@ func readKeys(flag string, values []string, parse func(string) (note.Verifier, e
 	return keys, nil
 }
 
+var errNoKey = errors.New("give the verifier key of the log with --key: without it nothing is verified")
+
 func newVerifyProof(w world) *cobra.Command {
 	var f keyFlags
 	var maxAge time.Duration
 	var asJSON bool
 	cmd := newCommand("verify-proof TRACE PROOF", cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
 		if len(f.log) == 0 {
-			return errors.New("give the verifier key of the log with --key: without it nothing is verified")
+			return errNoKey
 		}
 		keys, err := f.verifierKeys()
 		if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,7 +18,6 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
-	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger"
 )
 
@@ -48,32 +46,11 @@ func newReload(w world) *cobra.Command {
 
 // requestReload asks the gateway at an address, and prints its answer.
 func (o *consoleOptions) requestReload(ctx context.Context, w world, address string) error {
-	token := w.env(tokenVariable)
-	if token == "" {
-		return fmt.Errorf("%s is not set, so the gateway cannot identify you; pgfsm token create --role admin --name NAME creates a token; a gateway that records nothing reloads on SIGHUP", tokenVariable)
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, reloadTime)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/reload", nil)
+	body, answer, err := w.askGateway(ctx, http.MethodPost, address+"/reload", maxReloadAnswer)
 	if err != nil {
 		return err
-	}
-	if request.URL.Scheme == "http" && !loopback.Host(request.URL.Hostname()) {
-		return fmt.Errorf("%s: others could read the token on its way: use https", address)
-	}
-
-	// No redirect is followed: the token is for this gateway only.
-	request.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("the gateway cannot be asked: %w", err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxReloadAnswer))
-	if err != nil {
-		return fmt.Errorf("the gateway's answer cannot be read: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return o.printRefusal(w, answer, body)

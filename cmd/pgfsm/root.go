@@ -38,7 +38,7 @@ func newRoot(w world) *cobra.Command {
 	root := &cobra.Command{Use: "pgfsm", Version: cli.Version()}
 	root.AddCommand(
 		newRun(w), newCall(w), newServe(w), newReload(w), newResume(w),
-		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
+		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newVerifyConsistency(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
 		newConfig(w), newLink(w), newPins(w), newPolicy(w), newLedger(w), newApprovals(w),
 		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newVersion(w),
 	)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -131,4 +132,33 @@ func InclusionOf(r Reader, run string) (in Inclusion, err error) {
 
 	in.Path, err = tlog.ProveRecord(in.Size, in.Index, r)
 	return in, err
+}
+
+// A TreeHead is the state of the log, and the proof that it contains its first entries (RFC 6962, section
+// 2.1.2). Nobody has signed it.
+type TreeHead struct {
+	SchemaVersion int            `json:"schema_version"`
+	Origin        string         `json:"origin"`
+	Size          int64          `json:"size"`
+	Root          tlog.Hash      `json:"root"`
+	From          int64          `json:"from"` // how many first entries the proof is of
+	Hashes        tlog.TreeProof `json:"hashes"`
+}
+
+// ErrFrom means that the log has fewer entries than the proof is wanted of.
+var ErrFrom = errors.New("the log has fewer entries")
+
+// ReadTreeHead returns the state of the log, with the proof that it contains the first entries.
+func ReadTreeHead(r Reader, from int64) (head TreeHead, err error) {
+	c, err := TakeCheckpoint(r)
+	if err != nil {
+		return head, err
+	}
+	if from > c.Size {
+		return head, ErrFrom
+	}
+	head = TreeHead{SchemaVersion: documentVersion, Origin: c.Origin, Size: c.Size, Root: c.Root, From: from, Hashes: tlog.TreeProof{}}
+	hashes, err := checkpoint.ProveGrowth(c.Size, from, r)
+	head.Hashes = append(head.Hashes, hashes...)
+	return head, err
 }

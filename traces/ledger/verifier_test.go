@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/checkpoint"
 	"pgfsm/traces/ledger/checkpoint/witnesstest"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -178,6 +180,7 @@ func TestSecondVerifier(t *testing.T) {
 	v.exports(d, signer)
 	v.checkpoints()
 	v.proofs(d)
+	v.consistency(d, signer)
 	v.prunedExport(d, signer)
 }
 
@@ -305,6 +308,47 @@ func (v *secondVerifier) prunedExport(d *fixture, signer note.Signer) {
 	v.write("followed", followed.Bytes())
 	v.accepts("export followed --key log.pub --checkpoint signed", "are those of the checkpoint")
 	v.changedExport(pruned, "pruned-more-than-named", inBody(`"type":"ledger.pruned"`, `\{"first":[0-9]+,"last":[0-9]+\},`, ""), "R32")
+}
+
+// consistency verifies proofs between checkpoints of many sizes, and has every changed one refused.
+func (v *secondVerifier) consistency(d *fixture, signer note.Signer) {
+	v.Helper()
+	size := d.checkpoint().Size
+	for _, pair := range [][2]int64{
+		{0, 1}, {1, 1}, {1, 2}, {1, size}, {2, 3}, {3, 4}, {3, 7}, {4, 7}, {4, 8}, {6, 7}, {6, 8}, {7, 8}, {8, 9}, {31, 64}, {32, 64},
+		{32, 33}, {33, size}, {size - 1, size}, {size, size},
+	} {
+		d.Inspect(func(r ledger.Reader) error {
+			var signed [2][]byte
+			var heads [2]checkpoint.Checkpoint
+			for i, n := range pair {
+				c, err := checkpoint.Take(signer.Name(), n, r)
+				check.NoError(v, err)
+				heads[i] = c
+				signed[i], err = checkpoint.Sign(c, signer)
+				check.NoError(v, err)
+			}
+			p, err := checkpoint.ProveConsistency(heads[0], signed[1], r)
+			check.NoError(v, err)
+			if _, _, err := p.Verify(signed[0], trusted(v, d.keys()[0].Key)); err != nil {
+				v.Errorf("%d to %d: Verify() = %v", pair[0], pair[1], err)
+			}
+			v.write("old", signed[0])
+			v.write("growth", p.Marshal())
+			v.accepts("consistency old growth --key log.pub", "are those of the earlier checkpoint")
+			for i := range p.Hashes {
+				changed := *p
+				changed.Hashes = slices.Clone(p.Hashes)
+				changed.Hashes[i][0]++
+				if _, _, err := changed.Verify(signed[0], trusted(v, d.keys()[0].Key)); checkpoint.RuleOf(err) != "R49" {
+					v.Errorf("%d to %d, hash %d changed: Verify() = %v", pair[0], pair[1], i, err)
+				}
+				v.write("growth", changed.Marshal())
+				v.refuses("consistency old growth --key log.pub", "R49")
+			}
+			return nil
+		})
+	}
 }
 
 // TestSecondVerifierOnStoredTraces verifies the examples in traces/testdata. All forged ones are refused but the one whose facts only the

@@ -26,7 +26,7 @@ func TestRoles(t *testing.T) {
 	admits := map[string][]string{
 		"GET /pending": readers, "GET /requests": readers, "GET /replicas": readers, "GET /summary": readers, "GET /entries": {auditor},
 		"GET /checkpoints": readers, "GET /policies": readers, "GET /servers": readers, "GET /status/{run}": {approver, auditor, admin, agent},
-		"GET /steps/{run}": readers, "GET /what-if/{run}": readers, "GET /inclusion/{run}": readers, "POST /approve/{run}": {approver},
+		"GET /steps/{run}": readers, "GET /what-if/{run}": readers, "GET /inclusion/{run}": readers, "GET /tree-head": readers, "POST /approve/{run}": {approver},
 		"POST /deny/{run}": {approver}, "POST /reload": {admin}, "GET /metrics": {auditor}, "GET /openapi.yaml": anybody,
 		"GET /openapi.json": anybody, "GET /healthz": anybody, "GET /readyz": anybody,
 	}

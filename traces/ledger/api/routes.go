@@ -77,6 +77,7 @@ var apiRoutes = []route{
 	{method: "GET", path: "/what-if/{run}", may: readers, query: []string{"bundle"},
 		serve: document((*Handler).readWhatIf)},
 	{method: "GET", path: "/inclusion/{run}", may: readers, serve: document((*Handler).readInclusion)},
+	{method: "GET", path: "/tree-head", may: readers, query: []string{"from"}, serve: document((*Handler).readTreeHead)},
 	{method: "POST", path: "/approve/{run}", may: voters, body: true, serve: document((*Handler).approve)},
 	{method: "POST", path: "/deny/{run}", may: voters, body: true, serve: document((*Handler).deny)},
 	{method: "POST", path: "/reload", may: reloaders, serve: document((*Handler).reload)},

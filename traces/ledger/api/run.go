@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"html/template"
+	"strconv"
 
 	"pgfsm/fsm"
 	"pgfsm/internal/present"
@@ -82,6 +83,24 @@ func (h *Handler) readSteps(v *visit) (out present.Steps, err error) {
 		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
 		out = present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit))
 		return explainUnknownRun(err)
+	})
+	return out, err
+}
+
+// readTreeHead reads the state of the log.
+func (h *Handler) readTreeHead(v *visit) (out ledger.TreeHead, err error) {
+	from := int64(0)
+	if text, given := v.query["from"]; given {
+		if from, err = strconv.ParseInt(text, 10, 64); err != nil || from < 0 {
+			return out, newProblem(QueryInvalid, "from must be a number of entries")
+		}
+	}
+	err = h.readLedger(v, func(r ledger.Reader) (err error) {
+		out, err = ledger.ReadTreeHead(r, from)
+		if errors.Is(err, ledger.ErrFrom) {
+			return newProblem(QueryInvalid, err.Error()+" than from says")
+		}
+		return err
 	})
 	return out, err
 }

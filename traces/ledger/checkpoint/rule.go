@@ -20,6 +20,7 @@ const (
 	ruleProofEntries  Rule = "R46"
 	ruleProofRun      Rule = "R47"
 	ruleProofRecorded Rule = "R48"
+	ruleConsistency   Rule = "R49"
 )
 
 // A brokenRule is an error that names the rule that something breaks.

@@ -80,11 +80,9 @@ func (w *Witness) Cosign(ctx context.Context, signed []byte, tree tlog.HashReade
 		if old > c.Size {
 			return nil, w.explainRollback(c, old, tree)
 		}
-		var proof tlog.TreeProof
-		if old > 0 {
-			if proof, err = tlog.ProveTree(c.Size, old, tree); err != nil {
-				return nil, err
-			}
+		proof, err := ProveGrowth(c.Size, old, tree)
+		if err != nil {
+			return nil, err
 		}
 		if r, err = w.submitCheckpoint(ctx, signed, old, proof); err != nil {
 			return nil, err
@@ -118,15 +116,8 @@ type response struct {
 // submitCheckpoint sends one add-checkpoint request.
 func (w *Witness) submitCheckpoint(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) (*response,
 	error) {
-	var body bytes.Buffer
-	fmt.Fprintf(&body, "old %d\n", old)
-
-	for _, hash := range proof {
-		fmt.Fprintf(&body, "%s\n", hash)
-	}
-
-	fmt.Fprintf(&body, "\n%s", signed)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, &body)
+	body := (&Consistency{old, proof, signed}).Marshal()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

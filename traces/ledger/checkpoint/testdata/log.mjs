@@ -34,6 +34,45 @@ function rootOfProof(hash, index, size, hashes) {
   return innerHash(sibling, rootOfProof(hash, index - left, size - left, hashes.slice(0, -1)));
 }
 
+// growthHolds checks a consistency proof (RFC 9162, section 2.1.4.2).
+function growthHolds(old, now, hashes, place) {
+  const fail = (ok, problem) => must(ok, place, problem, "R49");
+  fail(old.origin === now.origin && old.size <= now.size, "the later checkpoint is of another log, or has fewer entries");
+  if (old.size === 0 || old.size === now.size) {
+    fail(hashes.length === 0 && (old.size === 0 || old.root.equals(now.root)), "the first entries are others");
+    return;
+  }
+  let node = old.size - 1, last = now.size - 1;
+  const up = () => { node = Math.floor(node / 2); last = Math.floor(last / 2); };
+  while (node % 2 === 1) up();
+  const path = node === 0 ? [old.root, ...hashes] : [...hashes];
+  fail(path.length > 0, "has too few hashes");
+  let [first] = path, [second] = path;
+  for (const hash of path.slice(1)) {
+    fail(last > 0, "has too many hashes");
+    if (node % 2 === 1 || node === last) {
+      first = innerHash(hash, first);
+      second = innerHash(hash, second);
+      while (node % 2 === 0 && node !== 0) up();
+    } else second = innerHash(second, hash);
+    up();
+  }
+  fail(last === 0 && first.equals(old.root) && second.equals(now.root), "its hashes do not lead to both roots");
+}
+
+// verifyConsistency verifies that the log of the checkpoint in a proof contains the entries of an earlier checkpoint.
+export function verifyConsistency(oldBytes, proofBytes, logKeys, witnessKeys) {
+  must(logKeys.length > 0, "proof", "no key of the log is given", "R43");
+  const old = verifyCheckpoint(oldBytes, logKeys, []), text = utf8(proofBytes, "proof");
+  const found = /^old (0|[1-9][0-9]{0,15})\n((?:[^\n]+\n)*)\n([^]+)$/.exec(text);
+  must(found, "proof", "it has not the form of c2sp.org/tlog-witness", "R49");
+  const hashes = found[2].split("\n").slice(0, -1).map((line, i) => hashOf(line, `proof: hash ${i}`));
+  const now = verifyCheckpoint(Buffer.from(found[3]), logKeys, witnessKeys);
+  must(Number(found[1]) === old.size, "proof", `it is of ${found[1]} entries, and the earlier checkpoint has ${old.size}`, "R49");
+  growthHolds(old, now, hashes, "proof");
+  return `the first ${old.size} of ${now.size} entries of ${now.origin} are those of the earlier checkpoint`;
+}
+
 // ---- Checkpoints: signed notes with a log's signature (0x01) and cosignatures (0x04)
 
 export const LOG_KEY = 1, WITNESS_KEY = 4;

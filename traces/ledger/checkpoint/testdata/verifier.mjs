@@ -4,13 +4,14 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { must } from "./json.mjs";
-import { LOG_KEY, WITNESS_KEY, verifierKey, verifyCheckpoint, verifyExport, verifyProof } from "./log.mjs";
+import { LOG_KEY, WITNESS_KEY, verifierKey, verifyCheckpoint, verifyConsistency, verifyExport, verifyProof } from "./log.mjs";
 import { readMachine, verifyTrace } from "./trace.mjs";
 
 const HELP = `verifier.mjs verifies records of pgfsm without pgfsm. It needs Node 20 or later, and no package.
 
   node verifier.mjs export EXPORT... [--checkpoint FILE] [--key KEY]... [--witness-key KEY]...
   node verifier.mjs checkpoint FILE... --key KEY... [--witness-key KEY]...
+  node verifier.mjs consistency (CHECKPOINT PROOF)... --key KEY... [--witness-key KEY]...
   node verifier.mjs proof (TRACE PROOF)... --key KEY... [--witness-key KEY]... [--machine PAGE]
   node verifier.mjs trace TRACE... [--head DIGEST] [--machine PAGE]
   node verifier.mjs -
@@ -20,7 +21,7 @@ the table of transitions. With "-", the verifier reads such commands from standa
 the arguments, and answers each with a line of JSON.
 
 It prints one line for each intact record, and exits with 0. At the first fault it prints the place, what is wrong, and, for a
-fault in the log, the numbered point of docs/reference/record-format.md. Then it exits with 1.
+fault in the log, the rule of docs/reference/record-format.md. Then it exits with 1.
 
 Examples:
 
@@ -60,6 +61,7 @@ function main([command, ...args]) {
       const { origin, size } = verifyCheckpoint(note, logKeys, witnessKeys);
       return `a checkpoint of ${size} entries of ${origin}`;
     },
+    consistency: (old, proof) => verifyConsistency(old, proof, logKeys, witnessKeys),
     proof: (trace, proof) => verifyProof(trace, proof, logKeys, witnessKeys, traceOptions),
     trace: (trace) => `the trace is intact; its head is ${verifyTrace(trace, traceOptions).trace.get("head")}`,
   }[command];
