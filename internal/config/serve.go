@@ -176,13 +176,14 @@ const (
 	HookRequested = "requested"
 	HookReminder  = "reminder"
 	HookDecided   = "decided"
+	HookPruned    = "pruned"
 )
 
-// A Hook is a web hook for messages about held calls.
+// A Hook is a web hook for messages about held calls and prunes.
 type Hook struct {
 	URL    string
 	Secret string
-	Events []string // [HookRequested], [HookReminder], [HookDecided]
+	Events []string // [HookRequested], [HookReminder], [HookDecided], [HookPruned]
 }
 
 // OTLP is an OpenTelemetry collector that accepts spans over OTLP/HTTP.

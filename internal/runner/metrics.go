@@ -137,7 +137,15 @@ func (s *Service) measureService() {
 	if l != nil {
 		l.MeasureCommits(m.Committed)
 		m.Pending(s.countPending)
+		m.Prunes(s.countPrunes)
 	}
+}
+
+// countPrunes counts the prunes of the ledger.
+func (s *Service) countPrunes() (retentions, erasures int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), pendingReadTime)
+	defer cancel()
+	return s.runner.options.Ledger.CountPrunes(ctx)
 }
 
 // countPending counts the held calls that wait for people.

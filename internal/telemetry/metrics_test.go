@@ -30,6 +30,7 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Committed(time.Millisecond)
 	m.Bundle(func() string { return "sha256:1" })
 	m.Pending(func() (int, error) { return 3, nil })
+	m.Prunes(func() (int, int, error) { return 2, 1, nil })
 	m.ServerSessions(func() (open, most int) { return 2, 64 })
 	return m
 }
@@ -54,7 +55,7 @@ func TestNames(t *testing.T) {
 		`mcp_client_operation_duration_seconds_sum{error_type="tool_error",gen_ai_operation_name="execute_tool",gen_ai_tool_name="t",mcp_method_name="tools/call",pgfsm_server="s"} 1`,
 		"# TYPE pgfsm_calls_total counter",
 		`pgfsm_calls_total{decision="deny",gate="policy"} 1`,
-		"pgfsm_indeterminate_total 1",
+		"pgfsm_indeterminate_total 1", `pgfsm_ledger_prunes{kind="retention"} 2`, `pgfsm_ledger_prunes{kind="erasure"} 1`,
 		`pgfsm_limited_total{by="tool"} 1`,
 		"pgfsm_approvals_pending 3",
 		"pgfsm_server_sessions 2",

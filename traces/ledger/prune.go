@@ -218,6 +218,8 @@ type knownPrune struct {
 	// Calls before this time may have been removed: the latest time of a retention, or of the entry
 	// of an erasure.
 	before string
+	// How many there were of each kind.
+	retentions, erasures int
 }
 
 // lastPrune returns what the prunes so far say. It parses the entries once, because runs need it
@@ -244,9 +246,54 @@ func (l *Ledger) lastPrune(r Reader) (knownPrune, error) {
 		before := p.Before
 		if p.Kind == PruneErasure {
 			before = events[i].event.At
+			parsed.erasures++
+		} else {
+			parsed.retentions++
 		}
-		*parsed = knownPrune{events[i].event.Index, p.Tasks, max(parsed.before, before)}
+		parsed.entry, parsed.tasks, parsed.before = events[i].event.Index, p.Tasks, max(parsed.before, before)
 	}
 	l.parsedPrune.Store(parsed)
 	return *parsed, nil
+}
+
+// PruneOf returns what the event of a prune says.
+func PruneOf(r Reader, e *Event) (Prune, error) {
+	decoded, err := e.decodePayload()
+	if err != nil {
+		return Prune{}, err
+	}
+	p, ok := decoded.(*ledgerPruned)
+	if !ok {
+		return Prune{}, fmt.Errorf("entry %d: %w: it is no prune", e.Index, ErrChanged)
+	}
+	stated, err := currentSettings(r)
+	if err != nil {
+		return Prune{}, err
+	}
+	return newPrune(e, p, stated), nil
+}
+
+// newPrune returns what the event of a prune says, with the settings that the log stated then.
+func newPrune(e *Event, p *ledgerPruned, stated *Settings) Prune {
+	return Prune{
+		Entry:    e.Index,
+		At:       e.At,
+		By:       e.By,
+		Before:   p.Before,
+		Runs:     p.Runs,
+		Kind:     p.Kind,
+		Signed:   p.Order != "",
+		Unstated: p.Kind == PruneRetention && stated.Retention == 0,
+		Entries:  p.Entries,
+	}
+}
+
+// CountPrunes returns how many prunes of each kind the log has.
+func (l *Ledger) CountPrunes(ctx context.Context) (retentions, erasures int, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		known, err := l.lastPrune(r)
+		retentions, erasures = known.retentions, known.erasures
+		return err
+	})
+	return retentions, erasures, err
 }

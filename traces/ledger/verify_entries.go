@@ -306,17 +306,7 @@ func (v *verifier) checkPrune(e *Event, p *ledgerPruned) error {
 	}
 	v.prunedRanges = unionOf(append(v.prunedRanges, p.Entries...))
 	v.lastPrune = p
-	v.report.Prunes = append(v.report.Prunes, Prune{
-		Entry:    e.Index,
-		At:       e.At,
-		By:       e.By,
-		Before:   p.Before,
-		Runs:     p.Runs,
-		Kind:     p.Kind,
-		Signed:   p.Order != "",
-		Unstated: p.Kind == PruneRetention && v.stated.Retention == 0,
-		Entries:  p.Entries,
-	})
+	v.report.Prunes = append(v.report.Prunes, newPrune(e, p, &v.stated.Settings))
 	return nil
 }
 

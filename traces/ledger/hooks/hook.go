@@ -16,6 +16,7 @@ const (
 	Requested = "requested" // a call is held
 	Reminder  = "reminder"  // a held call expires soon
 	Decided   = "decided"   // approvers decided about a held call, or it expired
+	Pruned    = "pruned"    // somebody pruned the ledger
 )
 
 // A Hook is a receiver of web hooks, as configured. Package config has checked its URL and its

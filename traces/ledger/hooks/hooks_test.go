@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
@@ -217,6 +218,32 @@ func TestMessages(t *testing.T) {
 	}
 	if l := m.got()[1]; len(l.Data.Votes) != 2 || l.Data.Votes[1].By != bob || l.Data.Actor != carol || l.Data.Binding != string(q.Binding) {
 		t.Errorf("message = %s", l.Body)
+	}
+}
+
+// Everybody who gets the messages about prunes learns at once who removed what.
+func TestMessagesAboutPrunes(t *testing.T) {
+	d, told, other := newFixture(t), newMailbox(t), newMailbox(t)
+	s := d.sender(hook(told, hooks.Pruned), hook(other))
+	look(t, s)
+	d.PassMessages(3)
+	d.Clock.Add(time.Hour)
+	before := d.Clock.Now().UTC().Format(policy.TimeForm)
+	if _, err := d.Prune(t.Context(), ledger.PruneRequest{Before: before, Unstated: true}, ledger.LocalUser("local:root")); err != nil {
+		t.Fatal(err)
+	}
+	look(t, s)
+	letters := told.got()
+	if len(letters) != 1 || letters[0].Type != "ledger.pruned" || len(other.got()) != 0 {
+		t.Fatalf("%d messages, and %d to a hook without these", len(letters), len(other.got()))
+	}
+	for _, want := range []string{`"by":"local:root"`, `"kind":"retention"`, `"before":"` + before + `"`, `"signed":false`, `"unstated":true`} {
+		if !strings.Contains(string(letters[0].Body), want) {
+			t.Errorf("the message lacks %s: %s", want, letters[0].Body)
+		}
+	}
+	if retentions, erasures, err := d.CountPrunes(t.Context()); retentions != 1 || erasures != 0 || err != nil {
+		t.Errorf("CountPrunes() = %d, %d, %v", retentions, erasures, err)
 	}
 }
 

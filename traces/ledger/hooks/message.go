@@ -21,7 +21,13 @@ type message struct {
 type document struct {
 	Type      string `json:"type"`
 	Timestamp string `json:"timestamp"` // time of the event
-	Data      data   `json:"data"`
+	Data      any    `json:"data"`      // a [data], or a [prunedData]
+}
+
+// prunedData is what a message says about a prune.
+type prunedData struct {
+	SchemaVersion int `json:"schema_version"`
+	ledger.Prune
 }
 
 // data holds the call, without its arguments, and the decision. Its values do not change later, so
@@ -46,12 +52,22 @@ func kindOf(t ledger.Type) string {
 		return Requested
 	case outcomes[t] != "":
 		return Decided
+	case t == ledger.LedgerPruned:
+		return Pruned
 	}
 	return ""
 }
 
 // newMessage returns the message about an event; nil for an event that decides nothing.
 func (s *Sender) newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
+	if e.Type == ledger.LedgerPruned {
+		p, err := ledger.PruneOf(r, e)
+		if err != nil {
+			return nil, err
+		}
+		body := canonical.MustSorted(&document{Type: string(e.Type), Timestamp: e.At, Data: prunedData{present.SchemaVersion, p}})
+		return &message{id: fmt.Sprintf("msg_pruned_%d", e.Index), body: body}, nil
+	}
 	if e.Type == ledger.ApprovalApproved && !completesQuorum(e) {
 		return nil, nil
 	}

@@ -345,8 +345,8 @@ func (s *Sender) planNext(r ledger.Reader, hook *receiver) (p plan, err error) {
 // none.
 func (s *Sender) messageOf(r ledger.Reader, hook *receiver, e *ledger.Entry) (m *message, reminder *ledger.Delivery,
 	err error) {
-	// Most entries do not belong to an approval.
-	if !bytes.Contains(e.Body, []byte(`"type":"approval.`)) {
+	// Most entries do not belong to an approval, or a prune.
+	if !bytes.Contains(e.Body, []byte(`"type":"approval.`)) && e.Type != ledger.LedgerPruned {
 		return nil, nil, nil
 	}
 	list, err := e.ReadEvents()
