@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
-	"pgfsm/policy/risk"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -268,15 +266,8 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 		return err
 	}
 	p := &requestCreated{Gen: index, Request: h.Request, Token: r.requester.TokenID, generation: g}
-	if f := r.run.Facts(); f.Validated != nil {
-		p.Call = &plannedCall{
-			Args:       r.run.Plan().Args.Bytes(),
-			Definition: f.Validated.Definition,
-			Server:     f.Validated.Server,
-			Tool:       f.Validated.Tool,
-		}
-		p.shorten()
-	}
+	p.Call = plannedCallOf(r.run)
+	p.shorten()
 
 	return r.addEvent(b, q, p)
 }
@@ -284,36 +275,14 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 // addAssessment adds the decision of risk and policy, once.
 func (r *RunRecorder) addAssessment(b *batch, q *RunRow) error {
 	f := r.run.Facts()
-	a := f.Assessed
-	if a == nil && f.Stopped != nil {
-		a = f.Stopped.Assessment
-	}
-	if a == nil || r.judged {
+	scored, decided := assessmentOf(&f)
+	if scored == nil || r.judged {
 		return nil
 	}
-	rules := (&risk.Assessment{Contributions: a.Risk}).Risk().Rules
-	if err := r.addEvent(b, q, &riskScored{Mode: a.Mode, Rules: rules, Score: a.Score}); err != nil {
+	if err := r.addEvent(b, q, scored); err != nil {
 		return err
 	}
-	return r.addDecision(b, q, r.header.Bundle.Digest, a.Verdict, a.Policy, a.Condition)
-}
-
-// addDecision adds a verdict of a policy, which a bundle has under this id, and the condition of
-// the policy that decided.
-func (r *RunRecorder) addDecision(b *batch, q *RunRow, bundle canonical.Digest, v policy.Verdict,
-	id, condition string) error {
-	if bundle == r.header.Bundle.Digest {
-		bundle = ""
-	}
-	return r.addEvent(b, q, &decisionMade{
-		Bundle:    bundle,
-		Code:      string(v.Code),
-		Condition: condition,
-		Gate:      string(v.Gate),
-		Outcome:   string(v.Outcome),
-		Policy:    id,
-		Reason:    v.Reason,
-	})
+	return r.addEvent(b, q, decided)
 }
 
 // addHold parks the run: the ledger asks approvers for a decision, and no process owns the run.
@@ -322,17 +291,12 @@ func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 		return err
 	}
 	f := r.run.Facts()
-	if f.Held == nil || f.Assessed == nil {
+	hold := holdOf(&f)
+	if hold == nil {
 		return errors.New("a run is held without an assessment")
 	}
-	return r.addEvent(b, q, &approvalRequested{
-		record:    r.pending,
-		Approvers: append([]string{}, f.Assessed.Approvers...),
-		Binding:   f.Held.Binding,
-		Expires:   f.Held.Bound.Expires,
-		Last:      r.traceChain().Last(),
-		Quorum:    max(f.Assessed.Quorum, 1),
-	})
+	hold.record, hold.Last = r.pending, r.traceChain().Last()
+	return r.addEvent(b, q, hold)
 }
 
 // addDispatch records that the call is sent next. The decision, its reasons and the permit become
@@ -342,18 +306,17 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 		return err
 	}
 	f := r.run.Facts()
-	if f.Permitted == nil || f.Dispatched == nil {
+	again, sent := dispatchOf(&f, r.header.Bundle.Digest)
+	if sent == nil {
 		return errors.New("a call is dispatched that nothing permits")
 	}
-	p := &proxySent{record: r.pending, Permit: f.Dispatched.Permit}
-	if f.Approved != nil {
-		p.Trace = f.Permitted.Trace.TraceID()
-		if err := r.addDecision(b, q, f.Permitted.Bundle, f.Permitted.Assessed, f.Assessed.Policy,
-			f.Assessed.Condition); err != nil {
+	if again != nil {
+		if err := r.addEvent(b, q, again); err != nil {
 			return err
 		}
 	}
-	return r.addEvent(b, q, p)
+	sent.record = r.pending
+	return r.addEvent(b, q, sent)
 }
 
 // addEnd adds the events since the last commit, and the outcome.
@@ -362,8 +325,8 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 		return err
 	}
 	f := r.run.Facts()
-	if s := f.Stopped; s != nil && needsDecision(s) {
-		if err := r.addDecision(b, q, cmp.Or(s.Bundle, r.header.Bundle.Digest), s.Verdict, q.Policy, ""); err != nil {
+	if stop := stopOf(&f, r.header.Bundle.Digest, q.Policy); stop != nil {
+		if err := r.addEvent(b, q, stop); err != nil {
 			return err
 		}
 	}
@@ -372,25 +335,13 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 			return err
 		}
 	}
-	if f.Executed != nil {
-		if err := r.addEvent(b, q, &toolResult{Bytes: f.Executed.Bytes}); err != nil {
+	if result := resultOf(&f); result != nil {
+		if err := r.addEvent(b, q, result); err != nil {
 			return err
 		}
 	}
 
 	return r.addEvent(b, q, &runEnded{record: r.pending, Head: head, Outcome: o})
-}
-
-// needsDecision reports whether a gate stopped the run with a verdict that no other event records:
-// the first decision of risk and policy. Votes and expiries have their own events, and an
-// interruption is no decision.
-func needsDecision(s *states.StoppedFact) bool {
-	switch v := s.Verdict; {
-	case s.Assessment != nil, v.Gate == policy.GateRun:
-		return false
-	default:
-		return v.Code != policy.CodeApprovalDenied && v.Code != policy.CodeApprovalExpired
-	}
 }
 
 // Effects returns the handler that the run must use. It parks a held run, which no process owns

@@ -9,9 +9,9 @@ import (
 
 // A Reexecution counts the runs that this build executed again. It compares decisions, and not the
 // wording of reasons. For each step it compares the trigger and the target, and for the outcome the
-// gate, code and effect. It also compares what the events repeat (the call, risk, policy, binding,
-// approvers, quorum, expiry, permit, result). A difference is no proof of tampering: another build
-// may decide otherwise.
+// gate, code and effect. It also compares the events that follow from the run: the call, risk, decisions,
+// the hold, the permit and the result. A difference is no proof of tampering: another build may decide
+// otherwise.
 type Reexecution struct {
 	Same int64 `json:"same"` // this build decides as recorded
 	// Runs in Same with another trace, such as another wording: [Trace] cannot derive the recorded
@@ -95,7 +95,7 @@ func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (sameTrace bo
 	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
 		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
-	if err := s.compareSteps(steps); err != nil {
+	if err := s.compareEvents(resumption); err != nil {
 		return false, err
 	}
 

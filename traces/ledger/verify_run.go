@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -67,21 +69,20 @@ func (v *verifier) checkExtraRuns() error {
 
 // A runVerifier computes the history of one run from its entries, and checks it.
 type runVerifier struct {
-	verifier    *verifier
-	prev        string // the link to the previous entry
-	row         RunRow // the projection of the entries so far
-	first       *requestCreated
-	scored      *riskScored
-	judged      *decisionMade // the decision of risk rules and policies before an approval
-	asked       *approvalRequested
-	heldAt      int           // how many steps lead to the hold
-	judgedAgain *decisionMade // the decision after the approval
-	votes       []policy.Vote
-	sent        *proxySent
-	returned    *toolResult
-	ended       *runEnded
-	inputs      []traces.Input
-	lastAt      string // the time of the last input
+	verifier  *verifier
+	prev      string // the link to the previous entry
+	row       RunRow // the projection of the entries so far
+	first     *requestCreated
+	scored    *riskScored
+	decisions []*decisionMade
+	asked     *approvalRequested
+	heldAt    int // how many steps lead to the hold
+	votes     []policy.Vote
+	sent      *proxySent
+	returned  *toolResult
+	ended     *runEnded
+	inputs    []traces.Input
+	lastAt    string // the time of the last input
 }
 
 // finish compares the history with the row of the run, and executes the run again.
@@ -309,7 +310,7 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 	return nil
 }
 
-// storePayload stores the payloads that [runVerifier.compareSteps] compares with the steps.
+// storePayload stores the payloads that [runVerifier.compareEvents] compares with those of another execution.
 func (s *runVerifier) storePayload(e *Event, p payload) {
 	switch p := p.(type) {
 	case *requestCreated:
@@ -317,12 +318,7 @@ func (s *runVerifier) storePayload(e *Event, p payload) {
 	case *riskScored:
 		s.scored = p
 	case *decisionMade:
-		if s.judged == nil && s.scored != nil {
-			s.judged = p
-		}
-		if s.asked != nil {
-			s.judgedAgain = p
-		}
+		s.decisions = append(s.decisions, p)
 	case *approvalRequested:
 		s.asked, s.heldAt = p, len(s.inputs)
 	case *approvalVote:
@@ -334,4 +330,19 @@ func (s *runVerifier) storePayload(e *Event, p payload) {
 	case *runEnded:
 		s.ended = p
 	}
+}
+
+// differingColumn names the first column in which two rows differ, with both values; empty if they
+// are equal.
+func differingColumn[T any](want, have T) string {
+	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
+	for i := range w.NumField() {
+		a, b := w.Field(i), h.Field(i)
+		bothEmpty := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // a nil list equals an empty one
+		if !bothEmpty && !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name),
+				fmt.Sprint(b), fmt.Sprint(a))
+		}
+	}
+	return ""
 }
