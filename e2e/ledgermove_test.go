@@ -140,9 +140,10 @@ func TestLossOfEntries(t *testing.T) {
 	h.renamed("origin: example.com/log", "origin: example.com/log-2")
 	h.renamed("log.key", "log-2.key")
 	check.NoError(t, os.Rename(filepath.Dir(lost), filepath.Dir(lost)+".former"))
-	h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log-2.key")).Expect(t, exitYes, "example.com/log-2+")
+	made := h.do("ledger", "key", "new", "-o", filepath.Join(h.dir, "log-2.key"))
+	made.Expect(t, exitYes, "example.com/log-2+")
 	s = serve(t, h.dir)
 	h.do("call", "puppet", "look", "{}").Want(t, exitYes)
-	h.do("ledger", "verify", "--checkpoint", h.checkpointed(s)).Want(t, exitYes)
+	h.do("ledger", "verify", "--checkpoint", h.checkpointed(s), "--key", strings.TrimSpace(made.Stdout)).Want(t, exitYes)
 	s.stop(t, exitYes)
 }
