@@ -183,6 +183,9 @@ func (in *input) checkForm(read func(canonical.Digest) (string, error)) error {
 		if err := json.Unmarshal(in.Event, &event); err != nil {
 			return ruleSteps.Wrap(canonical.Explain(err))
 		}
+		if event.Happened == "" {
+			return ruleSteps.Broken("the event of step %d does not say what happened", in.Step)
+		}
 		if event.Happened == "tools_listed" && len(in.Event) > minShared {
 			return ruleSteps.Broken("the listing of step %d has %d bytes, and is in no blob", in.Step, len(in.Event))
 		}

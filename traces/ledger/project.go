@@ -31,6 +31,11 @@ func projectEvent(r *RunRow, e *Event, p payload) error {
 }
 
 func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
+	if c := p.Call; c != nil {
+		if _, err := canonical.ParseDigest(string(c.Definition)); err != nil {
+			return ruleForm.Broken("the definition of its call: %w", err)
+		}
+	}
 	*r = RunRow{
 		RunID:  e.RunID,
 		At:     p.Request.At,
@@ -133,6 +138,9 @@ func (p *decisionMade) applyTo(r *RunRow, _ *Event) error {
 }
 
 func (p *approvalRequested) applyTo(r *RunRow, _ *Event) error {
+	if p.Quorum < 1 {
+		return ruleForm.Broken("it needs %d people", p.Quorum)
+	}
 	if r.Status != Pending {
 		return ruleHold.Broken("people are asked about a request that is %s", r.Status)
 	}
@@ -183,6 +191,9 @@ func (p *proxySent) applyTo(r *RunRow, e *Event) error {
 }
 
 func (p *toolResult) applyTo(r *RunRow, _ *Event) error {
+	if p.Bytes < 0 {
+		return ruleForm.Broken("a result of %d bytes", p.Bytes)
+	}
 	if r.Sent == "" {
 		return ruleResult.Broken("a result of a call that was not made")
 	}
@@ -191,6 +202,9 @@ func (p *toolResult) applyTo(r *RunRow, _ *Event) error {
 }
 
 func (p *runEnded) applyTo(r *RunRow, e *Event) error {
+	if _, err := canonical.ParseDigest(string(p.Head)); err != nil {
+		return ruleForm.Broken("the head of its trace: %w", err)
+	}
 	o := p.Outcome
 	r.Ended, r.Owner = e.At, ""
 	r.Code, r.Reason = string(o.Code), o.Reason

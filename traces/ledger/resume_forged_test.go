@@ -36,7 +36,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"risk-mode", edits(ledger.RiskScored, `"mode":"review"`, `"mode":"safe"`), policy.CodeApprovalMismatch},
 		{"risk-score", edits(ledger.RiskScored, `"score":50`, `"score":5`), policy.CodeApprovalMismatch},
 		{"reason", edits(ledger.DecisionMade, `A person looks.`, `A person nods.`), policy.CodeApprovalMismatch},
-		{"quorum", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":0`), policy.CodeApprovalMismatch},
+		{"quorum", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":0`), ""},
 		{"approvers", edits(ledger.ApprovalRequested, `["owners"]`, `["anyone"]`), policy.CodeApprovalMismatch},
 		{"binding", digests(ledger.ApprovalRequested, "binding", other), ""},
 		{"expires", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-22T10`), policy.CodeApprovalMismatch},

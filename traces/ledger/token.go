@@ -126,6 +126,9 @@ func projectToken(t *Token, e *Event, p payload) error {
 		if t.ID != "" {
 			return ruleTokens.Broken("the token %s is created twice", p.ID)
 		}
+		if p.Expires != "" && !isTime(p.Expires) {
+			return ruleForm.Broken("the token %s expires at %q, which is no time", p.ID, p.Expires)
+		}
 		*t = Token{
 			Created: e.At,
 			Expires: p.Expires,

@@ -64,11 +64,17 @@ func checkOrder(e, last *Entry) error {
 	if e.At < last.At {
 		return ruleOrder.Broken("its time %s is before that of the entry before it, %s", e.At, last.At)
 	}
-	if t, err := time.Parse(timeForm, e.At); err != nil || t.Format(timeForm) != e.At {
+	if !isTime(e.At) {
 		return ruleOrder.Broken("its time %q is not of the form %s", e.At, timeForm)
 	}
 
 	return nil
+}
+
+// isTime reports whether a text is a time in the ledger's form.
+func isTime(text string) bool {
+	t, err := time.Parse(timeForm, text)
+	return err == nil && t.Format(timeForm) == text
 }
 
 // A treeCheck computes a tree again and compares it with the stored hashes.
@@ -220,7 +226,7 @@ func (v *verifier) checkPrunedEntry(e *Entry) error {
 		return ruleClass.Broken("its header has the class %q, which is not that of its events", h.Class)
 	case class == ClassSession && (e.N != 0 || e.Prev != "" || len(h.Types) != 1):
 		return ruleClass.Broken("its header belongs to no run, and is linked or has several events")
-	case class == ClassRun && (h.Types[0] == string(RequestCreated)) != (e.N == 0):
+	case class == ClassRun && ((h.Types[0] == string(RequestCreated)) != (e.N == 0) || slices.Contains(h.Types[1:], string(RequestCreated))):
 		return ruleRunOrder.Broken("%s is the first event of a run, and only that", RequestCreated)
 	case e.RunID != "":
 		return ruleClass.Broken("it was pruned, and still belongs to a run")

@@ -52,6 +52,9 @@ func ParseBody(text []byte) (*Body, error) {
 	if err := parseCanonical(text, b); err != nil {
 		return nil, err
 	}
+	if b.By == "" {
+		return nil, errors.New("it names nobody who caused the events")
+	}
 	if len(b.Salt) != SaltBytes {
 		return nil, errors.New("its salt has another length")
 	}

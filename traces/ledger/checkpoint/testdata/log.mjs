@@ -2,9 +2,9 @@
 
 import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
+import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, Literal, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { RunRules, tasksHold } from "./runs.mjs";
-import { verifyTrace } from "./trace.mjs";
+import { REQUEST, verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
 
@@ -184,6 +184,35 @@ const SESSION_EVENTS = {
 const CLASSES = { log: LOG_EVENTS, run: RUN_EVENTS, session: SESSION_EVENTS };
 const EVENTS = { ...LOG_EVENTS, ...RUN_EVENTS, ...SESSION_EVENTS };
 
+const isCount = (v) => v instanceof Literal && /^(0|[1-9][0-9]{0,15})$/.test(v.text), isTexts = (v) => Array.isArray(v) && v.every(isString);
+const isTimeOrNever = (v) => v === "" || isTime(v), isMap = (v) => v instanceof Map;
+
+// The forms of members that are no texts, or of a form of their own.
+const FORMS = {
+  bytes: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
+  score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
+  decides: (v) => typeof v === "boolean",
+  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, rules: isTexts, steps: isTexts,
+  after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
+  call: (v) => v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
+  credential: isMap, may: isMap, head: isDigest, expires: isTimeOrNever,
+};
+const texts = (map, names) => names.split(" ").every((name) => isString(map.get(name)));
+const callHolds = (v) => isMap(v) && isMap(v.get("args")) && isDigest(v.get("definition")) && texts(v, "server tool");
+
+function outcomeIsWhole(outcome) {
+  const names = "code effect gate note reason state type";
+  members(outcome, names, "outcome");
+  return texts(outcome, names);
+}
+
+// requestIsWhole checks the members of a request; those of its parts are checked with its trace.
+function requestIsWhole(request) {
+  members(request, REQUEST, "request");
+  const isText = (v) => v === undefined || isString(v) || isMap(v); // see textBytes
+  return texts(request, "actor kind") && isTime(request.get("at")) && ["round", "task", "text"].every((name) => isText(request.get(name)));
+}
+
 // The version of the list of events above.
 const EVENTS_VERSION = "1";
 
@@ -225,12 +254,22 @@ function eventsOf(header, body, blob, place) {
     must(event instanceof Map && event.get("type") === types[i], place, "types are not those of the events", "R3");
     const eventPlace = `${place}: ${types[i]}`;
     members(event, `type ${EVENTS[types[i]]}`, eventPlace);
+    formsHold(event, EVENTS[types[i]].split(" "), eventPlace);
     if (event.has("events")) generationHolds(event, blob, eventPlace);
     if (event.has("steps")) stepsHold(event, blob, eventPlace);
     if (types[i] === "bundle.activated") activationHolds(event, eventPlace);
     if (event.get("call") instanceof Map) members(event.get("call"), "args definition server tool", `${eventPlace}: call`);
   });
   return events;
+}
+
+// formsHold checks the type of each member, and that no optional one is empty.
+function formsHold(event, names, place) {
+  for (const [name, value] of event) {
+    const form = FORMS[name] ?? isString;
+    must(form(value), place, `${name} has another form`, "R1");
+    must(!names.includes(`${name}?`) || (value !== "" && value.length !== 0 && value.text !== "0"), place, `${name} is empty, and not left out`, "R1");
+  }
 }
 
 function generationHolds(event, blob, place) {
@@ -260,7 +299,7 @@ function stepsHold(event, blob, place) {
 function inputHolds(input, blob, place) {
   let event = input.get("event");
   if (event instanceof Map) {
-    must(isString(event.get("happened")) && !input.has("age_s"), place, "not an event, or it has age_s and is in no blob", "R9");
+    must(isString(event.get("happened")) && event.get("happened") !== "" && !input.has("age_s"), place, "not an event, or it has age_s and is in no blob", "R9");
     must(event.get("happened") !== "tools_listed" || Buffer.byteLength(canonical(event)) <= MAX_INLINE, place, "a large listing is in no blob", "R9");
     return;
   }

@@ -33,6 +33,9 @@ export class RunRules {
         break;
       }
       case "identity.blocked": case "identity.unblocked": {
+        const [issuer, subject] = ["issuer", "subject"].map((member) => event.get(member));
+        must(isSubject(issuer + "#") && /^[!-~]{1,2048}$/.test(issuer) && !issuer.includes("#"), place, "issuer is no URL of an identity provider", "R25");
+        must(/^[!-~]{1,255}$/.test(subject), place, "subject is not 1 to 255 printable characters", "R25");
         const name = `${event.get("issuer")}#${event.get("subject")}`, ends = event.get("type") === "identity.unblocked";
         must(this.blocked.has(name) === ends || !this.complete, place, ends ? `${name} is not blocked` : `${name} is blocked already`, "R25");
         if (ends) this.blocked.delete(name);

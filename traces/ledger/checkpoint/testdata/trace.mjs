@@ -50,6 +50,7 @@ const PARTS = {
 };
 const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? mode on_behalf_of? pin policy quorum risk run schema? " +
   "score server tool";
+export const REQUEST = "actor at identity? kind large? round? task? text trace?";
 const GATES = ["input", "plan", "schema", "allowlist", "grant", "policy", "approval", "output", "evidence", "run"];
 const EFFECTS = ["not_sent", "unknown", "done"];
 const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
@@ -60,7 +61,7 @@ export function verifyTrace(bytes, { head, machine } = {}) {
   must(trace.get("format") === "pgfsm.trace/v1", "format", "not pgfsm.trace/v1");
   const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
   bundleHolds(bundle, "bundle");
-  members(request, "actor at identity? kind large? round? task? text trace?", "request");
+  members(request, REQUEST, "request");
   must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
   must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
 
