@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/xeipuuv/gojsonschema"
+
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
@@ -117,6 +121,8 @@ roles: {owners: ["group:owners"]}
 		text := do("ledger", "export").Stdout
 		o.writes(t, "export", text)
 		verifies("export", in("export"), "--checkpoint", in("checkpoint"), "--key", vkey)
+		do("ledger", "verify-export", in("export"), "--deep", "--checkpoint", in("checkpoint"), "--key", vkey)
+		keepSchema(t, text)
 		for _, kind := range ledger.Types() {
 			seen[string(kind)] = seen[string(kind)] || strings.Contains(text, `"type":"`+string(kind)+`"`)
 		}
@@ -132,6 +138,26 @@ roles: {owners: ["group:owners"]}
 	for _, kind := range ledger.Types() {
 		if !seen[string(kind)] {
 			t.Errorf("no entry is %s: the test does not show that the verifier reads it", kind)
+		}
+	}
+}
+
+// keepSchema compares each event of an export with the published schema.
+func keepSchema(t *testing.T, export string) {
+	t.Helper()
+	published, err := gojsonschema.NewSchema(gojsonschema.NewStringLoader(clitest.Read(t, "../docs/reference/events.schema.json")))
+	check.NoError(t, err)
+	for line := range strings.Lines(export) {
+		var entry struct {
+			Body struct {
+				Events []jsontext.Value `json:"events"`
+			} `json:"body"`
+		}
+		check.NoError(t, json.Unmarshal([]byte(line), &entry))
+		for _, event := range entry.Body.Events {
+			if result, err := published.Validate(gojsonschema.NewBytesLoader(event)); err != nil || !result.Valid() {
+				t.Errorf("%s: %v, %v", event, err, result.Errors())
+			}
 		}
 	}
 }
