@@ -42,8 +42,13 @@ type Credential struct {
 	Key string `json:"kid"`           // the key that signed it
 }
 
-// MaxCredentialID bounds an id of a token, in bytes.
+// MaxCredentialID bounds the ids of a token and of a key, in bytes.
 const MaxCredentialID = 128
+
+// Valid reports whether the credential has its form.
+func (c *Credential) Valid() bool {
+	return c.Key != "" && len(c.Key) <= MaxCredentialID && len(c.ID) <= MaxCredentialID
+}
 
 // A Claim is a value of a token, under the name that the configuration gives it.
 type Claim = condition.Claim

@@ -150,8 +150,8 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 		{"last-second-of-the-token", func(d *fixture, _ *ledger.Ballot, _ *states.Request) { d.Clock.Set(d.TB, "2026-11-21T09:59:59.000Z") }, nil},
 		{"token-expired", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = statestest.At }, ledger.ErrToken},
 		{"token-that-ends-never", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Expires = "" }, ledger.ErrToken},
-		{"other-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrEligible},
-		{"unknown-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrEligible},
+		{"other-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = &[]string{"staff"} }, ledger.ErrRole},
+		{"unknown-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrRole},
 		{"own-request", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Actor = eve }, ledger.ErrEligible},
 		{"own-request-through-an-agent", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Identity.OnBehalfOf = eve }, ledger.ErrEligible},
 		{"own-request-under-another-name", func(_ *fixture, v *ledger.Ballot, r *states.Request) {

@@ -58,20 +58,12 @@ func votingGroups(bundle *policy.Bundle, id *policy.Identity, settings ...*Setti
 	return slices.Compact(groups)
 }
 
-// checkVoteRight returns an error if some of the settings have identity providers, and none of them lets
-// a person vote.
+// checkVoteRight returns an error if none of the settings lets a person vote.
 func checkVoteRight(name string, groups []string, settings ...*Settings) error {
-	known := false
-	for _, s := range settings {
-		if s.giveVote(name, groups) {
-			return nil
-		}
-		known = known || len(s.Issuers) > 0
+	if slices.ContainsFunc(settings, func(s *Settings) bool { return s.giveVote(name, groups) }) {
+		return nil
 	}
-	if known {
-		return ruleVoteRight.Broken("no recorded configuration gives this person the right to vote")
-	}
-	return nil
+	return ruleVoteRight.Broken("no recorded configuration gives this person the right to vote")
 }
 
 // A statedSettings is what the log states at a place: the settings of the last start or reload of a

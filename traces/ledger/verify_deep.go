@@ -21,12 +21,13 @@ type Reexecution struct {
 	// This build cannot read the run's bundle or its inputs.
 	Unjudged int64 `json:"unjudged"`
 	// The first run that this build decides otherwise.
-	FirstOtherwise *Fault `json:"first_otherwise,omitempty"`
-	FirstUnjudged  *Fault `json:"first_unjudged,omitempty"` // the first run that this build cannot judge
+	FirstOtherwise  *Fault `json:"first_otherwise,omitempty"`
+	FirstUnjudged   *Fault `json:"first_unjudged,omitempty"`    // the first run that this build cannot judge
+	FirstOtherTrace *Fault `json:"first_other_trace,omitempty"` // the first run with another trace
 }
 
-// OK reports whether this build decides every run as recorded.
-func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
+// OK reports whether this build decides every run as recorded, with the recorded head.
+func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 && r.OtherTrace == 0 }
 
 // reexecute executes the run again, if a Replayer is set and the run has ended or is held.
 func (s *runVerifier) reexecute() error {
@@ -63,6 +64,9 @@ func (s *runVerifier) reexecute() error {
 		deep.Same++
 		if !sameTrace {
 			deep.OtherTrace++
+		}
+		if !sameTrace && deep.FirstOtherTrace == nil {
+			deep.FirstOtherTrace = newFault("requests", run, "its head, or the hash of the step that held it, is that of another trace")
 		}
 	}
 

@@ -35,12 +35,15 @@ func TestVerifyByAnotherBuild(t *testing.T) {
 			d.Inspect(func(r ledger.Reader) error {
 				report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: p})
 				got, first := report.Deep, ""
+				if (got.FirstOtherTrace != nil) != (got.OtherTrace > 0) || got.OK() != (c.want == ledger.Reexecution{Same: 4}) {
+					t.Errorf("%+v, OK() = %t", got, got.OK())
+				}
 				for _, f := range []*ledger.Fault{got.FirstOtherwise, got.FirstUnjudged} {
 					if f != nil {
 						first += f.What
 					}
 				}
-				got.FirstOtherwise, got.FirstUnjudged = nil, nil
+				got.FirstOtherwise, got.FirstUnjudged, got.FirstOtherTrace = nil, nil, nil
 				if got != c.want || (first == "") != (c.what == "") || !strings.Contains(first, c.what) {
 					t.Errorf("%+v, %q; want %+v, %q", got, first, c.want, c.what)
 				}

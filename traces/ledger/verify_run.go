@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"pgfsm/internal/canonical"
@@ -204,7 +205,7 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		if q.Owner == "" {
 			return ruleCall.Broken("a call of a run that no process has")
 		}
-		return s.checkSend(e)
+		return s.checkSend(e, p)
 	case *toolResult:
 		if s.returned != nil {
 			return ruleResult.Broken("a second result")
@@ -243,7 +244,7 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return ruleQuorum.Broken("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1,
 			max(q.Quorum, 1))
-	case (p.Credential != nil) != policy.HasSubject(e.By) || p.Credential != nil && p.Token != "":
+	case (p.Credential != nil) != policy.HasSubject(e.By) || p.Credential != nil && (p.Token != "" || !p.Credential.Valid()):
 		return ruleVoteRight.Broken("a vote without a token, or with one of another kind")
 	case p.Credential != nil && s.verifier.stated != nil:
 		if err := checkVoteRight(e.By, p.Groups, &s.first.generation.Settings, &s.verifier.stated.Settings); err != nil {
@@ -270,17 +271,39 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 	switch {
 	case p.Token != "":
 		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, ActCall, e))
-	case isSubject && (id == nil || id.Credential == nil):
+	case id != nil && (id.Groups != nil && !slices.IsSorted(*id.Groups) || !slices.IsSortedFunc(id.Claims, compareClaims)):
+		return ruleRequester.Broken("a request with groups or claims that are not in order")
+	case isSubject && (id == nil || id.Credential == nil || !id.Credential.Valid()):
 		return ruleRequester.Broken("a request without the token of a subject of an identity provider")
-	case isSubject && len(p.generation.Issuers) > 0 && !p.generation.knows(actor):
+	case isSubject && !p.generation.knows(actor):
 		return ruleRequester.Broken("a request by a subject of an issuer that the configuration does not have")
 	}
 	return nil
 }
 
+// decidedAt returns when the run read the decision; empty if these steps read none.
+func (p *proxySent) decidedAt() (at string) {
+	for i := range p.Inputs {
+		var d struct {
+			At       string `json:"at"`
+			Happened string `json:"happened"`
+		}
+		if json.Unmarshal(p.Inputs[i].Event, &d) == nil && d.Happened == "decided" {
+			at = d.At
+		}
+	}
+	return at
+}
+
+// compareClaims orders claims by their names.
+func compareClaims(a, b policy.Claim) int { return strings.Compare(a.Name, b.Name) }
+
 // checkSend checks that nobody whose block stops the call was blocked: the requester, the person
 // for whom they act, or a voter.
-func (s *runVerifier) checkSend(e *Event) error {
+func (s *runVerifier) checkSend(e *Event, p *proxySent) error {
+	if s.asked != nil && !policy.IsBefore(p.decidedAt(), s.asked.Expires) {
+		return ruleCall.Broken("a call that was decided about after its expiry")
+	}
 	names := []string{s.row.Actor, s.row.OnBehalfOf}
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)

@@ -80,7 +80,7 @@ func New(tb testing.TB) *Fixture {
 // Open opens a ledger in a store. The end of the test closes both.
 func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
 	tb.Helper()
-	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.Now})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.Now, Settings: Settings()})
 	if err != nil {
 		tb.Fatalf("Open() = %v", err)
 	}
@@ -92,6 +92,15 @@ func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
 		}
 	})
 	return f
+}
+
+// Settings are those of a configuration with identity providers whose owners may vote.
+func Settings() ledger.Settings {
+	const corp = "https://login.example.com/realms/corp"
+	return ledger.Settings{
+		Issuers: []string{corp, corp + "/", corp + "/sub", corp + "orate", "https://login.example.com", "https://login.example.net/realms/corp"},
+		May:     &ledger.May{Approve: []string{"group:owners"}},
+	}
 }
 
 // Close closes the ledger and its store before the test ends.

@@ -4,7 +4,7 @@ import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, Literal, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { RunRules, tasksHold } from "./runs.mjs";
-import { REQUEST, verifyTrace } from "./trace.mjs";
+import { REQUEST, credentialHolds, identityHolds, verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
 
@@ -195,10 +195,15 @@ const FORMS = {
   approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, rules: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
   call: (v) => v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
-  credential: isMap, may: isMap, head: isDigest, expires: isTimeOrNever,
+  credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,
 };
 const texts = (map, names) => names.split(" ").every((name) => isString(map.get(name)));
 const callHolds = (v) => isMap(v) && isMap(v.get("args")) && isDigest(v.get("definition")) && texts(v, "server tool");
+
+function mayHolds(may) {
+  members(may, "administer? approve? audit?", "may");
+  return may.size > 0 && [...may.values()].every((list) => isTexts(list) && list.length > 0);
+}
 
 function outcomeIsWhole(outcome) {
   const names = "code effect gate note reason state type";
@@ -209,6 +214,7 @@ function outcomeIsWhole(outcome) {
 // requestIsWhole checks the members of a request; those of its parts are checked with its trace.
 function requestIsWhole(request) {
   members(request, REQUEST, "request");
+  if (request.has("identity")) byDefault("R11", () => identityHolds(request, "request: identity"));
   const isText = (v) => v === undefined || isString(v) || isMap(v); // see textBytes
   return texts(request, "actor kind") && isTime(request.get("at")) && ["round", "task", "text"].every((name) => isText(request.get(name)));
 }
@@ -267,6 +273,7 @@ function eventsOf(header, body, blob, place) {
 function formsHold(event, names, place) {
   for (const [name, value] of event) {
     const form = FORMS[name] ?? isString;
+    if (name === "credential") byDefault("R17", () => credentialHolds(value, place));
     must(form(value), place, `${name} has another form`, "R1");
     must(!names.includes(`${name}?`) || (value !== "" && value.length !== 0 && value.text !== "0"), place, `${name} is empty, and not left out`, "R1");
   }

@@ -1,6 +1,6 @@
 // The rules of runs, tokens and blocked people (R10 to R28): who asked, who voted, and what was sent.
 
-import { count, isDigest, must } from "./json.mjs";
+import { count, isDigest, isTime, must } from "./json.mjs";
 
 const WITHDRAWN = "taken back by who asked for it";
 const isSubject = (name) => /^https?:\/\//.test(name) && name.includes("#");
@@ -84,6 +84,9 @@ export class RunRules {
     if (run === null) return;
     if (run === undefined) return must(!this.complete, place, "the run has not begun", "R10");
     must(!run.ended || type === "outcome.delivered", place, "the run has ended", "R10");
+    for (const input of event.get("inputs") ?? []) {
+      if (input.get("event") instanceof Map && input.get("event").get("happened") === "decided") run.decidedAt = input.get("event").get("at");
+    }
     switch (type) {
       case "call.reserved":
         must(run.status === "proposed" && !run.reserved, place, "a decision is made already", "R12");
@@ -105,6 +108,7 @@ export class RunRules {
       case "proxy.sent":
         must(["allowed", "approved"].includes(run.status) && !run.sent, place, `the call is ${run.status}, or was sent before`, "R20");
         must(run.owner !== "", place, "no process owns the run", "R20");
+        must(!run.held || isTime(run.decidedAt) && run.decidedAt < run.held.get("expires"), place, "it was decided about after its expiry", "R20");
         this.notBlocked([run.actor, run.onBehalfOf, ...run.votes.map((vote) => vote.by)], place, "R20");
         run.sent = true;
         break;
@@ -125,8 +129,7 @@ export class RunRules {
     if (event.has("token")) this.tokenHolds(event.get("token"), actor, "agent", at, place, "R11");
     else if (isSubject(actor)) {
       must(identity?.has("credential"), place, "the request names no token of the subject", "R11");
-      const issuers = generation?.get("issuers");
-      must(!issuers || issuers.includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
+      must(generation === undefined || (generation.get("issuers") ?? []).includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
     }
     return { actor, onBehalfOf: identity?.get("on_behalf_of"), generation, bundle, status: "proposed", owner: by, votes: [] };
   }
@@ -183,7 +186,7 @@ export class RunRules {
     if (!event.has("credential")) return this.tokenHolds(event.get("token"), by, "approver", at, place, "R17");
     this.notBlocked([by], place, "R17");
     const mayVote = (s) => (s.get("issuers") ?? []).includes(by.split("#")[0]) && (s.get("may")?.get("approve") ?? []).some((entry) => isNamed(entry, by, groups));
-    must(settings.every((s) => !s.has("issuers")) || settings.some(mayVote), place, "no recorded configuration gives this person the right to vote", "R17");
+    must(settings.some(mayVote) || !this.complete, place, "no recorded configuration gives this person the right to vote", "R17");
   }
 }
 

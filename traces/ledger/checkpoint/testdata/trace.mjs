@@ -131,11 +131,12 @@ function largeHolds(trace, place) {
 // credentialHolds checks what names a token of an identity provider.
 export function credentialHolds(credential, place) {
   members(credential, "jti? kid", `${place}: credential`);
-  must(isString(credential.get("kid")) && isString(credential.get("jti") ?? ""), `${place}: credential`, "not the id of a key, or of a token");
+  const fits = (id) => isString(id) && id !== "" && Buffer.byteLength(id) <= 128;
+  must(fits(credential.get("kid")) && fits(credential.get("jti") ?? "none"), `${place}: credential`, "not the id of a key, or of a token");
 }
 
 // identityHolds checks what an identity provider says about the actor.
-function identityHolds(request, place) {
+export function identityHolds(request, place) {
   const identity = request.get("identity"), claims = identity.get("claims") ?? [], groups = identity.get("groups") ?? [];
   members(identity, "claims? client? credential? display? groups? kind? on_behalf_of? on_behalf_of_display?", place);
   if (identity.has("credential")) credentialHolds(identity.get("credential"), place);
