@@ -10,7 +10,7 @@ TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Failures|Holds)
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
-.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper soak fuzz docs vuln interop interop-tools dist debian-root packages release
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-tools dist debian-root packages release
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
@@ -101,6 +101,9 @@ flood: ## a listener with 10,000 half-open connections: it needs as many descrip
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger
+
+million: ## a ledger of a million runs: what people and calls ask of it, and its verification; about a quarter of an hour
+	PGFSM_LEDGER_RUNS=1000000 $(GO) test -count 1 -timeout 2h -v -run TestManyRuns ./traces/ledger
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; found=0; for pkg in $$($(GO) list ./...); do \
