@@ -67,7 +67,7 @@ func (w *world) headline() (blocks []block) {
 		b.variants = append(w.without(echo),
 			variant{"pgfsm, record: none", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
 			variant{"pgfsm, default", w.at(byDefault), echo, nil},
-			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.2, bareProxy}, {32, shareBar, 0.75, bareProxy}}},
+			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.1, bareProxy}, {32, shareBar, 0.72, bareProxy}}},
 			variant{"pgfsm, ledger, denied", w.at(durable), refused, nil},
 			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, nil},
 		)
@@ -75,7 +75,7 @@ func (w *world) headline() (blocks []block) {
 	}
 	large := blob(64 << 10)
 	return append(blocks, block{title: "Answers of 64 KiB, clients of the Go SDK", callers: 1, open: openSDK, variants: append(w.without(large),
-		variant{"pgfsm, record: none", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
+		variant{"pgfsm, record: none", w.at(volatile), large, []bar{{1, ratioBar, 1.15, bareProxy}}},
 		variant{"pgfsm, ledger", w.at(durable), large, nil},
 	)})
 }
