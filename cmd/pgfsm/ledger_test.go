@@ -45,8 +45,8 @@ func runsOfLongAgo(t *testing.T, path string) {
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, long().Format(policy.TimeForm))
 	f := ledgertest.Open(t, store, clock)
-	f.Ask(ledgertest.Carol, statestest.Content())
-	f.Hold(1)
+	f.Ask("local:carol", statestest.Content())
+	f.HoldBy("local:carol", ledgertest.Holding(1))
 	check.NoError(t, f.Close())
 }
 

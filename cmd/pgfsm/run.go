@@ -127,6 +127,7 @@ func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOp
 		}
 		result, err := r.Run(ctx, runner.Request{
 			Actor: requester.Name,
+			Token: requester.Token,
 			Kind:  kind,
 			Text:  text,
 			Task:  o.task,

@@ -114,6 +114,7 @@ func (r *Runner) reportf(format string, args ...any) {
 // A Request holds a person's question or plan.
 type Request struct {
 	Actor string
+	Token string // the id of the ledger's token by which the actor is known; empty for others
 	Kind  string // states.KindAsk: Text is a question; states.KindCall: Text is a plan
 	Text  []byte
 	Task  string // the task in which grants count calls; empty: none
@@ -145,5 +146,6 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	handler, end := configured.runPorts(run)
 	defer end()
 
-	return r.Advance(ctx, run, handler, watch)
+	requester := ledger.Caller{TokenID: q.Token, Name: q.Actor, Roles: []string{ledger.RoleAgent}}
+	return r.advanceRecorded(ctx, run, r.beginCallRecord(run, requester, false), handler, watch)
 }

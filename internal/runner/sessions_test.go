@@ -213,7 +213,7 @@ func TestHeldCallsOfACallerAreBounded(t *testing.T) {
 	memory := ledgertest.NewStore(t)
 	o, r := memo(t, memory, fmt.Sprintf("type: http, url: %q", serveMemo(t)), "held: 3")
 	l := open(t, memory)
-	ann := gateway.Identity{Name: "ann"}
+	ann := agent(t, l, "ann")
 	codes := make([]string, 8)
 	var all sync.WaitGroup
 	for i := range codes {
@@ -224,7 +224,7 @@ func TestHeldCallsOfACallerAreBounded(t *testing.T) {
 	if len(refused) != 5 {
 		t.Errorf("%d calls were refused as too many, want 5", len(refused))
 	}
-	if code := codeOf(swaps(t, r, o.Upstreams, gateway.Identity{Name: "bob"}, "b")); code != string(policy.CodeApprovalRequired) {
+	if code := codeOf(swaps(t, r, o.Upstreams, agent(t, l, "bob"), "b")); code != string(policy.CodeApprovalRequired) {
 		t.Errorf("the call of another caller ended with %s", code)
 	}
 	ids := soonHeld(t, l, 4)

@@ -154,9 +154,9 @@ func TestPeopleOfProvidersVote(t *testing.T) {
 		{"unknown-groups", func(_ *fixture, v *ledger.Ballot, _ *states.Request) { v.By.Identity.Groups = nil }, ledger.ErrRole},
 		{"own-request", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Actor = eve }, ledger.ErrEligible},
 		{"own-request-through-an-agent", func(_ *fixture, _ *ledger.Ballot, r *states.Request) { r.Identity.OnBehalfOf = eve }, ledger.ErrEligible},
-		{"own-request-under-another-name", func(_ *fixture, v *ledger.Ballot, r *states.Request) {
+		{"own-request-under-another-name", func(d *fixture, v *ledger.Ballot, r *states.Request) {
 			v.By.Name, r.Identity.OnBehalfOf = issuer+"#dora", eve
-			r.Actor = "dora"
+			r.Actor = d.token("dora", ledger.RoleAgent, "").Name
 		}, ledger.ErrEligible},
 		{"voted-under-another-name", func(d *fixture, v *ledger.Ballot, _ *states.Request) {
 			q := d.Run(v.Run)

@@ -59,7 +59,7 @@ func (d *fixture) replayer(decider policy.Decider) *traces.Replayer {
 // begin begins a scenario's run under an id.
 func (d *fixture) begin(id string, s *statestest.Scenario) (*states.Run, *ledger.RunRecorder) {
 	run := states.NewRun(id, s.Request, statestest.MustBundle(s.Content, s.Decider))
-	return run, d.Begin(traces.NewHeader(d.Machine, run), run)
+	return run, d.BeginRun(run, true)
 }
 
 // play takes a scenario's run as far as it goes, as the command does.

@@ -83,6 +83,7 @@ func TestVerifyJudgesCredentials(t *testing.T) {
 		{"right-that-was-never-given", edits(ledger.BundleActivated, `"approve":["group:owners"]`, `"audit":["group:owners"]`), "no recorded configuration gives this person the right to vote"},
 		{"request-without-a-token", edits(ledger.RequestCreated, `"credential":{"jti":"t-1","kid":"k1"},`, ``), "a request without the token"},
 		{"request-of-another-issuer", edits(ledger.BundleActivated, `"issuers":["`+issuer, `"issuers":["https://login.example.net`), "an issuer that the configuration does not have"},
+		{"request-by-a-name-without-a-token", edits(ledger.RequestCreated, `"actor":"`+app+`"`, `"actor":"worker"`), "a request without a token by worker"},
 		{"request-with-the-token-of-another", edits(ledger.RequestCreated, `"type":"request.created"`, `"token":"`+agent.ID+`","type":"request.created"`), "is not one of " + app},
 	}...)
 }
@@ -91,7 +92,7 @@ func TestVerifyJudgesCredentials(t *testing.T) {
 func TestVerifyOpenJudgesVotesByTheirTime(t *testing.T) {
 	d, q := provided(t, "group:owners")
 	d.Cast(ledgertest.Ballot(q, person(eve, ledger.RoleApprover)))
-	held := d.Hold(2)
+	held := d.HoldBy("local:carol", ledgertest.Holding(2))
 	dora := d.Approver(ledgertest.Alice)
 	d.Cast(ledgertest.Ballot(held, dora))
 	if _, err := d.RevokeToken(t.Context(), root, dora.TokenID); err != nil {

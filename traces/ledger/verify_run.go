@@ -273,6 +273,8 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, ActCall, e))
 	case id != nil && (id.Groups != nil && !slices.IsSorted(*id.Groups) || !slices.IsSortedFunc(id.Claims, compareClaims)):
 		return ruleRequester.Broken("a request with groups or claims that are not in order")
+	case !hasNoToken(actor):
+		return ruleRequester.Broken("a request without a token by %s, whose name is that of a token", actor)
 	case isSubject && (id == nil || id.Credential == nil || !id.Credential.Valid()):
 		return ruleRequester.Broken("a request without the token of a subject of an identity provider")
 	case isSubject && !p.generation.knows(actor):

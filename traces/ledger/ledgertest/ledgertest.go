@@ -5,6 +5,7 @@ package ledgertest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,40 @@ func (f *Fixture) HoldRequest(r states.Request, c policy.Content) ledger.RunRow 
 	return q
 }
 
+// BeginRun begins the record of a run, by the token of its actor if there is one. If creates is true, an actor with the name of a token
+// gets one.
+func (f *Fixture) BeginRun(run *states.Run, creates bool) *ledger.RunRecorder {
+	f.TB.Helper()
+	h := traces.NewHeader(f.Machine, run)
+	actor := h.Request.Actor
+	if actor == ledger.Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor) {
+		return f.Begin(h, run)
+	}
+	caller := ledger.Caller{Name: actor, Roles: []string{ledger.RoleAgent}}
+	check.NoError(f.TB, f.View(context.Background(), func(r ledger.Reader) error {
+		for t, err := range r.Tokens() {
+			if err != nil {
+				return err
+			}
+			if t.Name == actor && t.Role == ledger.RoleAgent && t.Revoked == "" {
+				caller.TokenID = t.ID
+			}
+		}
+		return nil
+	}))
+	switch {
+	case caller.TokenID == "" && !creates:
+		return f.Begin(h, run)
+	case caller.TokenID == "":
+		_, made, err := f.CreateToken(context.Background(), ledger.LocalUser("local:root"), actor, ledger.RoleAgent, "")
+		if err != nil { // no token can have this name
+			return f.Begin(h, run)
+		}
+		caller.TokenID = made.ID
+	}
+	return f.BeginCall(h, run, caller, false)
+}
+
 // AskRequest does the same as [Fixture.Ask] for a complete request.
 func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.RunRow {
 	f.TB.Helper()
@@ -167,7 +202,7 @@ func (f *Fixture) AskRequest(r states.Request, c policy.Content) ledger.RunRow {
 func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *statestest.World) ledger.RunRow {
 	f.TB.Helper()
 	run := states.NewRun(id, r, statestest.MustBundle(c, nil))
-	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
+	rec := f.BeginRun(run, false)
 	defer rec.Abandon()
 	o, err := f.Machine.Advance(context.Background(), run, rec.Effects(world.Effects()), rec)
 	if err == nil && o.Type != states.TypePending {

@@ -127,7 +127,8 @@ export class RunRules {
   begun(event, by, at, place, generation, bundle) {
     const request = event.get("request"), actor = request.get("actor"), identity = request.get("identity");
     if (event.has("token")) this.tokenHolds(event.get("token"), actor, "agent", at, place, "R11");
-    else if (isSubject(actor)) {
+    else must(hasNoToken(actor), place, `${actor} asked without a token`, "R11");
+    if (isSubject(actor)) {
       must(identity?.has("credential"), place, "the request names no token of the subject", "R11");
       must(generation === undefined || (generation.get("issuers") ?? []).includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
     }
