@@ -89,8 +89,9 @@ type Prune struct {
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was
 // sent without a decision. Its memory does not grow with the number of runs that have ended, but for
-// [maxTracked] digests, for the tokens and for the blocks; a run that has not ended takes about 30 kB. The error is a [*Fault] for the first row that is
-// wrong. It is another error if something could not be read.
+// [maxTracked] digests, for the tokens and for the blocks; a run that has not ended takes about 30 kB.
+// The error is a [*Fault] for the first row that is wrong. It is another error if something could not be
+// read.
 //
 // A user who can write all tables can write a new consistent history, or delete the end: only a
 // checkpoint stored elsewhere detects that.
