@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
+	"pgfsm/traces/tracestest"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -212,5 +215,40 @@ func TestCallOfAReplacedDefinition(t *testing.T) {
 				t.Errorf("the page warns: %t, want %t: %s", got, tt.warns, page.body)
 			}
 		})
+	}
+}
+
+// TestCallShowsWhatAnApprovalBinds: each field that an approval binds is on the page of the call.
+func TestCallShowsWhatAnApprovalBinds(t *testing.T) {
+	d := newFixture(t)
+	content := ledgertest.Holding(2)
+	content.Risk = statestest.Content().Risk
+	q := d.HoldBy(ledgertest.Carol, content)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	page := b.page("calls/" + q.RunID)
+	page.want(t, http.StatusOK)
+	var bound reflect.Value
+	d.Inspect(func(r ledger.Reader) error {
+		found, err := ledger.BoundOf(r, tracestest.Replayer(d.Machine, nil), q.RunID)
+		bound = reflect.ValueOf(found.Held.Bound)
+		return err
+	})
+	otherwise := map[string]string{ // fields that the page shows in another form
+		"Arguments": "the values themselves, under Arguments", "Approvers": "who may decide, beside the vote", "Expires": "the time that is left",
+		"Run": "in the address", "Risk": "the list of risk rules",
+	}
+	shown := 0
+	for i := range bound.NumField() {
+		name, value := bound.Type().Field(i).Name, bound.Field(i)
+		if otherwise[name] != "" || value.IsZero() {
+			continue
+		}
+		if text := fmt.Sprint(value.Interface()); !strings.Contains(page.body, html.EscapeString(text)) {
+			t.Errorf("the page does not show %s, %q", name, text)
+		}
+		shown++
+	}
+	if shown < 9 {
+		t.Errorf("only %d fields are bound: the test is blind", shown)
 	}
 }
