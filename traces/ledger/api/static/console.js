@@ -16,7 +16,22 @@ if (next === undefined) {
 let after = document.body.dataset.after;
 let source;
 
-// refresh asks for the page again and replaces the parts that changed.
+// lasting is a part without what changes while time passes, or because the reader opened something.
+function lasting(part) {
+  const copy = part.cloneNode(true);
+  for (const time of copy.querySelectorAll('time')) time.textContent = '';
+  for (const details of copy.querySelectorAll('details')) details.removeAttribute('open');
+  return copy.outerHTML;
+}
+
+// keep gives a new part what the reader did with the old one: what is open, and what was typed.
+function keep(old, now) {
+  const opened = old.querySelectorAll('details'), typed = old.querySelectorAll('textarea');
+  now.querySelectorAll('details').forEach((details, i) => { if (opened[i]) details.open = opened[i].open; });
+  now.querySelectorAll('textarea').forEach((field, i) => { if (typed[i]) field.value = typed[i].value; });
+}
+
+// refresh asks for the page again. It replaces the parts that changed, and says so. Where only the time passed, it changes the times.
 function refresh() {
   const request = new XMLHttpRequest();
   request.open('GET', location.href);
@@ -32,7 +47,13 @@ function refresh() {
     let changed = false;
     for (const part of document.querySelectorAll('[data-live]')) {
       const now = page.getElementById(part.id);
-      if (!now || now.outerHTML === part.outerHTML) continue;
+      if (!now) continue;
+      if (lasting(now) === lasting(part)) {
+        const times = now.querySelectorAll('time');
+        part.querySelectorAll('time').forEach((time, i) => { time.textContent = times[i].textContent; });
+        continue;
+      }
+      keep(part, now);
       part.replaceWith(document.adoptNode(now));
       changed = true;
     }
@@ -61,6 +82,9 @@ function follow() {
 
 if (events) {
   follow();
-  document.addEventListener('visibilitychange', follow);
+  document.addEventListener('visibilitychange', () => {
+    follow();
+    if (!document.hidden) refresh();
+  });
   setInterval(() => { if (!document.hidden) refresh(); }, 30000);
 }
