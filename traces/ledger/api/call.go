@@ -26,6 +26,7 @@ type callView struct {
 	Again      []providerLink
 	NotCalled  string // reason why the call will not be made even if approvers agree
 	Refused    string // reason why the vote that was just sent does not count
+	NeedsWhy   bool   // it was a denial without a reason
 	Reason     string // reason given with that vote
 }
 

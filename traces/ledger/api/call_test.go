@@ -61,7 +61,7 @@ func TestVoteAgain(t *testing.T) {
 	b.page("calls/"+q.RunID).want(t, http.StatusOK, "You have voted", "1 of 2")
 	b.vote(q, "deny", "changed my mind").want(t, http.StatusConflict, "one person has one vote")
 	c := d.signedIn(there, bob, ledger.RoleApprover)
-	c.vote(q, "deny", "").want(t, http.StatusUnprocessableEntity, "a denial needs a reason")
+	c.vote(q, "deny", "  ").want(t, http.StatusUnprocessableEntity, "a denial needs a reason", `aria-describedby="reason-error" autofocus>`, `id="reason-error"`)
 	c.vote(q, "approve", "also fine").want(t, http.StatusSeeOther)
 	c.page("calls/"+q.RunID).want(t, http.StatusOK, "pgfsm makes the call within seconds", "also fine")
 	if len(d.Votes(q.RunID)) != 2 || len(d.voted) < 2 {

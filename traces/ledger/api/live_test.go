@@ -57,3 +57,20 @@ func TestLivePartsInABrowser(t *testing.T) {
 	kept()
 	p.quiet()
 }
+
+// TestDenialWithoutAReasonInABrowser: the error is beside the field, which has the focus.
+func TestDenialWithoutAReasonInABrowser(t *testing.T) {
+	d, host := servesConsole(t)
+	q := d.Hold(2)
+	p := &traveller{newTab(t, host, "dark", 390), device{}, host}
+	p.signsIn(d, alice, ledger.RoleApprover)
+	p.opens("/console/calls/" + q.RunID)
+	p.use("button.deny")
+	p.shows("Write why you deny the call")
+	p.until("the field has the focus", "document.activeElement.id === 'reason' && document.activeElement.getAttribute('aria-invalid') === 'true'")
+	p.fits("denial-without-a-reason")
+	p.writes("#reason", "not today")
+	p.use("button.deny")
+	p.shows("denied")
+	p.quiet()
+}

@@ -8,6 +8,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
+	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
 	"pgfsm/traces/ledger"
 )
@@ -103,8 +104,11 @@ func (h *Handler) sendVote(v *visit) (answer, error) {
 	case errors.Is(err, ledger.ErrToken):
 		return answer{}, ledger.ErrSession
 	case errors.As(err, &refused) && refused.Code != ledger.RefusedUnknown:
-		why := "Your vote does not count: " + refused.Error() + "."
-		return h.showCallWith(v, callView{Refused: why, Reason: fields["reason"]}, statusOf(refused))
+		body := callView{Reason: fields["reason"]}
+		if body.NeedsWhy = !approve && refused.Code == ledger.RefusedBallot && visible.Blank(body.Reason); !body.NeedsWhy {
+			body.Refused = "Your vote does not count: " + refused.Error() + "."
+		}
+		return h.showCallWith(v, body, statusOf(refused))
 	}
 	return redirectTo(v.base + "calls/" + v.id), err
 }
