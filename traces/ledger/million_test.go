@@ -94,13 +94,13 @@ func TestManyRuns(t *testing.T) {
 // makeRuns records runs as a busy gateway does. The clock moves on, an hour in all.
 func (d *fixture) makeRuns(n int) {
 	d.TB.Helper()
-	kinds := []statestest.Scenario{
-		statestest.Find(d.TB, "policy-holds"), statestest.Find(d.TB, "policy-allows"), statestest.Find(d.TB, "policy-denies-by-effect"),
-	}
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	step := time.Hour / time.Duration(n)
 	for range atOnce {
+		kinds := []statestest.Scenario{ // of this worker alone
+			statestest.Find(d.TB, "policy-holds"), statestest.Find(d.TB, "policy-allows"), statestest.Find(d.TB, "policy-denies-by-effect"),
+		}
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				s := kinds[2]
