@@ -158,7 +158,7 @@ func stringValues(doc []byte) []string {
 				values = values[:closed.first]
 			}
 		case '"':
-			if isName(dec) {
+			if canonical.IsName(dec) {
 				open[len(open)-1].status = tok.String() == "status"
 				continue
 			}

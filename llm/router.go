@@ -98,7 +98,7 @@ func (rt *route) fillArgs(textOf func(name string) (string, error)) ([]byte, err
 		}
 		if tok.Kind() == '"' && strings.Contains(tok.String(), "${") {
 			text, err := expandGroups(tok.String(), textOf)
-			if isName(dec) {
+			if canonical.IsName(dec) {
 				err = errors.New("a group can only stand in a value, not in a member's name")
 			}
 			if err != nil {
@@ -110,13 +110,6 @@ func (rt *route) fillArgs(textOf func(name string) (string, error)) ([]byte, err
 			return nil, err
 		}
 	}
-}
-
-// isName reports whether the string just read was a member's name: in an object names are the odd
-// ones.
-func isName(dec *jsontext.Decoder) bool {
-	kind, length := dec.StackIndex(dec.StackDepth())
-	return kind == '{' && length%2 == 1
 }
 
 // expandGroups replaces each ${name} of a text; $${ stands for the two characters ${.

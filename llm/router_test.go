@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 )
 
@@ -252,7 +253,7 @@ func FuzzRouter(f *testing.F) {
 		var names []string
 		dec := jsontext.NewDecoder(strings.NewReader(string(plan.Args.Bytes())))
 		for tok, err := dec.ReadToken(); err == nil; tok, err = dec.ReadToken() {
-			if tok.Kind() == '"' && isName(dec) {
+			if tok.Kind() == '"' && canonical.IsName(dec) {
 				names = append(names, tok.String())
 			}
 		}

@@ -45,17 +45,42 @@ func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
 	cmd := f.newReadCommand("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
 		return o.View(ctx, func(r ledger.Reader) error {
-			return l.printRequests(f, r, func(rows []present.Run) func(io.Writer, ink) {
+			return l.printRequests(f, r, func(rows []present.Run) (func(io.Writer, ink), error) {
+				calls, err := listHeld(r, rows)
 				return templatePrinter("held", struct {
-					Rows []present.Run
-					Now  string
-				}{rows, o.timestamp()})
+					Calls []listedCall
+					Now   string
+				}{calls, o.timestamp()}), err
 			})
 		})
 	})
 	checkFirst(cmd, l.completeFilter)
 	l.addFlags(cmd, []string{string(ledger.Pending)}, 100)
 	return cmd
+}
+
+// A listedCall is a held call with the arguments that matter most.
+type listedCall struct {
+	present.Run
+	Gist []present.Argument
+	More int // other arguments
+}
+
+// listHeld compares held calls with the last approved calls of their tools.
+func listHeld(r ledger.Reader, rows []present.Run) (calls []listedCall, err error) {
+	for i := range rows {
+		last, err := present.LastApproved(r, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		args, err := present.ReadArguments(r, rows[i].Args, last)
+		if err != nil {
+			return nil, err
+		}
+		gist, more := args.Gist("")
+		calls = append(calls, listedCall{rows[i], gist, more})
+	}
+	return calls, nil
 }
 
 // anyApprover is printed if a policy names no approvers.
@@ -80,12 +105,11 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			b, err := ledger.BoundOf(r, p, id)
+			held, err := present.ReadHeldCall(r, p, id)
 			if err != nil {
 				return errNoRequest(err)
 			}
-			d := present.NewApproval(&b)
-			return f.printDocument(d, f.boundScreen(&d, o.timestamp()))
+			return f.printDocument(held.Approval, f.boundScreen(&held, o.timestamp()))
 		})
 	})
 }
@@ -101,20 +125,15 @@ func newReplayer() (*traces.Replayer, error) {
 
 // boundScreen prints everything that an approval binds to, and the commands that decide about a
 // call that waits.
-func (f *ledgerFlags) boundScreen(d *present.Approval, now string) func(io.Writer, ink) {
-	var rules []string
-	for i := range d.Risk {
-		rules = append(rules, present.RiskRule(&d.Risk[i]))
-	}
+func (f *ledgerFlags) boundScreen(d *present.HeldCall, now string) func(io.Writer, ink) {
 	q := &d.Request
 	return templatePrinter("bound", struct {
-		*present.Approval
+		*present.HeldCall
 		Lines         []present.Row
-		RiskRules     []string
 		Undecided     bool
 		Approve, Deny string
 	}{
-		d, d.Rows(now), rules, q.Status == ledger.Pending && !q.Overdue(now),
+		d, d.Rows(now), q.Status == ledger.Pending && !q.Overdue(now),
 		f.approvalsCommand("approve", q.Run, "--digest", string(q.Binding)),
 		f.approvalsCommand("deny", q.Run, "--digest", string(q.Binding)),
 	})

@@ -55,7 +55,7 @@ func (l *requestList) completeFilter() error {
 
 // printRequests prints the requests as one document or as lines.
 func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
-	lines func(rows []present.Run) func(out io.Writer, k ink)) error {
+	lines func(rows []present.Run) (func(out io.Writer, k ink), error)) error {
 	rows, more := []present.Run{}, false
 	for q, err := range r.Runs(l.Filter) {
 		if err != nil {
@@ -70,12 +70,16 @@ func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
 		}
 		rows = append(rows, d)
 	}
+	list, err := lines(rows)
+	if err != nil {
+		return err
+	}
 	return f.printDocument(cli.Document("more", more, "requests", rows), func(out io.Writer, k ink) {
 		if len(rows) == 0 {
 			fmt.Fprintln(f.w.stderr, l.none)
 			return
 		}
-		lines(rows)(out, k)
+		list(out, k)
 		if several := present.SameDisplay(l.Who, rows); several != "" {
 			fmt.Fprintln(f.w.stderr, visible.Text(several))
 		}
@@ -88,7 +92,7 @@ func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
 func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
 	cmd := f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
-		return l.printRequests(f, r, func(rows []present.Run) func(io.Writer, ink) { return templatePrinter("runs", rows) })
+		return l.printRequests(f, r, func(rows []present.Run) (func(io.Writer, ink), error) { return templatePrinter("runs", rows), nil })
 	})
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until",

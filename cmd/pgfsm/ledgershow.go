@@ -67,9 +67,10 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 			return f.printDocument(doc, templatePrinter("run", struct {
 				*present.Details
 				Lines  []present.Row
+				Track  present.Track
 				Events []present.Event
 				Rest   string
-			}{&d, d.Rows(events, o.timestamp()), events, "pgfsm ledger trace " + run + " writes all of it"}))
+			}{&d, d.Rows(events, o.timestamp()), present.NewTrack(&d.Request), events, "pgfsm ledger trace " + run + " writes all of it"}))
 		})
 }
 

@@ -177,3 +177,9 @@ func Cut(doc []byte, name string) (rest, value []byte) {
 	}
 	return append(rest, '}'), value
 }
+
+// IsName reports whether the last token of a decoder is the name of a member.
+func IsName(dec *jsontext.Decoder) bool {
+	container, n := dec.StackIndex(dec.StackDepth())
+	return container == '{' && n%2 == 1
+}

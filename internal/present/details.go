@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -198,30 +197,23 @@ func NewApproval(b *ledger.Bound) Approval {
 	return a
 }
 
-// Rows describes the approval for people, without arguments, definition, risk rules and votes.
+// Rows describes for people who asked for the call, and where it is. [HeldCall.BoundRows] has what an
+// approval binds.
 func (a *Approval) Rows(now string) []Row {
 	r := &a.Request
-	matched := r.Policy
-	if a.Condition != "" {
-		matched += " (" + a.Condition + ")"
-	}
-	signIn := ""
-	if ms := a.Bound.Fresh; ms != 0 {
-		signIn = fmt.Sprintf("votes count only in the console, within %s after signing in",
-			time.Duration(ms)*time.Millisecond)
-	}
 	ended := r.Reason
 	if ended == a.Reason {
 		ended = ""
 	}
 	return filledRows([]Row{
-		{"Run", r.Run}, {"Status", r.StatusText(now)}, {"Requested", r.At}, {"Requester", r.Requester()},
-		{"On behalf of", r.Person()}, askedRow(string(a.Asked)), {"Task", r.Task},
-		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.riskText()}, {"Policy", matched},
-		{"Sign-in", signIn},
-		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
+		{"Requester", r.Requester()}, {"On behalf of", r.Person()}, {"Requested", r.At}, {"Task", r.Task},
+		a.Question(), {"Status", r.StatusText(now)}, {"Held because", a.Reason},
+		{"Code", r.Code}, {"Reason", ended},
 	})
 }
+
+// Question returns the row with what the actor asked.
+func (a *Approval) Question() Row { return askedRow(string(a.Asked)) }
 
 // askedRow returns the row with the actor's question or the JSON of its request.
 func askedRow(text string) Row {
@@ -229,13 +221,4 @@ func askedRow(text string) Row {
 		return Row{"Request", text}
 	}
 	return Row{"Question", text}
-}
-
-// RiskRule describes the contribution of one risk rule for people.
-func RiskRule(c *risk.Contribution) string {
-	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
-	if c.Failed != "" {
-		s += " (could not be evaluated: " + c.Failed + ")"
-	}
-	return s
 }

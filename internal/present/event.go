@@ -88,6 +88,17 @@ func (e *Event) Detail() string {
 	return strings.Join(append([]string{visible.Text(string(e.Type))}, e.detailWords()...), "  ")
 }
 
+// outcome returns the decision, or the state in which the run ended; empty for other events.
+func (e *Event) outcome() string {
+	switch e.Type {
+	case ledger.DecisionMade:
+		return valueAt(e.Payload, "/outcome")
+	case ledger.RunEnded:
+		return valueAt(e.Payload, "/outcome/state")
+	}
+	return ""
+}
+
 // detailWords returns the event's actor and the most important members of the payload.
 func (e *Event) detailWords() []string {
 	words := []string{ShortName(e.By, e.Display, maxWords)}

@@ -31,6 +31,7 @@ type Outcome struct {
 	Reason   string                `json:"reason,omitzero"`
 	Effect   states.Effect         `json:"effect,omitzero"`
 	Servers  []states.ServerStatus `json:"servers,omitzero"`
+	Track    Track                 `json:"-"`
 }
 
 // Wanted describes the approval that a held run waits for.
@@ -67,6 +68,14 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 	}
 
 	facts := run.Facts()
+	way := Run{State: o.State, Steps: len(run.Trail()) - 1}
+	if facts.Held != nil {
+		way.Binding = facts.Held.Binding
+	}
+	if o.Type != states.TypePending {
+		way.Ended = o.State
+	}
+	d.Track = NewTrack(&way)
 	if facts.Discovered != nil {
 		d.Servers = facts.Discovered.Servers
 	}

@@ -3,6 +3,8 @@ package present
 import (
 	"cmp"
 	"fmt"
+	"strings"
+	"time"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
@@ -57,6 +59,7 @@ type Policies struct {
 	Policies  []PolicyUse `json:"policies"`   // in the order of the file
 	RiskRules []RuleUse   `json:"risk_rules"` // in the order of the file
 	Others    []Use       `json:"others"`     // policies of other bundles that decided
+	Unmatched int         `json:"-"`          // counted runs that no policy matched
 }
 
 // A Use counts the runs that a policy decided or a risk rule matched, and has the time of the
@@ -74,6 +77,11 @@ type PolicyUse struct {
 	Shadow bool   `json:"shadow"` // a shadow policy decides nothing
 	Match  string `json:"match"`  // calls that the policy applies to
 	Reason string `json:"reason"`
+
+	Applies []Row  `json:"-"` // the parts of Match that choose calls
+	Deny    string `json:"-"` // condition under which the policy denies
+	Hold    string `json:"-"` // condition under which it holds
+	Decides string `json:"-"` // who decides held calls, and within which time; empty if it cannot hold
 }
 
 // A RuleUse is a risk rule with the number of its matches.
@@ -81,6 +89,9 @@ type RuleUse struct {
 	Use
 	Match  string `json:"match"`
 	Reason string `json:"reason"`
+
+	Applies []Row  `json:"-"` // the parts of Match
+	Effect  string `json:"-"` // what the rule does to the risk
 }
 
 // uses maps ids to counts.
@@ -134,6 +145,8 @@ func NewPolicies(r ledger.Reader, bundle *policy.Bundle) (p Policies, err error)
 				others = append(others, q.Policy)
 			}
 			policies.countRun(q.Policy, q.At)
+		} else if q.Mode != "" && q.Code == string(policy.CodePolicyDenied) {
+			p.Unmatched++
 		}
 		// The rules that matched stand only in the run's record, so only some runs are read.
 		if q.Mode == "" || active.Risk == nil || p.Rated.Runs == MaxRated {
@@ -186,21 +199,27 @@ func ActiveBundle(r ledger.Reader, bundle *policy.Bundle) (c *policy.Content, di
 func (p *Policies) addUses(c *policy.Content, policies, riskRules uses) {
 	if p.HasPolicy = c.Policy != nil; p.HasPolicy {
 		for i := range c.Policy.Policies {
-			policy2 := &c.Policy.Policies[i]
+			one := &c.Policy.Policies[i]
+			applies := append(globRows(one.Match.Server, one.Match.Tool, one.Match.Env), Row{"when", one.When})
 			p.Policies = append(p.Policies, PolicyUse{
-				Use:    policies.useOf(policy2.ID),
-				Effect: policy2.Effect,
-				Shadow: policy2.Mode == rules.Shadow,
-				Match:  policyMatch(policy2),
-				Reason: policy2.Reason,
+				Use:     policies.useOf(one.ID),
+				Effect:  one.Effect,
+				Shadow:  one.Mode == rules.Shadow,
+				Match:   joinRows(append(applies, Row{"deny", one.Deny}, Row{"require_approval_if", one.RequireApprovalIf})),
+				Reason:  one.Reason,
+				Applies: filledRows(applies),
+				Deny:    one.Deny,
+				Hold:    one.RequireApprovalIf,
+				Decides: decidesText(one),
 			})
 		}
 	}
 	if c.Risk != nil {
 		for i := range c.Risk.Rules {
 			rule := &c.Risk.Rules[i]
-			p.RiskRules = append(p.RiskRules,
-				RuleUse{Use: riskRules.useOf(rule.ID), Match: ruleMatch(rule), Reason: rule.Reason})
+			applies := ruleRows(rule)
+			p.RiskRules = append(p.RiskRules, RuleUse{Use: riskRules.useOf(rule.ID), Match: joinRows(applies),
+				Reason: rule.Reason, Applies: applies, Effect: effectText(rule)})
 		}
 	}
 }
@@ -226,19 +245,33 @@ func (p *Policies) UnusedRules() (ids []string) {
 	return ids
 }
 
-// policyMatch describes the calls that a policy applies to, and its conditions, in the words of the
-// file.
-func policyMatch(p *rules.Policy) string {
-	return joinRows(append(globRows(p.Match.Server, p.Match.Tool, p.Match.Env),
-		Row{"when", p.When}, Row{"deny", p.Deny}, Row{"require_approval_if", p.RequireApprovalIf}))
+// decidesText describes who decides the calls that a policy holds.
+func decidesText(p *rules.Policy) string {
+	if p.Effect != rules.Pending && p.RequireApprovalIf == "" {
+		return ""
+	}
+	who := cmp.Or(strings.Join(p.Approvers, " or "), "any approver")
+	expires := time.Duration(cmp.Or(p.Expires, rules.DefaultExpires)) * time.Millisecond
+	return fmt.Sprintf("%d of %s, within %s", cmp.Or(p.Quorum, rules.DefaultQuorum), who, Duration(int(expires.Seconds())))
 }
 
-func ruleMatch(r *risk.Rule) string {
+// effectText describes what a risk rule does.
+func effectText(r *risk.Rule) string {
+	switch {
+	case r.SetMode != "":
+		return "sets " + r.SetMode
+	case r.Escalate:
+		return "escalates one mode"
+	}
+	return "score " + r.ScoreExpr
+}
+
+func ruleRows(r *risk.Rule) []Row {
 	rows := globRows(r.Match.Server, r.Match.Tool, r.Match.Env)
 	for _, p := range r.Args {
 		rows = append(rows, Row{"args " + p.Path + " " + p.Op, string(p.Value)})
 	}
-	return joinRows(rows)
+	return filledRows(rows)
 }
 
 // globRows returns the globs of an entry, except those that match everything.

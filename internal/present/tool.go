@@ -116,7 +116,12 @@ func unlistedTools(content *policy.Content, s *policy.CatalogServer) (tools []To
 }
 
 // Detail describes a tool for people, without its name.
-func (t *Tool) Detail() string {
+func (t *Tool) Detail() string { return t.describe(hintWords(&t.Annotations)) }
+
+// DetailWithoutHints is [Tool.Detail] without what the server says about the tool.
+func (t *Tool) DetailWithoutHints() string { return t.describe(nil) }
+
+func (t *Tool) describe(hints []string) string {
 	refusal := ""
 	if t.Code != "" {
 		refusal = fmt.Sprintf("[%s] %s; ", t.Code, strings.TrimSuffix(t.Reason, "."))
@@ -131,7 +136,7 @@ func (t *Tool) Detail() string {
 		parts = append(parts, "operator's schema "+t.OwnSchema.Short())
 	}
 
-	parts = append(parts, hintWords(&t.Annotations)...)
+	parts = append(parts, hints...)
 	switch {
 	case !t.onAllowlist:
 	case t.Pin == "":

@@ -80,7 +80,7 @@ func TestTryingOnTheConsole(t *testing.T) {
 	}
 	base, _ := post(admin+"/console/sign-in", url.Values{"token": {text}, "next": {""}})
 	end := events(t, l)
-	if _, page := post(base+"servers", nil); !strings.Contains(page, `mcp-policy-kb: <span class="up">up</span>`) {
+	if _, page := post(base+"servers", nil); !strings.Contains(page, `<h2>mcp-policy-kb</h2> <span class="chip good">`) {
 		t.Errorf("the servers were asked, and are not up: %s", page)
 	}
 	for live, want := range map[string]string{"": "Decision: unknown", "1": "Decision: allow"} { // in any order

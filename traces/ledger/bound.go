@@ -19,6 +19,7 @@ type Bound struct {
 	Asked      canonical.Text // the actor's request in their own words
 	Args       jsontext.Value // canonical JSON: the bytes that will be sent
 	Definition jsontext.Value // the tool's whole definition, as its server sent it
+	Tool       *policy.Tool   // what the definition says; nil if it is not known
 	Held       states.HeldFact
 	Assessed   states.AssessedFact
 	Votes      []policy.Vote
@@ -68,7 +69,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	}
 
 	if t, found := resumption.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
-		b.Definition = t.Definition
+		b.Definition, b.Tool = t.Definition, t
 	}
 
 	if b.Votes, err = Votes(r, run); err != nil {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,13 +103,7 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 		}
 		return q, refusal, b.addEventAndRow(&q, owner, &approvalExpired{Binding: q.Binding, Expires: q.Expires})
 	}
-	if err := b.checkVoteRight(v, bundle, &q); err != nil {
-		return q, nil, err
-	}
-	if err := v.checkVoter(&q, bundle, cast); err != nil {
-		return q, nil, err
-	}
-	if err := v.By.CheckFresh(b, freshnessOf(bundle, q.Policy), b.now); err != nil {
+	if err := v.checkPerson(b, &q, bundle, cast, b.now); err != nil {
 		return q, nil, err
 	}
 
@@ -127,18 +122,50 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 	})
 }
 
-// checkVoteRight sets the groups of a ballot, and refuses a person of an identity provider to whom neither
+// CheckVoter returns the error that [Ledger.Vote] would return for every ballot of a person about a
+// request at the time now; nil if a ballot would count.
+func (l *Ledger) CheckVoter(r Reader, q *RunRow, who Caller, now string) error {
+	var cast []recordedVote
+	if q.Agreed > 0 || q.Status != Pending { // a denial would have decided
+		var err error
+		if cast, err = readVotes(r, q.RunID); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(checkUndecided(q, cast, now), who.Allow(ActVote)); err != nil {
+		return err
+	}
+	bundle, err := l.bundles.compiledBundle(r, q.Bundle)
+	if err != nil {
+		return err
+	}
+	v := Ballot{Run: q.RunID, Binding: q.Binding, By: who}
+	return v.checkPerson(r, q, bundle, cast, now)
+}
+
+// checkPerson returns an error for a ballot of a person who may not vote now, or with another binding.
+func (v *Ballot) checkPerson(r Reader, q *RunRow, bundle *policy.Bundle, cast []recordedVote, now string) error {
+	if err := v.checkRight(r, bundle, q); err != nil {
+		return err
+	}
+	if err := v.checkVoter(q, bundle, cast); err != nil {
+		return err
+	}
+	return v.By.CheckFresh(r, freshnessOf(bundle, q.Policy), now)
+}
+
+// checkRight sets the groups of a ballot, and refuses a person of an identity provider to whom neither
 // the configuration of the run nor the one that the log states now gives the right to vote.
-func (b *batch) checkVoteRight(v *Ballot, bundle *policy.Bundle, q *RunRow) error {
+func (v *Ballot) checkRight(r Reader, bundle *policy.Bundle, q *RunRow) error {
 	if !v.By.isSubject() {
 		v.groups = bundle.RoleGroups(v.By.Identity)
 		return nil
 	}
-	ofRun, err := settingsOf(b, q)
+	ofRun, err := settingsOf(r, q)
 	if err != nil {
 		return err
 	}
-	current, err := currentSettings(b)
+	current, err := currentSettings(r)
 	if err != nil {
 		return err
 	}
@@ -190,11 +217,15 @@ func CheckUndecided(r Reader, run, now string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOpen(&q, cast); err != nil {
+	return checkUndecided(&q, cast, now)
+}
+
+func checkUndecided(q *RunRow, cast []recordedVote, now string) error {
+	if err := checkOpen(q, cast); err != nil {
 		return err
 	}
 	if !policy.IsBefore(now, q.Expires) {
-		return refusedExpired(&q)
+		return refusedExpired(q)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"pgfsm/internal/present"
@@ -12,14 +13,11 @@ import (
 // A nowView is the page of current activity.
 type nowView struct {
 	present.Summary
-	Base    string // prefix of links
 	Health  present.Health
 	Periods []period
 	Error   string
-	Bars    []bar
-	Columns []column
-	More    int  // number of omitted codes
-	Audits  bool // this person may see entries
+	Chart   chart
+	More    int // number of omitted codes
 }
 
 // A period is a link that selects a period.
@@ -32,32 +30,33 @@ type period struct {
 var periods = []period{{Name: "last hour", Since: "1h"}, {Name: "last day", Since: present.DefaultPeriod},
 	{Name: "last week", Since: "168h"}}
 
-// Sizes of the pictures, which the page scales.
+// Sizes of the picture, which the page scales.
 const (
 	chartWidth  = 600
-	chartHeight = 120
-	barHeight   = 20
+	chartHeight = 200
 	maxColumns  = 200
 	maxRefusals = 10
 )
 
-// A bar shows how many runs have a status.
-type bar struct {
-	present.StatusCount
-	Y, Width int
+// A chart shows how many runs were requested in each unit of time: executed and open ones above the
+// line, refused and failed ones below it.
+type chart struct {
+	Zero    int // y of the line
+	Columns []column
+	Ticks   []tick
+	Labels  []string // times below the picture
 }
 
-// A column shows how many runs were requested in one unit of time.
+// A tick is a line of the grid with its number of runs.
+type tick struct{ Y, Runs int }
+
+// A column is one unit of time. Heights are in the units of the picture.
 type column struct {
 	At                  string
 	Executed, Not, Open int // Not: refused or failed
-	Parts               []segment
-}
-
-// A segment of a column shows the runs of one kind. Its class sets the colour.
-type segment struct {
-	Class               string
-	X, Y, Width, Height int
+	X, Width            int
+	UpY, Up, Down       int
+	OpenY, OpenHeight   int
 }
 
 // readSummary reads what happened in a period.
@@ -85,8 +84,6 @@ func (h *Handler) showNow(v *visit) (answer, error) {
 
 	body := nowView{
 		Summary: summary,
-		Base:    v.base,
-		Audits:  v.caller.May(ledger.ActAudit),
 		Health:  h.health(v.r.Context()),
 		Error:   text,
 	}
@@ -94,7 +91,8 @@ func (h *Handler) showNow(v *visit) (answer, error) {
 		p.Chosen = p.Since == chosen
 		body.Periods = append(body.Periods, p)
 	}
-	body.drawPictures()
+	body.countColumns()
+	body.Chart.draw()
 	if n := len(body.Refusals); n > maxRefusals {
 		body.More, body.Refusals = n-maxRefusals, body.Refusals[:maxRefusals]
 	}
@@ -106,32 +104,45 @@ func (h *Handler) showNow(v *visit) (answer, error) {
 	return h.page(v, "now", view{
 		Status: status,
 		Title:  "Now",
+		Tab:    "now",
 		Events: "of=held",
 		CLI:    present.CommandLine(words...),
 		Body:   &body,
 	}), nil
 }
 
-// BarsHeight returns the height of the picture of the statuses.
-func (n *nowView) BarsHeight() int { return len(n.Bars) * barHeight }
-
 // UnitText describes the unit of time of a column.
 func (n *nowView) UnitText() string { return present.Duration(n.Unit) }
 
-// drawPictures computes the pictures.
-func (n *nowView) drawPictures() {
-	largest := 1
+// Refused returns the number of runs that were refused or failed, and how.
+func (n *nowView) Refused() (out struct {
+	Runs int
+	How  string
+}) {
 	for _, c := range n.Statuses {
-		largest = max(largest, c.Runs)
+		if present.Refused(c.Status) {
+			if out.Runs > 0 {
+				out.How += ", "
+			}
+			out.Runs += c.Runs
+			out.How += fmt.Sprint(c.Runs, " ", c.Status)
+		}
 	}
-	for i, c := range n.Statuses {
-		n.Bars = append(n.Bars, bar{c, i * barHeight, max(1, c.Runs*chartWidth/largest)})
-	}
-	n.drawColumns()
+	return out
 }
 
-// drawColumns computes the picture of the times. Units without a run have empty columns.
-func (n *nowView) drawColumns() {
+// Executed returns the number of executed runs.
+func (n *nowView) Executed() int {
+	for _, c := range n.Statuses {
+		if c.Status == ledger.Executed {
+			return c.Runs
+		}
+	}
+	return 0
+}
+
+// countColumns counts the runs of each unit of time. Units without a run have empty columns.
+func (n *nowView) countColumns() {
 	if len(n.Times) == 0 {
 		return
 	}
@@ -153,21 +164,19 @@ func (n *nowView) drawColumns() {
 		start = last.Add(-maxColumns * unit).Truncate(unit)
 	}
 
-	// Each unit of time has a column, also without a run.
 	columnAt := make(map[string]int)
 	for t := start; !t.After(last); t = t.Add(unit) {
 		text := t.Format(policy.TimeForm)
-		columnAt[text] = len(n.Columns)
-		n.Columns = append(n.Columns, column{At: text})
+		columnAt[text] = len(n.Chart.Columns)
+		n.Chart.Columns = append(n.Chart.Columns, column{At: text})
 	}
 
-	largest := 1
 	for _, c := range n.Times {
 		i, shown := columnAt[c.At]
 		if !shown {
 			continue
 		}
-		sums := &n.Columns[i]
+		sums := &n.Chart.Columns[i]
 		switch {
 		case c.Status == ledger.Executed:
 			sums.Executed += c.Runs
@@ -176,23 +185,57 @@ func (n *nowView) drawColumns() {
 		default:
 			sums.Open += c.Runs
 		}
-		largest = max(largest, sums.Executed+sums.Not+sums.Open)
 	}
+	form := "15:04"
+	if last.Sub(start) > 48*time.Hour {
+		form = "2 Jan"
+	}
+	for i := range 4 {
+		at := start.Add(time.Duration(i*len(n.Chart.Columns)/4) * unit)
+		n.Chart.Labels = append(n.Chart.Labels, at.Format(form))
+	}
+	n.Chart.Labels = append(n.Chart.Labels, "now")
+}
 
-	// The parts of a column are stacked from the bottom, to the scale of the largest column.
-	step := chartWidth / len(n.Columns)
-	for i := range n.Columns {
-		c, y := &n.Columns[i], chartHeight
-		for _, p := range []struct {
-			class string
-			runs  int
-		}{{"executed", c.Executed}, {"denied", c.Not}, {"pending", c.Open}} {
-			if p.runs == 0 {
-				continue
+// draw computes the sizes of the columns, and the grid.
+func (c *chart) draw() {
+	if len(c.Columns) == 0 {
+		return
+	}
+	up, down := 1, 0
+	for i := range c.Columns {
+		up, down = max(up, c.Columns[i].Executed+c.Columns[i].Open), max(down, c.Columns[i].Not)
+	}
+	step := niceStep(max(up, down))
+	up, down = (up+step-1)/step*step, (down+step-1)/step*step
+	scale := func(runs int) int {
+		if runs == 0 {
+			return 0
+		}
+		return max(1, runs*chartHeight/(up+down))
+	}
+	c.Zero = up * chartHeight / (up + down)
+	for runs := up; runs >= -down; runs -= step {
+		c.Ticks = append(c.Ticks, tick{(up - runs) * chartHeight / (up + down), max(runs, -runs)})
+	}
+	width := chartWidth / len(c.Columns)
+	for i := range c.Columns {
+		one := &c.Columns[i]
+		one.X, one.Width = i*width, max(1, width*3/4)
+		one.Up, one.Down, one.OpenHeight = scale(one.Executed), scale(one.Not), scale(one.Open)
+		one.UpY = c.Zero - one.Up
+		one.OpenY = one.UpY - one.OpenHeight
+	}
+}
+
+// niceStep returns a step of a grid, 1, 2 or 5 times a power of ten, with at most two steps up to a number
+// of runs.
+func niceStep(runs int) int {
+	for power := 1; ; power *= 10 {
+		for _, digit := range []int{1, 2, 5} {
+			if 2*digit*power >= runs {
+				return digit * power
 			}
-			height := max(1, p.runs*chartHeight/largest)
-			y -= height
-			c.Parts = append(c.Parts, segment{p.class, i * step, y, max(1, step-1), height})
 		}
 	}
 }

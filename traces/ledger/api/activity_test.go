@@ -19,15 +19,15 @@ import (
 func TestNow(t *testing.T) {
 	d := newFixture(t)
 	b := d.signedIn(here, alice, ledger.RoleApprover)
-	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "None of these runs was refused", "No gateway has started",
-		"pgfsm ledger summary --since 24h", ">ready<")
+	b.page("now").want(t, http.StatusOK, "No run was requested in this period", "No gateway has started",
+		"pgfsm ledger summary --since 24h", "The service is ready")
 	d.Ask(carol, statestest.Content())
 	d.Clock.Add(45 * time.Minute)
 	d.Hold(1)
 	d.Clock.Add(time.Minute)
-	b.page("now?since=30m").want(t, http.StatusOK, "1 requested since")
+	b.page("now?since=30m").want(t, http.StatusOK, "<dd>1<small>since ")
 	got := b.page("now")
-	if got.want(t, http.StatusOK, "2 requested since", `since=24h" aria-current="true"`); strings.Contains(got.body, "/log/") {
+	if got.want(t, http.StatusOK, "<dd>2<small>since ", `since=24h" aria-current="true"`); strings.Contains(got.body, "/log/") {
 		t.Error("an approver gets links to entries, which only auditors see")
 	}
 	b.page("now?since=%3Cscript%3Ehacked()%3C/script%3E%E2%80%AE").want(t, http.StatusBadRequest, "give a date", "&lt;script&gt;")
@@ -58,7 +58,7 @@ func TestNowIsPartial(t *testing.T) {
 	check.NoError(t, err)
 	d.Clock.Add(time.Minute)
 	got := d.signedIn(here, alice, ledger.RoleAuditor).page("now")
-	got.want(t, http.StatusOK, "Counted: the last 10000 of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",
+	got.want(t, http.StatusOK, "only the newest are counted: the last 10000 of the period", "the period has more", "0 of the last 200 held calls", "11 more codes are less frequent",
 		`<mark class="odd">\u202e</mark>`)
 	if visible.Lines(got.body) != got.body || strings.Count(got.body, "<script") != 1 || strings.Contains(got.body, "<img") {
 		t.Errorf("a code became markup: %s", got.body)

@@ -1,33 +1,28 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 
 	"pgfsm/internal/present"
-	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
 // A callView is the page of a held call.
 type callView struct {
-	present.Approval
-	Rows       []present.Row
-	Rules      []string // contribution of each risk rule
-	Left       string
-	Arguments  argumentsView
-	Definition string // indented
-	Replaced   bool   // the server has replaced this definition
-	Earlier    runList
-	MayVote    bool   // this person may vote now
-	Why        string // reason why this person may not vote, if others may
-	Stale      bool   // this person signed in too long ago
-	Again      []providerLink
-	NotCalled  string // reason why the call will not be made even if approvers agree
-	Refused    string // reason why the vote that was just sent does not count
-	NeedsWhy   bool   // it was a denial without a reason
-	Reason     string // reason given with that vote
+	present.HeldCall
+	Modes          []string // risk modes of the run's bundle
+	DefinitionText string   // indented
+	Open           int      // votes that are still needed
+	Last           bool     // one more approval approves the call
+	MayVote        bool     // this person may vote now
+	Why            string   // reason why this person may not vote, if others may
+	Again          []providerLink
+	NotCalled      string // reason why the call will not be made even if approvers agree
+	Refused        string // reason why the vote that was just sent does not count
+	NeedsWhy       bool   // it was a denial without a reason
+	GivenReason    string // reason given with that vote
 }
 
 // showCall shows a held call.
@@ -37,17 +32,11 @@ func (h *Handler) showCall(v *visit) (answer, error) {
 
 // showCallWith shows a held call, with the reason why a vote does not count.
 func (h *Handler) showCallWith(v *visit, body callView, status int) (answer, error) {
-	body.Earlier.Base = v.base
-	err := h.readLedger(v, func(r ledger.Reader) error {
-		b, err := ledger.BoundOf(r, h.Replayer, v.id)
-		if err != nil {
+	err := h.readLedger(v, func(r ledger.Reader) (err error) {
+		if body.HeldCall, err = present.ReadHeldCall(r, h.Replayer, v.id); err != nil {
 			return err
 		}
-		body.Approval = present.NewApproval(&b)
-		if body.NotCalled, err = ledger.WhyNotCalled(r, &b.Row); err != nil {
-			return err
-		}
-		return body.addApproval(r, v.caller, b.Bundle, v.now)
+		return h.addStanding(v, r, &body)
 	})
 	if errors.Is(err, ledger.ErrNotHeld) {
 		return redirectTo(v.base + "runs/" + v.id), nil
@@ -56,103 +45,77 @@ func (h *Handler) showCallWith(v *visit, body callView, status int) (answer, err
 		return answer{}, err
 	}
 
+	q := &body.Request
+	body.DefinitionText = indentJSON(body.Definition)
+	body.Modes = riskModes(body.Bundle.Content())
 	// The server may have replaced the definition that the call was held with.
-	if h.Definition != nil && body.Request.Status == ledger.Pending {
-		current, known := h.Definition(body.Request.Server, body.Request.Tool)
-		body.Replaced = known && current != body.Request.Definition
-	}
-
-	if body.Stale {
-		body.Again = h.signInAgain(v.caller.Name, "calls/"+v.id, body.Bound.Fresh)
+	if h.Definition != nil && q.Status == ledger.Pending {
+		if now, known := h.Definition(q.Server, q.Tool); known && now != q.Definition {
+			body.Signs = append([]present.Sign{{Kind: present.SignReplaced,
+				Text: "The server has replaced the definition of this tool since the call was held.",
+				Detail: "An approval would not help: pgfsm would refuse the call (tool_definition_changed). " +
+					"Deny it; the agent's next call is judged by the new definition."}}, body.Signs...)
+		}
 	}
 
 	return h.page(v, "call", view{
 		Status: status,
-		Title:  body.Request.Tool + " on " + body.Request.Server,
+		Title:  q.Tool + " on " + q.Server,
+		Tab:    "inbox",
 		Events: "of=" + v.id,
 		CLI:    present.CommandLine("pgfsm", "approvals", "show", v.id),
-		Body:   body,
+		Body:   &body,
 	}), nil
 }
 
-// addApproval adds the data about the approval of a call. The bundle is the run's.
-func (c *callView) addApproval(r ledger.Reader, who ledger.Caller, bundle *policy.Bundle, now string) (err error) {
+// addStanding adds whether this person may vote, and what a vote would do.
+func (h *Handler) addStanding(v *visit, r ledger.Reader, c *callView) error {
 	q := &c.Request
-	c.Rows, c.Left = c.Approval.Rows(now), timeLeft(now, q.Expires)
-
-	for i := range c.Risk {
-		c.Rules = append(c.Rules, present.RiskRule(&c.Risk[i]))
-	}
-
-	if c.Arguments, err = newArguments(q.Args); err != nil {
+	row, err := r.Run(q.Run)
+	if err != nil {
 		return err
 	}
-	c.Arguments.Digest = q.Arguments
-	if err := c.compareArguments(r); err != nil {
+	if c.NotCalled, err = ledger.WhyNotCalled(r, &row); err != nil {
 		return err
 	}
+	if q.Status != ledger.Pending {
+		return nil
+	}
+	c.Open, c.Last = max(q.Quorum, 1)-q.Agreed, q.Agreed+1 >= q.Quorum
 
-	c.Definition = indentJSON(c.Approval.Definition)
-	earlier := ledger.Filter{Actor: q.Actor, Task: q.Task, Before: q.Run, Newest: true}
-	if c.Earlier.Runs, _, err = present.ReadRuns(r, earlier, maxEarlier); err != nil {
+	refused, err := h.checkVoter(v, r, &row)
+	if err != nil {
 		return err
 	}
-
-	// Nobody votes about a decided call. Otherwise say why this person may not.
-	ownVote := func(v policy.Vote) bool { return bundle.SamePerson(v.By, who.Name) }
-	switch undecided := ledger.CheckUndecided(r, q.Run, now); {
-	case undecided != nil:
-	case who.Allow(ledger.ActVote) != nil:
-		c.Why = "You are signed in as " + who.Role() + ", and only approvers vote. An admin never votes."
-	case bundle.SamePerson(q.Actor, who.Name), c.Bound.OnBehalfOf != "" &&
-		bundle.SamePerson(c.Bound.OnBehalfOf, who.Name):
-		c.Why = "This is your own request: another approver decides."
-	case slices.ContainsFunc(c.Votes, ownVote):
-		c.Why = "You have voted. Another approver's vote is still needed."
-	default:
-		err := who.CheckFresh(r, c.Bound.Fresh, now)
-		if errors.Is(err, ledger.ErrFresh) {
-			c.Why = "You signed in too long ago for this policy. Sign out, sign in again, and vote."
-			c.Stale = true
-			return nil
-		}
-		c.MayVote = err == nil
-		return err
+	if c.MayVote = refused == ""; !c.MayVote {
+		c.Why = cmp.Or(whyNot[refused].whole, string(refused))
 	}
-
-	return nil
-}
-
-// approved lists the statuses of calls that approvers may have approved.
-var approved = []ledger.Status{ledger.Approved, ledger.Executed, ledger.Failed, ledger.Indeterminate}
-
-// compareArguments compares the arguments with those of the last approved call of the same tool.
-func (c *callView) compareArguments(r ledger.Reader) error {
-	f := ledger.Filter{
-		Statuses: approved,
-		Held:     true,
-		Server:   c.Request.Server,
-		Tool:     c.Request.Tool,
-		Before:   c.Request.Run,
-		Newest:   true,
+	if refused == ledger.RefusedRole {
+		c.Why = "You are signed in as " + v.caller.Role() + ", and only approvers vote. An admin never votes."
 	}
-
-	for q, err := range r.Runs(f) {
-		if err != nil {
-			return err
-		}
-		if q.Agreed < max(q.Quorum, 1) {
-			continue
-		}
-		args, err := q.ReadArgs(r)
-		if err != nil {
-			return err
-		}
-		return c.Arguments.addChanges(q.RunID, q.Arguments == c.Request.Arguments, args)
+	if refused == ledger.RefusedFresh {
+		c.Again = h.signInAgain(v.caller.Name, "calls/"+v.id, c.Bound.Fresh)
 	}
 	return nil
 }
 
-// maxEarlier bounds the earlier calls on a page: those by the same actor, and in the same task if
-// the call has one.
-const maxEarlier = 10
+// whyNot says for people why the vote of a person would not count: in a sentence, and in a list.
+var whyNot = map[ledger.RefusalCode]struct{ whole, short string }{
+	ledger.RefusedRole: {"Only approvers vote.", "only approvers vote"},
+	ledger.RefusedEligible: {"This call is not yours to decide: you asked for it, an agent asked for it on your behalf, " +
+		"or you have none of the roles that may decide.", "not yours to decide"},
+	ledger.RefusedVoted:   {"You have voted. Another approver's vote is still needed. You cannot take a vote back.", "you have voted"},
+	ledger.RefusedFresh:   {"You signed in too long ago for this policy. Sign out, sign in again, and vote.", "sign in again to vote"},
+	ledger.RefusedExpired: {"The time to decide is over.", "the time is over"},
+}
+
+// checkVoter returns the code with which the ledger would refuse every vote of this person about a
+// held call; empty if a vote would count.
+func (h *Handler) checkVoter(v *visit, r ledger.Reader, row *ledger.RunRow) (ledger.RefusalCode, error) {
+	err := h.Ledger.CheckVoter(r, row, v.caller, v.now)
+	var refused *ledger.Refusal
+	if errors.As(err, &refused) {
+		return refused.Code, nil
+	}
+	return "", err
+}

@@ -39,12 +39,13 @@ var everyPage = []page{
 	{"sign-in", "", "sign-in", "", "enter your token"},
 	{"link", "", "link/{link}", "", "This link begins a session"},
 	{"inbox", ledger.RoleApprover, "", "", "0 of 2"},
-	{"call", ledger.RoleApprover, "calls/{held}", "", "What differs"},
+	{"call", ledger.RoleApprover, "calls/{held}", "", "arguments differ from"},
 	{"runs", ledger.RoleAuditor, "runs", "", "policy_denied"},
 	{"run", ledger.RoleAuditor, "runs/{run}", "", "kept for 400 days"},
+	{"audit", ledger.RoleAuditor, "runs/{run}/audit", "", "Nobody has signed these hashes"},
 	{"now", ledger.RoleAuditor, "now", "", "approval_denied"},
 	{"log", ledger.RoleAuditor, "log?run={denied}", "", "the log has these entries"},
-	{"entry", ledger.RoleAuditor, "log/{entry}", "", "A signed checkpoint of"},
+	{"entry", ledger.RoleAuditor, "log/{entry}", "", "a signed checkpoint of"},
 	{"policy", ledger.RoleApprover, "policy", "", "Decided none of these runs: no-drops"},
 	{"explained", ledger.RoleApprover, "policy", explains, "Decision: deny"},
 	{"servers", ledger.RoleApprover, "servers", "", "1 tool has another definition"},
@@ -183,7 +184,7 @@ func (s *scene) enters(b *tab, role string) (base string) {
 const maxPicture = 120 << 10
 
 // hash is the hash of an entry, which the process's id is in, or of the tree, or that of a key.
-var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{22}==|\+[0-9a-f]{8}\b`)
+var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{22}==|\+[0-9a-f]{8}\b|(?m:^[A-Za-z0-9+/]{12}$)`)
 
 // TestEveryPageInABrowser: no page is wider than a phone, has what axe-core finds serious, or breaks its policy. make console looks at each page in
 // both schemes and with each width. The pictures of the pages in the docs show what the pages say; pixels depend on the machine's fonts, so the
@@ -191,7 +192,7 @@ var hash = regexp.MustCompile(`[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{22}==|\+[0-9a-f]
 func TestEveryPageInABrowser(t *testing.T) {
 	schemes, widths := []string{"light"}, []int{320}
 	if thoroughness != "" {
-		schemes, widths = []string{"light", "dark"}, []int{320, 360, 1280}
+		schemes, widths = []string{"light", "dark"}, []int{320, 390, 1280}
 	}
 	s := newScene(t)
 	b := newTab(t, s.host, "light", 1000)
@@ -215,7 +216,19 @@ func TestEveryPageInABrowser(t *testing.T) {
 				}
 			}
 			b.quiet()
+			if p.role != "" && p.name != "error" {
+				b.until("one tab is the current page", "document.querySelectorAll('.tabs [aria-current=page]').length === 1")
+			}
 		})
+	}
+}
+
+// TestAssetsAreSmall: the console loads on a phone. The bounds are in bytes.
+func TestAssetsAreSmall(t *testing.T) {
+	for name, most := range map[string]int{"console.css": 45 << 10, "console.js": 8 << 10} {
+		if got := newFixture(t).browser(here).get(api.ConsolePath + name); len(got.body) == 0 || len(got.body) > most {
+			t.Errorf("%s has %d bytes, want at most %d", name, len(got.body), most)
+		}
 	}
 }
 
@@ -232,12 +245,13 @@ func (s *scene) pictured(b *tab, p *page) {
 	}
 	golden.File(b.T, "testdata/pages/"+p.name+".txt", hash.ReplaceAllString(s.mask.Replace(text), "(hash)")+"\n")
 	shown(b.T, guide+"console.md", guide, "console-"+p.name+".png")
-	if p.name == "call" { // the end of what approvers see on a phone
-		b.do(chromedp.EmulateViewport(360, 640), chromedp.Evaluate[chromedp.Void]("document.querySelector('h3').scrollIntoView()"))
+	if p.name == "call" { // what approvers see first on a phone
+		b.do(chromedp.EmulateViewport(390, 844))
 		if golden.Updating() {
 			browsertest.Picture(b.T, b.ctx, guide+"console-phone.png", false)
 		}
 		shown(b.T, "../../../README.md", guide, "console-phone.png")
+		shown(b.T, "../../../README.md", guide, "console-run.png")
 	}
 }
 

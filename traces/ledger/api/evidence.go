@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/evidence"
 )
 
@@ -48,7 +49,7 @@ func markEvidence(result jsontext.Value, summary []evidence.Located) (parts []pa
 		}
 
 		places := placesAt(claims, string(dec.StackPointer()))
-		if len(places) == 0 || isName(dec) || !slices.Contains([]jsontext.Kind{'"', '0', 't', 'f'}, token.Kind()) {
+		if len(places) == 0 || canonical.IsName(dec) || !slices.Contains([]jsontext.Kind{'"', '0', 't', 'f'}, token.Kind()) {
 			continue
 		}
 

@@ -120,7 +120,7 @@ func approves(p *traveller, d *fixture) {
 	p.comes("0 of 2")
 	p.fits("approver-inbox-" + p.device.String())
 	p.use("main h2 a")
-	p.shows("What differs from the last approved call")
+	p.shows("of 3 arguments differ from the last approved call")
 	p.shows(`<img src=x onerror=hacked()>\u202e`)
 	p.fits("approver-call-" + p.device.String())
 	d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
@@ -129,8 +129,9 @@ func approves(p *traveller, d *fixture) {
 	p.use("button.approve")
 	p.shows("pgfsm makes the call within seconds")
 	p.shows("looks right")
-	p.use("#standing > p a")
-	p.shows("Steps")
+	p.use("#decide a")
+	p.shows("The machine's way")
+	p.use("#picture > summary")
 	p.until("the machine is drawn", "document.querySelector('figure svg').getBoundingClientRect().width > 200")
 	p.fits("approver-run-" + p.device.String())
 	if votes := d.Votes(q.RunID); len(votes) != 2 || votes[1].By != alice || votes[1].Reason != "looks right" {
@@ -144,7 +145,7 @@ func approves(p *traveller, d *fixture) {
 	p.shows("pgfsm makes the call within seconds")
 	p.use("nav a")
 	p.shows("No call is held")
-	p.use("header button")
+	p.signsOut()
 	p.shows("enter your token")
 	p.opens(api.ConsolePath)
 	p.shows("enter your token")
@@ -157,7 +158,7 @@ func denies(p *traveller, d *fixture) {
 	p.shows("enter your token")
 	p.writes("#token", d.Token(alice, ledger.RoleApprover))
 	p.use("main button")
-	p.shows("Decide")
+	p.until("the form is there", "document.querySelector('#decide .deny')")
 	p.use("button.deny")
 	p.shows("a denial needs a reason")
 	p.fits("approver-refused-" + p.device.String())
@@ -177,7 +178,14 @@ func (p *traveller) signsIn(d *fixture, name, role string) {
 	p.writes("#token", d.Token(name, role))
 	p.use("main button")
 	p.shows("Inbox")
-	p.shows(name)
+	p.until(name+" is signed in", fmt.Sprintf("document.querySelector('.me').textContent.includes(%q)", name))
+}
+
+// signsOut ends the person's session.
+func (p *traveller) signsOut() {
+	p.Helper()
+	p.use(".me summary")
+	p.use(".me button")
 }
 
 // looksForADenial takes an operator from the list of runs to why a call was denied.
@@ -192,15 +200,18 @@ func looksForADenial(p *traveller, d *fixture) {
 	p.until("there is no form to vote", "!document.querySelector('.approve')")
 	p.use("nav a[href$=runs]")
 	p.shows(carol)
+	if p.width < 768 {
+		p.use("#filter > summary")
+	}
 	p.writes("#code", "policy_denied")
 	p.use(".filter button")
 	p.until("one run is listed", "document.querySelectorAll('.runs tbody tr').length === 1")
 	p.fits("operator-runs-" + p.device.String())
-	p.use(".runs a")
+	p.use("tbody a.go")
 	p.shows("Policy \"")
 	p.shows("policy_denied")
 	p.shows("Only auditors see results and traces")
-	p.until("the page is of the denied run", fmt.Sprintf("document.querySelector('h1').innerText.includes(%q)", denied.RunID))
+	p.until("the page is of the denied run", fmt.Sprintf("document.querySelector('.crumb').textContent.includes(%q)", denied.RunID))
 	p.fits("operator-run-" + p.device.String())
 	p.shows("pgfsm ledger show " + denied.RunID)
 	if len(d.Votes(held.RunID)) != 0 {
@@ -215,15 +226,15 @@ func audits(p *traveller, d *fixture) {
 	p.signsIn(d, "erin@example.com", ledger.RoleAuditor)
 	p.use("nav a[href$=runs]")
 	p.shows("pending")
-	p.use(".runs a")
+	p.use("tbody a.go")
 	p.shows("This call waits for a decision")
 	p.until("the result is shown", "document.querySelector('#result pre').innerText.includes('<script>hacked()</script> 42')")
 	d.Cast(ledgertest.Ballot(q, d.Approver(bob)))
-	p.comes("approve by " + bob)
-	p.comes("approval.approved")
+	p.comes(bob + " approved")
+	p.until("the vote is in the record", "document.getElementById('record').textContent.includes('approval.approved')")
 	p.fits("auditor-run-" + p.device.String())
 	p.until("there is a trace to download", "document.querySelector('a[download]').href.endsWith('/trace')")
-	p.use("header button")
+	p.signsOut()
 	p.shows("enter your token")
 }
 

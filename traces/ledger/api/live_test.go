@@ -21,7 +21,7 @@ func TestLivePartsInABrowser(t *testing.T) {
 	p.signsIn(d, alice, ledger.RoleApprover)
 	p.opens("/console/calls/" + q.RunID)
 	p.until("the page is there", "document.getElementById('reason')")
-	const left = "document.querySelector('#standing time').textContent"
+	const left = "document.querySelector('#head .chip time').textContent"
 	see := func(expression string) string {
 		t.Helper()
 		text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("String("+expression+")"))
@@ -69,6 +69,11 @@ func TestDenialWithoutAReasonInABrowser(t *testing.T) {
 	p.shows("Write why you deny the call")
 	p.until("the field has the focus", "document.activeElement.id === 'reason' && document.activeElement.getAttribute('aria-invalid') === 'true'")
 	p.fits("denial-without-a-reason")
+	d.Clock.Add(7 * time.Minute)
+	p.do(chromedp.Evaluate[chromedp.Void]("document.dispatchEvent(new Event('visibilitychange'))"))
+	p.until("the time passes", "document.querySelector('#head .chip time').textContent === '53 min left'")
+	p.until("the error stays, and nothing is announced",
+		"document.getElementById('reason-error') && document.getElementById('said').textContent === ''")
 	p.writes("#reason", "not today")
 	p.use("button.deny")
 	p.shows("denied")

@@ -4,21 +4,25 @@ import (
 	"errors"
 	"html/template"
 	"strconv"
+	"strings"
 
 	"pgfsm/internal/present"
+	"pgfsm/policy"
+	"pgfsm/states"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/checkpoint"
 )
 
 // A logView is the page of the log.
 type logView struct {
-	Base        string // prefix of links
-	Audits      bool   // this person may see entries
 	Log         present.Log
-	Last        int64 // index of the last entry that was read
+	Entries     []logEntry
+	Changed     []int64 // entries of this page that do not match the tree
+	Last        int64   // index of the last entry that was read
 	Types       []ledger.Type
 	Type        string // the chosen type
 	Fields      []field
+	Applied     []appliedFilter
 	Error       string
 	Newest      template.URL // query of the first page; empty on the first
 	Older       template.URL // query of the next page; empty on the last
@@ -27,6 +31,14 @@ type logView struct {
 	NoFolder    bool             // this service writes no checkpoints
 	Replicas    *ledger.Replicas // nil unless there are several
 	Work        []present.Row    // work of the replicas
+}
+
+// A logEntry is an entry in the list.
+type logEntry struct {
+	present.Entry
+	Chips []chip
+	Sub   string       // the events' details
+	Call  *present.Run // nil: the entry is of no run, or its run is not known
 }
 
 // logFields are the filters of the log, besides the type.
@@ -89,16 +101,16 @@ func (h *Handler) readReplicas(v *visit) (out ledger.Replicas, err error) {
 func (h *Handler) showLog(v *visit) (answer, error) {
 	chosen := v.chosenFilter("type", logFields)
 	body := logView{
-		Base:     v.base,
-		Audits:   v.caller.May(ledger.ActAudit),
 		Types:    ledger.Types(),
 		Type:     v.query["type"],
 		Fields:   chosen.fields,
+		Applied:  chosen.applied(),
 		NoFolder: h.Checkpoints == "",
 	}
 
 	var err error
-	if body.Audits {
+	audits := v.caller.May(ledger.ActAudit)
+	if audits {
 		body.Log, err = h.readEntries(v)
 	}
 	text, status, err := pageText(err)
@@ -108,6 +120,9 @@ func (h *Handler) showLog(v *visit) (answer, error) {
 	body.Error = text
 
 	if body.Checkpoints, err = h.readCheckpoints(v); err != nil {
+		return answer{}, err
+	}
+	if err := h.readLedger(v, body.addEntries); err != nil {
 		return answer{}, err
 	}
 	if err := h.addReplicas(v, &body); err != nil {
@@ -123,15 +138,84 @@ func (h *Handler) showLog(v *visit) (answer, error) {
 		body.Older = chosen.link(strconv.FormatInt(next, 10))
 	}
 
-	shows := view{Status: status, Title: "Log", CLI: "pgfsm ledger status", Body: &body}
-	if body.Audits {
+	shows := view{Status: status, Title: "Log", Tab: "log", CLI: "pgfsm ledger status", Body: &body}
+	if audits {
 		words := []string{"pgfsm", "ledger", "tail", "-n", strconv.Itoa(pageSize)}
 		shows.CLI = present.CommandLine(append(words, chosen.flags...)...)
 	}
-	if body.Audits && first {
+	if audits && first {
 		shows.Events = "of=log"
 	}
 	return h.page(v, "log", shows), nil
+}
+
+// addEntries adds the entries of the page, with the calls of their runs.
+func (b *logView) addEntries(r ledger.Reader) error {
+	calls := make(map[string]*present.Run)
+	for _, e := range b.Log.Entries {
+		if !e.Intact {
+			b.Changed = append(b.Changed, e.Entry)
+		}
+		listed := logEntry{Entry: e}
+		for i, kind := range e.Types {
+			outcome := ""
+			if i < len(e.Outcomes) {
+				outcome = e.Outcomes[i]
+			}
+			listed.Chips = append(listed.Chips, eventChip(kind, outcome))
+		}
+		var details []string
+		for i, line := range e.Lines {
+			if i < len(e.Types) {
+				line = strings.TrimSpace(strings.TrimPrefix(line, string(e.Types[i])))
+			}
+			// A process that records a decision says nothing to people.
+			by, rest, found := strings.Cut(line, "  ")
+			switch {
+			case isRunID(by):
+				line = rest
+			case found:
+				line = by + ": " + rest
+			}
+			if line != "" {
+				details = append(details, line)
+			}
+		}
+		listed.Sub = strings.Join(details, " · ")
+		if e.Tool != "" {
+			calls[e.Run] = &present.Run{Call: present.Call{Run: e.Run, Server: e.Server, Tool: e.Tool}}
+		}
+		if _, read := calls[e.Run]; !read && e.Run != "" {
+			row, err := r.Run(e.Run)
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+				return err
+			}
+			if err == nil {
+				run := present.NewRun(&row)
+				calls[e.Run] = &run
+			}
+		}
+		listed.Call = calls[e.Run]
+		b.Entries = append(b.Entries, listed)
+	}
+	return nil
+}
+
+// eventChip describes an event. Only votes and decisions have a tone.
+func eventChip(kind ledger.Type, outcome string) chip {
+	c := chip{"plain", "", string(kind)}
+	switch {
+	case kind == ledger.ApprovalRequested, outcome == string(policy.Hold):
+		c.Tone, c.Icon = "warn", "clock"
+	case kind == ledger.ApprovalApproved:
+		c.Tone, c.Icon = "info", "check"
+	case kind == ledger.ApprovalDenied, kind == ledger.ApprovalExpired, kind == ledger.AccessRefused,
+		outcome == string(policy.Block), outcome == string(states.Blocked), outcome == string(states.Failed):
+		c.Tone, c.Icon = "bad", "no"
+	case outcome == string(policy.Allow), outcome == string(states.Answered):
+		c.Tone, c.Icon = "good", "check"
+	}
+	return c
 }
 
 // addReplicas adds the replicas if there are several.
@@ -148,10 +232,9 @@ func (h *Handler) addReplicas(v *visit, body *logView) error {
 // An entryView is the page of one entry.
 type entryView struct {
 	present.Entry
-	Base    string // prefix of links
 	Pruned  bool   // only the header is left
 	Events  string // indented
-	Covered string // name of the checkpoint that covers the entry
+	Covered int64  // size of a signed checkpoint that covers the entry; 0: none does
 }
 
 // showEntry shows one entry with its header and its body.
@@ -160,7 +243,7 @@ func (h *Handler) showEntry(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := entryView{Base: v.base}
+	var body entryView
 	err = h.readLedger(v, func(r ledger.Reader) error {
 		if index >= v.after {
 			return newProblem(Code(ledger.RefusedUnknown), "the log has no such entry yet")
@@ -172,7 +255,7 @@ func (h *Handler) showEntry(v *visit) (answer, error) {
 	}
 
 	cli := present.CommandLine("pgfsm", "ledger", "export", "--since", body.At)
-	return h.page(v, "entry", view{Title: "Entry " + v.id, CLI: cli, Body: &body}), nil
+	return h.page(v, "entry", view{Title: "Entry " + v.id, Tab: "log", CLI: cli, Body: &body}), nil
 }
 
 // readEntry reads the entry with an index.
@@ -198,12 +281,7 @@ func (b *entryView) readEntry(r ledger.Reader, index int64, checkpoints string) 
 		break
 	}
 
-	c, err := present.ReadCheckpoints(r, checkpoints)
-	for _, checkpoint := range c.Checkpoints {
-		if checkpoint.Problem == "" && checkpoint.Size > index {
-			b.Covered = strconv.FormatInt(checkpoint.Size, 10)
-		}
-	}
-
+	covered, err := coveredBy(r, checkpoints, index)
+	b.Covered = covered
 	return err
 }

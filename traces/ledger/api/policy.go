@@ -36,8 +36,8 @@ type policyView struct {
 	Explained *present.Explanation
 	Compared  *comparison
 	Error     string
-	Base      string
 	Hint      string
+	Modes     []string // risk modes of the active bundle
 }
 
 // A comparison holds the decisions of a draft about recorded calls.
@@ -75,7 +75,7 @@ func (h *Handler) showPolicies(v *visit) (answer, error) {
 	body.Uses.Policies, body.Others = firstOf(body.Uses.Policies, maxListed)
 	body.Uses.RiskRules, _ = firstOf(body.Uses.RiskRules, maxListed)
 
-	return h.page(v, "policy", view{Title: "Policy", CLI: cli, Body: body}), nil
+	return h.page(v, "policy", view{Title: "Policy", Tab: "policy", CLI: cli, Body: &body}), nil
 }
 
 // firstOf returns the first elements of a list, and the number of the others.
@@ -89,7 +89,6 @@ func firstOf[E any](all []E, n int) (some []E, others int) {
 func (h *Handler) newPolicyView(v *visit) policyView {
 	return policyView{
 		Explains: h.Explain != nil,
-		Base:     v.base,
 		Hint:     hintOfTime,
 		Fields: map[string]string{
 			"args": "{}", "actor": v.caller.Name, "since": "24h",
@@ -133,7 +132,7 @@ func (h *Handler) tryPolicy(v *visit) (answer, error) {
 		status = http.StatusUnprocessableEntity
 	}
 
-	return h.page(v, "policy", view{Status: status, Title: "Policy", CLI: cli, Body: body}), nil
+	return h.page(v, "policy", view{Status: status, Title: "Policy", Tab: "policy", CLI: cli, Body: &body}), nil
 }
 
 // explainCall answers with the decision of every gate about a call.
@@ -236,14 +235,32 @@ func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 
 // Total describes the compared calls.
 func (c *comparison) Total() string {
-	text := fmt.Sprintf("Calls that came as far as the policy: %d. The draft decides %d of them differently.",
-		c.Judged, len(c.Report.Changed))
+	text := ""
 	if n := len(c.Unknown); n > 0 {
-		text += fmt.Sprintf(" %d more cannot be compared: their runs did not record what a policy reads of the identity, "+
-			"such as %s.", n, c.Unknown[0].Unknown[0])
+		text = fmt.Sprintf("%d more cannot be compared: their runs did not record what a policy reads of the identity, "+
+			"such as %s. ", n, c.Unknown[0].Unknown[0])
 	}
 	if c.Partial {
-		text += fmt.Sprintf(" These are the newest calls of the period, since %s: it has more.", c.Since)
+		text += fmt.Sprintf("These are the newest calls of the period, since %s: it has more.", c.Since)
 	}
 	return text
+}
+
+// Weaker returns the number of calls that the draft judges more mildly, in two numbers: calls that
+// are newly allowed, and held calls that need less.
+func (c *comparison) Weaker() (w struct{ Allowed, Weakened int }) {
+	for _, kind := range c.Kinds {
+		switch kind.Kind {
+		case ruling.NewlyAllowed:
+			w.Allowed = kind.Calls
+		case ruling.HoldWeakened:
+			w.Weakened = kind.Calls
+		}
+	}
+	return w
+}
+
+// Explained is the call that was explained, as runs have it.
+func (p *policyView) ExplainedCall() present.Run {
+	return present.Run{Call: present.Call{Server: p.Fields["server"], Tool: p.Fields["tool"], RiskMode: p.Explained.RiskMode, RiskScore: p.Explained.RiskScore}}
 }

@@ -100,13 +100,12 @@ func TestCompareADraft(t *testing.T) {
 	b := d.signedIn(here, bob, ledger.RoleAuditor)
 	end := len(d.Events(0))
 	got := b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {"24h"}})
-	got.want(t, http.StatusOK, "as far as the policy: 2. The draft decides 2 of them differently.", "<td>allow</td><td>pending</td><td>1</td>",
-		"<td>deny</td><td>allow</td><td>1</td>", held.RunID, denied.RunID, "pending, by less", "allow, by more", "newly-allowed: 1", "newly-held: 1",
+	got.want(t, http.StatusOK, "The draft changes 2 of 2 calls", "1 call would run that does not run today.", held.RunID, denied.RunID, "pending, by less", "allow, by more", "newly-allowed: <b>1</b>", "newly-held: <b>1</b>",
 		"pgfsm policy diff", "version: 1\npolicies:")
 	if strings.Contains(got.body, old.RunID) {
 		t.Error("a call of before the period is compared")
 	}
-	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "as far as the policy: 3.", old.RunID)
+	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "The draft changes 3 of 3 calls", old.RunID)
 	if n := len(d.Events(0)); n != end {
 		t.Errorf("%d events were recorded", n-end)
 	}
@@ -159,7 +158,7 @@ func TestExplainForm(t *testing.T) {
 		return b.try(url.Values{"try": {"explain"}, "server": {server}, "tool": {tool}, "args": {args}, "actor": {actor}, "agent": {"1"}})
 	}
 	ask(statestest.Server, statestest.Tool, `{"policy_id":"policy-002"}`, carol).want(t, http.StatusOK, "Decision: unknown", "carols: <b>matches</b>",
-		"reads: ", "score 20", "made no call and recorded nothing",
+		"<b>reads</b>: ", "score 20", "made no call and recorded nothing",
 		"pgfsm policy explain --server "+statestest.Server, "--agent", `value="`+carol+`"`)
 	ask(statestest.Server, "drop_all", `{}`, carol).want(t, http.StatusOK, "Decision: deny", "no-drops: <b>matches</b>")
 	ask(statestest.Server, statestest.Tool, "{", carol).want(t, http.StatusUnprocessableEntity, "args: ", "give one JSON object")

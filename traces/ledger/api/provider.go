@@ -143,7 +143,8 @@ func (h *Handler) receiveSignIn(v *visit) (answer, error) {
 	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt)
 	if errors.Is(err, ledger.ErrRole) {
 		return h.signInTo(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+", who has no role here. "+
-			"Ask the operator of this gateway for one: the key identity.may of its configuration gives roles."), nil
+			"The console needs one of the roles approver, auditor and admin. "+
+			"Ask the operator of this gateway: the key identity.may of its configuration gives roles."), nil
 	}
 
 	return h.beginSession(v, secret, a.next, err)

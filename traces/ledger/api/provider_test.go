@@ -308,8 +308,8 @@ func TestDisplayNames(t *testing.T) {
 	}
 	const requester, voter, forWhom = "ci@example.com (" + issuer + "#r-1)", "carol@example.com (" + issuer + "#c-1)", "dora@example.com (" + issuer + "#d-1)"
 	b.page("").want(t, http.StatusOK, `&lt;b&gt;<mark class="odd">\u202e</mark>ci (`+issuer+"#r-1)", forWhom, voter)
-	b.page("calls/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>approve</b> by "+voter)
-	b.page("runs/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>approve</b> by "+voter)
+	b.page("calls/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>"+voter+"</b> approved")
+	b.page("runs/"+first.RunID).want(t, http.StatusOK, requester, forWhom, "<b>"+voter+"</b> approved")
 	b.page("runs?actor=ci@example.com").want(t, http.StatusOK, first.RunID, requester)
 	if page := b.page("runs?actor=ci@example.com"); strings.Contains(page.body, second.RunID) {
 		t.Errorf("the runs of one display name have those of another: %s", page.body)

@@ -20,14 +20,14 @@ func TestReadiness(t *testing.T) {
 	d.call(http.MethodGet, "/readyz", "", "").wantCode(t, 200, "")
 	d.handler.Warnings = func() []string { return []string{api.WarnBundleDiffers} }
 	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, `"warnings":["bundle_differs"]`)
-	b.page("now").want(t, http.StatusOK, ">ready<", "bundle_differs", "another replica of this ledger has another bundle")
+	b.page("now").want(t, http.StatusOK, "The service is ready", "bundle_differs", "another replica of this ledger has another bundle")
 
 	d.handler.Ready = notReady
 	got := d.call(http.MethodGet, "/readyz", "", "")
 	got.wantCode(t, 503, api.Unavailable)
 	page := b.page("now")
 	page.want(t, http.StatusOK, "The service is not ready", "worker_behind", "decided calls cannot be found")
-	if strings.Contains(page.body, ">ready<") || strings.Contains(page.body, "is ready") {
+	if strings.Contains(page.body, "The service is ready") || strings.Contains(page.body, "is ready") {
 		t.Errorf("the page says ready: %s", page.body)
 	}
 	if strings.Contains(got.body+page.body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {

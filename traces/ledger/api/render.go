@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	"fmt"
 	"html/template"
 	"io/fs"
 	"mime"
@@ -12,15 +11,11 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/present"
-	"pgfsm/internal/visible"
-	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
@@ -70,8 +65,11 @@ func encodeDocument(value any) []byte { return append(canonical.MustSorted(value
 type view struct {
 	Status int // 0: 200
 	Title  string
+	Tab    string        // the page's tab in the navigation; empty: none
 	Base   string        // prefix of links
 	Who    ledger.Caller // zero without a session
+	Now    string        // the ledger's time
+	Held   int           // number of held calls; more than pageSize: there are more
 	Events string        // query of the event stream that refreshes the page; empty: none
 	After  int64         // end of the log that the page shows
 	Next   *string       // for the script: the page that the person requested without a session; nil: none
@@ -79,19 +77,24 @@ type view struct {
 	Body   any
 }
 
+// Audits reports whether the person may see entries and results.
+func (v *view) Audits() bool { return v.Who.May(ledger.ActAudit) }
+
+// Tabs lists the pages of the navigation.
+func (v *view) Tabs() []tab { return tabs }
+
+// A tab is a page of the navigation.
+type tab struct{ Name, Label, Path string }
+
+var tabs = []tab{
+	{"inbox", "Inbox", ""}, {"runs", "Runs", "runs"}, {"now", "Now", "now"}, {"log", "Log", "log"},
+	{"policy", "Policy", "policy"}, {"servers", "Servers", "servers"},
+}
+
 // pages maps names to templates.
 var pages = func() map[string]*template.Template {
 	templates := make(map[string]*template.Template)
-	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"inLine":   func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Text) },
-		"inLines":  func(s any) []piece { return splitInvisible(fmt.Sprint(s), visible.Lines) },
-		"plain":    func(s any) string { return visible.Text(fmt.Sprint(s)) },
-		"add1":     func(i int) int { return i + 1 },
-		"marked":   splitEscapes,
-		"diffRows": diffRows,
-		"rowClass": func(sign string) string { return rowClasses[sign] },
-		"second":   wholeSecond,
-	}).ParseFS(files, "page/layout.html"))
+	layout := template.Must(template.New("layout.html").Funcs(templateFuncs).ParseFS(files, "page/layout.html"))
 	names, err := fs.Glob(files, "page/*.html")
 	if err != nil {
 		panic(err)
@@ -103,6 +106,22 @@ var pages = func() map[string]*template.Template {
 	return templates
 }()
 
+// markInvisible writes a text as HTML. It marks the escapes of the characters that escape changes.
+func markInvisible(s string, escape func(string) string) template.HTML {
+	if escape(s) == s {
+		return template.HTML(template.HTMLEscapeString(s))
+	}
+	var b strings.Builder
+	for _, p := range splitInvisible(s, escape) {
+		if text := template.HTMLEscapeString(p.Text); p.Odd {
+			b.WriteString(`<mark class="odd">` + text + `</mark>`)
+		} else {
+			b.WriteString(text)
+		}
+	}
+	return template.HTML(b.String())
+}
+
 // A piece of a text is displayed unchanged, or is the escape of a character that is not visible as
 // itself.
 type piece struct {
@@ -112,10 +131,6 @@ type piece struct {
 
 // splitInvisible splits a text at the characters that escape changes.
 func splitInvisible(s string, escape func(string) string) (all []piece) {
-	if escape(s) == s {
-		return []piece{{Text: s}}
-	}
-
 	start := 0
 	for i, r := range s {
 		size := len(string(r))
@@ -148,9 +163,15 @@ func splitInvisible(s string, escape func(string) string) (all []piece) {
 
 // page answers with a page.
 func (h *Handler) page(v *visit, name string, shows view) answer {
-	shows.Base, shows.Who, shows.After = cmp.Or(v.base, ConsolePath), v.caller, v.after
+	shows.Base, shows.Who, shows.After, shows.Now = cmp.Or(v.base, ConsolePath), v.caller, v.after, v.now
+	if v.caller.Name != "" {
+		var err error
+		if shows.Held, err = h.poller.countHeld(v.r.Context(), h.Ledger, v.after); err != nil {
+			h.Log("the held calls cannot be counted: " + err.Error())
+		}
+	}
 	var b bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&b, "layout.html", shows); err != nil {
+	if err := pages[name].ExecuteTemplate(&b, "layout.html", &shows); err != nil {
 		h.Log("a page of the console cannot be shown: " + err.Error())
 		return answer{status: http.StatusInternalServerError, mime: "text/plain"}
 	}
@@ -167,36 +188,9 @@ func (h *Handler) serveAsset(v *visit) (answer, error) {
 	return answer{mime: mime.TypeByExtension(path.Ext(v.page)), body: b}, err
 }
 
-// wholeSecond leaves the milliseconds of a recorded time out, for lists. It returns other texts
-// unchanged, because a log that was changed may contain any.
-func wholeSecond(recorded string) string {
-	t, err := time.Parse(policy.TimeForm, recorded)
-	if err != nil {
-		return recorded
-	}
-	return t.Format(time.RFC3339)
-}
-
 // indentJSON writes JSON for people. It returns any other text unchanged.
 func indentJSON(doc jsontext.Value) string {
 	text := doc.Clone()
 	_ = text.Indent(jsontext.WithIndent("  ")) // after an error, the text is unchanged
 	return string(text)
-}
-
-// timeLeft describes the time left until a time of the ledger.
-func timeLeft(now, until string) string {
-	n, err := time.Parse(time.RFC3339, now)
-	if err != nil {
-		return ""
-	}
-	u, err := time.Parse(time.RFC3339, until)
-	switch d := u.Sub(n); {
-	case err != nil:
-		return ""
-	case d <= 0:
-		return "expired"
-	default:
-		return present.Duration(int(d.Seconds())) + " left"
-	}
 }

@@ -96,6 +96,7 @@ var sessionRoutes = []route{
 	{method: "POST", path: "calls/{run}", may: readers, body: true, serve: (*Handler).sendVote},
 	{method: "GET", path: "runs", may: readers, serve: (*Handler).showRuns},
 	{method: "GET", path: "runs/{run}", may: readers, serve: (*Handler).showRun},
+	{method: "GET", path: "runs/{run}/audit", may: readers, serve: (*Handler).showAudit},
 	{method: "GET", path: "runs/{run}/trace", may: auditors, part: true, serve: (*Handler).sendTrace},
 	{method: "GET", path: "now", may: readers, serve: (*Handler).showNow},
 	{method: "GET", path: "log", may: readers, serve: (*Handler).showLog},

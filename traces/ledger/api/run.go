@@ -7,6 +7,8 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/internal/present"
+	"pgfsm/policy"
+	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
@@ -15,19 +17,42 @@ import (
 type runView struct {
 	present.Details
 	Rows      []present.Row
+	Modes     []string // risk modes of the active bundle
 	Steps     present.Steps
+	Way       way
 	NoSteps   string        // reason why no steps are shown
 	Machine   template.HTML // drawn by package fsm, which escapes text
-	Arguments argumentsView
+	Arguments present.Arguments
 	Result    []part  // indented
 	Summary   []claim // items of the result's summary
-	Audits    bool    // this person may see results
-	Ended     bool
 	HasTrace  bool
+	Remedy    string // of the run's code
 	WhatIf    whatIfView
 	Proof     ledger.Inclusion
+	Covered   int64    // size of a signed checkpoint that covers the run; 0: none does
 	Prove     []string // commands that prove the run and check the proof
 	Events    []string
+}
+
+// Outcome says in a sentence what happened to the call.
+func (b *runView) Outcome() string {
+	switch q := &b.Request; {
+	case q.Status == ledger.Executed:
+		text := "pgfsm made the call once"
+		if q.Agreed > 0 {
+			text = countText(q.Agreed, "person", "people") + " approved, and " + text
+		}
+		return text + "."
+	case q.Status == ledger.Indeterminate:
+		return "Nobody knows whether the call had an effect."
+	case q.Sent != "":
+		return "pgfsm sent the call once."
+	case q.State == string(states.NeedsInfo):
+		return "The planner asked back. Nothing was called."
+	case q.Ended != "":
+		return "Nothing was called."
+	}
+	return "Nothing has been called."
 }
 
 // explainUnknownRun returns the refusal of a run that the ledger does not have. It returns other errors
@@ -116,7 +141,7 @@ func (h *Handler) readInclusion(v *visit) (out ledger.Inclusion, err error) {
 
 // showRun shows one run.
 func (h *Handler) showRun(v *visit) (answer, error) {
-	body := runView{Audits: v.caller.May(ledger.ActAudit)}
+	var body runView
 	bundle, chosen, err := v.chosenBundle()
 	if err != nil {
 		return answer{}, err
@@ -131,10 +156,7 @@ func (h *Handler) showRun(v *visit) (answer, error) {
 		if body.Details, err = h.readDetails(v, r); err != nil {
 			return err
 		}
-		if err := body.addRecord(r, v.now); err != nil {
-			return err
-		}
-		if err := h.addSteps(v, r, &body); err != nil {
+		if err := h.addRecord(v, r, &body); err != nil {
 			return err
 		}
 		return h.addWhatIf(v, r, &body.WhatIf)
@@ -143,30 +165,53 @@ func (h *Handler) showRun(v *visit) (answer, error) {
 		return answer{}, err
 	}
 
-	body.Ended = body.Request.Ended != ""
+	if body.Modes, err = h.riskModes(v); err != nil {
+		return answer{}, err
+	}
 	if body.Details.Result.Kind() != 'n' {
 		if body.Result, body.Summary, err = markEvidence(body.Details.Result, body.Steps.Summary); err != nil {
 			return answer{}, err
 		}
 	}
 	if body.Request.Args != nil {
-		if body.Arguments, err = newArguments(body.Request.Args); err != nil {
+		if body.Arguments, err = present.NewArguments(body.Request.Args); err != nil {
 			return answer{}, err
 		}
-		body.Arguments.Digest = body.Request.Arguments
 	}
 
 	return h.page(v, "run", view{
 		Title:  "Run " + v.id,
+		Tab:    "runs",
 		Events: "of=" + v.id,
 		CLI:    present.CommandLine("pgfsm", "ledger", "show", v.id),
-		Body:   body,
+		Body:   &body,
 	}), nil
 }
 
-// addRecord adds the run's events and their positions in the log.
-func (b *runView) addRecord(r ledger.Reader, now string) error {
+// showAudit shows what an auditor signs about one run. It prints.
+func (h *Handler) showAudit(v *visit) (answer, error) {
+	var body runView
+	err := h.readLedger(v, func(r ledger.Reader) (err error) {
+		if body.Details, err = h.readDetails(v, r); err != nil {
+			return err
+		}
+		return h.addRecord(v, r, &body)
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return h.page(v, "audit", view{
+		Title: "Audit of run " + v.id,
+		Tab:   "runs",
+		CLI:   body.Prove[0],
+		Body:  &body,
+	}), nil
+}
+
+// addRecord adds the run's steps, its events and their positions in the log.
+func (h *Handler) addRecord(v *visit, r ledger.Reader, b *runView) error {
 	run := b.Request.Run
+	b.Remedy = policy.Remedy(policy.Code(b.Request.Code))
 	var events []present.Event
 
 	for e, err := range ledger.EventsOf(r, run) {
@@ -178,20 +223,34 @@ func (b *runView) addRecord(r ledger.Reader, now string) error {
 		b.Events = append(b.Events, event.Line(false))
 	}
 
-	b.Rows = b.Details.Rows(events, now)
+	b.Rows = b.Details.Rows(events, v.now)
 	proof, err := ledger.InclusionOf(r, run)
 	if err != nil {
 		return err
 	}
 
 	b.Proof = proof
+	if b.Covered, err = coveredBy(r, h.Checkpoints, proof.Index); err != nil {
+		return err
+	}
 	b.Prove = []string{
 		present.CommandLine("pgfsm", "ledger", "prove", run, "-o", "run.tlog-proof"),
 		present.CommandLine("pgfsm", "ledger", "trace", run, "-o", "run.json"),
 		"pgfsm verify-proof run.json run.tlog-proof --key pgfsm-log.pub",
 	}
 
-	return nil
+	return h.addSteps(v, r, b)
+}
+
+// coveredBy returns the size of a good checkpoint that covers an entry; 0 without one.
+func coveredBy(r ledger.Reader, folder string, entry int64) (size int64, err error) {
+	c, err := present.ReadCheckpoints(r, folder)
+	for i := range c.Checkpoints {
+		if one := &c.Checkpoints[i]; one.Problem == "" && one.Size > entry {
+			size = one.Size
+		}
+	}
+	return size, err
 }
 
 // addSteps adds the steps of a run as far as they are recorded, and draws them.
@@ -206,12 +265,14 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 			"Somebody may have changed the record: run pgfsm ledger verify."
 		return nil
 	}
-	body.HasTrace, body.Steps = !underWay, present.NewSteps(v.id, steps, underWay, body.Audits)
+	body.HasTrace, body.Steps = !underWay, present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit))
+	spec := h.Replayer.Machine().Spec()
+	body.Way = newWay(&body.Request, body.Steps.Steps, spec)
 	var marks fsm.Marks
 	for _, s := range steps {
 		marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
 	}
-	body.Machine = template.HTML(fsm.SVGInPage(h.Replayer.Machine().Spec(), marks))
+	body.Machine = template.HTML(fsm.SVGInPage(spec, marks))
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (d *fixture) starts(content policy.Content) (id string, finish func()) {
 	}
 }
 
-var stepRow = regexp.MustCompile(`<li><b>[a-z]+</b> –[a-z]+→ <b>([a-z]+)</b> <time`)
+var stepRow = regexp.MustCompile(`<li class="(?:ok|wait|bad|end)"><span class="dot">.*</span> ([a-z]+)</span><div class="why">`)
 
 // TestRunUnderWay: the page has the steps that are recorded, and no others, and then all.
 func TestRunUnderWay(t *testing.T) {
@@ -69,7 +69,7 @@ func TestRunUnderWay(t *testing.T) {
 	b := d.signedIn(here, alice, ledger.RoleAuditor)
 	run, finish := d.starts(statestest.Content())
 	got := b.page("runs/" + run)
-	got.want(t, http.StatusOK, "Under way", "<svg")
+	got.want(t, http.StatusOK, "under way: ", "<svg")
 	steps := stepRow.FindAllStringSubmatch(got.body, -1)
 	if n := len(steps); n == 0 || steps[n-1][1] != string(states.Dispatched) || strings.Contains(got.body, "/trace\"") {
 		t.Errorf("the steps under way are %v", steps)
@@ -79,7 +79,7 @@ func TestRunUnderWay(t *testing.T) {
 	got = b.page("runs/" + run)
 	got.want(t, http.StatusOK, "<svg", run+"/trace")
 	after := stepRow.FindAllStringSubmatch(got.body, -1)
-	if n := len(after); n <= len(steps) || after[n-1][1] != string(states.Answered) || strings.Contains(got.body, "Under way") {
+	if n := len(after); n <= len(steps) || after[n-1][1] != string(states.Answered) || strings.Contains(got.body, "under way: ") {
 		t.Errorf("the steps in the end are %v", after)
 	}
 }

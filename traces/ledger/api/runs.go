@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -76,23 +77,29 @@ func (h *Handler) readRequests(v *visit) (runPage, error) {
 	return h.readRunPage(v, f)
 }
 
-// readRunPage reads one page of the runs that a filter chooses: the oldest first in the API, the
-// newest first in the console.
-func (h *Handler) readRunPage(v *visit, f ledger.Filter) (runPage, error) {
-	out := runPage{SchemaVersion: present.SchemaVersion}
-	limit, err := v.pageLimit()
-	if err != nil {
-		return out, err
+// choosePage reads which page of runs the query chooses, and returns its maximum number of rows.
+func (v *visit) choosePage(f *ledger.Filter) (limit int, err error) {
+	if limit, err = v.pageLimit(); err != nil {
+		return 0, err
 	}
-
 	parameter, from := "after", &f.After
 	if v.console {
 		parameter, from, f.Newest = "before", &f.Before, true
 	}
 	if *from = v.query[parameter]; *from != "" && !isRunID(*from) {
-		return out, newProblem(QueryInvalid, parameter+" must be the id of a run, as next says it")
+		return 0, newProblem(QueryInvalid, parameter+" must be the id of a run, as next says it")
 	}
+	return limit, nil
+}
 
+// readRunPage reads one page of the runs that a filter chooses: the oldest first in the API, the
+// newest first in the console.
+func (h *Handler) readRunPage(v *visit, f ledger.Filter) (runPage, error) {
+	out := runPage{SchemaVersion: present.SchemaVersion}
+	limit, err := v.choosePage(&f)
+	if err != nil {
+		return out, err
+	}
 	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
 		out.Requests, out.Next, err = present.ReadRuns(r, f, limit)
 		return err
@@ -100,62 +107,31 @@ func (h *Handler) readRunPage(v *visit, f ledger.Filter) (runPage, error) {
 	return out, err
 }
 
-// A held call in the inbox.
-type heldCall struct {
-	present.Run
-	Rules []string // the risk rules that matched
-	Left  string
-}
-
-type inboxView struct {
-	Calls []heldCall
-	Older string // id after which the next page begins; empty on the last
-	Newer bool   // this is not the first page
-}
-
-// showInbox shows the held calls.
-func (h *Handler) showInbox(v *visit) (answer, error) {
-	held, err := h.readPending(v)
-	if err != nil {
-		return answer{}, err
-	}
-
-	body := inboxView{Older: held.Next, Newer: v.query["before"] != ""}
-	err = h.readLedger(v, func(r ledger.Reader) error {
-		for _, run := range held.Requests {
-			rules, err := present.RiskRules(r, run.Run)
-			if err != nil {
-				return err
-			}
-			body.Calls = append(body.Calls, heldCall{run, rules, timeLeft(v.now, run.Expires)})
-		}
-		return nil
-	})
-	if err != nil {
-		return answer{}, err
-	}
-	return h.page(v, "inbox", view{
-		Title:  "Inbox",
-		Events: "of=held",
-		CLI:    "pgfsm approvals list",
-		Body:   body,
-	}), nil
-}
-
-// A runList is a table of runs.
-type runList struct {
-	Base string // prefix of links
-	Runs []present.Run
-}
-
 type runsView struct {
-	List     runList
-	Statuses []ledger.Status
-	Fields   []field
+	Runs     []present.Run
+	Modes    []string // risk modes of the active bundle
+	Statuses []statusLink
+	Applied  []appliedFilter
+	Fields   []field // the common ones
+	Others   []field
 	Status   string // the chosen status
 	Error    string
 	Note     string       // about the actors in the list
 	Older    template.URL // query of the next page; empty on the last
+}
+
+// A statusLink selects the runs of a status.
+type statusLink struct {
+	Status ledger.Status // empty: any
+	Link   template.URL
+	Chosen bool
+	Runs   string // their number; empty if it is not known
+}
+
+// An appliedFilter is a filter in force.
+type appliedFilter struct {
+	Label, Value string
+	Without      template.URL // query of the list without it
 }
 
 // A field of a form that chooses rows of a list.
@@ -164,13 +140,16 @@ type field struct{ Name, Label, Value, Hint string }
 // hintOfTime is the hint in an empty field for a time.
 const hintOfTime = "24h, 2027-01-31"
 
-// runFields lists the filters of pgfsm ledger list, except the status.
+// runFields lists the filters of pgfsm ledger list, except the status. The common ones come first.
 var runFields = []field{
-	{Name: "actor", Label: "Actor"}, {Name: "task", Label: "Task"}, {Name: "server", Label: "Server"},
-	{Name: "tool", Label: "Tool"},
-	{Name: "policy", Label: "Policy"}, {Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
-	{Name: "until", Label: "Until", Hint: hintOfTime}, {Name: "text", Label: "Text in the arguments"},
+	{Name: "actor", Label: "Actor"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
+	{Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
+	{Name: "text", Label: "Text in the arguments"},
+	{Name: "task", Label: "Task"}, {Name: "policy", Label: "Policy"}, {Name: "until", Label: "Until", Hint: hintOfTime},
 }
+
+// commonFields is the number of common filters.
+const commonFields = 6
 
 // A chosen filter of a list: the fields with their values, the flags of the command that lists the
 // same, and the query of links to other pages of the list.
@@ -198,34 +177,87 @@ func (v *visit) chosenFilter(selected string, fields []field) (c chosenFilter) {
 
 // link returns the query of the page of the list that begins before a row; the first one if there
 // is no row.
-func (c *chosenFilter) link(before string) template.URL {
-	c.query.Del("before")
-	if before != "" {
-		c.query.Set("before", before)
+func (c *chosenFilter) link(before string) template.URL { return c.linkWith("before", before) }
+
+// linkWith returns the query of the first page of the list with another value of a parameter; without the
+// parameter if the value is empty.
+func (c *chosenFilter) linkWith(name, value string) template.URL {
+	query := maps.Clone(c.query)
+	if query.Set(name, value); value == "" {
+		query.Del(name)
 	}
-	return template.URL("?" + c.query.Encode()) // Encode escapes
+	return template.URL("?" + query.Encode()) // Encode escapes
+}
+
+// applied lists the fields that have a value.
+func (c *chosenFilter) applied() (all []appliedFilter) {
+	for _, f := range c.fields {
+		if f.Value != "" {
+			all = append(all, appliedFilter{strings.ToLower(f.Label[:1]) + f.Label[1:], f.Value, c.linkWith(f.Name, "")})
+		}
+	}
+	return all
 }
 
 // showRuns lists the runs that a filter chooses.
 func (h *Handler) showRuns(v *visit) (answer, error) {
 	chosen := v.chosenFilter("status", runFields)
-	body := runsView{Statuses: ledger.Statuses(), Status: v.query["status"], Fields: chosen.fields}
+	body := runsView{
+		Status:  v.query["status"],
+		Fields:  chosen.fields[:commonFields],
+		Others:  chosen.fields[commonFields:],
+		Applied: chosen.applied(),
+	}
 
 	found, err := h.readRequests(v)
 	text, status, err := pageText(err)
 	if err != nil {
 		return answer{}, err
 	}
-	body.Error, body.List = text, runList{v.base, found.Requests}
+	body.Error, body.Runs = text, found.Requests
 	body.Note = present.SameDisplay(v.query["actor"], found.Requests)
 	if found.Next != "" {
 		body.Older = chosen.link(found.Next)
+	}
+	if body.Modes, err = h.riskModes(v); err != nil {
+		return answer{}, err
+	}
+	if err := h.addStatuses(v, &chosen, &body); err != nil {
+		return answer{}, err
 	}
 
 	return h.page(v, "runs", view{
 		Status: status,
 		Title:  "Runs",
+		Tab:    "runs",
 		CLI:    present.CommandLine(append([]string{"pgfsm", "ledger", "list"}, chosen.flags...)...),
-		Body:   body,
+		Body:   &body,
 	}), nil
+}
+
+// addStatuses adds the links that select a status. Only the runs of a period are counted, without
+// another filter: the counts cover all of them.
+func (h *Handler) addStatuses(v *visit, chosen *chosenFilter, body *runsView) error {
+	counts, counted := make(map[ledger.Status]int), false
+	if len(body.Applied) == 1 && v.query["since"] != "" && body.Error == "" {
+		summary, err := h.readSummary(v)
+		if err != nil {
+			return err
+		}
+		counted = !summary.Partial
+		for _, c := range summary.Statuses {
+			counts[c.Status], counts[""] = c.Runs, counts[""]+c.Runs
+		}
+	}
+	for _, status := range append([]ledger.Status{""}, ledger.Statuses()...) {
+		if counted && status != "" && counts[status] == 0 && string(status) != body.Status {
+			continue
+		}
+		link := statusLink{Status: status, Link: chosen.linkWith("status", string(status)), Chosen: string(status) == body.Status}
+		if counted {
+			link.Runs = strconv.Itoa(counts[status])
+		}
+		body.Statuses = append(body.Statuses, link)
+	}
+	return nil
 }

@@ -23,8 +23,9 @@ type serversView struct {
 	present.Servers
 	Has     bool // this service has servers
 	Listed  []serverView
-	Changed int // tools whose definition differs from the pinned one
-	Unseen  int // servers whose tools the service does not know
+	Changed int      // tools whose definition differs from the pinned one
+	Named   []string // the first of them
+	Unseen  []string // servers whose tools the service does not know
 }
 
 // A serverView is one server.
@@ -39,8 +40,12 @@ type serverView struct {
 type toolView struct {
 	present.ServerTool
 	Differences []docdiff.Change
-	Omitted     int // omitted changes
+	Omitted     int  // omitted changes
+	First       bool // the first tool of the page that drifted
 }
+
+// Hints describes what the server says about the tool.
+func (t *toolView) Hints() string { return present.Hints(&t.Annotations) }
 
 // readServers reads the servers as the service last saw them.
 func (h *Handler) readServers(v *visit) (out present.Servers, err error) {
@@ -72,11 +77,17 @@ func (h *Handler) showServers(v *visit) (answer, error) {
 		shown := newServerView(s, &left)
 		body.Listed = append(body.Listed, shown)
 		body.Changed += shown.Drifted
+		for i := range shown.Shown {
+			if t := &shown.Shown[i]; t.Drifted && len(body.Named) < maxNamed {
+				t.First = len(body.Named) == 0
+				body.Named = append(body.Named, t.Tool.Name+" on "+s.Server)
+			}
+		}
 		if s.Status != policy.ServerUp {
-			body.Unseen++
+			body.Unseen = append(body.Unseen, s.Server)
 		}
 	}
-	return h.page(v, "servers", view{Title: "Servers", CLI: "pgfsm tools", Body: body}), nil
+	return h.page(v, "servers", view{Title: "Servers", Tab: "servers", CLI: "pgfsm tools", Body: body}), nil
 }
 
 // newServerView describes one server. left is the number of changes that may still be shown.
@@ -114,9 +125,6 @@ func newToolView(t present.ServerTool, left *int) toolView {
 
 // diffRows returns the lines of a change of a definition.
 func diffRows(c docdiff.Change) []docdiff.Row { return c.Rows(diffLines, diffWidth) }
-
-// rowClasses maps the signs of such lines to their classes.
-var rowClasses = map[string]string{docdiff.Minus: "minus", docdiff.Plus: "plus", docdiff.Alert: "alert"}
 
 // escapes matches a doubled backslash, which stands for itself, and the escapes of package visible
 // and of JSON.

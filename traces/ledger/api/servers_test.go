@@ -112,7 +112,7 @@ func TestManyTools(t *testing.T) {
 	}
 	d.with(c, serving(present.Server{Server: statestest.Server, Status: policy.ServerUp, Tools: listed(t, c, stored, now...)}))
 	got := d.signedIn(here, alice, ledger.RoleApprover).page("servers")
-	got.want(t, http.StatusOK, "1000 tools have another definition", "800 more tools are not listed here", "1 more changes are not shown here: run <code>pgfsm pins diff</code>")
+	got.want(t, http.StatusOK, "1000 tools have another definition", "800 more tools are not listed here", "1 more change is not shown here: run <code>pgfsm pins diff</code>")
 	if n := len(got.body); n > 1<<20 {
 		t.Errorf("the page has %d bytes", n)
 	}
@@ -124,7 +124,7 @@ func TestServersOfAServiceWithoutServers(t *testing.T) {
 	b := d.signedIn(here, alice, ledger.RoleApprover)
 	b.page("servers").want(t, http.StatusOK, "This service has no servers of its own", "No run has used a server yet")
 	d.Ask(carol, statestest.Content())
-	b.page("servers").want(t, http.StatusOK, statestest.Server+": <span class=\"unknown\">", "1 made</a>, 0 failed")
+	b.page("servers").want(t, http.StatusOK, "<h2>"+statestest.Server+"</h2> <span class=\"chip \">", "1 call made</a>, 0 failed")
 	b.post(b.base+"servers", url.Values{}).want(t, http.StatusBadRequest)
 	d.with(statestest.Content(), serving())
 	d.with(statestest.Content(), serving(present.Server{Server: statestest.Server, Status: policy.ServerUp}))

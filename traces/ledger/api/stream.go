@@ -119,6 +119,7 @@ type changePoller struct {
 	at   time.Time
 	end  int64
 	held string
+	n    int // held calls, at most pageSize+1
 	err  error
 }
 
@@ -131,6 +132,22 @@ func (p *changePoller) pollHeld(ctx context.Context, l *ledger.Ledger) (end int6
 		return p.end, p.held, p.err
 	}
 
+	p.read(ctx, l)
+	return p.end, p.held, p.err
+}
+
+// countHeld returns the number of held calls, at most pageSize+1, for a page that shows the log up to
+// an end.
+func (p *changePoller) countHeld(ctx context.Context, l *ledger.Ledger, end int64) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == "" || p.end < end {
+		p.read(ctx, l)
+	}
+	return p.n, p.err
+}
+
+func (p *changePoller) read(ctx context.Context, l *ledger.Ledger) {
 	p.err = l.View(context.WithoutCancel(ctx), func(r ledger.Reader) error {
 		end, err := r.End()
 		// Without new entries, the same calls are held.
@@ -138,17 +155,17 @@ func (p *changePoller) pollHeld(ctx context.Context, l *ledger.Ledger) (end int6
 			return err
 		}
 		var calls []byte
+		n := 0
 		f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Newest: true, Limit: pageSize + 1}
 		for q, err := range r.Runs(f) {
 			if err != nil {
 				return err
 			}
 			calls = fmt.Appendf(calls, "%s %d\n", q.RunID, q.Entry)
+			n++
 		}
-		p.end, p.held = end.Size, string(canonical.Sum("held calls", calls))
+		p.end, p.n, p.held = end.Size, n, string(canonical.Sum("held calls", calls))
 		return nil
 	})
-
 	p.at = time.Now()
-	return p.end, p.held, p.err
 }

@@ -104,8 +104,8 @@ func (h *Handler) sendVote(v *visit) (answer, error) {
 	case errors.Is(err, ledger.ErrToken):
 		return answer{}, ledger.ErrSession
 	case errors.As(err, &refused) && refused.Code != ledger.RefusedUnknown:
-		body := callView{Reason: fields["reason"]}
-		if body.NeedsWhy = !approve && refused.Code == ledger.RefusedBallot && visible.Blank(body.Reason); !body.NeedsWhy {
+		body := callView{GivenReason: fields["reason"]}
+		if body.NeedsWhy = !approve && refused.Code == ledger.RefusedBallot && visible.Blank(body.GivenReason); !body.NeedsWhy {
 			body.Refused = "Your vote does not count: " + refused.Error() + "."
 		}
 		return h.showCallWith(v, body, statusOf(refused))

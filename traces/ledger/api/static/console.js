@@ -19,16 +19,27 @@ let source;
 // lasting is a part without what changes while time passes, or because the reader opened something.
 function lasting(part) {
   const copy = part.cloneNode(true);
-  for (const time of copy.querySelectorAll('time')) time.textContent = '';
+  for (const time of copy.querySelectorAll('time[datetime]')) time.textContent = '';
   for (const details of copy.querySelectorAll('details')) details.removeAttribute('open');
   return copy.outerHTML;
 }
 
-// keep gives a new part what the reader did with the old one: what is open, and what was typed.
+// keep gives a new part what the reader did with the old one: what is open, and what was typed. Elements are the same if their ids are.
 function keep(old, now) {
-  const opened = old.querySelectorAll('details'), typed = old.querySelectorAll('textarea');
-  now.querySelectorAll('details').forEach((details, i) => { if (opened[i]) details.open = opened[i].open; });
-  now.querySelectorAll('textarea').forEach((field, i) => { if (typed[i]) field.value = typed[i].value; });
+  for (const details of now.querySelectorAll('details[id]')) {
+    const before = old.querySelector('#' + CSS.escape(details.id));
+    if (before) details.open = before.open;
+  }
+  for (const field of now.querySelectorAll('textarea[id]')) {
+    const before = old.querySelector('#' + CSS.escape(field.id));
+    if (before) field.value = before.value;
+  }
+}
+
+// renew sets the times of a part to those of the same part later.
+function renew(part, now) {
+  const times = now.querySelectorAll('time[datetime]');
+  part.querySelectorAll('time[datetime]').forEach((time, i) => { time.textContent = times[i].textContent; });
 }
 
 // refresh asks for the page again. It replaces the parts that changed, and says so. Where only the time passed, it changes the times.
@@ -48,9 +59,13 @@ function refresh() {
     for (const part of document.querySelectorAll('[data-live]')) {
       const now = page.getElementById(part.id);
       if (!now) continue;
+      if (part.dataset.digest && part.dataset.digest === now.dataset.digest) { // the same decision: what was typed, and an error beside it, stay
+        const texts = now.querySelectorAll('[data-says]');
+        part.querySelectorAll('[data-says]').forEach((text, i) => { text.textContent = texts[i].textContent; });
+        continue;
+      }
       if (lasting(now) === lasting(part)) {
-        const times = now.querySelectorAll('time');
-        part.querySelectorAll('time').forEach((time, i) => { time.textContent = times[i].textContent; });
+        renew(part, now);
         continue;
       }
       keep(part, now);

@@ -1,0 +1,20 @@
+package states
+
+import "pgfsm/fsm"
+
+// A Phase is a part of the way of a call, for people.
+type Phase struct {
+	Name   string
+	States []fsm.State
+}
+
+// Phases divides the way of a call from its request to its answer. The first state and those in
+// which a run ends without an answer belong to no phase.
+func Phases() []Phase {
+	return []Phase{
+		{"Gates", []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed}},
+		{"Approval", []fsm.State{Pending, Approved}},
+		{"Call", []fsm.State{Permitted, Dispatched, Executed}},
+		{"Result", []fsm.State{Typed, Summarized, Answered}},
+	}
+}

@@ -1,0 +1,196 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/internal/present"
+	"pgfsm/policy"
+	"pgfsm/traces/ledger"
+)
+
+// A heldCall is a call in the inbox.
+type heldCall struct {
+	present.Run
+	Risk   chip
+	Stripe string // class of the edge
+	Gist   []present.Argument
+	More   int      // arguments that the gist omits
+	Rules  []string // the risk rules that matched
+	Soon   bool     // little time is left
+	Why    string   // reason why this person may not vote
+}
+
+// Slots has one value for each vote that is needed: whether it was given.
+func (c *heldCall) Slots() []bool {
+	slots := make([]bool, min(max(c.Quorum, 1), maxSlots))
+	for i := range slots {
+		slots[i] = i < c.Agreed
+	}
+	return slots
+}
+
+// Bounds of a call in the inbox.
+const (
+	maxSlots = 8
+	soonLeft = 15 * time.Minute
+)
+
+type inboxView struct {
+	Calls []heldCall
+	Mine  int    // calls of this page on which this person may vote
+	Older string // id after which the next page begins; empty on the last
+	Newer bool   // this is not the first page
+}
+
+// Lead describes the page.
+func (i *inboxView) Lead() string {
+	waiting := countText(len(i.Calls), "call waits", "calls wait")
+	if i.Newer || i.Older != "" {
+		waiting += " on this page"
+	}
+	return fmt.Sprintf("%s. You may vote on %d.", waiting, i.Mine)
+}
+
+// showInbox shows the held calls.
+func (h *Handler) showInbox(v *visit) (answer, error) {
+	f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}
+	limit, err := v.choosePage(&f)
+	if err != nil {
+		return answer{}, err
+	}
+
+	f.Limit = limit + 1 // one more row shows whether there is a next page
+	body := inboxView{Newer: f.Before != ""}
+	err = h.readInTurn(v, func(r ledger.Reader) error {
+		content, _, _, err := present.ActiveBundle(r, h.activeBundle())
+		if err != nil {
+			return err
+		}
+		read := inboxReader{h, v, r, content, riskModes(content), make(map[[2]string]*ledger.RunRow)}
+		for row, err := range r.Runs(f) {
+			if err != nil {
+				return err
+			}
+			if n := len(body.Calls); n == limit {
+				body.Older = body.Calls[n-1].Run.Run
+				break
+			}
+			call, err := read.readCall(&row)
+			if err != nil {
+				return err
+			}
+			if call.Why == "" {
+				body.Mine++
+			}
+			body.Calls = append(body.Calls, call)
+		}
+		return nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	slices.SortStableFunc(body.Calls, func(a, b heldCall) int { return cmp.Compare(a.Expires, b.Expires) })
+	return h.page(v, "inbox", view{
+		Title:  "Inbox",
+		Tab:    "inbox",
+		Events: "of=held",
+		CLI:    "pgfsm approvals list",
+		Body:   &body,
+	}), nil
+}
+
+// An inboxReader reads the calls of one page.
+type inboxReader struct {
+	*Handler
+	visit   *visit
+	r       ledger.Reader
+	active  *policy.Content
+	modes   []string
+	compare map[[2]string]*ledger.RunRow // the last approved call, by server and tool; nil: there is none
+}
+
+func (i *inboxReader) readCall(row *ledger.RunRow) (c heldCall, err error) {
+	run := present.NewRun(row)
+	c = heldCall{Run: run, Risk: riskChip(i.modes, run)}
+	switch c.Risk.Tone {
+	case "solid":
+		c.Stripe = "high"
+	case "warn":
+		c.Stripe = "mid"
+	}
+	refused, err := i.checkVoter(i.visit, i.r, row)
+	if err != nil {
+		return c, err
+	}
+	if refused != "" {
+		c.Why = cmp.Or(whyNot[refused].short, string(refused))
+	}
+	if c.Rules, err = present.RiskRules(i.r, run.Run); err != nil {
+		return c, err
+	}
+	c.Soon = isSoon(i.visit.now, run.Expires)
+
+	doc, err := row.ReadArgs(i.r)
+	if err != nil {
+		return c, err
+	}
+	last, err := i.lastApproved(&run)
+	if err != nil {
+		return c, err
+	}
+	args, err := present.ReadArguments(i.r, doc, last)
+	if err != nil {
+		return c, err
+	}
+	c.Gist, c.More = args.Gist(i.conditionsOf(&c))
+	return c, nil
+}
+
+// lastApproved reads the last approved call of a call's tool, once for each tool.
+func (i *inboxReader) lastApproved(run *present.Run) (last *ledger.RunRow, err error) {
+	key := [2]string{run.Server, run.Tool}
+	last, known := i.compare[key]
+	if known {
+		return last, nil
+	}
+	last, err = present.LastApproved(i.r, run)
+	i.compare[key] = last
+	return last, err
+}
+
+// conditionsOf returns the conditions that led to the hold, as far as the active bundle has them.
+func (i *inboxReader) conditionsOf(c *heldCall) string {
+	var text strings.Builder
+	if i.active == nil {
+		return ""
+	}
+	if i.active.Policy != nil {
+		for k := range i.active.Policy.Policies {
+			if p := &i.active.Policy.Policies[k]; p.ID == c.Policy {
+				fmt.Fprintln(&text, p.When, p.RequireApprovalIf)
+			}
+		}
+	}
+	if i.active.Risk != nil {
+		for k := range i.active.Risk.Rules {
+			if rule := &i.active.Risk.Rules[k]; slices.Contains(c.Rules, rule.ID) {
+				fmt.Fprintln(&text, rule.ScoreExpr)
+				for _, p := range rule.Args {
+					fmt.Fprintln(&text, "args."+strings.TrimPrefix(p.Path, "/"))
+				}
+			}
+		}
+	}
+	return text.String()
+}
+
+// isSoon reports whether little time is left.
+func isSoon(now, until string) bool {
+	n, err := time.Parse(policy.TimeForm, now)
+	u, untilErr := time.Parse(policy.TimeForm, until)
+	return err == nil && untilErr == nil && u.Sub(n) <= soonLeft
+}
