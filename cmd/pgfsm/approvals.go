@@ -46,11 +46,7 @@ func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	cmd := f.newReadCommand("list", cobra.NoArgs, func(ctx context.Context, o *openedLedger, _ []string) error {
 		return o.View(ctx, func(r ledger.Reader) error {
 			return l.printRequests(f, r, func(rows []present.Run) (func(io.Writer, ink), error) {
-				calls, err := listHeld(r, rows)
-				return templatePrinter("held", struct {
-					Calls []listedCall
-					Now   string
-				}{calls, o.timestamp()}), err
+				return heldScreen(r, rows, o.timestamp())
 			})
 		})
 	})
@@ -59,28 +55,27 @@ func newApprovalsList(f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// A listedCall is a held call with the arguments that matter most.
-type listedCall struct {
-	present.Run
-	Gist []present.Argument
-	More int // other arguments
-}
-
-// listHeld compares held calls with the last approved calls of their tools.
-func listHeld(r ledger.Reader, rows []present.Run) (calls []listedCall, err error) {
-	for i := range rows {
-		last, err := present.LastApproved(r, &rows[i])
-		if err != nil {
-			return nil, err
-		}
-		args, err := present.ReadArguments(r, rows[i].Args, last)
-		if err != nil {
-			return nil, err
-		}
-		gist, more := args.Gist("")
-		calls = append(calls, listedCall{rows[i], gist, more})
+// heldScreen prints held calls with the arguments that matter most.
+func heldScreen(r ledger.Reader, rows []present.Run, now string) (func(io.Writer, ink), error) {
+	type heldCall struct {
+		present.Run
+		Gist present.Gist
 	}
-	return calls, nil
+	// The active bundle sets only the order of arguments, so the list does not need it.
+	active, _, _, _ := present.ActiveBundle(r, nil)
+	gists := present.NewGistReader(r, active)
+	calls := make([]heldCall, len(rows))
+	for i := range rows {
+		gist, err := gists.Read(&rows[i], rows[i].Args)
+		if err != nil {
+			return nil, err
+		}
+		calls[i] = heldCall{rows[i], gist}
+	}
+	return templatePrinter("held", struct {
+		Calls []heldCall
+		Now   string
+	}{calls, now}), nil
 }
 
 // anyApprover is printed if a policy names no approvers.
@@ -105,11 +100,11 @@ func newApprovalsShow(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			held, err := present.ReadHeldCall(r, p, id)
+			h, err := present.ReadHeldCall(r, p, id)
 			if err != nil {
 				return errNoRequest(err)
 			}
-			return f.printDocument(held.Approval, f.boundScreen(&held, o.timestamp()))
+			return f.printDocument(h.Approval, f.boundScreen(&h, o.timestamp()))
 		})
 	})
 }
@@ -123,17 +118,19 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-// boundScreen prints everything that an approval binds to, and the commands that decide about a
-// call that waits.
-func (f *ledgerFlags) boundScreen(d *present.HeldCall, now string) func(io.Writer, ink) {
-	q := &d.Request
+// boundScreen prints what helps to judge a held call, everything that an approval binds, and the
+// commands that decide about a call that waits. Rows that both parts have are printed once.
+func (f *ledgerFlags) boundScreen(h *present.HeldCall, now string) func(io.Writer, ink) {
+	lines := h.Rows(now)
+	binds := slices.DeleteFunc(h.BoundRows(), func(row present.Row) bool { return slices.Contains(lines, row) })
+	q := &h.Request
 	return templatePrinter("bound", struct {
 		*present.HeldCall
-		Lines         []present.Row
+		Lines, Binds  []present.Row
 		Undecided     bool
 		Approve, Deny string
 	}{
-		d, d.Rows(now), q.Status == ledger.Pending && !q.Overdue(now),
+		h, lines, binds, q.Status == ledger.Pending && !q.Overdue(now),
 		f.approvalsCommand("approve", q.Run, "--digest", string(q.Binding)),
 		f.approvalsCommand("deny", q.Run, "--digest", string(q.Binding)),
 	})

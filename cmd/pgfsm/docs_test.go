@@ -256,7 +256,7 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 	page := clitest.Read(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[present.Outcome]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if n := strings.Count(page, "\n| `"+name+"` | "); name != "-" && n != 1 {
+		if n := strings.Count(page, "\n| `"+name+"` | "); n != 1 && name != "-" {
 			t.Errorf("docs/reference/agent-contract.md has %d rows for the member %s, want 1", n, name)
 		}
 	}

@@ -70,16 +70,19 @@ func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
 		}
 		rows = append(rows, d)
 	}
-	list, err := lines(rows)
-	if err != nil {
-		return err
+	var print func(out io.Writer, k ink)
+	if !f.json && len(rows) > 0 {
+		var err error
+		if print, err = lines(rows); err != nil {
+			return err
+		}
 	}
 	return f.printDocument(cli.Document("more", more, "requests", rows), func(out io.Writer, k ink) {
 		if len(rows) == 0 {
 			fmt.Fprintln(f.w.stderr, l.none)
 			return
 		}
-		list(out, k)
+		print(out, k)
 		if several := present.SameDisplay(l.Who, rows); several != "" {
 			fmt.Fprintln(f.w.stderr, visible.Text(several))
 		}
@@ -92,7 +95,9 @@ func (l *requestList) printRequests(f *ledgerFlags, r ledger.Reader,
 func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l := requestList{Filter: ledger.Filter{Newest: true}, none: "No run matches."}
 	cmd := f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
-		return l.printRequests(f, r, func(rows []present.Run) (func(io.Writer, ink), error) { return templatePrinter("runs", rows), nil })
+		return l.printRequests(f, r, func(rows []present.Run) (func(io.Writer, ink), error) {
+			return templatePrinter("runs", rows), nil
+		})
 	})
 	checkFirst(cmd, func() error {
 		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -64,14 +65,30 @@ func newLedgerShow(f *ledgerFlags) *cobra.Command {
 				present.Details
 				Events []present.Event `json:"events"`
 			}{d, events}
+			asked, facts := splitRows(d.Rows(events, o.timestamp()))
 			return f.printDocument(doc, templatePrinter("run", struct {
 				*present.Details
-				Lines  []present.Row
-				Track  present.Track
-				Events []present.Event
-				Rest   string
-			}{&d, d.Rows(events, o.timestamp()), present.NewTrack(&d.Request), events, "pgfsm ledger trace " + run + " writes all of it"}))
+				Asked, Facts []present.Row
+				Track        present.Track
+				Events       []present.Event
+				Rest         string
+			}{&d, asked, facts, present.NewTrack(&d.Request), events, "pgfsm ledger trace " + run + " writes all of it"}))
 		})
+}
+
+// askedRows names the rows of a run with what was asked, by whom, and what became of it.
+var askedRows = []string{"Run", "Status", "Requested", "Actor", "On behalf of", "Question", "Request", "Task", "Tool", "Code", "Reason"}
+
+// splitRows separates the rows that askedRows names from the others.
+func splitRows(rows []present.Row) (asked, others []present.Row) {
+	for _, row := range rows {
+		if slices.Contains(askedRows, row.Name) {
+			asked = append(asked, row)
+		} else {
+			others = append(others, row)
+		}
+	}
+	return asked, others
 }
 
 func newLedgerStatus(f *ledgerFlags) *cobra.Command {

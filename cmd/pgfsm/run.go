@@ -242,7 +242,8 @@ func (a *app) printStopped(result runner.Result, cause error) error {
 	}
 	doc := present.NewOutcome(result.Run, result.Outcome, "", a.Loaded.Ledger)
 	if !a.json {
-		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
+		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n  %s\n", doc.RunID, doc.State, doc.Effect,
+			newInk(a.w).trackText(doc.Track))
 		return cause
 	}
 	if err := cli.PrintJSON(a.w.stdout, doc); err != nil {

@@ -50,19 +50,6 @@ func (i ink) faint(s string) string { return i.dim.Sprint(s) }
 
 func (i ink) bold(s string) string { return i.strong.Sprint(s) }
 
-// trackMark writes the sign of a state of a track.
-func (i ink) trackMark(c present.TrackClass, sign string) string {
-	switch c {
-	case present.TrackReached, present.TrackAsked:
-		return i.good.Sprint(sign)
-	case present.TrackEnded:
-		return i.bad.Sprint(sign)
-	case present.TrackWaits:
-		return i.bold(sign)
-	}
-	return i.faint(sign)
-}
-
 // Bounds of one change on a screen, so the other changes stay in sight. --json shortens nothing.
 const (
 	changeLines = 100
@@ -117,8 +104,7 @@ var screens = template.Must(template.New("screens").Funcs(newInk(world{}).templa
 func (i ink) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"bold": i.bold, "faint": i.faint, "bad": i.bad.Sprint, "mark": i.mark, "change": i.changeText, "whole": i.blockText,
-		"fields":   i.fieldsText,
-		"track":    func(t present.Track) string { return t.Text(i.trackMark) },
+		"fields": i.fieldsText, "arguments": i.argumentsText, "gist": gistText, "track": i.trackText,
 		"indented": indentValue, "ranges": rangesText, "head": serverHead, "join": strings.Join,
 		"hasPrefix": strings.HasPrefix, "lines": visible.Lines,
 		"count":          cli.Count,

@@ -25,7 +25,7 @@ func (c *Change) Rows(lines, width int) []Row {
 	rows := Text(oldText, newText)
 	for i, row := range rows {
 		if row.Sign != Skipped {
-			rows[i].Text = quoteText(row.Text)
+			rows[i].Text = visible.Quote(row.Text)
 		}
 	}
 	rows = Fit(rows, lines, width)
@@ -57,12 +57,6 @@ func unquoteText(v jsontext.Value) string {
 	}
 	return s
 }
-
-var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
-
-// quoteText writes a text between quotation marks, so that its ends are visible, and so that an
-// escape in the text differs from one of ours.
-func quoteText(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
 
 // Fit shortens rows to a number of lines of a screen, each of width characters, by leaving out the
 // middle.

@@ -2,11 +2,8 @@ package present
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -171,34 +168,6 @@ func (a *Arguments) Differ() (n int) {
 		}
 	}
 	return n
-}
-
-// maxGist bounds the arguments of a gist.
-const maxGist = 4
-
-// judgedArgument finds the arguments that a condition names, for the order of a gist only.
-var judgedArgument = regexp.MustCompile(`\bargs\.([A-Za-z_][A-Za-z0-9_]*)`)
-
-// Gist returns the arguments that matter most, and the number of the others: first those that
-// conditions name, then those that differ, then the others, each in the order of the call.
-func (a *Arguments) Gist(conditions string) (gist []Argument, more int) {
-	var named []string
-	for _, match := range judgedArgument.FindAllStringSubmatch(conditions, -1) {
-		named = append(named, match[1])
-	}
-	rank := func(one *Argument) int {
-		switch {
-		case slices.Contains(named, one.Name()):
-			return 0
-		case one.Change != "":
-			return 1
-		}
-		return 2
-	}
-	gist = slices.Clone(a.Values)
-	slices.SortStableFunc(gist, func(a, b Argument) int { return cmp.Compare(rank(&a), rank(&b)) })
-	n := min(len(gist), maxGist)
-	return gist[:n], len(gist) - n
 }
 
 // ReadArguments reads the arguments of a held call, and compares them with those of the last approved

@@ -101,6 +101,8 @@ func TestTracks(t *testing.T) {
 		{"just-asked", "received", "", 0, false, "Gates □□□□□□  Call □□□  Result □□□  0 of 12 states"},
 		{"waits-for-approvers", "pending", "", 7, true, "Gates ■■■■■■  Approval ▣□  Call □□□  Result □□□  7 of 14 states: pending: waits here"},
 		{"answered", "answered", "at", 12, false, "Gates ■■■■■■  Call ■■■  Result ■■■  12 of 12 states"},
+		{"answered-without-summary", "answered", "at", 11, false, "Gates ■■■■■■  Call ■■■  Result ■■  11 of 11 states"},
+		{"answered-untyped", "answered", "at", 10, false, "Gates ■■■■■■  Call ■■■  Result ■  10 of 10 states"},
 		{"arguments-refused", "blocked", "at", 4, false, "Gates ■■■✗□□  Call □□□  Result □□□  4 of 12 states: validated: ended here"},
 		{"denied-by-an-approver", "blocked", "at", 8, true, "Gates ■■■■■■  Approval ✗□  Call □□□  Result □□□  7 of 14 states: pending: ended here"},
 		{"call-failed", "failed", "at", 9, false, "Gates ■■■■■■  Call ■✗□  Result □□□  8 of 12 states: dispatched: ended here"},

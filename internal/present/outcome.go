@@ -56,6 +56,7 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 		Code:          o.Code,
 		Reason:        o.Reason,
 		Effect:        o.Effect,
+		Track:         trackOf(run, &o),
 	}
 
 	if h := run.HeldCall(); h != nil && o.Type == states.TypePending {
@@ -68,14 +69,6 @@ func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledger
 	}
 
 	facts := run.Facts()
-	way := Run{State: o.State, Steps: len(run.Trail()) - 1}
-	if facts.Held != nil {
-		way.Binding = facts.Held.Binding
-	}
-	if o.Type != states.TypePending {
-		way.Ended = o.State
-	}
-	d.Track = NewTrack(&way)
 	if facts.Discovered != nil {
 		d.Servers = facts.Discovered.Servers
 	}

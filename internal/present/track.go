@@ -2,9 +2,11 @@ package present
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgfsm/fsm"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -65,6 +67,12 @@ func NewTrack(r *Run) (t Track) {
 	}
 
 	state := fsm.State(r.State)
+	if state == states.Answered { // without the states of the result that the run did not need
+		cells := &t[len(t)-1].Cells
+		end := len(*cells) - 1
+		skipped := min(max(len(way)-r.Steps, 0), end)
+		*cells, way = slices.Delete(*cells, end-skipped, end), way[:len(way)-skipped]
+	}
 	early := state == states.Blocked || state == states.Failed || state == states.NeedsInfo
 	reached := min(max(r.Steps, 0), len(way))
 	if early {
@@ -91,6 +99,21 @@ func NewTrack(r *Run) (t Track) {
 		last.Class = TrackWaits
 	}
 	return t
+}
+
+// trackOf returns the track of a run that is not read from a ledger.
+func trackOf(run *states.Run, o *states.Outcome) Track {
+	r := Run{State: o.State, Steps: len(run.Trail()) - 1}
+	if h := run.HeldCall(); h != nil {
+		r.Binding = h.Binding
+	}
+	if o.Type != states.TypePending {
+		r.Ended = o.Type
+	}
+	if o.Code == policy.CodeIndeterminate {
+		r.Status = ledger.Indeterminate
+	}
+	return NewTrack(&r)
 }
 
 // endsBefore reports whether a run that does not come to a state ended at the gate of this state.

@@ -20,6 +20,12 @@ func Text(s string) string { return escapeText(s, false) }
 // Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
 func Lines(s string) string { return escapeText(s, true) }
 
+var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
+
+// Quote is [Text] between quotation marks, so that the ends of s are visible, and so that an escape
+// in s differs from one of ours.
+func Quote(s string) string { return `"` + Text(backslashes.Replace(s)) + `"` }
+
 // Line is [Text] for messages of our own, which may have joined errors: its new lines are
 // semicolons.
 func Line(s string) string { return Text(strings.ReplaceAll(s, "\n", "; ")) }

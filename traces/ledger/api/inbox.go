@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"pgfsm/internal/present"
@@ -17,11 +16,9 @@ type heldCall struct {
 	present.Run
 	Risk   chip
 	Stripe string // class of the edge
-	Gist   []present.Argument
-	More   int      // arguments that the gist omits
-	Rules  []string // the risk rules that matched
-	Soon   bool     // little time is left
-	Why    string   // reason why this person may not vote
+	Gist   present.Gist
+	Soon   bool   // little time is left
+	Why    string // reason why this person may not vote
 }
 
 // Slots has one value for each vote that is needed: whether it was given.
@@ -70,7 +67,7 @@ func (h *Handler) showInbox(v *visit) (answer, error) {
 		if err != nil {
 			return err
 		}
-		read := inboxReader{h, v, r, content, riskModes(content), make(map[[2]string]*ledger.RunRow)}
+		read := inboxReader{h, v, r, riskModes(content), present.NewGistReader(r, content)}
 		for row, err := range r.Runs(f) {
 			if err != nil {
 				return err
@@ -106,11 +103,10 @@ func (h *Handler) showInbox(v *visit) (answer, error) {
 // An inboxReader reads the calls of one page.
 type inboxReader struct {
 	*Handler
-	visit   *visit
-	r       ledger.Reader
-	active  *policy.Content
-	modes   []string
-	compare map[[2]string]*ledger.RunRow // the last approved call, by server and tool; nil: there is none
+	visit *visit
+	r     ledger.Reader
+	modes []string
+	gists *present.GistReader
 }
 
 func (i *inboxReader) readCall(row *ledger.RunRow) (c heldCall, err error) {
@@ -129,63 +125,13 @@ func (i *inboxReader) readCall(row *ledger.RunRow) (c heldCall, err error) {
 	if refused != "" {
 		c.Why = cmp.Or(whyNot[refused].short, string(refused))
 	}
-	if c.Rules, err = present.RiskRules(i.r, run.Run); err != nil {
-		return c, err
-	}
 	c.Soon = isSoon(i.visit.now, run.Expires)
-
 	doc, err := row.ReadArgs(i.r)
 	if err != nil {
 		return c, err
 	}
-	last, err := i.lastApproved(&run)
-	if err != nil {
-		return c, err
-	}
-	args, err := present.ReadArguments(i.r, doc, last)
-	if err != nil {
-		return c, err
-	}
-	c.Gist, c.More = args.Gist(i.conditionsOf(&c))
-	return c, nil
-}
-
-// lastApproved reads the last approved call of a call's tool, once for each tool.
-func (i *inboxReader) lastApproved(run *present.Run) (last *ledger.RunRow, err error) {
-	key := [2]string{run.Server, run.Tool}
-	last, known := i.compare[key]
-	if known {
-		return last, nil
-	}
-	last, err = present.LastApproved(i.r, run)
-	i.compare[key] = last
-	return last, err
-}
-
-// conditionsOf returns the conditions that led to the hold, as far as the active bundle has them.
-func (i *inboxReader) conditionsOf(c *heldCall) string {
-	var text strings.Builder
-	if i.active == nil {
-		return ""
-	}
-	if i.active.Policy != nil {
-		for k := range i.active.Policy.Policies {
-			if p := &i.active.Policy.Policies[k]; p.ID == c.Policy {
-				fmt.Fprintln(&text, p.When, p.RequireApprovalIf)
-			}
-		}
-	}
-	if i.active.Risk != nil {
-		for k := range i.active.Risk.Rules {
-			if rule := &i.active.Risk.Rules[k]; slices.Contains(c.Rules, rule.ID) {
-				fmt.Fprintln(&text, rule.ScoreExpr)
-				for _, p := range rule.Args {
-					fmt.Fprintln(&text, "args."+strings.TrimPrefix(p.Path, "/"))
-				}
-			}
-		}
-	}
-	return text.String()
+	c.Gist, err = i.gists.Read(&run, doc)
+	return c, err
 }
 
 // isSoon reports whether little time is left.
