@@ -67,8 +67,8 @@ func examples(t *testing.T) map[string][]string {
 	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 6 || len(out["policy.yaml"]) != 3 {
-		t.Fatalf("the pages have %d examples, %d named, want 6", n, len(fences))
+	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 7 || len(out["policy.yaml"]) != 3 {
+		t.Fatalf("the pages have %d examples, %d named, want 7", n, len(fences))
 	}
 	return out
 }
@@ -90,6 +90,9 @@ func TestManualExamplesAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ReadPolicyTests("tests.yaml", []byte(files["tests.yaml"]), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := ReadClaims("claims.yaml", []byte(files["claims.yaml"])); err != nil {
 		t.Error(err)
 	}
 }

@@ -185,6 +185,7 @@ func TestKeysAreDocumented(t *testing.T) {
 		{"policy-language.md", "keys of risk.yaml", "risk"},
 		{"policy-language.md", "keys of policy.yaml", "policy"},
 		{"policy-language.md", "keys of tests", "tests"},
+		{"policy-language.md", "keys of claims.yaml", "claims"},
 	} {
 		t.Run(c.schema, func(t *testing.T) {
 			golden.Section(t, "../../docs/reference/"+c.page, "<!-- "+c.section+": generated -->\n", "<!-- "+c.section+": end -->\n", keyTable(t, c.schema))
@@ -272,6 +273,8 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 		{"risk", "rules[].when.args.‹path›.matches", condition.MaxPattern},
 		{"risk", "set_mode_by_score", risk.MaxThresholds},
 		{"tests", "tests", config.MaxPolicyTests},
+		{"claims", "claims", config.MaxClaims},
+		{"claims", "claims[].when", condition.MaxSource},
 	} {
 		p := all[c.schema][c.key]
 		if p == nil {

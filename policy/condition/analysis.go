@@ -100,3 +100,14 @@ func (k knownNames) ResolveName(name string) (any, bool) {
 	v, ok := k[name]
 	return v, ok
 }
+
+// Subprogram returns a program for a part of a checked expression that is a condition itself.
+// Package prove asks it about calls that stand for many.
+func (e *Env) Subprogram(of *ast.AST, expr ast.Expr) (*Program, error) {
+	tree := ast.NewCheckedAST(ast.NewAST(expr, of.SourceInfo()), of.TypeMap(), of.ReferenceMap())
+	program, err := e.planProgram(tree)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{program: program, tracker: e.tracker, queries: queriesOf(tree)}, nil
+}

@@ -42,7 +42,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 	}
 
 	j.raiseByScore()
-	return Assessment{Contributions: j.contributions, Mode: m.modes[j.level].Name, Score: j.effectiveScore()}
+	return Assessment{Contributions: j.contributions, Mode: m.modes[j.level].Name, Score: j.effectiveScore(j.m)}
 }
 
 func worstAssessment(mode, why string) Assessment {
@@ -84,38 +84,19 @@ type state struct {
 }
 
 // effectiveScore returns the score, at least the baseline of the mode.
-func (j *judgement) effectiveScore() int { return max(j.score, j.m.modes[j.level].Baseline) }
+func (s *state) effectiveScore(m *Model) int { return max(s.score, m.modes[s.level].Baseline) }
 
 // applyRule applies a rule. If it is unknown whether the rule matches, it can only raise.
 func (j *judgement) applyRule(r *rule, unknown error) {
-	stateBefore, top, certain := j.state, len(j.m.modes)-1, unknown == nil
-	// set_mode, then escalate; a rule that is unknown never lowers the mode.
-	if r.setMode >= 0 {
-		j.level = max(r.setMode, j.floor)
-	}
-
-	if r.escalate {
-		j.level = min(j.level+1, top)
-	}
-
-	if !certain {
-		j.level = max(j.level, stateBefore.level)
-	}
+	stateBefore, certain := j.state, unknown == nil
+	j.applyMode(j.m, r, certain)
 
 	contribution := Contribution{Rule: r.id, Reason: r.reason}
 	if r.score != nil {
 		score, err := j.evaluateScore(r)
-		// After a failure the score stays at the highest, whatever later rules compute.
-		switch {
-		case err != nil:
-			j.level = min(j.level+1, top)
-			j.floor, j.score, j.failed = j.level, MaxScore, true
+		j.applyScore(j.m, score, err != nil, certain)
+		if err != nil {
 			contribution.Failed = fmt.Sprintf("score_expr failed: one level up, and the score is %d: %v", MaxScore, err)
-		case j.failed:
-		case certain:
-			j.score = score
-		default:
-			j.score = max(j.score, score)
 		}
 	}
 
@@ -132,8 +113,40 @@ func (j *judgement) applyRule(r *rule, unknown error) {
 		contribution.Failed = failure
 	}
 
-	contribution.Mode, contribution.Score = j.m.modes[j.level].Name, j.effectiveScore()
+	contribution.Mode, contribution.Score = j.m.modes[j.level].Name, j.effectiveScore(j.m)
 	j.contributions = append(j.contributions, contribution)
+}
+
+// applyMode applies set_mode, then escalate. A rule that is not certain to match never lowers the
+// mode.
+func (s *state) applyMode(m *Model, r *rule, certain bool) {
+	levelBefore := s.level
+	if r.setMode >= 0 {
+		s.level = max(r.setMode, s.floor)
+	}
+
+	if r.escalate {
+		s.level = min(s.level+1, len(m.modes)-1)
+	}
+
+	if !certain {
+		s.level = max(s.level, levelBefore)
+	}
+}
+
+// applyScore sets the score that a rule computed. After a failure the score stays at the highest,
+// whatever later rules compute.
+func (s *state) applyScore(m *Model, score int, failed, certain bool) {
+	switch {
+	case failed:
+		s.level = min(s.level+1, len(m.modes)-1)
+		s.floor, s.score, s.failed = s.level, MaxScore, true
+	case s.failed:
+	case certain:
+		s.score = score
+	default:
+		s.score = max(s.score, score)
+	}
 }
 
 // onlyLowers reports whether a rule only sets a mode less severe than the current one.
@@ -146,9 +159,12 @@ func (j *judgement) evaluateScore(r *rule) (int, error) {
 	if r.usesVars && !j.varsSet {
 		j.setVars()
 	}
-	v, err := r.score.Value(j.subject.WithScore(float64(j.effectiveScore()))) // finite
-	return int(min(max(math.Ceil(v), 0), MaxScore)), err
+	v, err := r.score.Value(j.subject.WithScore(float64(j.effectiveScore(j.m)))) // finite
+	return scoreOf(v), err
 }
+
+// scoreOf rounds the value of an expression up to a score.
+func scoreOf(value float64) int { return int(min(max(math.Ceil(value), 0), MaxScore)) }
 
 func (j *judgement) setVars() {
 	j.varsSet = true
@@ -162,21 +178,28 @@ func (j *judgement) setVars() {
 	}
 }
 
-// raiseByScore applies set_mode_by_score until it gives no more severe mode. Each time the mode
-// rises, so it ends.
+// raiseByScore applies set_mode_by_score until it gives no more severe mode.
 func (j *judgement) raiseByScore() {
-	for j.m.byScore != nil {
-		next := &j.m.byScore[j.effectiveScore()]
-		if next.level <= j.level {
-			return
-		}
-		j.level = next.level
+	for next := j.raise(j.m); next != nil; next = j.raise(j.m) {
 		j.contributions = append(j.contributions, Contribution{
 			Matched: true,
 			Rule:    ByScore,
 			Reason:  next.when,
 			Mode:    j.m.modes[j.level].Name,
-			Score:   j.effectiveScore(),
+			Score:   j.effectiveScore(j.m),
 		})
 	}
+}
+
+// raise applies set_mode_by_score once, and returns the entry that raised the mode; nil if none did.
+func (s *state) raise(m *Model) *step {
+	if m.byScore == nil {
+		return nil
+	}
+	next := &m.byScore[s.effectiveScore(m)]
+	if next.level <= s.level {
+		return nil
+	}
+	s.level = next.level
+	return next
 }

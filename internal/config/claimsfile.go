@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/prove"
+)
+
+// MaxClaims bounds the claims of one file.
+const MaxClaims = 1000
+
+// A PolicyClaim is a claim of a file. For implies and equivalent, Path names the older policies, and
+// the claim does not have them yet.
+type PolicyClaim struct {
+	prove.Claim
+	Path string
+	Line int
+}
+
+// claimSettings is a claim as it is written.
+type claimSettings struct {
+	ID, Never, Reachable, Implies, Equivalent string
+
+	Match  condition.Match
+	When   string
+	Always *struct{ Pending struct{ Quorum int } }
+}
+
+// ReadClaims reads a file of claims. Conditions may read the given claims of requesters. The error
+// is of type [Errors].
+func ReadClaims(name string, text []byte, requesterClaims ...string) ([]PolicyClaim, error) {
+	f, err := readJudged(name, text, claimsSchema(), MaxPolicyFileBytes, "write version: 1 and claims: []")
+	if err != nil {
+		return nil, err
+	}
+	env, err := condition.PolicyEnv(requesterClaims...)
+	if err != nil {
+		return nil, err
+	}
+
+	var from struct{ Claims []claimSettings }
+	decode(f.root, &from)
+	f.checkUnique(path{"claims"}, "claim", "id")
+	read := make([]PolicyClaim, len(from.Claims))
+	for i := range from.Claims {
+		read[i] = f.readClaim(env, path{"claims"}.item(i), &from.Claims[i])
+	}
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+func (f *file) readClaim(env *condition.Env, entry path, from *claimSettings) PolicyClaim {
+	c := PolicyClaim{Line: f.get(entry).at.line}
+	c.ID, c.Match, c.When = from.ID, from.Match, from.When
+
+	var kinds []string
+	for _, kind := range []string{prove.Never, prove.Always, prove.Reachable, prove.Implies, prove.Equivalent} {
+		if f.isWritten(entry.child(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) != 1 {
+		f.addFault(entry, "write one of never, always, reachable, implies and equivalent",
+			"the claim %s has %s", quote(from.ID), countKinds(kinds))
+		return c
+	}
+
+	switch c.Kind = kinds[0]; c.Kind {
+	case prove.Never:
+		c.Effect = from.Never
+	case prove.Reachable:
+		c.Effect = from.Reachable
+	case prove.Always:
+		c.Effect, c.Quorum = "pending", from.Always.Pending.Quorum
+	default:
+		c.Path, c.Match = from.Implies+from.Equivalent, condition.Match{} // the schema's default is * for each
+		for _, key := range []string{"match", "when"} {
+			if f.isWritten(entry.child(key)) {
+				f.addFault(entry.child(key), "leave it out", "%s compares the decisions about every call", c.Kind)
+			}
+		}
+	}
+
+	c.Match.Compile(func(key string, err error) {
+		f.addFault(entry.child(strings.Split(key, ".")...), "", "%s", err)
+	})
+	if c.When != "" {
+		if _, err := env.Bool(c.When); err != nil {
+			f.addFault(entry.child("when"), "", "%s", err)
+		}
+	}
+	return c
+}
+
+func countKinds(kinds []string) string {
+	if len(kinds) == 0 {
+		return "no kind"
+	}
+	return fmt.Sprintf("the kinds %s", strings.Join(kinds, " and "))
+}

@@ -1,0 +1,221 @@
+package prove
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/debug"
+	"cel.dev/cel-go/common/operators"
+
+	"pgfsm/policy/condition"
+)
+
+// outcomes is the set of results that a condition can have.
+type outcomes uint8
+
+const (
+	canTrue outcomes = 1 << iota
+	canFalse
+	canFail
+	anything = canTrue | canFalse | canFail
+)
+
+func boolOutcome(b bool) outcomes {
+	if b {
+		return canTrue
+	}
+	return canFalse
+}
+
+func outcomeOf(yes bool, err error) outcomes {
+	if err != nil {
+		return canFail
+	}
+	return boolOutcome(yes)
+}
+
+func (o outcomes) negate() outcomes { return o&canFail | o&canTrue<<1 | o&canFalse>>1 }
+
+// and returns the outcomes of a conjunction. As in CEL, it is false if one side is false, even if
+// the other fails.
+func (o outcomes) and(p outcomes) (out outcomes) {
+	out = (o | p) & canFalse
+	out |= o & p & canTrue
+	if o&canFail != 0 && p&^canFalse != 0 || p&canFail != 0 && o&^canFalse != 0 {
+		out |= canFail
+	}
+	return out
+}
+
+// isOne reports whether there is one outcome only.
+func (o outcomes) isOne() bool { return o != 0 && o&(o-1) == 0 }
+
+// An atom is a part of a condition that is not split at &&, ||, ! and ? :. Atoms with the same key
+// have the same result for every call.
+type atom struct {
+	key    string
+	source string     // the whole condition, for people
+	where  string     // the policy or risk rule with the condition
+	reads  []string   // names
+	risk   *riskRules // the risk rules that give risk.* its values
+	place  string     // the one place that it asks about; empty: none
+	path   []string   // for arguments: the value that it asks about
+	loop   bool       // it is a loop over the value at path
+	free   string     // why its outcomes are not computed; empty: they are
+	query  string     // the question about earlier calls
+	// These add to the tree of the place what the atom asks.
+	features []func(*tree)
+	program  *condition.Program
+}
+
+// A formula is a condition that is split at &&, ||, ! and ? :.
+type formula struct {
+	operator string // empty for an atom
+	parts    []*formula
+	atom     *atom
+}
+
+var connectives = []string{operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional}
+
+// outcomes returns the outcomes of the formula, given those of its atoms. A nil formula is a
+// condition that is not written.
+func (f *formula) outcomes(unwritten outcomes, of func(*atom) outcomes) outcomes {
+	if f == nil {
+		return unwritten
+	}
+	switch f.operator {
+	case operators.LogicalAnd:
+		left := f.parts[0].outcomes(0, of)
+		if left == canFalse {
+			return canFalse
+		}
+		return left.and(f.parts[1].outcomes(0, of))
+	case operators.LogicalOr:
+		left := f.parts[0].outcomes(0, of)
+		if left == canTrue {
+			return canTrue
+		}
+		return left.negate().and(f.parts[1].outcomes(0, of).negate()).negate()
+	case operators.LogicalNot:
+		return f.parts[0].outcomes(0, of).negate()
+	case operators.Conditional:
+		chosen := f.parts[0].outcomes(0, of)
+		out := chosen & canFail
+		if chosen&canTrue != 0 {
+			out |= f.parts[1].outcomes(0, of)
+		}
+		if chosen&canFalse != 0 {
+			out |= f.parts[2].outcomes(0, of)
+		}
+		return out
+	}
+	return of(f.atom)
+}
+
+// forEachAtom visits the atoms from the left.
+func (f *formula) forEachAtom(visit func(*atom)) {
+	if f == nil {
+		return
+	}
+	if f.atom != nil {
+		visit(f.atom)
+	}
+	for _, part := range f.parts {
+		part.forEachAtom(visit)
+	}
+}
+
+// A reader reads the conditions of one side: of the policies, or of the older ones.
+type reader struct {
+	env   *condition.Env
+	risk  *riskRules
+	atoms map[string]*atom // by key; shared by the sides
+	known map[string]*formula
+}
+
+// read reads a condition. Conditions that do not compile were refused before.
+func (r *reader) read(source, where string) (*formula, error) {
+	if source == "" {
+		return nil, nil
+	}
+	if f, ok := r.known[source]; ok {
+		return f, nil
+	}
+	checked, err := r.env.Read(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	f, err := r.split(checked, checked.Expr(), source, where)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	r.known[source] = f
+	return f, nil
+}
+
+func (r *reader) split(of *ast.AST, e ast.Expr, source, where string) (*formula, error) {
+	if e.Kind() == ast.CallKind && slices.Contains(connectives, e.AsCall().FunctionName()) {
+		f := &formula{operator: e.AsCall().FunctionName()}
+		for _, part := range e.AsCall().Args() {
+			one, err := r.split(of, part, source, where)
+			if err != nil {
+				return nil, err
+			}
+			f.parts = append(f.parts, one)
+		}
+		return f, nil
+	}
+
+	a := &atom{source: source, where: where}
+	for _, x := range ast.MatchDescendants(ast.NavigateExpr(of, e), ast.AllMatcher()) {
+		name := ""
+		switch {
+		case x.Kind() == ast.IdentKind:
+			name = x.AsIdent()
+		case x.Kind() == ast.CallKind && strings.HasPrefix(x.AsCall().FunctionName(), "history."):
+			name = "history"
+		}
+		if name != "" && !slices.Contains(a.reads, name) {
+			a.reads = append(a.reads, name)
+		}
+	}
+
+	a.key = debug.ToAdornedDebugString(e, literalTypes{})
+	if a.readsRisk() {
+		a.risk = r.risk
+		a.key = r.risk.name() + a.key
+	}
+	if known := r.atoms[a.key]; known != nil {
+		return &formula{atom: known}, nil
+	}
+
+	var err error
+	if a.program, err = r.env.Subprogram(of, e); err != nil {
+		return nil, err
+	}
+	a.classify(e)
+	r.atoms[a.key] = a
+	return &formula{atom: a}, nil
+}
+
+func (a *atom) readsRisk() bool {
+	return slices.ContainsFunc(a.reads, func(name string) bool { return strings.HasPrefix(name, "risk.") })
+}
+
+// literalTypes tells expressions apart that CEL's debug string writes alike: 1 and 1.0.
+type literalTypes struct{}
+
+// GetMetadata implements [debug.Adorner].
+func (literalTypes) GetMetadata(element any) string {
+	e, ok := element.(ast.Expr)
+	switch {
+	case !ok:
+	case e.Kind() == ast.LiteralKind:
+		return ":" + e.AsLiteral().Type().TypeName()
+	case e.Kind() == ast.SelectKind: // a field may have a dot in its name
+		return fmt.Sprintf("~%q", e.AsSelect().FieldName())
+	}
+	return ""
+}

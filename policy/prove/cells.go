@@ -1,0 +1,387 @@
+package prove
+
+import (
+	"encoding/json"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Limits of one argument. Beyond them its conditions are free.
+const (
+	maxValues   = 20_000 // values before those that conditions judge alike are merged
+	maxSubsets  = 4096   // sets of elements
+	maxListSize = maxSize + 1
+	maxNesting  = 6 // levels of a value that a schema requires
+)
+
+// A divider divides the values of one argument.
+type divider struct {
+	// distinct merges values that no condition tells apart, where they stand in the argument as wrap
+	// puts them. It is nil within the elements of a list.
+	distinct func(values []value, s *shape, wrap func(value) value) []value
+	// outcomes returns the outcomes of the conditions of the argument.
+	outcomes func(argument value) string
+	problem  string // why the argument is not divided
+}
+
+func (d *divider) merge(values []value, s *shape, wrap func(value) value) []value {
+	if d.distinct == nil || wrap == nil {
+		return values
+	}
+	return d.distinct(values, s, wrap)
+}
+
+func (d *divider) fail(problem string) []value {
+	if d.problem == "" {
+		d.problem = problem
+	}
+	return nil
+}
+
+// divide returns values of every cell of a tree, without the absent one. The values that wrap puts
+// into the argument are complete: whatever value the shape allows, one of these satisfies the same
+// conditions.
+func (d *divider) divide(t *tree, s *shape, wrap func(value) value, level int) (values []value) {
+	if level > maxNesting {
+		return d.fail("its values are nested too deep")
+	}
+	if scalars, ok := s.listed(); ok {
+		return d.merge(d.listedValues(scalars, s), s, wrap)
+	}
+
+	if s.hasKind(text) {
+		values = append(values, d.divideText(t, s)...)
+	}
+	if s.hasKind(number) {
+		values = append(values, divideNumbers(t.numbers, s)...)
+	}
+	if s.hasKind(boolean) {
+		values = append(values, boolValue(true), boolValue(false))
+	}
+	if s.hasKind(object) {
+		values = append(values, d.divideObject(t, s, wrap, level)...)
+	}
+	if s.hasKind(list) {
+		values = append(values, d.divideList(t, s, wrap, level)...)
+	}
+	if s.hasKind(null) {
+		values = append(values, nullValue)
+	}
+
+	if len(values) > maxValues {
+		return d.fail("its conditions tell too many values apart")
+	}
+	return d.merge(values, s, wrap)
+}
+
+// listedValues returns the scalars of an enum that the shape allows, in all their forms.
+func (d *divider) listedValues(scalars []any, s *shape) (values []value) {
+	for _, scalar := range scalars {
+		switch v := scalar.(type) {
+		case nil:
+			values = append(values, nullValue)
+		case bool:
+			values = append(values, boolValue(v))
+		case string:
+			values = append(values, textValue(v))
+		case json.Number:
+			values = append(values, formsOf(v.String())...)
+		default:
+			return d.fail("its schema lists a value of an unknown form")
+		}
+	}
+	return slices.DeleteFunc(values, func(v value) bool { return !s.hasKind(v.kind) })
+}
+
+// divideText divides texts by what they are compared with, by the patterns and by the sizes.
+func (d *divider) divideText(t *tree, s *shape) (values []value) {
+	keywords, progs, sizes := s.textKeywords()
+	texts, ok := divideAmong(t.literals, slices.Concat(t.patterns, progs), mergeSizes(t.sizes, sizes))
+	if !ok { // with the schema's own keywords there are too many states, so the cells stay
+		keywords = nil
+		if texts, ok = divideAmong(t.literals, t.patterns, t.sizes); !ok {
+			return d.fail("its patterns have too many states together")
+		}
+	}
+
+	for _, candidate := range texts {
+		if !slices.ContainsFunc(keywords, func(excludes func(string) bool) bool { return excludes(candidate) }) {
+			values = append(values, textValue(candidate))
+		}
+	}
+	return values
+}
+
+// divideAmong divides texts. A text that equals a literal is a cell of its own.
+func divideAmong(literals []string, patterns []*syntax.Prog, sizes []int) (texts []string, ok bool) {
+	var equal []*syntax.Prog
+	confused := map[string]bool{} // the literals that the product tells apart from other texts
+	for {
+		if texts, ok = divideTexts(slices.Concat(patterns, equal), sizes); !ok {
+			return nil, false
+		}
+		again := false
+		for _, candidate := range texts {
+			if !confused[candidate] && slices.Contains(literals, candidate) {
+				confused[candidate], again = true, true
+				prog, err := compilePattern(`\A` + regexp.QuoteMeta(candidate) + `\z`)
+				if err != nil {
+					return nil, false
+				}
+				equal = append(equal, prog)
+			}
+		}
+		if !again {
+			break
+		}
+	}
+	for _, literal := range literals {
+		if !confused[literal] {
+			texts = append(texts, literal)
+		}
+	}
+	return texts, true
+}
+
+func mergeSizes(sizes, others []int) []int {
+	merged := slices.Concat(sizes, others)
+	slices.Sort(merged)
+	return slices.Compact(merged)
+}
+
+// textKeywords returns the patterns and lengths of the schemas, and for each keyword whether it
+// excludes a text.
+func (s *shape) textKeywords() (excludes []func(string) bool, progs []*syntax.Prog, sizes []int) {
+	length := func(x string) int { return len([]rune(x)) }
+	for _, n := range s.all {
+		if n.Pattern != nil {
+			if prog, err := compilePattern(n.Pattern.String()); err == nil {
+				progs = append(progs, prog)
+				excludes = append(excludes, func(x string) bool { return !n.Pattern.MatchString(x) })
+			}
+		}
+		if counted(n.MinLength) {
+			sizes = append(sizes, *n.MinLength)
+			excludes = append(excludes, func(x string) bool { return length(x) < *n.MinLength })
+		}
+		if counted(n.MaxLength) {
+			sizes = append(sizes, *n.MaxLength)
+			excludes = append(excludes, func(x string) bool { return length(x) > *n.MaxLength })
+		}
+	}
+	return excludes, progs, sizes
+}
+
+// divideObject returns objects with every combination of what their members can be, and with more
+// members where a size is asked.
+func (d *divider) divideObject(t *tree, s *shape, wrap func(value) value, level int) []value {
+	names := slices.Clone(t.names)
+	for _, name := range s.required() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	objects := []value{{kind: object}}
+	for _, name := range names {
+		choices := d.divideMember(t, s, name, wrap, level)
+		if len(objects)*len(choices) > maxValues {
+			return d.fail("its members have too many combinations")
+		}
+		var longer []value
+		for _, o := range objects {
+			for _, choice := range choices {
+				longer = append(longer, objectOf(append(slices.Clone(o.names), name),
+					append(slices.Clone(o.parts), choice)))
+			}
+		}
+		objects = longer
+	}
+
+	return d.fillObjects(t, objects)
+}
+
+// divideMember returns what a member of an object can be.
+func (d *divider) divideMember(t *tree, s *shape, name string, wrap func(value) value, level int) (choices []value) {
+	part, possible := s.member(name)
+	required := s.requires(name)
+	asked := t.members[name]
+	if possible && asked != nil {
+		inner := func(v value) value { return wrap(objectOf([]string{name}, []value{v})) }
+		if wrap == nil {
+			inner = nil
+		}
+		choices = d.divide(asked, &part, inner, level+1)
+	} else if possible { // no condition asks about it, so one value stands for all
+		choices = sample(&part, level+1)
+	}
+	if !required || len(choices) == 0 { // an object that lacks what is required stays, for the validator
+		choices = append(choices, value{})
+	}
+	return choices
+}
+
+// fillObjects adds members that no condition names, up to the sizes that conditions ask.
+func (d *divider) fillObjects(t *tree, objects []value) []value {
+	if len(t.sizes) == 0 {
+		return objects
+	}
+	var filled []value
+	for _, o := range objects {
+		for _, size := range sizesAround(t.sizes, len(o.parts)) {
+			if size > maxListSize || len(filled) > maxValues {
+				return d.fail("an object has a size that is too great to try")
+			}
+			filled = append(filled, fillObject(t, o, size))
+		}
+	}
+	return filled
+}
+
+func fillObject(t *tree, o value, size int) value {
+	filled := objectOf(o.names, o.parts)
+	for i := 0; len(filled.parts) < size; i++ {
+		name := "member" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26))
+		if t.members[name] == nil && !slices.Contains(o.names, name) {
+			filled.names, filled.parts = append(filled.names, name), append(filled.parts, boolValue(true))
+		}
+	}
+	return filled
+}
+
+// sizesAround returns the sizes, from a least one on, for every way in which they can compare with
+// the given ones.
+func sizesAround(sizes []int, least int) []int {
+	around := []int{least}
+	for _, n := range sizes {
+		for _, near := range []int{n - 1, n, n + 1} {
+			if near > least {
+				around = append(around, near)
+			}
+		}
+	}
+	slices.Sort(around)
+	return slices.Compact(around)
+}
+
+// A subset is a set of elements: which outcomes each condition has for some element.
+type subset struct {
+	seen     string // bits of the outcomes, by condition
+	elements []int
+}
+
+// divideList returns lists with every set of elements that conditions tell apart, and every size.
+func (d *divider) divideList(t *tree, s *shape, wrap func(value) value, level int) []value {
+	inner := s.element()
+	var elements []value
+	if t.element == nil {
+		elements = sample(&inner, level+1)
+	} else if wrap == nil {
+		return d.fail("a list within a list is asked about its elements")
+	} else {
+		nested := divider{outcomes: d.outcomes}
+		elements = nested.divide(t.element, &inner, nil, level+1)
+		if nested.problem != "" {
+			return d.fail(nested.problem)
+		}
+		elements = d.distinct(elements, &inner, func(v value) value { return wrap(listOf(v)) })
+	}
+
+	sizes := t.sizes
+	for _, n := range s.all {
+		for _, size := range []*int{n.MinItems, n.MaxItems} {
+			if counted(size) {
+				sizes = mergeSizes(sizes, []int{*size})
+			}
+		}
+	}
+
+	var lists []value
+	for _, set := range d.subsets(elements, wrap) {
+		for _, size := range sizesAround(sizes, len(set.elements)) {
+			if len(set.elements) == 0 && size > 0 || !s.allowsItems(size) {
+				continue
+			}
+			if size > maxListSize {
+				return d.fail("a list has a size that is too great to try")
+			}
+			one := value{kind: list}
+			for i := range size {
+				one.parts = append(one.parts, elements[set.elements[min(i, len(set.elements)-1)]])
+			}
+			lists = append(lists, one)
+		}
+	}
+	return lists
+}
+
+// allowsItems reports whether the schemas allow a list of a size.
+func (s *shape) allowsItems(size int) bool {
+	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+		return counted(n.MinItems) && size < *n.MinItems || counted(n.MaxItems) && size > *n.MaxItems
+	})
+}
+
+// subsets returns the sets of elements, each with as few elements as possible. A loop sees of a
+// list only which outcomes its body has for some element, so two lists with the same outcomes and
+// the same size are alike.
+func (d *divider) subsets(elements []value, wrap func(value) value) []subset {
+	if wrap == nil { // nothing asks about the elements
+		sets := []subset{{}}
+		if len(elements) > 0 {
+			sets = append(sets, subset{elements: []int{0}})
+		}
+		return sets
+	}
+
+	seen := make([]string, len(elements))
+	for i := range elements {
+		seen[i] = d.outcomes(wrap(listOf(elements[i])))
+	}
+
+	sets, known := []subset{{}}, map[string]bool{"": true}
+	for next := 0; next < len(sets); next++ {
+		for i := range elements {
+			joined := joinOutcomes(sets[next].seen, seen[i])
+			if known[joined] {
+				continue
+			}
+			if len(sets) == maxSubsets {
+				d.fail("its elements have too many combinations")
+				return nil
+			}
+			known[joined] = true
+			sets = append(sets, subset{joined, append(slices.Clone(sets[next].elements), i)})
+		}
+	}
+	return sets
+}
+
+func joinOutcomes(a, b string) string {
+	if a == "" {
+		return b
+	}
+	joined := []byte(a)
+	for i := range joined {
+		joined[i] |= b[i]
+	}
+	return string(joined)
+}
+
+// sample returns one value, which the shape allows if such a value is found easily.
+func sample(s *shape, level int) []value {
+	d := divider{}
+	candidates := d.divide(&tree{}, s, nil, level)
+	for i := range candidates {
+		if s.conforms(&candidates[i]) {
+			return candidates[i : i+1]
+		}
+	}
+	if len(candidates) == 0 { // the cell stays, although no value of it is known
+		return []value{nullValue}
+	}
+	return candidates[:1]
+}

@@ -1,0 +1,203 @@
+package prove_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/prove"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
+)
+
+// TestProofsHoldForRandomCalls compares proofs with calls from a generator that knows no cells.
+func TestProofsHoldForRandomCalls(t *testing.T) {
+	calls := 400
+	if isSoak() {
+		calls = 10_000
+	}
+	count := map[string]int{}
+	reasons := map[string]int{}
+	for seed := range rounds(100_000) {
+		r := rand.New(rand.NewPCG(uint64(seed), 38))
+		schema := randomSchema(r)
+		identity := func(c *policy.Content) {
+			c.Roles = []policy.Role{{Role: "admin", Actors: []string{"bob", "group:ops"}}, {Role: "staff", Actors: []string{"local:ann", "https://idp#bob"}}}
+		}
+		risks := randomRisk(r)
+		f := newFixture(t, func(c *policy.Content) { identity(c); c.Policy, c.Risk = randomPolicies(r), risks }, schema)
+		old := newFixture(t, func(c *policy.Content) {
+			identity(c)
+			c.Risk = risks
+			if r.IntN(3) == 0 {
+				c.Risk = randomRisk(r)
+			}
+			c.Policy = &rules.Content{Policies: slices.Clone(f.content.Policy.Policies)}
+			switch r.IntN(4) {
+			case 0:
+				c.Policy = randomPolicies(r)
+			case 1:
+				i := r.IntN(len(c.Policy.Policies))
+				c.Policy.Policies = slices.Delete(c.Policy.Policies, i, i+1)
+			case 2:
+				i := r.IntN(len(c.Policy.Policies))
+				c.Policy.Policies[i].When = randomCondition(r, 1)
+			}
+		}, schema)
+		claims := randomClaims(r, old.bundle)
+		results := f.prove(t, claims...)
+		for i := range results {
+			result := &results[i]
+			count[claims[i].Kind+" "+result.Status]++
+			if result.Status == prove.Unknown {
+				reasons[strings.SplitN(result.Reason, ":", 2)[0]]++
+			}
+			if strings.Contains(result.Reason, "internal error") {
+				t.Errorf("seed %d, %s %s: %s\n%s", seed, claims[i].Kind, claims[i].Effect, result.Reason, describe(f, schema, &claims[i]))
+			}
+			if result.Call != nil {
+				checkCall(t, f, &claims[i], result)
+			}
+		}
+		for range calls {
+			args := randomArguments(r)
+			live, _ := f.catalog.Find("pay", "tool0")
+			if schema != "" && live.Input().Judge(args) != nil {
+				continue
+			}
+			in := randomInput(r, f.bundle, args, "tool0", schema != "")
+			for i := range results {
+				settled := results[i].Status == prove.Proved && claims[i].Kind != prove.Reachable ||
+					results[i].Status == prove.Refuted && claims[i].Kind == prove.Reachable
+				if settled && concerns(f.bundle, &claims[i], in) {
+					count["contradicted"]++
+					t.Fatalf("seed %d: %s of %+v is contradicted by %s of %+v\n%s", seed, results[i].Status, claims[i], args,
+						in.Actor, describe(f, schema, &claims[i]))
+				}
+			}
+		}
+	}
+	t.Logf("results: %v; unknown: %v", count, reasons)
+	for _, kind := range []string{prove.Never, prove.Always, prove.Reachable, prove.Implies, prove.Equivalent} {
+		for _, status := range []string{prove.Proved, prove.Refuted} {
+			if count[kind+" "+status] == 0 {
+				t.Errorf("no claim of the kind %s was %s, so the test shows nothing about it", kind, status)
+			}
+		}
+	}
+}
+
+func randomClaims(r *rand.Rand, old *policy.Bundle) []prove.Claim {
+	when := ""
+	if r.IntN(2) == 0 {
+		when = randomCondition(r, 1)
+	}
+	effect := func() string { return []string{"allow", "pending", "deny"}[r.IntN(3)] }
+	return []prove.Claim{
+		{ID: "never", Kind: prove.Never, Effect: effect(), When: when},
+		{ID: "always", Kind: prove.Always, Effect: effect(), Quorum: r.IntN(3), When: when},
+		{ID: "reachable", Kind: prove.Reachable, Effect: effect(), When: when},
+		{ID: "implies", Kind: prove.Implies, Old: old},
+		{ID: "equivalent", Kind: prove.Equivalent, Old: old},
+	}
+}
+
+func describe(f *fixture, schema string, c *prove.Claim) string {
+	text := fmt.Sprintf("schema %s\nclaim %+v\n", schema, *c)
+	for _, p := range f.content.Policy.Policies {
+		text += fmt.Sprintf("policy %+v\n", p)
+	}
+	if c.Old != nil {
+		for _, p := range c.Old.Content().Policy.Policies {
+			text += fmt.Sprintf("old policy %+v\n", p)
+		}
+		if c.Old.Content().Risk != nil {
+			text += fmt.Sprintf("old risk %+v\n", *c.Old.Content().Risk)
+		}
+	}
+	if f.content.Risk != nil {
+		text += fmt.Sprintf("risk %+v\n", *f.content.Risk)
+	}
+	return text
+}
+
+// concerns says by the gates themselves whether a call is what a claim looks for.
+func concerns(b *policy.Bundle, c *prove.Claim, in *condition.Input) bool {
+	now := assess(b, in)
+	if c.Kind == prove.Implies || c.Kind == prove.Equivalent {
+		other := *in
+		before := assess(c.Old, &other)
+		return isLooser(now, before) || c.Kind == prove.Equivalent && isLooser(before, now)
+	}
+	if c.When != "" {
+		env, err := condition.PolicyEnv()
+		if err != nil {
+			panic(err)
+		}
+		when, err := env.Bool(c.When)
+		if err != nil {
+			panic(err)
+		}
+		subject := condition.NewSubject(in)
+		subject.WithRisk(condition.Risk{Mode: riskMode(b, now), Score: now.Score, Rules: riskNames(now)})
+		yes, err := when.True(subject)
+		if !yes && (err == nil || c.Kind == prove.Reachable) {
+			return false
+		}
+	}
+	effect := effectOf(now)
+	if c.Kind != prove.Always {
+		return effect == c.Effect
+	}
+	if c.Effect == rules.Pending {
+		return effect == rules.Allow || effect == rules.Pending && now.Quorum < c.Quorum
+	}
+	return effect != c.Effect
+}
+
+func riskMode(b *policy.Bundle, a policy.Assessment) string {
+	if b.Content().Risk == nil {
+		return ""
+	}
+	return a.Mode
+}
+
+func riskNames(a policy.Assessment) (names []string) {
+	for _, c := range a.Risk {
+		if c.Matched && c.Rule != "set_mode_by_score" {
+			names = append(names, c.Rule)
+		}
+	}
+	return names
+}
+
+func isLooser(x, than policy.Assessment) bool {
+	order := map[string]int{rules.Deny: 0, rules.Pending: 1, rules.Allow: 2}
+	if effectOf(x) != effectOf(than) {
+		return order[effectOf(x)] > order[effectOf(than)]
+	}
+	terms := func(a policy.Assessment) *ruling.Ruling {
+		return &ruling.Ruling{Decision: effectOf(a), Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires, Fresh: a.Fresh}
+	}
+	changes := ruling.Changes(terms(than), terms(x))
+	return effectOf(x) == rules.Pending && (slices.Contains(changes, ruling.HoldWeakened) || slices.Contains(changes, ruling.HoldChanged))
+}
+
+// checkCall holds the call of a result to the gates.
+func checkCall(t *testing.T, f *fixture, c *prove.Claim, result *prove.Result) {
+	t.Helper()
+	call := result.Call
+	live, _ := f.catalog.Find(call.Server, call.Tool)
+	if call.Pinned {
+		if err := live.Input().Judge(call.Args); err != nil {
+			t.Errorf("the call of %s has the arguments %s, which the schema refuses: %v", c.ID, call.Args, err)
+		}
+	}
+	if !concerns(f.bundle, c, call.Input(f.bundle)) {
+		t.Errorf("the call %s does not show %+v", call.Args, *c)
+	}
+}

@@ -1,0 +1,226 @@
+package prove
+
+import (
+	"bytes"
+	"math/big"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A shape holds the schemas that all apply to a value. A keyword of one of them that a value breaks
+// excludes the value, whatever else the schemas say. Without a schema, every value is possible.
+type shape struct {
+	roots []*jsonschema.Schema // the schemas of the value
+	all   []*jsonschema.Schema // these, with what $ref and allOf add to them
+}
+
+func shapeOf(roots ...*jsonschema.Schema) shape {
+	s := shape{roots: roots}
+	var add func(*jsonschema.Schema)
+	add = func(n *jsonschema.Schema) {
+		if n == nil || slices.Contains(s.all, n) {
+			return
+		}
+		s.all = append(s.all, n)
+		add(n.Ref)
+		for _, part := range n.AllOf {
+			add(part)
+		}
+	}
+	for _, n := range roots {
+		add(n)
+	}
+	return s
+}
+
+// maxCounted is the greatest size in a schema by which values are divided. A cell that breaks only
+// a greater one stays.
+const maxCounted = 256
+
+func counted(n *int) bool { return n != nil && *n <= maxCounted }
+
+// member returns the shape of a member, and whether the member can be there.
+func (s *shape) member(name string) (member shape, possible bool) {
+	var roots []*jsonschema.Schema
+	for _, n := range s.all {
+		if part := n.Properties[name]; part != nil {
+			roots = append(roots, part)
+			continue
+		}
+		if matchesKey(n, name) {
+			continue
+		}
+		switch others := n.AdditionalProperties.(type) {
+		case bool:
+			if !others {
+				return shape{}, false
+			}
+		case *jsonschema.Schema:
+			roots = append(roots, others)
+		}
+	}
+	if s.closesUnevaluated() && len(roots) == 0 {
+		return shape{}, false
+	}
+	return shapeOf(roots...), true
+}
+
+// matchesKey reports whether a pattern for names may match a name.
+func matchesKey(n *jsonschema.Schema, name string) bool {
+	for pattern := range n.PatternProperties { // in no order: one that matches is enough
+		if pattern.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// closesUnevaluated reports whether the schemas refuse every member that is in no properties.
+func (s *shape) closesUnevaluated() bool {
+	closed := false
+	for _, n := range s.all {
+		others := n.UnevaluatedProperties
+		switch {
+		case others != nil && others.Bool != nil && !*others.Bool:
+			closed = true
+		case others != nil:
+			return false
+		}
+		if n.AdditionalProperties != nil || len(n.PatternProperties)+len(n.AnyOf)+len(n.OneOf)+
+			len(n.DependentSchemas)+len(n.Dependencies) > 0 || n.If != nil || n.RecursiveRef != nil ||
+			n.DynamicRef != nil {
+			return false
+		}
+	}
+	return closed
+}
+
+func (s *shape) requires(name string) bool {
+	return slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
+}
+
+// required returns the names of members that must be there, in order.
+func (s *shape) required() (names []string) {
+	for _, n := range s.all {
+		names = append(names, n.Required...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// element returns the shape of every element of a list.
+func (s *shape) element() shape {
+	var roots []*jsonschema.Schema
+	for _, n := range s.all {
+		if n.Items2020 != nil && len(n.PrefixItems) == 0 {
+			roots = append(roots, n.Items2020)
+		}
+		if every, ok := n.Items.(*jsonschema.Schema); ok {
+			roots = append(roots, every)
+		}
+	}
+	return shapeOf(roots...)
+}
+
+// hasKind reports whether the types of the schemas leave room for values of a kind.
+func (s *shape) hasKind(k kind) bool {
+	names := map[kind][]string{
+		null: {"null"}, boolean: {"boolean"}, number: {"number", "integer"}, text: {"string"}, list: {"array"},
+		object: {"object"},
+	}[k]
+	for _, n := range s.all {
+		if n.Bool != nil && !*n.Bool {
+			return false
+		}
+		if n.Types == nil || n.Types.IsEmpty() {
+			continue
+		}
+		written := n.Types.ToStrings()
+		if !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(written, name) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// integersOnly reports whether a number must be an integer.
+func (s *shape) integersOnly() bool {
+	return slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+		return n.Types != nil && slices.Contains(n.Types.ToStrings(), "integer") &&
+			!slices.Contains(n.Types.ToStrings(), "number")
+	})
+}
+
+// bounds returns the bounds of numbers.
+func (s *shape) bounds() (numbers []*big.Rat) {
+	for _, n := range s.all {
+		for _, bound := range []*big.Rat{n.Minimum, n.Maximum, n.ExclusiveMinimum, n.ExclusiveMaximum} {
+			if bound != nil {
+				numbers = append(numbers, bound)
+			}
+		}
+	}
+	return numbers
+}
+
+// inBounds reports whether a number is within the bounds.
+func (s *shape) inBounds(x *big.Rat) bool {
+	for _, n := range s.all {
+		if n.Minimum != nil && x.Cmp(n.Minimum) < 0 || n.Maximum != nil && x.Cmp(n.Maximum) > 0 ||
+			n.ExclusiveMinimum != nil && x.Cmp(n.ExclusiveMinimum) <= 0 ||
+			n.ExclusiveMaximum != nil && x.Cmp(n.ExclusiveMaximum) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// listed returns the scalars of an enum or const of one of the schemas. It is false if there is
+// none, or if it has a list or an object: their numbers have several forms.
+func (s *shape) listed() (values []any, ok bool) {
+	for _, n := range s.all {
+		switch {
+		case n.Const != nil:
+			values = []any{*n.Const}
+		case n.Enum != nil:
+			values = n.Enum.Values
+		default:
+			continue
+		}
+		if !slices.ContainsFunc(values, isNested) {
+			return values, true
+		}
+	}
+	return nil, false
+}
+
+func isNested(v any) bool {
+	switch v.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
+}
+
+// conforms reports whether a value is valid by all that the schemas say.
+func (s *shape) conforms(v *value) (valid bool) {
+	defer func() {
+		if recover() != nil { // the validator panics on some schemas; package schema refuses such calls
+			valid = false
+		}
+	}()
+	if v.kind == absent {
+		return true
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(v.appendJSON(nil)))
+	if err != nil {
+		return false
+	}
+	for _, n := range s.roots {
+		if n.Validate(document) != nil {
+			return false
+		}
+	}
+	return true
+}
