@@ -3,6 +3,7 @@ package prove
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"pgfsm/policy"
@@ -51,6 +52,8 @@ func readClaim(c *Claim, s *side, atoms map[string]*atom) (read *claim, err erro
 		return nil, fmt.Errorf("claim %q: there is no kind %q", c.ID, c.Kind)
 	case compares && (c.Old == nil || c.When != "" || c.Match != condition.Match{}):
 		return nil, fmt.Errorf("claim %q: %s compares with older policies, for every call", c.ID, c.Kind)
+	case compares && !hasSameCallers(c.Old, s.bundle):
+		return nil, fmt.Errorf("claim %q: the older bundle has other roles, another env or another identity", c.ID)
 	case !compares && !slices.Contains(effects, c.Effect):
 		return nil, fmt.Errorf("claim %q: there is no effect %q", c.ID, c.Effect)
 	}
@@ -74,6 +77,13 @@ func readClaim(c *Claim, s *side, atoms map[string]*atom) (read *claim, err erro
 	r := &reader{env: env, risk: s.risk, atoms: atoms, known: map[string]*formula{}}
 	read.when, err = r.read(c.When, where)
 	return read, err
+}
+
+// hasSameCallers reports whether two bundles judge calls of the same environment, and give callers
+// the same roles.
+func hasSameCallers(a, b *policy.Bundle) bool {
+	x, y := a.Content(), b.Content()
+	return x.Env == y.Env && reflect.DeepEqual(x.Roles, y.Roles) && reflect.DeepEqual(x.Identity, y.Identity)
 }
 
 // A decision is what policies say about a call.

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,8 +72,9 @@ func (d *domain) finish() {
 // ask returns the outcomes of atoms for an input.
 func ask(atoms []*atom, in *condition.Input) []outcomes {
 	out := make([]outcomes, len(atoms))
+	subject := condition.NewSubject(in)
 	for i, a := range atoms {
-		out[i] = outcomeOf(a.program.True(condition.NewSubject(in)))
+		out[i] = outcomeOf(a.program.True(subject.WithBudget(condition.MaxDecision, condition.MaxTrial)))
 	}
 	return out
 }
@@ -84,6 +86,35 @@ type tool struct {
 	live              *policy.Tool // nil: any schema and any annotations
 	root              shape
 	groups            []string // the groups that may call it; none: everybody
+	divided           *argumentCache
+}
+
+// An argumentCache has the divided arguments of all tools. Its keys have the addresses of atoms, which
+// its domains keep alive: of tools with one schema, and with the
+// same conditions, an argument is divided once.
+type argumentCache struct {
+	domains  map[string]*domain
+	problems map[string]string
+}
+
+// divideOnce divides an argument, or returns it as it was divided for another tool.
+func (t *tool) divideOnce(d *domain) (divided *domain, problem string) {
+	var key strings.Builder
+	key.WriteString(d.name)
+	if t.live != nil {
+		fmt.Fprintf(&key, " %q", t.live.InputSchema)
+	}
+	for _, a := range d.atoms {
+		fmt.Fprintf(&key, " %p", a)
+	}
+	known := t.divided.domains[key.String()]
+	if known == nil {
+		known = d
+		t.divided.problems[key.String()] = t.divideArgument(d)
+		d.finish()
+		t.divided.domains[key.String()] = d
+	}
+	return known, t.divided.problems[key.String()]
 }
 
 func (t *tool) input() *condition.Input {
@@ -105,10 +136,15 @@ func (t *tool) divideArgument(d *domain) (problem string) {
 
 	part, possible := t.root.member(name)
 	wrap := func(v value) value { return objectOf([]string{name}, []value{v}) }
+	known := map[string][]outcomes{}
 	outcomesOf := func(arguments value) []outcomes {
 		in := t.input()
 		in.Args = arguments.appendJSON(nil)
+		if out, ok := known[string(in.Args)]; ok {
+			return out
+		}
 		out := ask(d.atoms, in)
+		known[string(in.Args)] = out
 		for i, a := range d.atoms {
 			// A loop over an object asks about the names of its members.
 			if a.loop && arguments.follow(a.path).kind == object {

@@ -141,7 +141,7 @@ func (p *problem) addDomain(d *domain) {
 	why := ""
 	switch {
 	case strings.HasPrefix(d.name, placeArgs):
-		why = p.tool.divideArgument(d)
+		d, why = p.tool.divideOnce(d)
 	case d.name == placeAnnotations:
 		p.tool.divideAnnotations(d)
 	case d.name == placeCaller:
@@ -158,7 +158,9 @@ func (p *problem) addDomain(d *domain) {
 		return
 	}
 
-	d.finish()
+	if d.union == nil {
+		d.finish()
+	}
 	for i, a := range d.atoms {
 		p.slots[a] = slot{len(p.domains), i}
 		p.outcomes[a] = d.union[i]

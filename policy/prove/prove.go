@@ -105,6 +105,10 @@ func proveClaim(ctx context.Context, c *claim, sides []*side, tools []*tool, rep
 		if !c.globs.Fit(t.input()) {
 			continue
 		}
+		if t.admitsNothing() {
+			result.Tools++
+			continue
+		}
 		p := newProblem(t, c, sides)
 		p.search()
 		result.Tools++
@@ -130,12 +134,13 @@ func proveClaim(ctx context.Context, c *claim, sides []*side, tools []*tool, rep
 // toolsOf returns the tools of the allowlist, each once.
 func toolsOf(b *policy.Bundle, o Options) (tools []*tool) {
 	content := b.Content()
+	divided := &argumentCache{map[string]*domain{}, map[string]string{}}
 	for _, a := range content.Allowlist {
 		for _, name := range a.Tools {
 			i := slices.IndexFunc(tools, func(t *tool) bool { return t.server == a.Server && t.name == name })
 			if i < 0 {
 				pinned := policy.PinOf(content.Pins, a.Server, name) != ""
-				t := &tool{server: a.Server, name: name, env: content.Env, pinned: pinned}
+				t := &tool{server: a.Server, name: name, env: content.Env, pinned: pinned, divided: divided}
 				if pinned || o.Listing {
 					t.lookUp(o.Catalog)
 				}
@@ -162,4 +167,19 @@ func (t *tool) lookUp(c *policy.Catalog) {
 	if live.Effective() {
 		t.live, t.root = live, shapeOf(live.Input().Root())
 	}
+}
+
+// admitsNothing reports whether the schema requires an argument and excludes every value of it.
+func (t *tool) admitsNothing() bool {
+	for _, name := range t.root.required() {
+		part, possible := t.root.member(name)
+		if !possible {
+			return true
+		}
+		d := divider{}
+		if values := d.divide(&tree{}, &part, nil, 1); len(values) == 0 && d.problem == "" {
+			return true
+		}
+	}
+	return false
 }
