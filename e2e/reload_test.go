@@ -120,6 +120,10 @@ func TestReloadRefused(t *testing.T) {
 		{"lint", func(t *testing.T) {
 			o.replaces(t, "policy.yaml", openLook+"  - {id: late, match: {tool: look}, effect: deny, reason: \"Never.\"}\n")
 		}, []string{"lint: [policy_unreachable]", "policy.yaml:4", "late"}},
+		{"claims", func(t *testing.T) {
+			o.writes(t, "claims.yaml", "version: 1\nclaims:\n  - {id: nobody-looks, never: allow}\n")
+			o.replaces(t, "pgfsm.yaml", string(config)+"claims: claims.yaml\n")
+		}, []string{"claims.yaml:3", "nobody-looks", "is refuted: the call of look of echo"}},
 		{"tests", func(t *testing.T) {
 			o.writes(t, "tests.yaml", "tests:\n  - {name: Nobody looks, input: {server: echo, tool: look}, expect: deny}\n")
 		}, []string{"tests.yaml:2", "Nobody looks", "want deny"}},
@@ -141,7 +145,7 @@ func TestReloadRefused(t *testing.T) {
 				t.Errorf("the log has %d activations, before %d", n, before)
 			}
 			a.gets(t, "echo__look", `{"n":1}`, "hi")
-			for _, name := range []string{"policy.yaml", "tests.yaml"} {
+			for _, name := range []string{"policy.yaml", "tests.yaml", "claims.yaml"} {
 				check.NoError(t, os.RemoveAll(in(name)))
 			}
 			o.replaces(t, "pgfsm.yaml", string(config))

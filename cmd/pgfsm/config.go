@@ -87,6 +87,18 @@ func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
 		}
 	}
 
+	unproved, err := a.ProveClaims(ctx, catalog)
+	if err != nil {
+		return err
+	}
+	for _, c := range unproved {
+		if c.Refuted {
+			found.errors = append(found.errors, c.Problem)
+		} else {
+			found.warnings = append(found.warnings, c.Problem)
+		}
+	}
+
 	// The files that only serve and the ledger commands open.
 	if _, err := openTLS(loaded.Serve.TLS, nil); err != nil {
 		found.errors = append(found.errors, err.Error())

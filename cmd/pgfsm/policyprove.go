@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,14 +22,13 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
-	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/prove"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 )
 
-// claimsName is the file of claims beside the configuration.
+// claimsName is the file of claims beside the configuration, if no key names another.
 const claimsName = "claims.yaml"
 
 // proveOptions are the flags of policy prove.
@@ -41,7 +41,7 @@ type proveOptions struct {
 func newPolicyProve(w world) *cobra.Command {
 	var o proveOptions
 	cmd := o.newCommand(w, "prove [FILE]", cobra.MaximumNArgs(1), func(ctx context.Context, a *app, args []string) error {
-		path := filepath.Join(filepath.Dir(a.From), claimsName)
+		path := cmp.Or(a.Loaded.ClaimsPath, filepath.Join(filepath.Dir(a.From), claimsName))
 		if len(args) > 0 {
 			path = args[0]
 		}
@@ -92,7 +92,7 @@ type exampleActor struct {
 }
 
 func (a *app) proveClaims(ctx context.Context, o *proveOptions, path string) error {
-	claims, err := a.readClaims(path)
+	claims, err := config.OpenClaims(path, a.Bundle.Content(), safefile.ReadTrusted)
 	if err != nil {
 		return err
 	}
@@ -137,69 +137,6 @@ func (a *app) proveClaims(ctx context.Context, o *proveOptions, path string) err
 	}
 	return a.printDocument(cli.Document("ok", code == cli.ExitYes, "listing", o.listing, "claims", shown), code,
 		func(out io.Writer, _ ink) { printClaims(out, shown, o.listing) })
-}
-
-// readClaims reads a file of claims, and the older policies that it names.
-func (a *app) readClaims(path string) ([]config.PolicyClaim, error) {
-	text, err := safefile.ReadTrusted(path)
-	if err != nil {
-		return nil, err
-	}
-	content := a.Bundle.Content()
-	var names []string
-	if content.Identity != nil {
-		names = content.Identity.Claims
-	}
-	claims, err := config.ReadClaims(path, text, names...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range claims {
-		c := &claims[i]
-		if c.Path == "" {
-			continue
-		}
-		older := c.Path
-		if !filepath.IsAbs(older) {
-			older = filepath.Join(filepath.Dir(path), older)
-		}
-		if c.Old, err = readOlderPolicies(older, content, names); err != nil {
-			return nil, fmt.Errorf("%s:%d: claim %q: %w", path, c.Line, c.ID, err)
-		}
-	}
-	return claims, nil
-}
-
-// readOlderPolicies reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. The rest
-// of the bundle is that of the configuration.
-func readOlderPolicies(path string, content *policy.Content, names []string) (*policy.Bundle, error) {
-	older := *content
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		name := filepath.Join(path, "risk.yaml")
-		text, err := safefile.ReadTrusted(name)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			return nil, err
-		default:
-			if older.Risk, _, err = config.ReadRisk(name, text, names...); err != nil {
-				return nil, err
-			}
-		}
-		path = filepath.Join(path, "policy.yaml")
-	}
-	text, err := safefile.ReadTrusted(path)
-	if err != nil {
-		return nil, err
-	}
-	if older.Policy, _, err = config.ReadPolicy(path, text, names...); err != nil {
-		return nil, err
-	}
-	return policy.Compile(older)
 }
 
 // progressDelay is the time after which a proof shows its progress.

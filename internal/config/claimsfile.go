@@ -1,9 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/prove"
 )
@@ -28,6 +32,88 @@ type claimSettings struct {
 	Always *struct{ Pending struct{ Quorum int } }
 }
 
+// OpenClaims reads a file of claims about a configuration, and the older policies that it names,
+// with paths from the file's folder. The error is of type [Errors].
+func OpenClaims(name string, content *policy.Content, open Open) ([]PolicyClaim, error) {
+	text, err := open(name)
+	if err != nil {
+		return nil, Errors{{File: name, Problem: "it cannot be read: " + reasonOf(err)}}
+	}
+	claims, err := ReadClaims(name, text, requesterClaimNames(content)...)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range claims {
+		c := &claims[i]
+		if c.Path == "" {
+			continue
+		}
+		older := filepath.FromSlash(c.Path)
+		if !filepath.IsAbs(older) {
+			older = filepath.Join(filepath.Dir(name), older)
+		}
+		if c.Old, err = readOlder(older, content, open); err != nil {
+			problem := fmt.Sprintf("the claim %s names %s: %s", quote(c.ID), older, reasonOf(err))
+			return nil, Errors{{File: name, Line: c.Line, Col: 1, Problem: problem}}
+		}
+	}
+	return claims, nil
+}
+
+// readOlder reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Everything else
+// is that of the configuration.
+func readOlder(name string, content *policy.Content, open Open) (*policy.Bundle, error) {
+	older := *content
+	older.Input.Rules = nil // claims are about risk and policies
+	names := requesterClaimNames(content)
+
+	file := filepath.Join(name, "policy.yaml")
+	text, err := open(file)
+	if err != nil { // it is no folder with policies
+		file = name
+		if text, err = open(name); err != nil {
+			return nil, err
+		}
+	} else {
+		rated := filepath.Join(name, "risk.yaml")
+		switch text, err := open(rated); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		default:
+			if older.Risk, _, err = ReadRisk(rated, text, names...); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	if older.Policy, _, err = ReadPolicy(file, text, names...); err != nil {
+		return nil, err
+	}
+	return policy.Compile(older)
+}
+
+// requesterClaimNames returns the claims of requesters that conditions may read.
+func requesterClaimNames(content *policy.Content) []string {
+	if content.Identity == nil {
+		return nil
+	}
+	return content.Identity.Claims
+}
+
+// readClaims reads the file that the key claims names. The policies have no fault.
+func (l *loader) readClaims() {
+	if !l.isWritten(path{"claims"}) {
+		return
+	}
+	name := l.resolvePath(l.textAt(path{"claims"}))
+	claims, err := OpenClaims(name, &l.out.Content, l.open)
+	if !l.addFaults(err) {
+		l.out.Claims, l.out.ClaimsPath = claims, name
+	}
+}
+
 // ReadClaims reads a file of claims. Conditions may read the given claims of requesters. The error
 // is of type [Errors].
 func ReadClaims(name string, text []byte, requesterClaims ...string) ([]PolicyClaim, error) {
@@ -37,7 +123,7 @@ func ReadClaims(name string, text []byte, requesterClaims ...string) ([]PolicyCl
 	}
 	env, err := condition.PolicyEnv(requesterClaims...)
 	if err != nil {
-		return nil, err
+		return nil, Errors{{File: name, Problem: err.Error()}}
 	}
 
 	var from struct{ Claims []claimSettings }

@@ -54,6 +54,9 @@ type Loaded struct {
 	Literals     []string // file:line:col: a secret that is a literal, not a reference
 	RiskPlaces   *Places  // places in the file of Content.Risk; nil if there is none
 	PolicyPlaces *Places  // places in the file of Content.Policy; nil if there is none
+	// Claims about the policies, which are no part of Content: they judge no call.
+	Claims     []PolicyClaim
+	ClaimsPath string // the file of Claims; empty if there is none
 
 	file    *file
 	key     path   // path of the model's key; nil if the file's key is unused or absent
@@ -109,6 +112,10 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
 	if err := c.err(); err != nil {
 		l.others = append(err.(Errors), l.others...)
+	}
+
+	if len(l.others) == 0 {
+		l.readClaims()
 	}
 
 	if len(l.others) > 0 {

@@ -116,7 +116,7 @@ func (r *Reloader) Read() (*runner.Next, error) {
 	return next, nil
 }
 
-// A judged configuration has been read and has passed lint and its tests.
+// A judged configuration has been read and has passed lint, its claims and its tests.
 type judged struct {
 	*Setup
 	warnings []string
@@ -142,7 +142,14 @@ func (r *Reloader) judgeFiles(o Options, files *reading) (*judged, error) {
 	if warning != "" {
 		candidate.warnings = append(candidate.warnings, warning)
 	}
-	if err := r.lintJudged(candidate, catalog); err != nil {
+	stored, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
+	if err != nil { // the active configuration's files may have changed since
+		stored = nil
+	}
+	if err := r.lintJudged(candidate, catalog, stored); err != nil {
+		return nil, err
+	}
+	if err := r.proveJudged(candidate, catalog, stored); err != nil {
 		return nil, err
 	}
 	return candidate, candidate.runTests(catalog, files)
@@ -151,12 +158,8 @@ func (r *Reloader) judgeFiles(o Options, files *reading) (*judged, error) {
 // lintJudged returns the errors that lint finds. Errors that the active configuration has, too, are
 // warnings only: otherwise nobody could reload a configuration that the service started with such
 // an error.
-func (r *Reloader) lintJudged(candidate *judged, catalog *policy.Catalog) error {
+func (r *Reloader) lintJudged(candidate *judged, catalog, stored *policy.Catalog) error {
 	var failed []error
-	stored, _, err := pins.Stored(r.active.Bundle, r.active.Allowlists())
-	if err != nil { // the active configuration's files may have changed since
-		stored = nil
-	}
 	// Only errors that the active configuration does not have refuse the new one.
 	formerFindings := lint.Lint(r.active.Bundle.Content(), stored)
 	for _, f := range lint.Lint(candidate.Bundle.Content(), catalog) {

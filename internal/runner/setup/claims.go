@@ -1,0 +1,88 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"pgfsm/internal/config"
+	"pgfsm/policy"
+	"pgfsm/policy/prove"
+)
+
+// An UnprovedClaim is a claim of the configuration that is refuted, or that is unknown.
+type UnprovedClaim struct {
+	ID      string
+	Refuted bool
+	Problem string // with the place of the claim
+}
+
+// ProveClaims proves the claims of the configuration, and returns those that are not proved. Without
+// the definition of a tool, it can have any schema and any annotations.
+func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) ([]UnprovedClaim, error) {
+	claims := make([]prove.Claim, len(s.Loaded.Claims))
+	for i := range claims {
+		claims[i] = s.Loaded.Claims[i].Claim
+	}
+	results, err := prove.Prove(ctx, s.Bundle, claims, prove.Options{Catalog: catalog})
+	if err != nil {
+		return nil, err
+	}
+
+	var unproved []UnprovedClaim
+	for i := range results {
+		if r := &results[i]; r.Status != prove.Proved {
+			unproved = append(unproved, UnprovedClaim{
+				ID:      r.ID,
+				Refuted: r.Status == prove.Refuted,
+				Problem: describeClaim(s.Loaded.ClaimsPath, &s.Loaded.Claims[i], r),
+			})
+		}
+	}
+	return unproved, nil
+}
+
+func describeClaim(path string, c *config.PolicyClaim, r *prove.Result) string {
+	text := fmt.Sprintf("%s:%d: the claim %q is %s: ", path, c.Line, c.ID, r.Status)
+	switch {
+	case r.Call != nil:
+		return text + fmt.Sprintf("the call of %s of %s by %s with %s contradicts it; pgfsm policy prove shows how to repeat it",
+			r.Call.Tool, r.Call.Server, strconv.Quote(r.Call.Actor), r.Call.Args)
+	case r.Status == prove.Refuted:
+		return text + "no call has this decision"
+	case r.Where != "":
+		return text + fmt.Sprintf("%s (%s: %s)", r.Reason, r.Where, r.Condition)
+	}
+	return text + r.Reason
+}
+
+// proveJudged returns the claims that refuse a configuration: those that are refuted, and those that
+// are unknown although the active configuration proved them.
+func (r *Reloader) proveJudged(candidate *judged, catalog, activeCatalog *policy.Catalog) error {
+	unproved, err := candidate.ProveClaims(context.Background(), catalog)
+	if err != nil || len(unproved) == 0 {
+		return err
+	}
+
+	former, err := r.active.ProveClaims(context.Background(), activeCatalog)
+	if err != nil {
+		return err
+	}
+	wasProved := func(id string) bool {
+		isSame := func(c config.PolicyClaim) bool { return c.ID == id }
+		isUnproved := func(c UnprovedClaim) bool { return c.ID == id }
+		return slices.ContainsFunc(r.active.Loaded.Claims, isSame) && !slices.ContainsFunc(former, isUnproved)
+	}
+
+	var failed []error
+	for _, c := range unproved {
+		if c.Refuted || wasProved(c.ID) {
+			failed = append(failed, errors.New(c.Problem))
+		} else {
+			candidate.warnings = append(candidate.warnings, c.Problem)
+		}
+	}
+	return errors.Join(failed...)
+}
