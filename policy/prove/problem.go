@@ -132,6 +132,11 @@ func (p *problem) addRisk(r *riskRules, add func(*atom)) {
 			for _, a := range r.rules[i].predicates {
 				add(a)
 			}
+			if score := r.rules[i].score; score != nil && score.exact {
+				for _, a := range score.atoms {
+					add(a)
+				}
+			}
 		}
 	}
 }
@@ -216,6 +221,8 @@ const maxRisks = 20_000
 // if a score is unknown.
 func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed, ok bool) {
 	t := p.tool
+	example, complete := p.callOfCells()
+	in := example.Input(p.sides[0].bundle)
 	asksRules := slices.ContainsFunc(p.asks[r], func(a *atom) bool { return slices.Contains(a.reads, "risk.rules") })
 	risks, ok = r.model.Possible(t.server, t.name, t.env, risk.Possibility{
 		Matches: func(rule int) (yes, no, unknown bool) {
@@ -223,13 +230,32 @@ func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed, 
 			return out&canTrue != 0, out&canFalse != 0, out&canFail != 0
 		},
 		Scores: func(rule, score int) ([]float64, bool) {
-			guessed = guessed || !r.rules[rule].exact
-			return r.rules[rule].scores(t, score)
+			if complete && p.isDecided(r.rules[rule].score) {
+				return r.rules[rule].score.valueFor(r, in, score)
+			}
+			guessed = true
+			return anyScore, true
 		},
 		Keeps: func(string) bool { return asksRules },
 		Most:  maxRisks,
 	})
 	return risks, guessed, ok
+}
+
+// isDecided reports whether every call of the chosen cells has the same value of an expression.
+func (p *problem) isDecided(s *score) bool {
+	return s.exact && !slices.ContainsFunc(s.atoms, func(a *atom) bool {
+		at, ok := p.slots[a]
+		switch {
+		case a.place == placeConstant && a.free == "":
+			return false
+		case !ok || p.free[a] != "":
+			return true
+		case p.chosen[at.domain] < 0:
+			return !p.domains[at.domain].union[at.index].isOne()
+		}
+		return !p.domains[at.domain].cells[p.chosen[at.domain]].out[at.index].isOne()
+	})
 }
 
 // matchOutcomes says whether a risk rule matches the calls at the point.

@@ -196,6 +196,15 @@ func randomAtom(r *rand.Rand) string {
 	}[r.IntN(7)]
 }
 
+// randomRiskAtom returns a test that risk rules can make.
+func randomRiskAtom(r *rand.Rand) string {
+	for {
+		if a := randomAtom(r); !strings.Contains(a, "risk.") {
+			return "(" + a + ")"
+		}
+	}
+}
+
 func randomCondition(r *rand.Rand, depth int) string {
 	sub := func() string { return "(" + randomCondition(r, depth-1) + ")" }
 	if depth > 0 {
@@ -246,6 +255,13 @@ func randomRisk(r *rand.Rand) *risk.Content {
 		return nil
 	}
 	c := &risk.Content{Modes: risk.DefaultModes(), Initial: []string{"safe", "review"}[r.IntN(2)]}
+	if r.IntN(2) == 0 {
+		c.Vars = []risk.Var{{Name: "v", Expr: []string{
+			`args.s in ["a", "ab"] ? 70.0 : args.s == "x" ? score : 5.0`, `double(args.n)`, `args.n > 5 ? 95.0 : 10.0`,
+			`has(args.m) && args.m == "a" || args.n == 5.0 ? 60.0 : 1.0 / (score - 1.0)`,
+			randomRiskAtom(r) + ` ? 60.0 : 20.0`,
+		}[r.IntN(5)]}}
+	}
 	for i := range 1 + r.IntN(3) {
 		rule := risk.Rule{ID: fmt.Sprintf("r%d", i)}
 		for range r.IntN(3) {
@@ -259,7 +275,13 @@ func randomRisk(r *rand.Rand) *risk.Content {
 		case 2:
 			rule.ScoreExpr = []string{"60.0", "score + 25.0", "score > 10.0 ? 100.0 : 5.0", "10.0 / score"}[r.IntN(4)]
 		default:
-			rule.ScoreExpr = []string{"double(args.n) * 10.0", "double(size(args.s))"}[r.IntN(2)]
+			rule.ScoreExpr = []string{
+				"double(args.n) * 10.0", "double(size(args.s))", `args.n >= 5.5 ? 100.0 : score`, `actor.id == "bob" ? 90.0 : 10.0`,
+				`args.m.exists(x, x == "a") ? score + 45.0 : 45.0`, `(args.n > 5) == true ? score / 2.0 : score * 2.0`,
+			}[r.IntN(6)]
+			if len(c.Vars) > 0 {
+				rule.ScoreExpr = []string{"vars.v", "math.greatest(score, vars.v)", `vars.v > 50.0 ? 100.0 : vars.v`}[r.IntN(3)]
+			}
 		}
 		c.Rules = append(c.Rules, rule)
 	}

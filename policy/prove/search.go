@@ -195,6 +195,10 @@ func (p *problem) branchOnRisk(about *atom) {
 		if !r.rules[i].globs.Fit(input) {
 			continue
 		}
+		if a := p.openScore(&r.rules[i]); a != nil {
+			p.branch(a)
+			return
+		}
 		if p.matchOutcomes(&r.rules[i]).isOne() {
 			continue
 		}
@@ -235,23 +239,26 @@ func (p *problem) branchOnRisk(about *atom) {
 	p.assumeRisk = guessedBefore
 }
 
+// openScore returns an atom on which the score of a rule that can match depends.
+func (p *problem) openScore(r *riskRule) *atom {
+	if r.score == nil || !r.score.exact || p.matchOutcomes(r) == canFalse {
+		return nil
+	}
+	for _, a := range r.score.atoms {
+		if !p.outcomesOf(a).isOne() {
+			return a
+		}
+	}
+	return nil
+}
+
 // try makes a call of the point and asks the real gates about it.
 func (p *problem) try() {
 	if p.tries++; p.tries > maxTries {
 		p.giveUp("too many calls were tried", nil)
 		return
 	}
-	c := p.tool.newCall()
-	for i, index := range p.chosen {
-		if index < 0 {
-			index = p.usualCell(i)
-		}
-		if index >= 0 {
-			p.domains[i].cells[index].apply(c)
-		}
-	}
-	p.nameCaller(c)
-	c.finish()
+	c, _ := p.callOfCells()
 
 	if refused := p.refusal(c); refused != "" {
 		p.doubt("no call was found that passes the other gates: "+refused, nil)
@@ -276,6 +283,25 @@ func (p *problem) try() {
 	default:
 		p.giveUp(fmt.Sprintf("internal error: the policies do not decide about %s as the proof expects", c.Args), nil)
 	}
+}
+
+// callOfCells returns a call of the chosen cells, and of any cells of the other places. It is
+// incomplete if a place has no cell that fits the others.
+func (p *problem) callOfCells() (c *Call, complete bool) {
+	c, complete = p.tool.newCall(), true
+	for i, index := range p.chosen {
+		if index < 0 {
+			index = p.usualCell(i)
+		}
+		if index >= 0 {
+			p.domains[i].cells[index].apply(c)
+		} else {
+			complete = false
+		}
+	}
+	p.nameCaller(c)
+	c.finish()
+	return c, complete
 }
 
 func (p *problem) freeReason(a *atom) string {

@@ -2,11 +2,7 @@ package prove
 
 import (
 	"fmt"
-	"math"
 	"reflect"
-	"slices"
-
-	"cel.dev/cel-go/common/ast"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
@@ -38,6 +34,7 @@ type riskRules struct {
 	older   bool // of the older policies, and other than those of the new ones
 	content *risk.Content
 	model   *risk.Model
+	vars    []variable
 	rules   []riskRule
 }
 
@@ -46,8 +43,7 @@ type riskRule struct {
 	id         string
 	globs      condition.Globs
 	predicates []*atom
-	score      *condition.Program // nil: the rule sets none
-	exact      bool               // the score depends on nothing but the score before
+	score      *score // nil: the rule sets none
 }
 
 // name distinguishes atoms about the risks of different rules.
@@ -147,88 +143,18 @@ func readRisk(c *risk.Content, atoms map[string]*atom, claims []string) (*riskRu
 		return nil, err
 	}
 
-	var names []string
-	for _, v := range c.Vars {
-		names = append(names, v.Name)
-	}
-	env, err := condition.RiskEnv(names, claims...)
+	r := &riskRules{content: c, model: model}
+	scores := &scoreReader{rules: r, atoms: atoms, claims: claims, known: map[string]*score{}}
+	env, err := scores.readVars(c.Vars)
 	if err != nil {
 		return nil, err
 	}
-
-	r := &riskRules{content: c, model: model}
 	for i := range c.Rules {
-		rule, err := readRiskRule(env, &c.Rules[i], atoms)
+		rule, err := scores.readRule(env, &c.Rules[i])
 		if err != nil {
 			return nil, err
 		}
 		r.rules = append(r.rules, rule)
 	}
 	return r, nil
-}
-
-func readRiskRule(env *condition.Env, source *risk.Rule, atoms map[string]*atom) (r riskRule, err error) {
-	fault := func(_ string, e error) { err = e }
-	r.id, r.globs = source.ID, source.Match.Compile(fault)
-	where := fmt.Sprintf("risk rule %q", source.ID)
-	for i := range source.Args {
-		predicate := &source.Args[i]
-		key := fmt.Sprintf("predicate %q %q %s", predicate.Path, predicate.Op, predicate.Value)
-		a := atoms[key]
-		if a == nil {
-			a = &atom{key: key, source: key, where: where, reads: []string{"args"}}
-			a.program = env.Predicates([]condition.Predicate{*predicate}, fault)
-			a.classifyPredicate(predicate)
-			atoms[key] = a
-		}
-		r.predicates = append(r.predicates, a)
-	}
-
-	if source.ScoreExpr != "" && err == nil {
-		if r.score, err = env.Number(source.ScoreExpr); err == nil {
-			r.exact, err = readsOnlyScore(env, source.ScoreExpr)
-		}
-	}
-	return r, err
-}
-
-// readsOnlyScore reports whether an expression depends on the score and the names of the call alone.
-func readsOnlyScore(env *condition.Env, source string) (bool, error) {
-	tree, err := env.Read(source)
-	if err != nil {
-		return false, err
-	}
-	only := true
-	for _, x := range ast.MatchDescendants(ast.NavigateAST(tree), ast.AllMatcher()) {
-		switch x.Kind() {
-		case ast.IdentKind:
-			only = only && slices.Contains([]string{"score", "server", "tool", "env"}, x.AsIdent())
-		case ast.ComprehensionKind:
-			only = false
-		case ast.CallKind:
-			only = only && len(x.AsCall().FunctionName()) > 0 && x.AsCall().FunctionName()[0] != 'h'
-		}
-	}
-	return only, nil
-}
-
-// anyScore are the values of an expression of which nothing is known.
-var anyScore = func() (all []float64) {
-	for score := range risk.MaxScore + 1 {
-		all = append(all, float64(score))
-	}
-	return all
-}()
-
-// scores returns the values of a rule's expression for a score, and whether it can fail.
-func (r *riskRule) scores(t *tool, score int) (values []float64, fails bool) {
-	if !r.exact {
-		return anyScore, true
-	}
-	subject := condition.NewSubject(t.input()).WithScore(float64(score))
-	v, err := r.score.Value(subject)
-	if err != nil || math.IsNaN(v) {
-		return nil, true
-	}
-	return []float64{v}, false
 }
