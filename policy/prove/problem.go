@@ -23,6 +23,7 @@ type problem struct {
 	chosen   []int              // by domain: the cell; -1 if it is open
 	risks    map[*riskRules]*condition.Risk
 	asks     map[*riskRules][]*atom // the atoms about the risk
+	asked    map[riskKey][]outcomes // their outcomes
 
 	assumed    []*atom // whose outcomes were chosen freely, in order
 	assumeRisk bool    // a score was chosen freely
@@ -48,6 +49,7 @@ func newProblem(t *tool, c *claim, sides []*side) *problem {
 		outcomes: map[*atom]outcomes{},
 		risks:    map[*riskRules]*condition.Risk{},
 		asks:     map[*riskRules][]*atom{},
+		asked:    map[riskKey][]outcomes{},
 	}
 	byPlace, places := map[string][]*atom{}, []string(nil)
 	seen := map[*atom]bool{}
@@ -276,9 +278,23 @@ func (p *problem) setRisk(r *riskRules, one *condition.Risk) {
 		}
 		return
 	}
-	in := p.tool.input()
-	in.Risk = *one
-	for i, out := range ask(p.asks[r], in) {
+	key := riskKey{r, one.Mode, one.Score, strings.Join(one.Rules, "\x00")}
+	known := p.asked[key]
+	if known == nil {
+		in := p.tool.input()
+		in.Risk = *one
+		known = ask(p.asks[r], in)
+		p.asked[key] = known
+	}
+	for i, out := range known {
 		p.outcomes[p.asks[r][i]] = out
 	}
+}
+
+// A riskKey is a risk by the rules of one side.
+type riskKey struct {
+	rules *riskRules
+	mode  string
+	score int
+	ids   string
 }

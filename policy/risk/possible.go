@@ -1,7 +1,6 @@
 package risk
 
 import (
-	"fmt"
 	"strings"
 
 	"pgfsm/policy/condition"
@@ -31,7 +30,7 @@ func (m *Model) Possible(server, tool, env string, p Possibility) (risks []condi
 		if !r.globs.Fit(input) {
 			continue
 		}
-		next := possibleStates{most: p.Most, known: map[string]bool{}}
+		next := possibleStates{most: p.Most, known: map[possibleKey]bool{}}
 		yes, no, unknown := p.Matches(i)
 		for _, s := range states {
 			if no {
@@ -50,12 +49,13 @@ func (m *Model) Possible(server, tool, env string, p Possibility) (risks []condi
 		states = next.list
 	}
 
-	known := map[string]bool{}
+	known := map[possibleKey]bool{}
 	for _, s := range states {
 		for s.raise(m) != nil {
 		}
 		one := condition.Risk{Score: s.effectiveScore(m), Mode: m.modes[s.level].Name, Rules: s.rules}
-		if key := fmt.Sprintf("%d %q %q", one.Score, one.Mode, one.Rules); !known[key] {
+		key := possibleKey{state{level: s.level, score: one.Score}, strings.Join(s.rules, "\x00")}
+		if !known[key] {
 			known[key] = true
 			risks = append(risks, one)
 		}
@@ -95,14 +95,19 @@ type possibleState struct {
 
 type possibleStates struct {
 	list  []possibleState
-	known map[string]bool
+	known map[possibleKey]bool
 	most  int
+}
+
+type possibleKey struct {
+	state
+	rules string
 }
 
 // add adds a state that is not there. Beyond the limit it adds one more, which shows that there are
 // too many.
 func (p *possibleStates) add(s possibleState) {
-	key := fmt.Sprint(s.level, s.score, s.floor, s.failed, strings.Join(s.rules, "\x00"))
+	key := possibleKey{s.state, strings.Join(s.rules, "\x00")}
 	if len(p.list) <= p.most && !p.known[key] {
 		p.known[key] = true
 		p.list = append(p.list, s)
