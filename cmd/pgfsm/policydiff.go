@@ -26,15 +26,19 @@ import (
 
 // diffOptions are the flags of policy diff.
 type diffOptions struct {
+	options
 	traces string
 	failOn []string
 	jobs   int
-	json   bool
+	prove  bool
 }
 
 func newPolicyDiff(w world) *cobra.Command {
 	var o diffOptions
 	cmd := newCommand("diff OLD NEW --traces DIR", cobra.ExactArgs(2), func(cmd *cobra.Command, args []string) error {
+		if o.prove {
+			return o.withApp(w, func(a *app) error { return a.comparePolicies(cmd.Context(), args[0], args[1]) })
+		}
 		// The value comes from an unset variable.
 		if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 {
 			return errors.New("--fail-on names no kind of change")
@@ -44,7 +48,11 @@ func newPolicyDiff(w world) *cobra.Command {
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, separated by commas")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge in parallel")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&o.prove, "prove", false,
+		"compare the decisions about every call of the configuration's tools, without traces")
+	o.addFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("prove", "traces")
+	cmd.MarkFlagsMutuallyExclusive("prove", "fail-on")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ func OpenClaims(name string, content *policy.Content, open Open) ([]PolicyClaim,
 		if !filepath.IsAbs(older) {
 			older = filepath.Join(filepath.Dir(name), older)
 		}
-		if c.Old, err = readOlder(older, content, open); err != nil {
+		if c.Old, err = OpenPolicies(older, content, open); err != nil {
 			problem := fmt.Sprintf("the claim %s names %s: %s", quote(c.ID), older, reasonOf(err))
 			return nil, Errors{{File: name, Line: c.Line, Col: 1, Problem: problem}}
 		}
@@ -61,9 +61,10 @@ func OpenClaims(name string, content *policy.Content, open Open) ([]PolicyClaim,
 	return claims, nil
 }
 
-// readOlder reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Everything else
-// is that of the configuration.
-func readOlder(name string, content *policy.Content, open Open) (*policy.Bundle, error) {
+// OpenPolicies reads a policy file, or a folder with policy.yaml and perhaps risk.yaml. Everything
+// else is that of the configuration, without its input rules. An error of a file is of type
+// [Errors].
+func OpenPolicies(name string, content *policy.Content, open Open) (*policy.Bundle, error) {
 	older := *content
 	older.Input.Rules = nil // claims are about risk and policies
 	names := requesterClaimNames(content)
