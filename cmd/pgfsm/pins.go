@@ -306,12 +306,46 @@ func (p *pinCommand) approveTools(ctx context.Context, expect canonical.Digest, 
 		}
 	}
 
+	refuted, err := p.proveAgain(ctx)
+	if err != nil {
+		return err
+	}
+	if refuted && code == cli.ExitYes {
+		code = cli.ExitNo
+	}
+
 	if !pins.Answered(c, p.tools) {
 		code = cli.ExitFailed
 	}
 
 	return p.printDocument(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:",
 		fmt.Sprintf("%d tools pinned", made), code)
+}
+
+// proveAgain proves the claims of the configuration with the approved definitions. It warns about
+// those that are not proved, and reports whether one is refuted.
+func (p *pinCommand) proveAgain(ctx context.Context) (refuted bool, err error) {
+	loaded, source, err := loadConfig(p.w, p.options)
+	if err != nil || len(loaded.Claims) == 0 {
+		return false, err
+	}
+	s, err := setup.Open(p.setupOptions(p.w), loaded, source)
+	if err != nil {
+		return false, err
+	}
+	a := &app{s, p.w, p.config, p.json}
+	defer a.closeOrWarn()
+
+	catalog, err := a.catalog(ctx, a.Bundle, false)
+	if err != nil {
+		return false, err
+	}
+	unproved, err := a.ProveClaims(ctx, catalog)
+	for _, c := range unproved {
+		refuted = refuted || c.Refuted
+		p.w.warn("warning: " + c.Problem)
+	}
+	return refuted, err
 }
 
 func newPinsReset(w world) *cobra.Command {
