@@ -9,6 +9,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -18,6 +19,7 @@ type starter struct {
 	risk   *risk.Content
 	policy *rules.Content
 	tests  []config.PolicyTest
+	claims []config.PolicyClaim
 }
 
 func mustStarter(t *testing.T, name string) *starter {
@@ -34,6 +36,9 @@ func mustStarter(t *testing.T, name string) *starter {
 		t.Fatal(err)
 	}
 	if s.policy, _, err = config.ReadPolicy("policy.yaml", read("policy.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if s.claims, err = config.ReadClaims("claims.yaml", read("claims.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if s.tests, err = config.ReadPolicyTests("tests.yaml", read("tests.yaml"), nil); err != nil {
@@ -90,6 +95,67 @@ func eachStarter(t *testing.T, test func(*testing.T, *starter)) {
 	for _, name := range config.Bundles() {
 		t.Run(name, func(t *testing.T) { test(t, mustStarter(t, name)) })
 	}
+}
+
+// prove returns the status of claims, for the tools that the tests call, in one environment.
+func (s *starter) prove(t *testing.T, env string, claims []prove.Claim) map[string]string {
+	t.Helper()
+	c := s.content(t)
+	c.Env = env
+	for _, test := range s.tests {
+		isSame := func(a policy.Allowance) bool { return a.Server == test.Server && slices.Contains(a.Tools, test.Tool) }
+		if !slices.ContainsFunc(c.Allowlist, isSame) {
+			c.Allowlist = append(c.Allowlist, policy.Allowance{Server: test.Server, Tools: []string{test.Tool}})
+		}
+	}
+	b, err := policy.Compile(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := prove.Prove(t.Context(), b, claims, prove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := map[string]string{}
+	for _, r := range results {
+		if status[r.ID] = r.Status; r.Reason != "" {
+			status[r.ID] += ": " + r.Reason
+		}
+	}
+	return status
+}
+
+// Each claim of a bundle holds, and some change of a policy contradicts it.
+func TestClaimsOfABundle(t *testing.T) {
+	eachStarter(t, func(t *testing.T, s *starter) {
+		var open []prove.Claim // those that no change has contradicted yet
+		for i := range s.claims {
+			open = append(open, s.claims[i].Claim)
+		}
+		for _, env := range []string{"prod", "sandbox"} {
+			for id, status := range s.prove(t, env, open) {
+				if status != prove.Proved {
+					t.Errorf("the claim %s is %s in %s, want it proved", id, status, env)
+				}
+			}
+		}
+
+		for i, p := range s.policy.Policies {
+			for _, changed := range [][]rules.Policy{nil, {{ID: p.ID, Match: p.Match, Effect: rules.Allow}},
+				{{ID: p.ID, Match: p.Match, Effect: rules.Pending}}, {{ID: p.ID, Effect: rules.Allow}}} {
+				c := *s
+				c.policy = &rules.Content{Policies: slices.Replace(slices.Clone(s.policy.Policies), i, i+1, changed...)}
+				for id, status := range c.prove(t, "prod", open) {
+					if status == prove.Refuted {
+						open = slices.DeleteFunc(open, func(c prove.Claim) bool { return c.ID == id })
+					}
+				}
+			}
+		}
+		for _, c := range open {
+			t.Errorf("no change of a policy contradicts the claim %s", c.ID)
+		}
+	})
 }
 
 // Each gate does something: without it a test has another result.

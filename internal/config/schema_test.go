@@ -320,6 +320,7 @@ func TestStarter(t *testing.T) {
 				"pgfsm.yaml": string(yaml), "allowlist.json": string(files[1].Text),
 				"schemas/policy-entry.json": "{}", "schemas/read-file.json": `{"type": "object"}`,
 				"grant.yaml": "version: 1\ntools: {}\n", "risk.yaml": "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
+				"claims.yaml": "version: 1\nclaims: [{id: a, never: allow}]\n",
 			})
 			if err != nil {
 				t.Fatal(err)

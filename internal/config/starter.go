@@ -58,7 +58,7 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 	if !slices.Contains(bundleNames, bundle) {
 		return nil, fmt.Errorf("there is no bundle %q; there are %s", bundle, strings.Join(bundleNames, ", "))
 	}
-	for _, name := range []string{"risk.yaml", "policy.yaml", "tests.yaml"} {
+	for _, name := range []string{"risk.yaml", "policy.yaml", "claims.yaml", "tests.yaml"} {
 		text, err := bundles.ReadFile("bundles/" + bundle + "/" + name)
 		if err != nil {
 			return nil, err
@@ -67,6 +67,6 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 	}
 	files[0].Text = append(files[0].Text,
 		"\n# How risky a call is, and whether it may run: docs/guide/policies.md. Try them: pgfsm policy test tests.yaml\n"+
-			"risk: risk.yaml\npolicy: policy.yaml\n"...)
+			"risk: risk.yaml\npolicy: policy.yaml\n\n# What holds for every call: pgfsm policy prove\nclaims: claims.yaml\n"...)
 	return files, nil
 }

@@ -18,7 +18,6 @@ type tree struct {
 	names    []string       // the names of members, in order
 	members  map[string]*tree
 	element  *tree // nil: no condition asks about elements
-	keys     bool  // a loop asks about the names of members
 }
 
 func (t *tree) member(name string) *tree {
