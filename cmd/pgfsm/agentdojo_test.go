@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"pgfsm/internal/cli"
@@ -44,6 +46,76 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 	}
 	if grants != 86 {
 		t.Errorf("there are %d grants, want 86", grants)
+	}
+}
+
+// TestEvalDojoClaims proves what the policies promise about every call, and shows that each promise needs them: a change of the
+// policies contradicts it.
+func TestEvalDojoClaims(t *testing.T) {
+	claims := 0
+	for suite, changes := range map[string][][2]string{
+		"banking": {
+			{"tool: send_money}\n    effect: pending", "tool: send_money}\n    effect: allow"},
+			{"tool: schedule_transaction}\n    effect: pending", "tool: schedule_transaction}\n    effect: allow"},
+			{"args.amount <= 5000)", "args.amount <= 5001)"},
+			{"(has(args.recipient) && args.recipient != null) || ", ""},
+			{"(has(args.last_name) && args.last_name != null)", "false"},
+			{"[A-Za-z0-9_-]+([.]", "[./A-Za-z0-9_-]+([.]"},
+			{"tool: update_password}\n    effect: pending", "tool: update_password}\n    effect: allow"},
+			{"tool: read_file}\n    effect: allow", "tool: read_files}\n    effect: allow"},
+		},
+		"slack": {
+			{"[.]com/?$')\n    reason: An address", "[.]com/?')\n    reason: An address"},
+			{"(www[.])?our-company[.]com", "(www[.])?[a-z-]+[.]com"},
+			{"tool: post_webpage}\n    effect: pending", "tool: post_webpage}\n    effect: allow"},
+			{"(?i)^#?(general|random)$", "(?i)^#?(general|random|external)$"},
+			{"tool: invite_user_to_slack}\n    effect: pending", "tool: invite_user_to_slack}\n    effect: allow"},
+			{"tool: get_webpage}\n    effect: allow", "tool: get_webpages}\n    effect: allow"},
+		},
+		"travel": {
+			{"tool: \"reserve_*\"}\n    effect: pending", "tool: \"reserve_*\"}\n    effect: allow"},
+			{"tool: send_email}\n    effect: pending", "tool: send_email}\n    effect: allow"},
+			{"^(get|check|search)_", "^(gets|check|search)_"},
+			{"tool: get_user_information}\n    effect: pending", "tool: get_user_info}\n    effect: pending"},
+		},
+		"workspace": {
+			{"tool: \"delete_*\"}\n    effect: pending", "tool: \"delete_*\"}\n    effect: allow"},
+			{"tool: share_file}\n    effect: pending", "tool: share_file}\n    effect: allow"},
+			{"tool: cancel_calendar_event}\n    effect: pending", "tool: cancel_calendar_event}\n    effect: allow"},
+			{"^(get|list|search)_", "^(get|list)_"},
+		},
+	} {
+		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
+		path, file := filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "policy.yaml")
+		if r := command(t.Context(), nil, "policy", "prove", "-c", path); r.Code != cli.ExitYes {
+			t.Errorf("policy prove of %s: exit code %d\n%s%s", suite, r.Code, r.Stdout, r.Stderr)
+		}
+		policies, err := os.ReadFile(file)
+		check.NoError(t, err)
+		broken := map[string]bool{}
+		for _, change := range changes {
+			if strings.Count(string(policies), change[0]) == 0 {
+				t.Errorf("the policies of %s have no %q", suite, change[0])
+			}
+			check.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(policies), change[0], change[1])), 0o600))
+			r := command(t.Context(), nil, "policy", "prove", "-c", path)
+			if r.Code != cli.ExitNo {
+				t.Errorf("%s: %q breaks no claim: exit code %d\n%s%s", suite, change[1], r.Code, r.Stdout, r.Stderr)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^refuted  ([^ ]+)`).FindAllStringSubmatch(r.Stdout, -1) {
+				broken[m[1]] = true
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "claims.yaml"))
+		check.NoError(t, err)
+		for _, m := range regexp.MustCompile(`{id: ([^,]+),`).FindAllStringSubmatch(string(text), -1) {
+			if claims++; !broken[m[1]] {
+				t.Errorf("%s: no change contradicts the claim %s", suite, m[1])
+			}
+		}
+	}
+	if claims != 22 {
+		t.Errorf("there are %d claims, want 22", claims)
 	}
 }
 
