@@ -83,6 +83,7 @@ func TestEvalDojoClaims(t *testing.T) {
 			{"tool: share_file}\n    effect: pending", "tool: share_file}\n    effect: allow"},
 			{"tool: cancel_calendar_event}\n    effect: pending", "tool: cancel_calendar_event}\n    effect: allow"},
 			{"^(get|list|search)_", "^(get|list)_"},
+			{"\"!args.participants.all(", "\"!args.participants.exists("},
 		},
 	} {
 		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
@@ -108,14 +109,14 @@ func TestEvalDojoClaims(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "claims.yaml"))
 		check.NoError(t, err)
-		for _, m := range regexp.MustCompile(`{id: ([^,]+),`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(`\bid: ([a-z-]+)`).FindAllStringSubmatch(string(text), -1) {
 			if claims++; !broken[m[1]] {
 				t.Errorf("%s: no change contradicts the claim %s", suite, m[1])
 			}
 		}
 	}
-	if claims != 22 {
-		t.Errorf("there are %d claims, want 22", claims)
+	if claims != 23 {
+		t.Errorf("there are %d claims, want 23", claims)
 	}
 }
 

@@ -127,11 +127,15 @@ func (t *tool) newCall() *Call {
 		c.Actor = policy.SubjectName("https://idp.example", "agent")
 		c.identity.Groups = &t.groups
 	}
-	for _, name := range t.root.required() {
-		if part, possible := t.root.member(name); possible {
-			c.members[name] = sample(&part, 1)[0]
+	if t.required == nil {
+		t.required = map[string]value{}
+		for _, name := range t.root.required() {
+			if part, possible := t.root.member(name); possible {
+				t.required[name] = sample(&part, 1)[0]
+			}
 		}
 	}
+	maps.Copy(c.members, t.required)
 	return c
 }
 

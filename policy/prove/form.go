@@ -359,7 +359,10 @@ func (f *former) acceptLoop(loop ast.ComprehensionExpr) bool {
 	f.atom.loop = true
 	// A loop over an empty text ends like one over an empty list; over any other text it fails.
 	over := l
-	f.add(func(root *tree) { over.tree(root).addSize(0) })
+	f.add(func(root *tree) {
+		over.tree(root).addSize(0)
+		over.tree(root).loops = true
+	})
 	l.element = true
 	f.variable, f.over = loop.IterVar(), l
 	return f.acceptBody(body)

@@ -146,6 +146,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 		{"last-class-forgotten", "automaton.go", "for class := range classes {", "for class := range classes[:max(1, len(classes)-1)] {"},
 		{"literals-forgotten", "cells.go", "		if !confused[literal] {", "		if false {"},
 		{"unknown-groups-forgotten", "caller.go", "	add(&policy.Identity{Kind: policy.ActorAgent}, func(c *Call) {", "	_ = func() any { return 0 }\n	if false {\n		add(nil, nil)\n	}\n	add(&policy.Identity{Kind: policy.ActorAgent, Groups: new([]string)}, func(c *Call) {"},
+		{"names-forgotten", "cells.go", "return d.addKeys(t, names, objects, wrap)", "return objects"},
 		{"holds-compare-equal", "claim.go", "return slices.Contains(changes, ruling.HoldWeakened) ||", "return false &&"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -87,6 +87,7 @@ type tool struct {
 	root              shape
 	groups            []string // the groups that may call it; none: everybody
 	divided           *argumentCache
+	required          map[string]value // values of the arguments that the schema requires
 }
 
 // An argumentCache has the divided arguments of all tools. Its keys have the addresses of atoms, which
@@ -146,8 +147,7 @@ func (t *tool) divideArgument(d *domain) (problem string) {
 		out := ask(d.atoms, in)
 		known[string(in.Args)] = out
 		for i, a := range d.atoms {
-			// A loop over an object asks about the names of its members.
-			if a.loop && arguments.follow(a.path).kind == object {
+			if a.loop && arguments.follow(a.path).kind == object && !root.descend(a.path[1:]).dividesKeys() {
 				out[i] = anything
 			}
 		}

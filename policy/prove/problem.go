@@ -25,8 +25,8 @@ type problem struct {
 	asks     map[*riskRules][]*atom // the atoms about the risk
 	asked    map[riskKey][]outcomes // their outcomes
 
-	assumed    []*atom // whose outcomes were chosen freely, in order
-	assumeRisk bool    // a score was chosen freely
+	assumed []*atom   // whose outcomes were chosen freely, in order
+	guessed *riskRule // whose score was chosen freely; nil: none was
 
 	nodes    int
 	tries    int
@@ -221,7 +221,7 @@ const maxRisks = 20_000
 
 // possibleRisks returns the risks that calls at the point can have. Some of them may be of no call
 // if a score is unknown.
-func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed, ok bool) {
+func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed *riskRule, ok bool) {
 	t := p.tool
 	example, complete := p.callOfCells()
 	in := example.Input(p.sides[0].bundle)
@@ -235,7 +235,7 @@ func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed, 
 			if complete && p.isDecided(r.rules[rule].score) {
 				return r.rules[rule].score.valueFor(r, in, score)
 			}
-			guessed = true
+			guessed = &r.rules[rule]
 			return anyScore, true
 		},
 		Keeps: func(string) bool { return asksRules },

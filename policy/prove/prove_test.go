@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgfsm/policy"
@@ -134,14 +135,7 @@ func concerns(b *policy.Bundle, c *prove.Claim, in *condition.Input) bool {
 		return isLooser(now, before) || c.Kind == prove.Equivalent && isLooser(before, now)
 	}
 	if c.When != "" {
-		env, err := condition.PolicyEnv()
-		if err != nil {
-			panic(err)
-		}
-		when, err := env.Bool(c.When)
-		if err != nil {
-			panic(err)
-		}
+		when := compile(c.When)
 		subject := condition.NewSubject(in)
 		subject.WithRisk(condition.Risk{Mode: riskMode(b, now), Score: now.Score, Rules: riskNames(now)})
 		yes, err := when.True(subject)
@@ -157,6 +151,25 @@ func concerns(b *policy.Bundle, c *prove.Claim, in *condition.Input) bool {
 		return effect == rules.Allow || effect == rules.Pending && now.Quorum < c.Quorum
 	}
 	return effect != c.Effect
+}
+
+// compiled are the conditions of claims by their source: each is asked about many calls.
+var compiled sync.Map
+
+func compile(source string) *condition.Program {
+	if known, ok := compiled.Load(source); ok {
+		return known.(*condition.Program)
+	}
+	env, err := condition.PolicyEnv()
+	if err != nil {
+		panic(err)
+	}
+	program, err := env.Bool(source)
+	if err != nil {
+		panic(err)
+	}
+	compiled.Store(source, program)
+	return program
 }
 
 func riskMode(b *policy.Bundle, a policy.Assessment) string {

@@ -217,8 +217,10 @@ func (p *problem) branchOnRisk(about *atom) {
 		delete(p.free, about)
 		return
 	}
-	guessedBefore := p.assumeRisk
-	p.assumeRisk = p.assumeRisk || guessed
+	guessedBefore := p.guessed
+	if guessed != nil {
+		p.guessed = guessed
+	}
 	known := map[string]bool{}
 	for i := range risks {
 		p.setRisk(r, &risks[i])
@@ -236,7 +238,7 @@ func (p *problem) branchOnRisk(about *atom) {
 		}
 	}
 	p.setRisk(r, nil)
-	p.assumeRisk = guessedBefore
+	p.guessed = guessedBefore
 }
 
 // openScore returns an atom on which the score of a rule that can match depends.
@@ -278,8 +280,9 @@ func (p *problem) try() {
 	switch {
 	case len(p.assumed) > 0:
 		p.doubt(p.freeReason(p.assumed[0]), p.assumed[0])
-	case p.assumeRisk:
-		p.doubt("the score of a risk rule is not computed", nil)
+	case p.guessed != nil:
+		p.doubt("the score of a risk rule is not computed",
+			&atom{source: p.guessed.score.program.Source(), where: fmt.Sprintf("risk rule %q", p.guessed.id)})
 	default:
 		p.giveUp(fmt.Sprintf("internal error: the policies do not decide about %s as the proof expects", c.Args), nil)
 	}

@@ -18,6 +18,7 @@ type tree struct {
 	names    []string       // the names of members, in order
 	members  map[string]*tree
 	element  *tree // nil: no condition asks about elements
+	loops    bool  // a loop asks about the elements, or of an object about the names of its members
 }
 
 func (t *tree) member(name string) *tree {
@@ -81,4 +82,20 @@ func (t *tree) addSize(n int64) bool {
 		slices.Sort(t.sizes)
 	}
 	return true
+}
+
+// descend returns the tree at a path of members; nil if no condition asks about it.
+func (t *tree) descend(path []string) *tree {
+	for _, name := range path {
+		if t = t.members[name]; t == nil {
+			return nil
+		}
+	}
+	return t
+}
+
+// dividesKeys reports whether objects are divided by what loops ask about the names of their
+// members. They are not if sizes are asked, too: a name that is alike cannot always be added.
+func (t *tree) dividesKeys() bool {
+	return t.loops && !slices.ContainsFunc(t.sizes, func(size int) bool { return size > 0 })
 }
