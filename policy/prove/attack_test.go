@@ -1,6 +1,9 @@
 package prove_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,5 +144,32 @@ func TestEdges(t *testing.T) {
 				checkCall(t, f, &tt.claim, &result)
 			}
 		})
+	}
+}
+
+// TestTooManyCombinations gives up on policies whose proof has too many cases: each denies one combination of three of many
+// arguments, and together they deny every call.
+func TestTooManyCombinations(t *testing.T) {
+	const arguments, combinations = 100, 500
+	r := rand.New(rand.NewPCG(1, 38))
+	var members, names []string
+	for i := range arguments {
+		members = append(members, fmt.Sprintf(`"a%d":{"type":"boolean"}`, i))
+		names = append(names, fmt.Sprintf(`"a%d"`, i))
+	}
+	var policies []rules.Policy
+	for i := range combinations {
+		var tests []string
+		for _, k := range r.Perm(arguments)[:3] {
+			tests = append(tests, fmt.Sprintf("args.a%d == %t", k, r.IntN(2) == 0))
+		}
+		policies = append(policies, rules.Policy{ID: fmt.Sprint("p", i), Effect: rules.Deny, When: strings.Join(tests, " && ")})
+	}
+	policies = append(policies, rules.Policy{ID: "rest", Effect: rules.Allow})
+	schema := `{"type":"object","properties":{` + strings.Join(members, ",") + `},"required":[` + strings.Join(names, ",") + `]}`
+	f := newFixture(t, func(c *policy.Content) { c.Policy = &rules.Content{Policies: policies} }, schema)
+	result := f.prove(t, prove.Claim{ID: "c", Kind: prove.Never, Effect: rules.Allow})[0]
+	if result.Status != prove.Unknown || !strings.Contains(result.Reason, "too many combinations") {
+		t.Errorf("Prove() = %+v, want unknown for too many combinations", result)
 	}
 }

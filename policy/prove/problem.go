@@ -28,7 +28,7 @@ type problem struct {
 	assumed []*atom   // whose outcomes were chosen freely, in order
 	guessed *riskRule // whose score was chosen freely; nil: none was
 
-	nodes    int
+	work     int
 	tries    int
 	result   Result
 	finished bool

@@ -11,8 +11,8 @@ import (
 
 // Limits of the search for one claim and one tool.
 const (
-	maxNodes = 200_000 // points
-	maxTries = 200     // calls that are tried
+	maxWork  = 5_000_000 // policies and risks that are looked at, over all points
+	maxTries = 200       // calls that are tried
 )
 
 // open is a search at a point: the decisions that are possible, and the first atom on which they
@@ -131,7 +131,11 @@ func (p *problem) decisionsSought() (some, all bool, first *atom) {
 
 // search visits the points below the current one until a call is found that settles the claim.
 func (p *problem) search() {
-	if p.nodes++; p.nodes > maxNodes {
+	p.work++
+	for _, entries := range p.entries {
+		p.work += len(entries)
+	}
+	if p.work > maxWork {
 		p.giveUp("there are too many combinations of what conditions ask", nil)
 		return
 	}
@@ -217,6 +221,7 @@ func (p *problem) branchOnRisk(about *atom) {
 		delete(p.free, about)
 		return
 	}
+	p.work += len(risks)
 	guessedBefore := p.guessed
 	if guessed != nil {
 		p.guessed = guessed
