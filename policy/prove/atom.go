@@ -55,16 +55,15 @@ func (o outcomes) isOne() bool { return o != 0 && o&(o-1) == 0 }
 // An atom is a part of a condition that is not split at &&, ||, ! and ? :. Atoms with the same key
 // have the same result for every call.
 type atom struct {
-	key    string
 	source string     // the whole condition, for people
 	where  string     // the policy or risk rule with the condition
 	reads  []string   // names
 	risk   *riskRules // the risk rules that give risk.* its values
-	place  string     // the one place that it asks about; empty: none
+	place  string     // the one place that it asks about
 	path   []string   // for arguments: the value that it asks about
 	loop   bool       // it is a loop over the value at path
+	named  bool       // of constants: the form of what it asks about names is analyzed
 	free   string     // why its outcomes are not computed; empty: they are
-	query  string     // the question about earlier calls
 	// These add to the tree of the place what the atom asks.
 	features []func(*tree)
 	program  *condition.Program
@@ -114,17 +113,28 @@ func (f *formula) outcomes(unwritten outcomes, of func(*atom) outcomes) outcomes
 	return of(f.atom)
 }
 
-// forEachAtom visits the atoms from the left.
-func (f *formula) forEachAtom(visit func(*atom)) {
-	if f == nil {
-		return
-	}
+// openAtom returns the first atom on which the outcome depends.
+func (f *formula) openAtom(of func(*atom) outcomes) *atom {
 	if f.atom != nil {
-		visit(f.atom)
+		return f.atom
 	}
+	open := func(part *formula) bool { return !part.outcomes(0, of).isOne() }
+	return f.parts[slices.IndexFunc(f.parts, open)].openAtom(of)
+}
+
+// atoms returns the atoms from the left.
+func (f *formula) atoms() []*atom {
+	switch {
+	case f == nil:
+		return nil
+	case f.atom != nil:
+		return []*atom{f.atom}
+	}
+	var all []*atom
 	for _, part := range f.parts {
-		part.forEachAtom(visit)
+		all = append(all, part.atoms()...)
 	}
+	return all
 }
 
 // A reader reads the conditions of one side: of the policies, or of the older ones.
@@ -132,7 +142,6 @@ type reader struct {
 	env   *condition.Env
 	risk  *riskRules
 	atoms map[string]*atom // by key; shared by the sides
-	known map[string]*formula
 }
 
 // read reads a condition. Conditions that do not compile were refused before.
@@ -140,19 +149,11 @@ func (r *reader) read(source, where string) (*formula, error) {
 	if source == "" {
 		return nil, nil
 	}
-	if f, ok := r.known[source]; ok {
-		return f, nil
-	}
 	checked, err := r.env.Read(source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	f, err := r.split(checked, checked.Expr(), source, where)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
-	}
-	r.known[source] = f
-	return f, nil
+	return r.split(checked, checked.Expr(), source, where)
 }
 
 func (r *reader) split(of *ast.AST, e ast.Expr, source, where string) (*formula, error) {
@@ -170,38 +171,30 @@ func (r *reader) split(of *ast.AST, e ast.Expr, source, where string) (*formula,
 
 	a := &atom{source: source, where: where}
 	for _, x := range ast.MatchDescendants(ast.NavigateExpr(of, e), ast.AllMatcher()) {
-		name := ""
 		switch {
 		case x.Kind() == ast.IdentKind:
-			name = x.AsIdent()
+			addTo(&a.reads, x.AsIdent())
 		case x.Kind() == ast.CallKind && strings.HasPrefix(x.AsCall().FunctionName(), "history."):
-			name = "history"
-		}
-		if name != "" && !slices.Contains(a.reads, name) {
-			a.reads = append(a.reads, name)
+			addTo(&a.reads, placeHistory)
 		}
 	}
 
-	a.key = debug.ToAdornedDebugString(e, literalTypes{})
-	if a.readsRisk() {
+	key := debug.ToAdornedDebugString(e, literalTypes{})
+	if slices.ContainsFunc(a.reads, func(name string) bool { return strings.HasPrefix(name, "risk.") }) {
 		a.risk = r.risk
-		a.key = r.risk.name() + a.key
+		key = fmt.Sprintf("%p %s", r.risk, key)
 	}
-	if known := r.atoms[a.key]; known != nil {
+	if known := r.atoms[key]; known != nil {
 		return &formula{atom: known}, nil
 	}
 
 	var err error
 	if a.program, err = r.env.Subprogram(of, e); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	a.classify(e)
-	r.atoms[a.key] = a
+	r.atoms[key] = a
 	return &formula{atom: a}, nil
-}
-
-func (a *atom) readsRisk() bool {
-	return slices.ContainsFunc(a.reads, func(name string) bool { return strings.HasPrefix(name, "risk.") })
 }
 
 // literalTypes tells expressions apart that CEL's debug string writes alike: 1 and 1.0.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 )
 
@@ -171,17 +172,11 @@ func classesOf(progs []*syntax.Prog) []rune {
 	cuts := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, 0xD800, 0xE000}
 	var distinct []*syntax.Inst
 	written := map[string]bool{}
-
 	for _, prog := range progs {
 		for i := range prog.Inst {
 			inst := &prog.Inst[i]
-			switch inst.Op {
-			case syntax.InstRune, syntax.InstRune1:
-			default:
-				continue
-			}
 			key := string(inst.Rune) + "\x00" + string(rune(inst.Arg&1))
-			if written[key] {
+			if inst.Op != syntax.InstRune && inst.Op != syntax.InstRune1 || written[key] {
 				continue
 			}
 			written[key] = true
@@ -194,15 +189,13 @@ func classesOf(progs []*syntax.Prog) []rune {
 	cuts = slices.Compact(cuts)
 	ends := append(cuts[1:len(cuts):len(cuts)], unicode.MaxRune+1)
 	place, classes := map[string]int{}, []rune(nil)
-
 	for i, low := range cuts {
 		if low > unicode.MaxRune || low >= 0xD800 && low < 0xE000 {
 			continue // surrogates are no characters of a text
 		}
-		signature := make([]byte, 0, len(distinct)/8+2)
-		signature = append(signature, byte(contextOf(low)))
+		signature := []byte{byte(contextOf(low))}
 		for _, inst := range distinct {
-			signature = append(signature, byte('0'+b2i(inst.MatchRune(low))))
+			signature = append(signature, byte(b2i(inst.MatchRune(low))))
 		}
 		best := readableIn(low, ends[i])
 		at, ok := place[string(signature)]
@@ -213,57 +206,44 @@ func classesOf(progs []*syntax.Prog) []rune {
 			classes[at] = best
 		}
 	}
-
-	slices.SortFunc(classes, func(x, y rune) int { return readability(x) - readability(y) })
+	slices.SortStableFunc(classes, func(x, y rune) int { return readability(x) - readability(y) })
 	return classes
 }
 
 // appendCuts adds where the characters of an instruction begin and end.
 func appendCuts(cuts []rune, inst *syntax.Inst) []rune {
-	add := func(low, high rune) { cuts = append(cuts, low, high+1) }
-	if len(inst.Rune) == 1 {
-		r := inst.Rune[0]
-		add(r, r)
-		if syntax.Flags(inst.Arg)&syntax.FoldCase != 0 {
-			for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-				add(other, other)
-			}
+	if len(inst.Rune) != 1 {
+		for i := 0; i+1 < len(inst.Rune); i += 2 {
+			cuts = append(cuts, inst.Rune[i], inst.Rune[i+1]+1)
 		}
 		return cuts
 	}
-	for i := 0; i+1 < len(inst.Rune); i += 2 {
-		add(inst.Rune[i], inst.Rune[i+1])
+	r := inst.Rune[0]
+	cuts = append(cuts, r, r+1)
+	for other := unicode.SimpleFold(r); syntax.Flags(inst.Arg)&syntax.FoldCase != 0 && other != r; other = unicode.SimpleFold(other) {
+		cuts = append(cuts, other, other+1)
 	}
 	return cuts
 }
 
+// readable are the characters that stand for a class, those first that a person reads best.
+const readable = "axbsA01-./ é"
+
+func readability(r rune) int {
+	if i := strings.IndexRune(readable, r); i >= 0 {
+		return i
+	}
+	return len(readable) + b2i(r > '~') + b2i(!unicode.IsPrint(r))
+}
+
 // readableIn returns the character from low to before end that a person reads best.
 func readableIn(low, end rune) rune {
-	for _, r := range []rune{'a', 'x', 'b', 'A', '0', '1', '-', '.', '/', ' ', 'é'} {
+	for _, r := range readable {
 		if r >= low && r < end {
 			return r
 		}
 	}
-	for r := low; r < end && r < low+512; r++ {
-		if unicode.IsPrint(r) {
-			return r
-		}
-	}
 	return low
-}
-
-func readability(r rune) int {
-	switch {
-	case r >= 'a' && r <= 'z':
-		return 0
-	case r >= '0' && r <= '9', r >= 'A' && r <= 'Z':
-		return 1
-	case r > ' ' && r < 0x7F:
-		return 2
-	case unicode.IsPrint(r):
-		return 3
-	}
-	return 4
 }
 
 func b2i(b bool) int {
@@ -276,7 +256,8 @@ func b2i(b bool) int {
 // A product runs automata in parallel and counts characters.
 type product struct {
 	automata []*automaton
-	sizes    []int // the lengths that are told apart from shorter and longer ones, in order
+	classes  []rune
+	sizes    []int // the lengths that are told apart from shorter and longer ones
 	nodes    []productNode
 }
 
@@ -289,28 +270,39 @@ type productNode struct {
 
 // divideTexts returns a shortest text for each way in which texts can satisfy the patterns and
 // compare with the sizes. It is false if there are too many states.
-func divideTexts(progs []*syntax.Prog, sizes []int) (texts []string, ok bool) {
-	classes := classesOf(progs)
-	p := &product{sizes: sizes}
-	longest := 0
-	if len(sizes) > 0 {
-		longest = sizes[len(sizes)-1] + 1
+func divideTexts(patterns []string, sizes []int) (texts []string, ok bool) {
+	var progs []*syntax.Prog
+	for _, pattern := range patterns {
+		prog, err := compilePattern(pattern)
+		if err != nil {
+			return nil, false
+		}
+		progs = append(progs, prog)
 	}
+	p := &product{sizes: sizes, classes: classesOf(progs)}
 	for _, prog := range progs {
-		p.automata = append(p.automata, newAutomaton(prog, classes))
+		p.automata = append(p.automata, newAutomaton(prog, p.classes))
 	}
+	longest := slices.Max(append([]int{-1}, sizes...)) + 1
 
 	reached, vectors := map[string]bool{}, map[string]bool{}
 	p.nodes = []productNode{{states: make([]int, len(progs)), from: -1}}
 	reached[productKey(&p.nodes[0])] = true
-
 	for i := 0; i < len(p.nodes); i++ {
 		if vector := p.vectorOf(&p.nodes[i]); !vectors[vector] {
 			vectors[vector] = true
-			texts = append(texts, p.textOf(i, classes))
+			texts = append(texts, p.textOf(i))
 		}
-		for class := range classes {
-			next := p.step(i, class, longest)
+		for class := range p.classes {
+			next := productNode{
+				states: make([]int, len(p.automata)),
+				length: min(p.nodes[i].length+1, longest),
+				from:   i,
+				class:  class,
+			}
+			for k, a := range p.automata {
+				next.states[k] = a.step(p.nodes[i].states[k], class)
+			}
 			key := productKey(&next)
 			if reached[key] {
 				continue
@@ -322,22 +314,7 @@ func divideTexts(progs []*syntax.Prog, sizes []int) (texts []string, ok bool) {
 			p.nodes = append(p.nodes, next)
 		}
 	}
-
 	return texts, true
-}
-
-func (p *product) step(from, class, longest int) productNode {
-	node := &p.nodes[from]
-	next := productNode{
-		states: make([]int, len(p.automata)),
-		length: min(node.length+1, longest),
-		from:   from,
-		class:  class,
-	}
-	for i, a := range p.automata {
-		next.states[i] = a.step(node.states[i], class)
-	}
-	return next
 }
 
 func productKey(n *productNode) string {
@@ -350,7 +327,7 @@ func productKey(n *productNode) string {
 
 // vectorOf says which patterns the texts of a node contain, and how long they are.
 func (p *product) vectorOf(n *productNode) string {
-	vector := make([]byte, 0, len(p.automata)+len(p.sizes))
+	var vector []byte
 	for _, size := range p.sizes {
 		vector = append(vector, byte(1+cmp.Compare(n.length, size)))
 	}
@@ -360,10 +337,10 @@ func (p *product) vectorOf(n *productNode) string {
 	return string(vector)
 }
 
-func (p *product) textOf(i int, classes []rune) string {
+func (p *product) textOf(i int) string {
 	var text []rune
 	for ; p.nodes[i].from >= 0; i = p.nodes[i].from {
-		text = append(text, classes[p.nodes[i].class])
+		text = append(text, p.classes[p.nodes[i].class])
 	}
 	slices.Reverse(text)
 	return string(text)

@@ -9,28 +9,91 @@ import (
 	"pgfsm/policy/condition"
 )
 
+// A form is a kind of caller. What else is known of a caller depends on it.
+type form uint8
+
+const (
+	staticAgent  form = iota // of no identity provider
+	staticPerson             // of no identity provider
+	subject                  // of an identity provider
+)
+
+func formOf(actor string) form {
+	switch {
+	case policy.HasSubject(actor):
+		return subject
+	case strings.HasPrefix(actor, policy.LocalUser):
+		return staticPerson
+	}
+	return staticAgent
+}
+
+// usualNames name a caller of each form about which nothing else is asked.
+var usualNames = [...]string{"agent", policy.LocalUser + "person", policy.SubjectName("https://idp.example", "agent")}
+
+// forms returns the forms of the callers that may call the tool.
+func (t *tool) forms() []form {
+	if len(t.groups) > 0 { // only members of groups
+		return []form{subject}
+	}
+	return []form{staticAgent, staticPerson, subject}
+}
+
+const tooManyStates = "its patterns have too many states together"
+
+// longName is a name that no condition can use.
+var longName = strings.Repeat("a", condition.MaxName+1)
+
+// divideName divides what conditions ask about the caller's kind, client, claims and so on.
+func (p *problem) divideName(d *domain) {
+	root := treeOf(d.atoms)
+	claim, isClaim := strings.CutPrefix(d.name, condition.ClaimPrefix)
+	if p.form != subject || isClaim { // without the name
+		p.addCell(d, true, func(*Call) {})
+	}
+	if p.form != subject {
+		return
+	}
+	if d.name == placeKind {
+		for _, kind := range []string{policy.ActorAgent, policy.ActorPerson, ""} {
+			p.addCell(d, true, func(c *Call) { c.identity.Kind = kind })
+		}
+		return
+	}
+
+	texts, ok := divideAmong(root.literals, root.patterns, root.sizes)
+	if !ok {
+		d.problem = tooManyStates
+	}
+	for _, name := range append(texts, longName) {
+		p.addCell(d, true, func(c *Call) {
+			switch {
+			case isClaim:
+				c.identity.Claims = append(c.identity.Claims, condition.Claim{Name: claim, Value: name})
+			case d.name == placeClient:
+				c.identity.Client = name
+			default:
+				c.identity.OnBehalfOf = name
+			}
+		})
+	}
+}
+
 // maxGroups bounds the groups whose subsets are tried.
 const maxGroups = 8
 
 // divideCaller divides callers by their names, their groups and the roles that follow from both.
-func (t *tool) divideCaller(d *domain, sides []*side) (problem string) {
-	root := new(tree)
-	asksRoles := false
-	for _, a := range d.atoms {
-		for _, feature := range a.features {
-			feature(root)
-		}
-		asksRoles = asksRoles || slices.Contains(a.reads, "actor.roles")
-	}
-	groups := slices.Concat(root.names, t.groups)
-	if asksRoles {
-		for _, s := range sides {
+func (p *problem) divideCaller(d *domain) {
+	root := treeOf(d.atoms)
+	groups := slices.Concat(root.names, p.tool.groups)
+	if slices.ContainsFunc(d.atoms, func(a *atom) bool { return slices.Contains(a.reads, "actor.roles") }) {
+		for _, s := range p.sides {
 			for _, role := range s.bundle.Content().Roles {
 				for _, actor := range role.Actors {
 					if group, ok := strings.CutPrefix(actor, policy.GroupPrefix); ok {
 						groups = append(groups, group)
-					} else if !root.addLiteral(actor) {
-						return "a role has an actor whose name is no text"
+					} else {
+						addTo(&root.literals, actor)
 					}
 				}
 			}
@@ -38,46 +101,35 @@ func (t *tool) divideCaller(d *domain, sides []*side) (problem string) {
 	}
 	slices.Sort(groups)
 	if groups = slices.Compact(groups); len(groups) > maxGroups {
-		return "it names too many groups"
-	}
-
-	// The form of a name decides what else is known of the caller.
-	for _, form := range []string{`\Ahttps?://`, `#`, `\A` + policy.LocalUser} {
-		if !root.addPattern(form) {
-			return "the form of names is not analyzed"
-		}
-	}
-	names, ok := divideAmong(root.literals, root.patterns, root.sizes)
-	if !ok {
-		return "its patterns have too many states together"
-	}
-	names = append(names, longName, policy.LocalUser+longName, "https://"+longName+"#a")
-	for _, name := range names {
-		t.addCallers(d, sides[0].bundle, name, groups)
-	}
-	return ""
-}
-
-// addCallers adds the callers of a name, with every set of groups.
-func (t *tool) addCallers(d *domain, b *policy.Bundle, name string, groups []string) {
-	add := func(id *policy.Identity, apply func(*Call)) {
-		in := t.input()
-		in.Actor = b.ConditionActor(name, id)
-		d.addCell(cell{
-			out:     ask(d.atoms, in),
-			tag:     tagOf(name),
-			conform: b.Names(t.server, t.name, id) && name != "",
-			apply:   apply,
-		})
-	}
-	if !policy.HasSubject(name) {
-		add(nil, func(c *Call) { c.Actor = name })
+		d.problem = "it names too many groups"
 		return
 	}
 
-	add(&policy.Identity{Kind: policy.ActorAgent}, func(c *Call) {
-		c.Actor, c.identity.Groups = name, nil
-	})
+	// The patterns divide names by their forms.
+	patterns := append(root.patterns, `\Ahttps?://`, `#`, `\A`+policy.LocalUser)
+	names, ok := divideAmong(root.literals, patterns, root.sizes)
+	if !ok {
+		d.problem = tooManyStates
+	}
+	names = append(names, longName, policy.LocalUser+longName, "https://"+longName+"#a")
+	for _, name := range names {
+		if formOf(name) == p.form {
+			p.addCallers(d, name, groups)
+		}
+	}
+}
+
+// addCallers adds the callers of a name, with every set of groups.
+func (p *problem) addCallers(d *domain, name string, groups []string) {
+	add := func(in *[]string) {
+		id := &policy.Identity{Kind: policy.ActorAgent, Groups: in}
+		if p.form != subject {
+			id = nil
+		}
+		conform := name != "" && p.sides[0].bundle.Names(p.tool.server, p.tool.name, id)
+		p.addCell(d, conform, func(c *Call) { c.Actor, c.identity.Groups = name, in })
+	}
+	add(nil) // unknown groups
 	for set := range 1 << len(groups) {
 		in := []string{}
 		for i, group := range groups {
@@ -85,9 +137,9 @@ func (t *tool) addCallers(d *domain, b *policy.Bundle, name string, groups []str
 				in = append(in, group)
 			}
 		}
-		add(&policy.Identity{Kind: policy.ActorAgent, Groups: &in}, func(c *Call) {
-			c.Actor, c.identity.Groups = name, &in
-		})
+		if p.form == subject {
+			add(&in)
+		}
 	}
 }
 
@@ -107,25 +159,17 @@ type Call struct {
 	members  map[string]value
 }
 
-func (c *Call) set(name string, v value) { c.members[name] = v }
-
 // newCall returns a call of the tool with what no condition asks about.
-func (t *tool) newCall() *Call {
+func (t *tool) newCall(f form) *Call {
+	in := t.input()
 	c := &Call{
-		Server:   t.server,
-		Tool:     t.name,
-		Env:      t.env,
-		Pinned:   t.pinned,
-		Actor:    "agent",
-		identity: policy.Identity{Kind: policy.ActorAgent, Groups: new([]string)},
-		members:  map[string]value{},
-	}
-	if t.live != nil {
-		c.Annotations = condition.Annotations(t.live.Annotations)
-	}
-	if len(t.groups) > 0 {
-		c.Actor = policy.SubjectName("https://idp.example", "agent")
-		c.identity.Groups = &t.groups
+		Server:      t.server,
+		Tool:        t.name,
+		Env:         t.env,
+		Pinned:      t.pinned,
+		Annotations: in.Annotations,
+		Actor:       usualNames[f],
+		identity:    policy.Identity{Kind: policy.ActorAgent, Groups: &t.groups},
 	}
 	if t.required == nil {
 		t.required = map[string]value{}
@@ -135,7 +179,7 @@ func (t *tool) newCall() *Call {
 			}
 		}
 	}
-	maps.Copy(c.members, t.required)
+	c.members = maps.Clone(t.required)
 	return c
 }
 

@@ -1,12 +1,12 @@
 package prove
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgfsm/policy/condition"
 )
 
 // Limits of one argument. Beyond them its conditions are free.
@@ -19,32 +19,63 @@ const (
 
 // A divider divides the values of one argument.
 type divider struct {
-	// distinct merges values that no condition tells apart, where they stand in the argument as wrap
-	// puts them. It is nil within the elements of a list.
-	distinct func(values []value, s *shape, wrap func(value) value) []value
-	// outcomes returns the outcomes of the conditions of the argument.
-	outcomes func(argument value) string
-	problem  string // why the argument is not divided
+	atoms   []*atom
+	root    *tree
+	in      *condition.Input
+	known   map[string]string
+	problem string // why the argument is not divided
 }
 
-func (d *divider) merge(values []value, s *shape, wrap func(value) value) []value {
-	if d.distinct == nil || wrap == nil {
+// A wrapper puts a value into the arguments. It is nil within the elements of a list.
+type wrapper func(value) value
+
+// outcomes returns the outcomes of the atoms, one byte for each.
+func (d *divider) outcomes(arguments value) string {
+	d.in.Args = arguments.appendJSON(nil)
+	if out, ok := d.known[string(d.in.Args)]; ok {
+		return out
+	}
+	out := ask(d.atoms, d.in)
+	b := make([]byte, len(out))
+	for i, a := range d.atoms {
+		b[i] = byte(out[i])
+		if a.loop && arguments.follow(a.path).kind == object && !d.root.descend(a.path[1:]).dividesKeys() {
+			b[i] = byte(anything)
+		}
+	}
+	d.known[string(d.in.Args)] = string(b)
+	return string(b)
+}
+
+// merge merges values that no condition tells apart, and prefers values that conform to the schema.
+func (d *divider) merge(values []value, s *shape, wrap wrapper) (merged []value) {
+	if len(d.atoms) == 0 || wrap == nil {
 		return values
 	}
-	return d.distinct(values, s, wrap)
+	known, valid := map[string]int{}, map[string]bool{}
+	for _, v := range values {
+		key := d.outcomes(wrap(v))
+		i, ok := known[key]
+		switch {
+		case !ok:
+			known[key], valid[key] = len(merged), s.conforms(&v)
+			merged = append(merged, v)
+		case !valid[key] && s.conforms(&v):
+			merged[i], valid[key] = v, true
+		}
+	}
+	return merged
 }
 
 func (d *divider) fail(problem string) []value {
-	if d.problem == "" {
-		d.problem = problem
-	}
+	d.problem = cmp.Or(d.problem, problem)
 	return nil
 }
 
 // divide returns values of every cell of a tree, without the absent one. The values that wrap puts
 // into the argument are complete: whatever value the shape allows, one of these satisfies the same
 // conditions.
-func (d *divider) divide(t *tree, s *shape, wrap func(value) value, level int) (values []value) {
+func (d *divider) divide(t *tree, s *shape, wrap wrapper, level int) (values []value) {
 	if level > maxNesting {
 		return d.fail("its values are nested too deep")
 	}
@@ -98,17 +129,16 @@ func (d *divider) listedValues(scalars []any, s *shape) (values []value) {
 
 // divideText divides texts by what they are compared with, by the patterns and by the sizes.
 func (d *divider) divideText(t *tree, s *shape) (values []value) {
-	keywords, progs, sizes := s.textKeywords()
-	texts, ok := divideAmong(t.literals, slices.Concat(t.patterns, progs), mergeSizes(t.sizes, sizes))
+	excludes, patterns, sizes := s.textKeywords()
+	texts, ok := divideAmong(t.literals, slices.Concat(t.patterns, patterns), slices.Concat(t.sizes, sizes))
 	if !ok { // with the schema's own keywords there are too many states, so the cells stay
-		keywords = nil
+		excludes = nil
 		if texts, ok = divideAmong(t.literals, t.patterns, t.sizes); !ok {
-			return d.fail("its patterns have too many states together")
+			return d.fail(tooManyStates)
 		}
 	}
-
 	for _, candidate := range texts {
-		if !slices.ContainsFunc(keywords, func(excludes func(string) bool) bool { return excludes(candidate) }) {
+		if !slices.ContainsFunc(excludes, func(excluded func(string) bool) bool { return excluded(candidate) }) {
 			values = append(values, textValue(candidate))
 		}
 	}
@@ -116,73 +146,32 @@ func (d *divider) divideText(t *tree, s *shape) (values []value) {
 }
 
 // divideAmong divides texts. A text that equals a literal is a cell of its own.
-func divideAmong(literals []string, patterns []*syntax.Prog, sizes []int) (texts []string, ok bool) {
-	var equal []*syntax.Prog
-	confused := map[string]bool{} // the literals that the product tells apart from other texts
-	for {
-		if texts, ok = divideTexts(slices.Concat(patterns, equal), sizes); !ok {
+func divideAmong(literals, patterns []string, sizes []int) (texts []string, ok bool) {
+	var confused []string // the literals that the product tells apart from other texts
+	for again := true; again; {
+		again = false
+		if texts, ok = divideTexts(patterns, sizes); !ok {
 			return nil, false
 		}
-		again := false
 		for _, candidate := range texts {
-			if !confused[candidate] && slices.Contains(literals, candidate) {
-				confused[candidate], again = true, true
-				prog, err := compilePattern(`\A` + regexp.QuoteMeta(candidate) + `\z`)
-				if err != nil {
-					return nil, false
-				}
-				equal = append(equal, prog)
+			if slices.Contains(literals, candidate) && !slices.Contains(confused, candidate) {
+				confused, again = append(confused, candidate), true
+				patterns = append(slices.Clip(patterns), `\A`+regexp.QuoteMeta(candidate)+`\z`)
 			}
-		}
-		if !again {
-			break
 		}
 	}
 	for _, literal := range literals {
-		if !confused[literal] {
-			texts = append(texts, literal)
-		}
+		addTo(&texts, literal)
 	}
 	return texts, true
 }
 
-func mergeSizes(sizes, others []int) []int {
-	merged := slices.Concat(sizes, others)
-	slices.Sort(merged)
-	return slices.Compact(merged)
-}
-
-// textKeywords returns the patterns and lengths of the schemas, and for each keyword whether it
-// excludes a text.
-func (s *shape) textKeywords() (excludes []func(string) bool, progs []*syntax.Prog, sizes []int) {
-	length := func(x string) int { return len([]rune(x)) }
-	for _, n := range s.all {
-		if n.Pattern != nil {
-			if prog, err := compilePattern(n.Pattern.String()); err == nil {
-				progs = append(progs, prog)
-				excludes = append(excludes, func(x string) bool { return !n.Pattern.MatchString(x) })
-			}
-		}
-		if counted(n.MinLength) {
-			sizes = append(sizes, *n.MinLength)
-			excludes = append(excludes, func(x string) bool { return length(x) < *n.MinLength })
-		}
-		if counted(n.MaxLength) {
-			sizes = append(sizes, *n.MaxLength)
-			excludes = append(excludes, func(x string) bool { return length(x) > *n.MaxLength })
-		}
-	}
-	return excludes, progs, sizes
-}
-
 // divideObject returns objects with every combination of what their members can be, and with more
 // members where a size is asked.
-func (d *divider) divideObject(t *tree, s *shape, wrap func(value) value, level int) []value {
-	names := slices.Clone(t.names)
+func (d *divider) divideObject(t *tree, s *shape, wrap wrapper, level int) []value {
+	names := slices.Sorted(slices.Values(t.names))
 	for _, name := range s.required() {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		addTo(&names, name)
 	}
 
 	objects := []value{{kind: object}}
@@ -209,7 +198,7 @@ func (d *divider) divideObject(t *tree, s *shape, wrap func(value) value, level 
 
 // addKeys adds members that no condition names, with every set of names that loops tell apart. A
 // loop over an object sees the names of its members as it sees the elements of a list.
-func (d *divider) addKeys(t *tree, names []string, objects []value, wrap func(value) value) (all []value) {
+func (d *divider) addKeys(t *tree, names []string, objects []value, wrap wrapper) (all []value) {
 	texts, ok := divideAmong(slices.Concat(t.element.literals, names), t.element.patterns, t.element.sizes)
 	if !ok {
 		return d.fail("the patterns for its names have too many states together")
@@ -237,7 +226,7 @@ func (d *divider) addKeys(t *tree, names []string, objects []value, wrap func(va
 }
 
 // divideMember returns what a member of an object can be.
-func (d *divider) divideMember(t *tree, s *shape, name string, wrap func(value) value, level int) (choices []value) {
+func (d *divider) divideMember(t *tree, s *shape, name string, wrap wrapper, level int) (choices []value) {
 	part, possible := s.member(name)
 	required := s.requires(name)
 	asked := t.members[name]
@@ -306,7 +295,7 @@ type subset struct {
 }
 
 // divideList returns lists with every set of elements that conditions tell apart, and every size.
-func (d *divider) divideList(t *tree, s *shape, wrap func(value) value, level int) []value {
+func (d *divider) divideList(t *tree, s *shape, wrap wrapper, level int) []value {
 	inner := s.element()
 	var elements []value
 	if t.element == nil {
@@ -314,19 +303,14 @@ func (d *divider) divideList(t *tree, s *shape, wrap func(value) value, level in
 	} else if wrap == nil {
 		return d.fail("a list within a list is asked about its elements")
 	} else {
-		nested := divider{outcomes: d.outcomes}
-		elements = nested.divide(t.element, &inner, nil, level+1)
-		if nested.problem != "" {
-			return d.fail(nested.problem)
-		}
-		elements = d.distinct(elements, &inner, func(v value) value { return wrap(listOf(v)) })
+		elements = d.merge(d.divide(t.element, &inner, nil, level+1), &inner, func(v value) value { return wrap(listOf(v)) })
 	}
 
-	sizes := t.sizes
+	sizes := slices.Clone(t.sizes)
 	for _, n := range s.all {
 		for _, size := range []*int{n.MinItems, n.MaxItems} {
 			if counted(size) {
-				sizes = mergeSizes(sizes, []int{*size})
+				sizes = append(sizes, *size)
 			}
 		}
 	}
@@ -350,17 +334,10 @@ func (d *divider) divideList(t *tree, s *shape, wrap func(value) value, level in
 	return lists
 }
 
-// allowsItems reports whether the schemas allow a list of a size.
-func (s *shape) allowsItems(size int) bool {
-	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
-		return counted(n.MinItems) && size < *n.MinItems || counted(n.MaxItems) && size > *n.MaxItems
-	})
-}
-
 // subsets returns the sets of elements, each with as few elements as possible. A loop sees of a
 // list only which outcomes its body has for some element, so two lists with the same outcomes and
 // the same size are alike.
-func (d *divider) subsets(elements []value, wrap func(value) value) []subset {
+func (d *divider) subsets(elements []value, wrap wrapper) []subset {
 	if wrap == nil { // nothing asks about the elements
 		sets := []subset{{}}
 		if len(elements) > 0 {

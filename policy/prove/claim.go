@@ -3,7 +3,6 @@ package prove
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"pgfsm/policy"
@@ -44,29 +43,11 @@ type claim struct {
 
 func readClaim(c *Claim, s *side, atoms map[string]*atom) (read *claim, err error) {
 	read = &claim{Claim: c}
-	kinds := []string{Never, Always, Reachable, Implies, Equivalent}
-	effects := []string{rules.Allow, rules.Pending, rules.Deny}
-	compares := c.Kind == Implies || c.Kind == Equivalent
-	switch {
-	case !slices.Contains(kinds, c.Kind):
-		return nil, fmt.Errorf("claim %q: there is no kind %q", c.ID, c.Kind)
-	case compares && (c.Old == nil || c.When != "" || c.Match != condition.Match{}):
-		return nil, fmt.Errorf("claim %q: %s compares with older policies, for every call", c.ID, c.Kind)
-	case compares && !hasSameCallers(c.Old, s.bundle):
-		return nil, fmt.Errorf("claim %q: the older bundle has other roles, another env or another identity", c.ID)
-	case !compares && !slices.Contains(effects, c.Effect):
-		return nil, fmt.Errorf("claim %q: there is no effect %q", c.ID, c.Effect)
-	}
-
 	read.globs = c.Match.Compile(func(key string, fault error) { err = errors.Join(err, fmt.Errorf("%s: %w", key, fault)) })
 	if err != nil || c.When == "" {
 		return read, err
 	}
-	var names []string
-	if identity := s.bundle.Content().Identity; identity != nil {
-		names = identity.Claims
-	}
-	env, err := condition.PolicyEnv(names...)
+	env, err := condition.PolicyEnv(claimsOf(s.bundle)...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +55,9 @@ func readClaim(c *Claim, s *side, atoms map[string]*atom) (read *claim, err erro
 	if read.test, err = env.Bool(c.When); err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	r := &reader{env: env, risk: s.risk, atoms: atoms, known: map[string]*formula{}}
+	r := &reader{env: env, risk: s.risk, atoms: atoms}
 	read.when, err = r.read(c.When, where)
 	return read, err
-}
-
-// hasSameCallers reports whether two bundles judge calls of the same environment, and give callers
-// the same roles.
-func hasSameCallers(a, b *policy.Bundle) bool {
-	x, y := a.Content(), b.Content()
-	return x.Env == y.Env && reflect.DeepEqual(x.Roles, y.Roles) && reflect.DeepEqual(x.Identity, y.Identity)
 }
 
 // A decision is what policies say about a call.
@@ -137,15 +111,6 @@ func (c *claim) covers(judged *condition.Subject) bool {
 	}
 	yes, err := c.test.True(judged.WithBudget(condition.MaxDecision, condition.MaxTrial))
 	return yes || err != nil && c.Kind != Reachable
-}
-
-// scopeOutcomes says whether the claim speaks about the calls at a point.
-func (c *claim) scopeOutcomes(of func(*atom) outcomes) outcomes {
-	out := c.when.outcomes(canTrue, of)
-	if out&canFail != 0 {
-		out = out&^canFail | boolOutcome(c.Kind != Reachable)
-	}
-	return out
 }
 
 // decide returns what the gates of the policy and of the risk decide about a call.

@@ -14,76 +14,57 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// Places that are not an argument.
+// Places of a call.
 const (
 	placeConstant    = ""            // server, tool, env and whether the tool is pinned
 	placeAnnotations = "annotations" // the four hints together
-	placeCaller      = "caller"      // the name, the groups, and the roles that follow
+	placeHistory     = "history"     // the prefix of a query
+	placeArgs        = "args."       // the prefix of an argument
+	placeRisk        = "risk"        // risk.*, computed from the other places
+	placeActor       = "actor."      // the prefix of the places of the caller:
+	placeCaller      = "actor.id"    // the name, the groups, and the roles that follow
 	placeKind        = "actor.kind"
 	placeClient      = "actor.client"
 	placeBehalf      = "actor.on_behalf_of"
-	placeHistory     = "history" // the prefix of a query
-	placeArgs        = "args."   // the prefix of an argument
-	placeRisk        = "risk"    // risk.*, computed from the other places
 )
+
+// placeOf returns the place of a name for which every form of an atom is analyzed.
+func placeOf(name string) (place string, ok bool) {
+	switch {
+	case slices.Contains([]string{"server", "tool", "env", "pinned"}, name):
+		return placeConstant, true
+	case strings.HasPrefix(name, "tool_annotations."):
+		return placeAnnotations, true
+	case strings.HasPrefix(name, "risk."):
+		return placeRisk, true
+	case name == "actor.roles":
+		return placeCaller, true
+	}
+	return name, name == placeKind
+}
 
 // classify finds the place that an atom asks about. Without one, the atom is free.
 func (a *atom) classify(e ast.Expr) {
-	var named []string
+	f, places, whole := &former{atom: a}, []string(nil), true
 	for _, name := range a.reads {
-		switch {
-		case slices.Contains([]string{"server", "tool", "env", "pinned"}, name):
-		case strings.HasPrefix(name, "tool_annotations."):
-			named = append(named, placeAnnotations)
-		case strings.HasPrefix(name, "risk."):
-			named = append(named, placeRisk)
-		default:
-			named = append(named, name)
+		place, ok := placeOf(name)
+		whole = whole && ok
+		if place != placeConstant {
+			addTo(&places, place)
 		}
 	}
-	slices.Sort(named)
-	named = slices.Compact(named)
-
-	f := &former{atom: a}
+	accepted := f.accept(e)
 	switch {
-	case len(named) == 0:
-		a.place = placeConstant
-		return
-	case len(named) > 1 && !a.hasLoopVariable(named):
-		a.free = "it asks about several things together"
-		return
-	}
-
-	switch name := named[0]; name {
-	case placeAnnotations, placeRisk, placeKind:
-		if len(named) == 1 {
-			a.place = name
-			return
-		}
-	case "actor.roles":
-		if len(named) == 1 {
-			a.place = placeCaller
-			return
-		}
-	}
-	if !f.accept(e) {
-		a.place, a.path, a.features = "", nil, nil
-		a.free = "it has a form that is not analyzed"
+	case len(places) == 0:
+		a.place, a.named = placeConstant, accepted || slices.Equal(a.reads, []string{"pinned"})
+	case len(places) == 1 && whole:
+		a.place = places[0]
+	case !accepted:
+		a.setFree("it has a form that is not analyzed")
 	}
 }
 
-// hasLoopVariable reports whether all names but one may be variables of a loop.
-func (a *atom) hasLoopVariable(named []string) bool {
-	known := 0
-	for _, name := range named {
-		if slices.ContainsFunc(condition.Names(), func(n condition.Name) bool { return n.Name == name }) ||
-			strings.HasPrefix(name, condition.ClaimPrefix) || name == "history" ||
-			name == placeAnnotations || name == placeRisk {
-			known++
-		}
-	}
-	return known == 1
-}
+func (a *atom) setFree(why string) { a.place, a.path, a.features, a.free = "", nil, nil, why }
 
 // A former reads the form of an atom and adds what it asks to the features.
 type former struct {
@@ -103,15 +84,10 @@ type location struct {
 // tree returns the tree of the location below that of its place.
 func (l location) tree(root *tree) *tree {
 	if len(l.path) > 0 {
-		for _, name := range l.path[1:] {
-			root = root.member(name)
-		}
+		root = root.descend(l.path[1:])
 	}
 	if l.element {
-		root = root.elements()
-		for _, name := range l.below {
-			root = root.member(name)
-		}
+		root = root.elements().descend(l.below)
 	}
 	return root
 }
@@ -127,11 +103,14 @@ func (f *former) setPlace(l location) bool {
 	case a.place != l.place || !slices.Equal(a.path, l.path):
 		return false
 	}
-	f.add(func(root *tree) { l.tree(root) })
+	f.ask(l, func(*tree) {})
 	return true
 }
 
-func (f *former) add(feature func(*tree)) { f.atom.features = append(f.atom.features, feature) }
+// ask notes what the atom asks about a location.
+func (f *former) ask(l location, what func(*tree)) {
+	f.atom.features = append(f.atom.features, func(root *tree) { what(l.tree(root)) })
+}
 
 // locate returns the location that an expression names.
 func (f *former) locate(e ast.Expr) (location, bool) {
@@ -140,9 +119,8 @@ func (f *former) locate(e ast.Expr) (location, bool) {
 		switch name := e.AsIdent(); {
 		case f.variable != "" && name == f.variable:
 			return f.over, true
-		case name == "actor.id":
-			return location{place: placeCaller}, true
-		case name == placeClient, name == placeBehalf, strings.HasPrefix(name, condition.ClaimPrefix):
+		case slices.Contains([]string{"server", "tool", "env", placeCaller, placeClient, placeBehalf}, name),
+			strings.HasPrefix(name, condition.ClaimPrefix):
 			return location{place: name}, true
 		}
 	case ast.SelectKind:
@@ -231,7 +209,7 @@ func (f *former) addSearch(l location, function, source string) bool {
 	if _, err := compilePattern(source); err != nil {
 		return false
 	}
-	f.add(func(root *tree) { l.tree(root).addPattern(source) })
+	f.ask(l, func(t *tree) { addTo(&t.patterns, source) })
 	return true
 }
 
@@ -260,8 +238,7 @@ func (f *former) acceptComparison(e, with ast.Expr, equality bool) bool {
 			l, ok := f.locate(operand)
 			return ok && f.setPlace(l) && f.addSize(l, literal)
 		case strings.HasPrefix(call.FunctionName(), "history.") && len(f.atom.program.Queries()) == 1:
-			f.atom.query = f.atom.program.Queries()[0].String()
-			l := location{place: placeHistory + ":" + f.atom.query}
+			l := location{place: placeHistory + ":" + f.atom.program.Queries()[0].String()}
 			return ratOf(literal) != nil && f.setPlace(l) && f.addLiteral(l, literal)
 		}
 	}
@@ -276,16 +253,13 @@ func (f *former) acceptComparison(e, with ast.Expr, equality bool) bool {
 func (f *former) addLiteral(l location, literal ref.Val) bool {
 	switch literal := literal.(type) {
 	case types.String:
-		if !new(tree).addLiteral(string(literal)) {
-			return false
-		}
-		f.add(func(root *tree) { l.tree(root).addLiteral(string(literal)) })
+		f.ask(l, func(t *tree) { addTo(&t.literals, string(literal)) })
 	case types.Int, types.Uint, types.Double:
 		n := ratOf(literal)
 		if n == nil {
 			return false
 		}
-		f.add(func(root *tree) { l.tree(root).addNumber(n) })
+		f.ask(l, func(t *tree) { t.numbers = append(t.numbers, n) })
 	case types.Bool, types.Null:
 	default:
 		return false
@@ -299,13 +273,10 @@ func (f *former) addSize(l location, literal ref.Val) bool {
 	if n == nil || n.Cmp(big.NewRat(maxSize, 1)) > 0 {
 		return false
 	}
-	if n.Sign() < 0 {
-		n = new(big.Rat)
-	}
-	floor := new(big.Int).Div(n.Num(), n.Denom()).Int64()
-	f.add(func(root *tree) {
-		l.tree(root).addSize(floor)
-		l.tree(root).addSize(floor + 1)
+	floor := int(new(big.Int).Div(n.Num(), n.Denom()).Int64())
+	f.ask(l, func(t *tree) {
+		addTo(&t.sizes, max(floor, 0))
+		addTo(&t.sizes, max(floor+1, 0))
 	})
 	return true
 }
@@ -314,10 +285,7 @@ func (f *former) addSize(l location, literal ref.Val) bool {
 func (f *former) acceptMembership(e, in ast.Expr) bool {
 	if in.Kind() == ast.ListKind {
 		l, ok := f.locate(e)
-		if !ok || !f.setPlace(l) {
-			return false
-		}
-		return !slices.ContainsFunc(in.AsList().Elements(), func(one ast.Expr) bool {
+		return ok && f.setPlace(l) && !slices.ContainsFunc(in.AsList().Elements(), func(one ast.Expr) bool {
 			literal := literalOf(one)
 			return literal == nil || !f.addLiteral(l, literal)
 		})
@@ -325,23 +293,21 @@ func (f *former) acceptMembership(e, in ast.Expr) bool {
 
 	literal, isText := condition.LiteralText(e)
 	switch {
-	case !isText || f.variable != "" || !new(tree).addLiteral(literal):
+	case !isText || f.variable != "":
 		return false
 	case in.Kind() == ast.IdentKind && in.AsIdent() == "args": // as has(args.NAME)
 		return f.setPlace(location{place: placeArgs + literal, path: []string{literal}})
 	case in.Kind() == ast.IdentKind && in.AsIdent() == "actor.groups":
-		f.add(func(root *tree) { root.member(literal) })
-		f.atom.place = placeCaller
-		return true
+		f.ask(location{}, func(t *tree) { t.member(literal) })
+		return f.setPlace(location{place: placeCaller})
 	}
 	l, ok := f.locate(in)
 	if !ok || !f.setPlace(l) {
 		return false
 	}
-	f.add(func(root *tree) {
-		asked := l.tree(root)
-		asked.member(literal)
-		asked.elements().addLiteral(literal)
+	f.ask(l, func(t *tree) {
+		t.member(literal)
+		addTo(&t.elements().literals, literal)
 	})
 	return true
 }
@@ -358,10 +324,9 @@ func (f *former) acceptLoop(loop ast.ComprehensionExpr) bool {
 	}
 	f.atom.loop = true
 	// A loop over an empty text ends like one over an empty list; over any other text it fails.
-	over := l
-	f.add(func(root *tree) {
-		over.tree(root).addSize(0)
-		over.tree(root).loops = true
+	f.ask(l, func(t *tree) {
+		addTo(&t.sizes, 0)
+		t.loops = true
 	})
 	l.element = true
 	f.variable, f.over = loop.IterVar(), l

@@ -9,46 +9,26 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// A tag is the part of a caller on which its other names depend.
-type tag uint8
-
-const (
-	anyCaller   tag = iota
-	staticAgent     // of no identity provider
-	staticPerson
-	subject // of an identity provider
-)
-
-func tagOf(actor string) tag {
-	switch {
-	case policy.HasSubject(actor):
-		return subject
-	case strings.HasPrefix(actor, policy.LocalUser):
-		return staticPerson
-	}
-	return staticAgent
-}
-
 // A cell is a set of values of a place that no condition tells apart, with one of them.
 type cell struct {
 	out     []outcomes // by atom
-	tag     tag
 	apply   func(*Call)
 	conform bool // the value that stands for the cell is valid by the schema
 }
 
 // A domain is a place with its cells.
 type domain struct {
-	name  string
-	atoms []*atom
-	cells []cell
-	union []outcomes // by atom, over all cells
+	name    string
+	atoms   []*atom
+	cells   []cell
+	union   []outcomes // by atom, over all cells
+	problem string     // why the place is not divided; empty: it is
 }
 
 // addCell adds a cell, or replaces one with the same outcomes by one that conforms.
 func (d *domain) addCell(c cell) {
 	for i := range d.cells {
-		if d.cells[i].tag == c.tag && slices.Equal(d.cells[i].out, c.out) {
+		if slices.Equal(d.cells[i].out, c.out) {
 			if c.conform && !d.cells[i].conform {
 				d.cells[i] = c
 			}
@@ -85,37 +65,8 @@ type tool struct {
 	pinned            bool
 	live              *policy.Tool // nil: any schema and any annotations
 	root              shape
-	groups            []string // the groups that may call it; none: everybody
-	divided           *argumentCache
+	groups            []string         // the groups that may call it; none: everybody
 	required          map[string]value // values of the arguments that the schema requires
-}
-
-// An argumentCache has the divided arguments of all tools. Its keys have the addresses of atoms, which
-// its domains keep alive: of tools with one schema, and with the
-// same conditions, an argument is divided once.
-type argumentCache struct {
-	domains  map[string]*domain
-	problems map[string]string
-}
-
-// divideOnce divides an argument, or returns it as it was divided for another tool.
-func (t *tool) divideOnce(d *domain) (divided *domain, problem string) {
-	var key strings.Builder
-	key.WriteString(d.name)
-	if t.live != nil {
-		fmt.Fprintf(&key, " %q", t.live.InputSchema)
-	}
-	for _, a := range d.atoms {
-		fmt.Fprintf(&key, " %p", a)
-	}
-	known := t.divided.domains[key.String()]
-	if known == nil {
-		known = d
-		t.divided.problems[key.String()] = t.divideArgument(d)
-		d.finish()
-		t.divided.domains[key.String()] = d
-	}
-	return known, t.divided.problems[key.String()]
 }
 
 func (t *tool) input() *condition.Input {
@@ -126,186 +77,98 @@ func (t *tool) input() *condition.Input {
 	return in
 }
 
+// divide divides the place of atoms, or returns it as it was divided before: for tools with one
+// schema and the same conditions, an argument has the same cells.
+func (p *problem) divide(place string, atoms []*atom) *domain {
+	d := &domain{name: place, atoms: atoms}
+	key := fmt.Sprintf("%s %q", place, p.tool.groups)
+	if strings.HasPrefix(place, placeActor) {
+		key += fmt.Sprint(p.form)
+	}
+	if p.tool.live != nil {
+		key += string(p.tool.live.InputSchema)
+	}
+	for _, a := range atoms {
+		key += fmt.Sprintf(" %p", a)
+	}
+	if known := p.known[key]; known != nil && place != placeAnnotations {
+		return known
+	}
+
+	switch {
+	case strings.HasPrefix(place, placeArgs):
+		p.divideArgument(d)
+	case place == placeAnnotations:
+		p.divideAnnotations(d)
+	case place == placeCaller:
+		p.divideCaller(d)
+	case strings.HasPrefix(place, placeHistory):
+		p.divideHistory(d)
+	default:
+		p.divideName(d)
+	}
+	d.finish()
+	p.known[key] = d
+	return d
+}
+
+// addCell adds the cell of a value of another place than the arguments.
+func (p *problem) addCell(d *domain, conform bool, apply func(*Call)) {
+	c := p.tool.newCall(p.form)
+	apply(c)
+	c.finish()
+	d.addCell(cell{out: ask(d.atoms, c.Input(p.sides[0].bundle)), apply: apply, conform: conform})
+}
+
 // divideArgument divides the values of an argument.
-func (t *tool) divideArgument(d *domain) (problem string) {
-	root, name := new(tree), strings.TrimPrefix(d.name, placeArgs)
-	for _, a := range d.atoms {
-		for _, feature := range a.features {
-			feature(root)
-		}
-	}
-
+func (p *problem) divideArgument(d *domain) {
+	name, t := strings.TrimPrefix(d.name, placeArgs), p.tool
 	part, possible := t.root.member(name)
+	divided := &divider{atoms: d.atoms, root: treeOf(d.atoms), in: t.input(), known: map[string]string{}}
 	wrap := func(v value) value { return objectOf([]string{name}, []value{v}) }
-	known := map[string][]outcomes{}
-	outcomesOf := func(arguments value) []outcomes {
-		in := t.input()
-		in.Args = arguments.appendJSON(nil)
-		if out, ok := known[string(in.Args)]; ok {
-			return out
-		}
-		out := ask(d.atoms, in)
-		known[string(in.Args)] = out
-		for i, a := range d.atoms {
-			if a.loop && arguments.follow(a.path).kind == object && !root.descend(a.path[1:]).dividesKeys() {
-				out[i] = anything
-			}
-		}
-		return out
-	}
-	key := func(arguments value) string {
-		out := outcomesOf(arguments)
-		b := make([]byte, len(out))
-		for i, o := range out {
-			b[i] = byte(o)
-		}
-		return string(b)
-	}
-
-	divided := &divider{outcomes: key, distinct: mergeBy(key)}
 	var values []value
 	if possible {
-		values = divided.divide(root, &part, wrap, 0)
+		values = divided.divide(divided.root, &part, wrap, 0)
 	}
-	if divided.problem != "" {
-		return divided.problem
+	if d.problem = divided.problem; d.problem != "" {
+		return
 	}
 	if !possible || !t.root.requires(name) {
 		values = append(values, value{})
 	}
-
 	for _, v := range values {
 		d.addCell(cell{
-			out:     outcomesOf(wrap(v)),
+			out:     []outcomes(divided.outcomes(wrap(v))),
 			conform: part.conforms(&v),
-			apply:   func(c *Call) { c.set(name, v) },
+			apply:   func(c *Call) { c.members[name] = v },
 		})
-	}
-	return ""
-}
-
-// mergeBy returns a function that merges values with the same key. Of each key it returns a value
-// that conforms to the schema, if one is there.
-func mergeBy(key func(value) string) func([]value, *shape, func(value) value) []value {
-	return func(values []value, s *shape, wrap func(value) value) (merged []value) {
-		known, valid := map[string]int{}, map[string]bool{}
-		for _, v := range values {
-			k := key(wrap(v))
-			i, ok := known[k]
-			switch {
-			case !ok:
-				known[k], valid[k] = len(merged), s.conforms(&v)
-				merged = append(merged, v)
-			case !valid[k] && s.conforms(&v):
-				merged[i], valid[k] = v, true
-			}
-		}
-		return merged
 	}
 }
 
 // divideAnnotations lists what is possible for the tool's annotations.
-func (t *tool) divideAnnotations(d *domain) {
-	hints := [][4]bool{}
-	for i := range 16 {
-		hints = append(hints, [4]bool{i&1 != 0, i&2 != 0, i&4 != 0, i&8 != 0})
+func (p *problem) divideAnnotations(d *domain) {
+	if p.tool.live != nil {
+		p.addCell(d, true, func(*Call) {})
+		return
 	}
-	for _, h := range hints {
-		annotations := condition.Annotations{ReadOnly: &h[0], Destructive: &h[1], Idempotent: &h[2], OpenWorld: &h[3]}
-		if t.live != nil {
-			annotations = condition.Annotations(t.live.Annotations)
-		}
-		in := t.input()
-		in.Annotations = annotations
-		d.addCell(cell{
-			out:     ask(d.atoms, in),
-			conform: true,
-			apply:   func(c *Call) { c.Annotations = annotations },
-		})
+	for i := range 16 {
+		has := func(bit int) *bool { return new(i&bit != 0) }
+		annotations := condition.Annotations{ReadOnly: has(1), Destructive: has(2), Idempotent: has(4), OpenWorld: has(8)}
+		p.addCell(d, true, func(c *Call) { c.Annotations = annotations })
 	}
 }
 
 // divideHistory divides the answers to a query: the numbers, and a failure.
-func (t *tool) divideHistory(d *domain) {
-	root := new(tree)
-	for _, a := range d.atoms {
-		for _, feature := range a.features {
-			feature(root)
-		}
-	}
+func (p *problem) divideHistory(d *domain) {
 	query := d.atoms[0].program.Queries()[0]
 	add := func(answer condition.Answer) {
-		in := t.input()
-		in.History = []condition.Answer{answer}
-		d.addCell(cell{
-			out:     ask(d.atoms, in),
-			conform: answer.Failed == "",
-			apply:   func(c *Call) { c.History = append(c.History, answer) },
-		})
+		p.addCell(d, answer.Failed == "", func(c *Call) { c.History = append(c.History, answer) })
 	}
-
-	for _, v := range divideNumbers(root.numbers, &shape{}) {
+	for _, v := range divideNumbers(treeOf(d.atoms).numbers, &shape{}) {
 		isCount := !strings.ContainsAny(v.literal, "-.e")
 		if query.Of == condition.QuerySum || isCount {
 			add(query.Answer(v.literal))
 		}
 	}
 	add(query.Fail("it could not be read"))
-}
-
-// longName is a name that no condition can use.
-var longName = strings.Repeat("a", condition.MaxName+1)
-
-// divideName divides what conditions ask about the caller's kind, client, claims and so on.
-func (t *tool) divideName(d *domain) (problem string) {
-	root := new(tree)
-	for _, a := range d.atoms {
-		for _, feature := range a.features {
-			feature(root)
-		}
-	}
-	add := func(to tag, actor condition.Actor, apply func(*Call)) {
-		in := t.input()
-		in.Actor = actor
-		d.addCell(cell{out: ask(d.atoms, in), tag: to, conform: true, apply: apply})
-	}
-	unchanged := func(*Call) {}
-
-	if d.name == placeKind {
-		add(staticAgent, condition.Actor{Kind: policy.ActorAgent}, unchanged)
-		add(staticPerson, condition.Actor{Kind: policy.ActorPerson}, unchanged)
-		for _, kind := range []string{policy.ActorAgent, policy.ActorPerson, ""} {
-			add(subject, condition.Actor{Kind: kind}, func(c *Call) { c.identity.Kind = kind })
-		}
-		return ""
-	}
-
-	texts, ok := divideAmong(root.literals, root.patterns, root.sizes)
-	if !ok {
-		return "its patterns have too many states together"
-	}
-	texts = append(texts, longName)
-	add(staticAgent, condition.Actor{Kind: policy.ActorAgent}, unchanged)
-	add(staticPerson, condition.Actor{Kind: policy.ActorPerson}, unchanged)
-
-	claim, isClaim := strings.CutPrefix(d.name, condition.ClaimPrefix)
-	if isClaim {
-		add(subject, condition.Actor{Kind: policy.ActorAgent}, unchanged)
-	}
-	for _, name := range texts {
-		actor := condition.Actor{Kind: policy.ActorAgent}
-		switch {
-		case isClaim:
-			one := condition.Claim{Name: claim, Value: name}
-			actor.Claims = []condition.Claim{one}
-			add(subject, actor, func(c *Call) { c.identity.Claims = append(c.identity.Claims, one) })
-		case d.name == placeClient:
-			actor.Client = name
-			add(subject, actor, func(c *Call) { c.identity.Client = name })
-		default:
-			actor.OnBehalfOf = name
-			add(subject, actor, func(c *Call) { c.identity.OnBehalfOf = name })
-		}
-	}
-	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/common/types"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,39 +26,31 @@ func (a *atom) classifyPredicate(p *condition.Predicate) {
 
 	l := location{place: placeArgs + steps[0], path: steps}
 	f := &former{atom: a}
-	f.setPlace(l)
-	if !f.acceptPredicate(l, p) {
-		a.place, a.path, a.features = "", nil, nil
-		a.free = "it has a form that is not analyzed"
+	if !f.setPlace(l) || !f.acceptPredicate(l, p) {
+		a.setFree("it has a form that is not analyzed")
 	}
 }
 
 func (f *former) acceptPredicate(l location, p *condition.Predicate) bool {
+	var values []jsontext.Value
+	element := l
+	element.element = true
 	switch p.Op {
 	case condition.OpExists:
 		return true
 	case condition.OpIn:
-		var values []jsontext.Value
-		if json.Unmarshal(p.Value, &values) != nil {
-			return false
+		return json.Unmarshal(p.Value, &values) == nil &&
+			!slices.ContainsFunc(values, func(v jsontext.Value) bool { return !f.addScalar(l, v) })
+	case condition.OpContains:
+		if p.Value.Kind() != '"' {
+			return f.addScalar(element, p.Value)
 		}
-		return !slices.ContainsFunc(values, func(v jsontext.Value) bool { return !f.addScalar(l, v) })
+		source, err := canonical.Unquote(p.Value)
+		folded := `(?i:` + regexp.QuoteMeta(source) + `)`
+		return err == nil && f.addSearch(l, "matches", folded) && f.addSearch(element, "matches", `\A`+folded+`\z`)
 	case condition.OpMatches:
 		source, err := canonical.Unquote(p.Value)
 		return err == nil && f.addSearch(l, "matches", source)
-	case condition.OpContains:
-		if p.Value.Kind() != '"' {
-			l.element = true
-			return f.addScalar(l, p.Value)
-		}
-		source, err := canonical.Unquote(p.Value)
-		if err != nil {
-			return false
-		}
-		folded := `(?i:` + regexp.QuoteMeta(source) + `)`
-		element := l
-		element.element = true
-		return f.addSearch(l, "matches", folded) && f.addSearch(element, "matches", `\A`+folded+`\z`)
 	}
 	return f.addScalar(l, p.Value)
 }
@@ -67,18 +60,10 @@ func (f *former) addScalar(l location, v jsontext.Value) bool {
 	switch v.Kind() {
 	case '"':
 		literal, err := canonical.Unquote(v)
-		if err != nil || !new(tree).addLiteral(literal) {
-			return false
-		}
-		f.add(func(root *tree) { l.tree(root).addLiteral(literal) })
+		return err == nil && f.addLiteral(l, types.String(literal))
 	case '0':
-		n := ratOf(string(v))
-		if n == nil {
-			return false
-		}
-		f.add(func(root *tree) { l.tree(root).addNumber(n) })
-	default:
-		return v.Kind() == 't' || v.Kind() == 'f'
+		number := condition.Number(string(v))
+		return ratOf(number) != nil && f.addLiteral(l, number)
 	}
-	return true
+	return v.Kind() == 't' || v.Kind() == 'f'
 }

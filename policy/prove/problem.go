@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,256 +9,239 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// A problem is a claim about the calls of one tool.
+// maxWork bounds the policies and risks that a search looks at, over all points.
+const maxWork = 5_000_000
+
+// A problem is a search among the calls of one tool by callers of one form. At a point of the
+// search some places have a cell, and some conditions that are free have an outcome.
 type problem struct {
-	tool    *tool
-	claim   *claim
-	sides   []*side // the policies, and the older ones that they are compared with
-	entries [][]*entry
-	scope   *formula
+	tool  *tool
+	form  form
+	sides []*side // the policies, and the older ones that they are compared with
+	known map[string]*domain
 
 	domains  []*domain
-	slots    map[*atom]slot
-	free     map[*atom]string   // why the outcomes of an atom are not computed
-	outcomes map[*atom]outcomes // what is known at the point of the search
-	chosen   []int              // by domain: the cell; -1 if it is open
-	risks    map[*riskRules]*condition.Risk
+	domainOf map[*atom]int
+	free     map[*atom]string       // why the outcomes of an atom are not computed
+	outcomes map[*atom]outcomes     // what is known at the point
+	chosen   []int                  // by domain: the cell; -1 if it is open
 	asks     map[*riskRules][]*atom // the atoms about the risk
-	asked    map[riskKey][]outcomes // their outcomes
+	settled  map[*riskRules]bool    // the point has a risk
+	asked    map[string][]outcomes  // the outcomes of the atoms about a risk
+	levels   []condition.Risk       // instead of what risk rules can give; see Space
 
 	assumed []*atom   // whose outcomes were chosen freely, in order
 	guessed *riskRule // whose score was chosen freely; nil: none was
+	first   *atom     // the first atom on which the answer at the point depends
 
+	// goal says whether some calls at the point, and all of them, are sought. settle is called at
+	// points where all are. Both may end the search by finished.
+	goal     func() (some, all bool)
+	settle   func()
+	giveUp   func(reason string)
+	cost     int // of one point
 	work     int
-	tries    int
-	result   Result
 	finished bool
 }
 
-// A slot is the place of an atom among those of a domain.
-type slot struct{ domain, index int }
-
-// newProblem collects the conditions that can decide about the tool, and divides their places.
-func newProblem(t *tool, c *claim, sides []*side) *problem {
-	p := &problem{
-		tool:     t,
-		claim:    c,
-		sides:    sides,
-		scope:    c.when,
-		slots:    map[*atom]slot{},
-		free:     map[*atom]string{},
-		outcomes: map[*atom]outcomes{},
-		risks:    map[*riskRules]*condition.Risk{},
-		asks:     map[*riskRules][]*atom{},
-		asked:    map[riskKey][]outcomes{},
-	}
+// divideAll divides the places of atoms, and of those that decide about the risk.
+func (p *problem) divideAll(atoms []*atom) {
+	p.domainOf, p.free, p.outcomes = map[*atom]int{}, map[*atom]string{}, map[*atom]outcomes{}
+	p.asks, p.settled, p.asked = map[*riskRules][]*atom{}, map[*riskRules]bool{}, map[string][]outcomes{}
 	byPlace, places := map[string][]*atom{}, []string(nil)
-	seen := map[*atom]bool{}
-	add := func(a *atom) {
-		if seen[a] {
+	var add func(a *atom)
+	add = func(a *atom) {
+		if p.outcomes[a] != 0 {
 			return
 		}
-		seen[a] = true
+		p.outcomes[a] = anything
 		switch {
 		case a.free != "":
-			p.free[a], p.outcomes[a] = a.free, anything
-		case a.place == placeConstant:
-			p.outcomes[a] = ask([]*atom{a}, t.input())[0]
+			p.free[a] = a.free
+		case a.place == placeConstant, a.place == placeRisk && a.risk == nil:
+			// Without risk rules every call has the same risk.
+			p.outcomes[a] = ask([]*atom{a}, p.tool.input())[0]
 		case a.place == placeRisk:
 			p.asks[a.risk] = append(p.asks[a.risk], a)
-		default:
-			if byPlace[a.place] == nil {
-				places = append(places, a.place)
+			for _, r := range p.fittingRules(a.risk) {
+				for _, one := range r.dependsOn() {
+					add(one)
+				}
 			}
+		default:
+			addTo(&places, a.place)
 			byPlace[a.place] = append(byPlace[a.place], a)
 		}
 	}
-
-	p.scope.forEachAtom(add)
-	input := t.input()
-	for _, s := range sides {
-		var fitting []*entry
-		for i := range s.policies {
-			e := &s.policies[i]
-			if !e.globs.Fit(input) {
-				continue
-			}
-			fitting = append(fitting, e)
-			for _, f := range []*formula{e.when, e.deny, e.ask} {
-				f.forEachAtom(add)
-			}
-			if e.when == nil && e.deny == nil && e.ask == nil {
-				break // no call gets below it
-			}
-		}
-		p.entries = append(p.entries, fitting)
+	for _, a := range atoms {
+		add(a)
 	}
 
-	for _, r := range p.riskRules() {
-		p.addRisk(r, add)
-	}
 	for _, place := range places {
-		p.addDomain(&domain{name: place, atoms: byPlace[place]})
+		d := p.divide(place, byPlace[place])
+		if d.problem != "" {
+			for _, a := range d.atoms {
+				p.free[a] = d.problem
+			}
+			continue
+		}
+		for i, a := range d.atoms {
+			p.domainOf[a], p.outcomes[a] = len(p.domains), d.union[i]
+		}
+		p.domains, p.chosen = append(p.domains, d), append(p.chosen, -1)
 	}
-	p.chosen = make([]int, len(p.domains))
-	for i := range p.chosen {
-		p.chosen[i] = -1
-	}
-	return p
 }
 
-// riskRules returns the risk rules whose risks conditions ask about, in the order of the sides.
-func (p *problem) riskRules() (all []*riskRules) {
-	for _, s := range p.sides {
-		if !slices.Contains(all, s.risk) && len(p.asks[s.risk]) > 0 {
-			all = append(all, s.risk)
-		}
-	}
-	return all
-}
-
-// addRisk adds the predicates that decide about the risk of the tool's calls.
-func (p *problem) addRisk(r *riskRules, add func(*atom)) {
-	if r == nil { // without risk rules every call has the same risk
-		in := p.tool.input()
-		for _, a := range p.asks[r] {
-			p.outcomes[a] = ask([]*atom{a}, in)[0]
-		}
-		return
-	}
-	for _, a := range p.asks[r] {
-		p.outcomes[a] = anything
-	}
+// fittingRules returns the risk rules that can match calls of the tool.
+func (p *problem) fittingRules(r *riskRules) (fitting []*riskRule) {
 	input := p.tool.input()
 	for i := range r.rules {
 		if r.rules[i].globs.Fit(input) {
-			for _, a := range r.rules[i].predicates {
-				add(a)
-			}
-			if score := r.rules[i].score; score != nil && score.exact {
-				for _, a := range score.atoms {
-					add(a)
-				}
-			}
+			fitting = append(fitting, &r.rules[i])
 		}
 	}
+	return fitting
 }
 
-// addDomain divides a place. If that fails, its atoms are free.
-func (p *problem) addDomain(d *domain) {
-	why := ""
-	switch {
-	case strings.HasPrefix(d.name, placeArgs):
-		d, why = p.tool.divideOnce(d)
-	case d.name == placeAnnotations:
-		p.tool.divideAnnotations(d)
-	case d.name == placeCaller:
-		why = p.tool.divideCaller(d, p.sides)
-	case strings.HasPrefix(d.name, placeHistory):
-		p.tool.divideHistory(d)
-	default:
-		why = p.tool.divideName(d)
+// dependsOn returns the atoms that decide what a rule does.
+func (r *riskRule) dependsOn() []*atom {
+	if r.score == nil || !r.score.exact {
+		return r.predicates
 	}
-	if why != "" {
-		for _, a := range d.atoms {
-			p.free[a], p.outcomes[a] = why, anything
-		}
-		return
-	}
-
-	if d.union == nil {
-		d.finish()
-	}
-	for i, a := range d.atoms {
-		p.slots[a] = slot{len(p.domains), i}
-		p.outcomes[a] = d.union[i]
-	}
-	p.domains = append(p.domains, d)
+	return slices.Concat(r.predicates, r.score.atoms)
 }
 
-// outcomesOf returns the outcomes that an atom can have at the point. An atom of which nothing is
-// known can have any.
+// outcomesOf returns the outcomes that an atom can have at the point.
 func (p *problem) outcomesOf(a *atom) outcomes {
 	if out := p.outcomes[a]; out != 0 {
 		return out
 	}
-	return anything
+	return anything // it is not divided
 }
 
-// choose chooses a cell of a domain, or none (-1).
-func (p *problem) choose(domain, index int) {
-	d := p.domains[domain]
-	p.chosen[domain] = index
-	out := d.union
-	if index >= 0 {
-		out = d.cells[index].out
+// eval returns the outcomes of a formula at the point, and notes the first atom that is open.
+func (p *problem) eval(f *formula, unwritten outcomes) outcomes {
+	out := f.outcomes(unwritten, p.outcomesOf)
+	if p.first == nil && !out.isOne() {
+		p.first = f.openAtom(p.outcomesOf)
 	}
-	for i, a := range d.atoms {
+	return out
+}
+
+// search visits the points below the current one.
+func (p *problem) search() {
+	if p.work += 1 + p.cost; p.work > maxWork {
+		p.giveUp("there are too many combinations of what conditions ask")
+		return
+	}
+	p.first = nil
+	some, all := p.goal()
+	switch first := p.first; {
+	case !some:
+	case all:
+		p.settle()
+	case first == nil:
+		p.giveUp("internal error: the decision depends on no condition")
+	case first.place == placeRisk && p.free[first] == "" && !p.settled[first.risk]:
+		p.branchOnRisk(first)
+	default:
+		p.branch(first)
+	}
+}
+
+// branch visits what an atom can be: the cells of its place, or its outcomes if it is free.
+func (p *problem) branch(a *atom) {
+	if i, ok := p.domainOf[a]; ok && p.chosen[i] < 0 {
+		d := p.domains[i]
+		for k := range d.cells {
+			p.chosen[i] = k
+			p.setOutcomes(d.atoms, d.cells[k].out)
+			if p.search(); p.finished {
+				return
+			}
+		}
+		p.chosen[i] = -1
+		p.setOutcomes(d.atoms, d.union)
+		return
+	}
+
+	before := p.outcomesOf(a)
+	p.assumed = append(p.assumed, a)
+	for _, one := range []outcomes{canTrue, canFalse, canFail} {
+		if before&one == 0 {
+			continue
+		}
+		p.outcomes[a] = one
+		if p.search(); p.finished {
+			return
+		}
+	}
+	p.outcomes[a], p.assumed = before, p.assumed[:len(p.assumed)-1]
+}
+
+func (p *problem) setOutcomes(atoms []*atom, out []outcomes) {
+	for i, a := range atoms {
 		p.outcomes[a] = out[i]
 	}
 }
 
-// fitsTag reports whether a cell belongs to the caller that other cells describe.
-func (p *problem) fitsTag(c *cell) bool {
-	if c.tag == anyCaller {
-		return true
+// branchOnRisk visits the risks that the calls at the point can have. First it visits what the risk
+// depends on.
+func (p *problem) branchOnRisk(about *atom) {
+	r := about.risk
+	guessedBefore := p.guessed
+	risks := p.levels
+	if risks == nil {
+		for _, rule := range p.fittingRules(r) {
+			matches := p.matchOutcomes(rule)
+			for _, a := range rule.dependsOn() {
+				isScore := !slices.Contains(rule.predicates, a)
+				if !p.outcomesOf(a).isOne() && (isScore && matches != canFalse || !isScore && !matches.isOne()) {
+					p.branch(a)
+					return
+				}
+			}
+		}
+		var ok bool
+		if risks, ok = p.possibleRisks(r); !ok {
+			p.free[about] = "the risk rules give too many scores"
+			p.guessed = guessedBefore
+			p.branch(about)
+			delete(p.free, about)
+			return
+		}
 	}
-	if c.tag != subject && len(p.tool.groups) > 0 {
-		return false // only members of groups may call the tool
-	}
-	for i, index := range p.chosen {
-		if index < 0 {
+
+	p.work += len(risks)
+	p.settled[r] = true
+	known := map[string]bool{}
+	for i := range risks {
+		out := p.riskOutcomes(r, &risks[i])
+		key := fmt.Sprint(out)
+		if known[key] {
 			continue
 		}
-		if other := p.domains[i].cells[index].tag; other != anyCaller && other != c.tag {
-			return false
+		known[key] = true
+		p.setOutcomes(p.asks[r], out)
+		if p.search(); p.finished {
+			return
 		}
 	}
-	return true
+	for _, a := range p.asks[r] {
+		p.outcomes[a] = anything
+	}
+	p.settled[r], p.guessed = false, guessedBefore
 }
 
-// maxRisks bounds the states of the risk rules that are followed.
-const maxRisks = 20_000
-
-// possibleRisks returns the risks that calls at the point can have. Some of them may be of no call
-// if a score is unknown.
-func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, guessed *riskRule, ok bool) {
-	t := p.tool
-	example, complete := p.callOfCells()
-	in := example.Input(p.sides[0].bundle)
-	asksRules := slices.ContainsFunc(p.asks[r], func(a *atom) bool { return slices.Contains(a.reads, "risk.rules") })
-	risks, ok = r.model.Possible(t.server, t.name, t.env, risk.Possibility{
-		Matches: func(rule int) (yes, no, unknown bool) {
-			out := p.matchOutcomes(&r.rules[rule])
-			return out&canTrue != 0, out&canFalse != 0, out&canFail != 0
-		},
-		Scores: func(rule, score int) ([]float64, bool) {
-			if complete && p.isDecided(r.rules[rule].score) {
-				return r.rules[rule].score.valueFor(r, in, score)
-			}
-			guessed = &r.rules[rule]
-			return anyScore, true
-		},
-		Keeps: func(string) bool { return asksRules },
-		Most:  maxRisks,
-	})
-	return risks, guessed, ok
-}
-
-// isDecided reports whether every call of the chosen cells has the same value of an expression.
-func (p *problem) isDecided(s *score) bool {
-	return s.exact && !slices.ContainsFunc(s.atoms, func(a *atom) bool {
-		at, ok := p.slots[a]
-		switch {
-		case a.place == placeConstant && a.free == "":
-			return false
-		case !ok || p.free[a] != "":
-			return true
-		case p.chosen[at.domain] < 0:
-			return !p.domains[at.domain].union[at.index].isOne()
-		}
-		return !p.domains[at.domain].cells[p.chosen[at.domain]].out[at.index].isOne()
-	})
+// riskOutcomes returns the outcomes of the atoms about a risk.
+func (p *problem) riskOutcomes(r *riskRules, one *condition.Risk) []outcomes {
+	key := fmt.Sprintf("%p %s %d %q", r, one.Mode, one.Score, one.Rules)
+	if p.asked[key] == nil {
+		in := p.tool.input()
+		in.Risk = *one
+		p.asked[key] = ask(p.asks[r], in)
+	}
+	return p.asked[key]
 }
 
 // matchOutcomes says whether a risk rule matches the calls at the point.
@@ -269,32 +253,47 @@ func (p *problem) matchOutcomes(r *riskRule) outcomes {
 	return out
 }
 
-// setRisk sets the outcomes of the atoms about a risk; nil opens them again.
-func (p *problem) setRisk(r *riskRules, one *condition.Risk) {
-	p.risks[r] = one
-	if one == nil {
-		for _, a := range p.asks[r] {
-			p.outcomes[a] = anything
-		}
-		return
-	}
-	key := riskKey{r, one.Mode, one.Score, strings.Join(one.Rules, "\x00")}
-	known := p.asked[key]
-	if known == nil {
-		in := p.tool.input()
-		in.Risk = *one
-		known = ask(p.asks[r], in)
-		p.asked[key] = known
-	}
-	for i, out := range known {
-		p.outcomes[p.asks[r][i]] = out
-	}
+// maxRisks bounds the states of the risk rules that are followed.
+const maxRisks = 20_000
+
+// possibleRisks returns the risks that calls at the point can have. Some of them may be of no call
+// if a score is unknown.
+func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, ok bool) {
+	t := p.tool
+	in := p.call().Input(p.sides[0].bundle)
+	// An atom that is assumed to have an outcome need not have it for the call.
+	isOpen := func(a *atom) bool { return !p.outcomesOf(a).isOne() || slices.Contains(p.assumed, a) }
+	asksRules := slices.ContainsFunc(p.asks[r], func(a *atom) bool { return slices.Contains(a.reads, "risk.rules") })
+	return r.model.Possible(t.server, t.name, t.env, risk.Possibility{
+		Matches: func(rule int) (yes, no, unknown bool) {
+			out := p.matchOutcomes(&r.rules[rule])
+			return out&canTrue != 0, out&canFalse != 0, out&canFail != 0
+		},
+		Scores: func(rule, score int) ([]float64, bool) {
+			if s := r.rules[rule].score; s.exact && !slices.ContainsFunc(s.atoms, isOpen) {
+				return s.valueFor(r, in, score)
+			}
+			p.guessed = &r.rules[rule]
+			return anyScore, true
+		},
+		Keeps: func(string) bool { return asksRules },
+		Most:  maxRisks,
+	})
 }
 
-// A riskKey is a risk by the rules of one side.
-type riskKey struct {
-	rules *riskRules
-	mode  string
-	score int
-	ids   string
+// call returns a call of the chosen cells, and of any cells of the other places.
+func (p *problem) call() *Call {
+	c := p.tool.newCall(p.form)
+	for i, d := range p.domains {
+		if len(d.cells) > 0 {
+			d.cells[max(p.chosen[i], 0)].apply(c)
+		}
+	}
+	c.finish()
+	return c
+}
+
+// asksCaller reports whether conditions tell callers apart.
+func (p *problem) asksCaller() bool {
+	return slices.ContainsFunc(p.domains, func(d *domain) bool { return strings.HasPrefix(d.name, placeActor) })
 }

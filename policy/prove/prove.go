@@ -21,8 +21,8 @@ package prove
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"strings"
 
 	"pgfsm/policy"
 )
@@ -61,8 +61,8 @@ func Prove(ctx context.Context, b *policy.Bundle, claims []Claim, o Options) ([]
 	if err != nil {
 		return nil, err
 	}
-	tools := toolsOf(b, o)
-	results := make([]Result, 0, len(claims))
+	tools, known := toolsOf(b, o), map[string]*domain{}
+	results := make([]Result, len(claims))
 
 	for i := range claims {
 		c, err := readClaim(&claims[i], newer, atoms)
@@ -71,76 +71,73 @@ func Prove(ctx context.Context, b *policy.Bundle, claims []Claim, o Options) ([]
 		}
 		sides := []*side{newer}
 		if c.Old != nil {
-			// The atoms of older risk rules belong to this claim alone.
-			older, err := readSide(c.Old, maps.Clone(atoms), newer)
+			older, err := readSide(c.Old, atoms, newer)
 			if err != nil {
 				return nil, err
 			}
 			sides = append(sides, older)
 		}
-		result, err := proveClaim(ctx, c, sides, tools, func(done int) {
-			if o.Report != nil {
-				o.Report(i*len(tools)+done, len(claims)*len(tools))
-			}
-		})
-		if err != nil {
-			return nil, err
+
+		results[i] = Result{ID: c.ID, Status: Proved}
+		if c.Kind == Reachable {
+			results[i].Status = Refuted
 		}
-		results = append(results, result)
+		for k, t := range tools {
+			if o.Report != nil {
+				o.Report(i*len(tools)+k, len(claims)*len(tools))
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if c.globs.Fit(t.input()) {
+				results[i].proveTool(t, c, sides, known)
+			}
+			if results[i].Call != nil {
+				break
+			}
+		}
 	}
 	return results, nil
 }
 
-// proveClaim examines a claim for one tool after the other.
-func proveClaim(ctx context.Context, c *claim, sides []*side, tools []*tool, report func(int)) (Result, error) {
-	result := Result{ID: c.ID, Status: Proved}
-	if c.Kind == Reachable {
-		result.Status = Refuted
-	}
-	for i, t := range tools {
-		report(i)
-		if err := ctx.Err(); err != nil {
-			return result, err
-		}
-		if !c.globs.Fit(t.input()) {
-			continue
-		}
-		if t.admitsNothing() {
-			result.Tools++
-			continue
-		}
-		p := newProblem(t, c, sides)
+// proveTool examines a claim for the calls of a tool.
+func (r *Result) proveTool(t *tool, c *claim, sides []*side, known map[string]*domain) {
+	r.Tools++
+	for i, f := range t.forms() {
+		p := newTrial(t, f, c, sides, known)
 		p.search()
-		result.Tools++
 		for _, d := range p.domains {
-			result.Cells += len(d.cells)
+			if i == 0 || strings.HasPrefix(d.name, placeActor) {
+				r.Cells += len(d.cells)
+			}
 		}
 		switch found := &p.result; {
 		case found.Call != nil:
-			result.Call, result.Reason, result.Condition, result.Where = found.Call, "", "", ""
-			result.Status = Refuted
+			r.Call, r.Reason, r.Condition, r.Where = found.Call, "", "", ""
+			r.Status = Refuted
 			if c.Kind == Reachable {
-				result.Status = Proved
+				r.Status = Proved
 			}
-			return result, nil
-		case found.Reason != "" && result.Reason == "":
-			result.Status = Unknown
-			result.Reason, result.Condition, result.Where = found.Reason, found.Condition, found.Where
+			return
+		case found.Reason != "" && r.Reason == "":
+			r.Status = Unknown
+			r.Reason, r.Condition, r.Where = found.Reason, found.Condition, found.Where
+		}
+		if !p.asksCaller() {
+			return // every caller is judged alike
 		}
 	}
-	return result, nil
 }
 
 // toolsOf returns the tools of the allowlist, each once.
 func toolsOf(b *policy.Bundle, o Options) (tools []*tool) {
 	content := b.Content()
-	divided := &argumentCache{map[string]*domain{}, map[string]string{}}
 	for _, a := range content.Allowlist {
 		for _, name := range a.Tools {
 			i := slices.IndexFunc(tools, func(t *tool) bool { return t.server == a.Server && t.name == name })
 			if i < 0 {
 				pinned := policy.PinOf(content.Pins, a.Server, name) != ""
-				t := &tool{server: a.Server, name: name, env: content.Env, pinned: pinned, divided: divided}
+				t := &tool{server: a.Server, name: name, env: content.Env, pinned: pinned}
 				if pinned || o.Listing {
 					t.lookUp(o.Catalog)
 				}
@@ -167,19 +164,4 @@ func (t *tool) lookUp(c *policy.Catalog) {
 	if live.Effective() {
 		t.live, t.root = live, shapeOf(live.Input().Root())
 	}
-}
-
-// admitsNothing reports whether the schema requires an argument and excludes every value of it.
-func (t *tool) admitsNothing() bool {
-	for _, name := range t.root.required() {
-		part, possible := t.root.member(name)
-		if !possible {
-			return true
-		}
-		d := divider{}
-		if values := d.divide(&tree{}, &part, nil, 1); len(values) == 0 && d.problem == "" {
-			return true
-		}
-	}
-	return false
 }

@@ -3,10 +3,10 @@ package prove
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -26,89 +26,95 @@ type variable struct {
 	*score
 }
 
-// A scoreReader reads the expressions of risk rules.
-type scoreReader struct {
-	rules  *riskRules
-	atoms  map[string]*atom
-	claims []string
-	known  map[string]*score // the variables by their names in expressions
+// riskRules are the risk rules of one side.
+type riskRules struct {
+	content *risk.Content
+	model   *risk.Model
+	vars    []variable
+	rules   []riskRule
 }
 
-// readVars reads the variables, and returns the names for the rules.
-func (r *scoreReader) readVars(vars []risk.Var) (*condition.Env, error) {
-	env, err := condition.RiskEnv(nil, r.claims...)
+// A riskRule is a rule with its predicates as atoms.
+type riskRule struct {
+	id         string
+	globs      condition.Globs
+	predicates []*atom
+	score      *score // nil: the rule sets none
+}
+
+// readRisk reads risk rules; nil if there are none.
+func readRisk(c *risk.Content, atoms map[string]*atom, claims []string) (*riskRules, error) {
+	if c == nil {
+		return nil, nil
+	}
+	model, err := risk.Compile(*c, claims...)
 	if err != nil {
 		return nil, err
 	}
+	r := &riskRules{content: c, model: model}
 	var names []string
-	for _, v := range vars {
-		read, err := r.readScore(env, v.Expr, fmt.Sprintf("risk variable %q", v.Name))
-		if err != nil {
-			return nil, err
+	env, err := condition.RiskEnv(nil, claims...)
+	for i := 0; err == nil && i < len(c.Vars); i++ {
+		v := &c.Vars[i]
+		one, fault := r.readScore(&reader{env: env, atoms: atoms}, v.Expr, fmt.Sprintf("risk variable %q", v.Name))
+		if fault != nil {
+			return nil, fault
 		}
-		names = append(names, v.Name)
-		r.known["vars."+v.Name] = read
-		r.rules.vars = append(r.rules.vars, variable{v.Name, read})
-		if env, err = condition.RiskEnv(slices.Clone(names), r.claims...); err != nil {
-			return nil, err
-		}
+		r.vars, names = append(r.vars, variable{v.Name, one}), append(names, v.Name)
+		env, err = condition.RiskEnv(slices.Clone(names), claims...)
 	}
-	return env, nil
+	for i := 0; err == nil && i < len(c.Rules); i++ {
+		var rule riskRule
+		rule, err = r.readRule(&reader{env: env, atoms: atoms}, &c.Rules[i])
+		r.rules = append(r.rules, rule)
+	}
+	return r, err
 }
 
-func (r *scoreReader) readRule(env *condition.Env, source *risk.Rule) (rule riskRule, err error) {
+func (r *riskRules) readRule(from *reader, source *risk.Rule) (rule riskRule, err error) {
 	fault := func(_ string, e error) { err = e }
 	rule.id, rule.globs = source.ID, source.Match.Compile(fault)
 	where := fmt.Sprintf("risk rule %q", source.ID)
 	for i := range source.Args {
 		predicate := &source.Args[i]
 		key := fmt.Sprintf("predicate %q %q %s", predicate.Path, predicate.Op, predicate.Value)
-		a := r.atoms[key]
-		if a == nil {
-			a = &atom{key: key, source: key, where: where, reads: []string{"args"}}
-			a.program = env.Predicates([]condition.Predicate{*predicate}, fault)
+		if from.atoms[key] == nil {
+			a := &atom{source: key, where: where, reads: []string{"args"}}
+			a.program = from.env.Predicates([]condition.Predicate{*predicate}, fault)
 			a.classifyPredicate(predicate)
-			r.atoms[key] = a
+			from.atoms[key] = a
 		}
-		rule.predicates = append(rule.predicates, a)
+		rule.predicates = append(rule.predicates, from.atoms[key])
 	}
 	if err == nil && source.ScoreExpr != "" {
-		rule.score, err = r.readScore(env, source.ScoreExpr, where)
+		rule.score, err = r.readScore(from, source.ScoreExpr, where)
 	}
 	return rule, err
 }
 
-// readScore reads an expression. If a part of it is neither computed from the score nor an atom that
-// is divided, its value is not known.
-func (r *scoreReader) readScore(env *condition.Env, source, where string) (read *score, err error) {
-	read = new(score)
-	if read.program, err = env.Number(source); err != nil {
-		return nil, err
-	}
-	tree, err := env.Read(source)
+// readScore reads an expression. If a part of it is neither computed from the score nor a condition
+// whose places are divided, its value is not known.
+func (r *riskRules) readScore(from *reader, source, where string) (*score, error) {
+	program, err := from.env.Number(source)
 	if err != nil {
 		return nil, err
 	}
-	e := &scoreExpression{
-		scoreReader: r,
-		score:       read,
-		splitter:    &reader{env: env, atoms: r.atoms},
-		tree:        tree,
-		source:      source,
-		where:       where,
+	tree, err := from.env.Read(source)
+	if err != nil {
+		return nil, err
 	}
-	read.exact = e.collect(tree.Expr(), false)
-	return read, e.err
+	e := &scoreReader{reader: from, rules: r, tree: tree, source: source, where: where}
+	exact := e.collect(tree.Expr(), false)
+	return &score{program, e.atoms, exact}, nil
 }
 
-// A scoreExpression is an expression while its atoms are collected.
-type scoreExpression struct {
-	*scoreReader
-	*score
-	splitter      *reader
+// A scoreReader collects the atoms of an expression.
+type scoreReader struct {
+	*reader
+	rules         *riskRules
 	tree          *ast.AST
 	source, where string
-	err           error
+	atoms         []*atom
 }
 
 // computed are the functions whose value follows from those of their operands.
@@ -118,74 +124,42 @@ var computed = []string{
 	operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, "math.@max", "math.@min", "double", "int",
 }
 
-// tests are the functions whose calls can be atoms.
-var tests = []string{
-	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
-	operators.In, "startsWith", "endsWith", "contains", "matches",
-}
-
 // collect collects the atoms of a part, and reports whether its value follows from them and from the
-// score. A part is a test if its value is a bool.
-func (e *scoreExpression) collect(part ast.Expr, isTest bool) bool {
+// score. A part is a test if only a bool is no failure.
+func (r *scoreReader) collect(part ast.Expr, isTest bool) bool {
 	switch part.Kind() {
 	case ast.LiteralKind:
 		return true
 	case ast.ListKind:
-		return !slices.ContainsFunc(part.AsList().Elements(), func(one ast.Expr) bool { return !e.collect(one, false) })
+		return !slices.ContainsFunc(part.AsList().Elements(), func(one ast.Expr) bool { return !r.collect(one, false) })
 	case ast.IdentKind:
-		return e.collectName(part, isTest)
-	case ast.SelectKind:
-		return (isTest || part.AsSelect().IsTestOnly()) && e.addAtom(part)
-	case ast.ComprehensionKind:
-		_, isLoop := bodyOf(part.AsComprehension())
-		return isLoop && e.addAtom(part)
-	case ast.CallKind:
-		return e.collectCall(part, isTest)
-	}
-	return false
-}
-
-func (e *scoreExpression) collectName(part ast.Expr, isTest bool) bool {
-	name := part.AsIdent()
-	switch {
-	case slices.Contains([]string{"score", "server", "tool", "env"}, name):
-		return true
-	case strings.HasPrefix(name, "vars."):
-		v := e.known[name]
-		if v == nil {
-			return false
+		name := part.AsIdent()
+		if slices.Contains([]string{"score", "server", "tool", "env"}, name) {
+			return true
 		}
-		e.score.atoms = append(e.score.atoms, v.atoms...)
-		return v.exact
+		i := slices.IndexFunc(r.rules.vars, func(v variable) bool { return name == "vars."+v.name })
+		if i >= 0 {
+			r.atoms = append(r.atoms, r.rules.vars[i].atoms...)
+			return r.rules.vars[i].exact
+		}
 	}
-	return isTest && e.addAtom(part)
-}
-
-func (e *scoreExpression) collectCall(part ast.Expr, isTest bool) bool {
-	call := part.AsCall()
-	name := call.FunctionName()
-	if (slices.Contains(tests, name) || isTest && name == operators.Index) && e.addAtom(part) {
-		return true
+	if isTest || r.tree.GetType(part.ID()) == types.BoolType {
+		f, err := r.split(r.tree, part, r.source, r.where)
+		if err == nil && !slices.ContainsFunc(f.atoms(), func(a *atom) bool { return a.free != "" }) {
+			r.atoms = append(r.atoms, f.atoms()...)
+			return true
+		}
 	}
-	if !slices.Contains(computed, name) || call.IsMemberFunction() {
+	if part.Kind() != ast.CallKind || !slices.Contains(computed, part.AsCall().FunctionName()) || part.AsCall().IsMemberFunction() {
 		return false
 	}
-	for i, operand := range call.Args() {
+	name := part.AsCall().FunctionName()
+	for i, operand := range part.AsCall().Args() {
 		operandIsTest := slices.Contains(connectives, name) && (name != operators.Conditional || i == 0 || isTest)
-		if !e.collect(operand, operandIsTest) {
+		if !r.collect(operand, operandIsTest) {
 			return false
 		}
 	}
-	return true
-}
-
-// addAtom adds a part as an atom, if it is one whose place is divided.
-func (e *scoreExpression) addAtom(part ast.Expr) bool {
-	f, err := e.splitter.split(e.tree, part, e.source, e.where)
-	if err != nil || f.atom == nil || f.atom.free != "" {
-		return false
-	}
-	e.score.atoms = append(e.score.atoms, f.atom)
 	return true
 }
 

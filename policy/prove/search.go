@@ -2,88 +2,111 @@ package prove
 
 import (
 	"fmt"
-	"slices"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
 
-// Limits of the search for one claim and one tool.
-const (
-	maxWork  = 5_000_000 // policies and risks that are looked at, over all points
-	maxTries = 200       // calls that are tried
-)
+// maxTries bounds the calls that are tried for one claim, tool and form of callers.
+const maxTries = 200
 
-// open is a search at a point: the decisions that are possible, and the first atom on which they
-// depend.
-type open struct{ first *atom }
+// A trial is the search for a call that settles a claim.
+type trial struct {
+	*problem
+	claim   *claim
+	entries [][]*entry // the policies of each side that can decide about the tool
+	tries   int
+	result  Result
+}
 
-// note remembers an atom of a formula whose outcome is open.
-func (o *open) note(f *formula, of func(*atom) outcomes) {
-	if o.first != nil || f == nil || f.outcomes(0, of).isOne() {
-		return
+func newTrial(t *tool, f form, c *claim, sides []*side, known map[string]*domain) *trial {
+	s := &trial{problem: &problem{tool: t, form: f, sides: sides, known: known}, claim: c}
+	atoms := c.when.atoms()
+	for _, side := range sides {
+		entries := side.fitting(t.input())
+		for _, e := range entries {
+			for _, f := range e.formulas() {
+				atoms = append(atoms, f.atoms()...)
+			}
+		}
+		s.entries = append(s.entries, entries)
+		s.cost += len(entries)
 	}
-	if f.atom != nil {
-		o.first = f.atom
-		return
+	s.divideAll(atoms)
+	s.goal, s.settle = s.isSought, s.try
+	s.giveUp = func(reason string) {
+		s.doubt(reason, nil)
+		s.finished = true
 	}
-	for _, part := range f.parts {
-		o.note(part, of)
+	return s
+}
+
+// isSought says whether some calls at the point, and all of them, are what the claim looks for.
+func (s *trial) isSought() (some, all bool) {
+	scope := s.eval(s.claim.when, canTrue)
+	if scope&canFail != 0 { // never and always speak about calls for which the condition fails
+		scope = scope&^canFail | boolOutcome(s.claim.Kind != Reachable)
 	}
+	if scope&canTrue == 0 {
+		return false, false
+	}
+
+	all = scope == canTrue
+	decisions, older := s.decisionsOf(0), []decision{{}}
+	if len(s.sides) > 1 {
+		older = s.decisionsOf(1)
+	}
+	for _, d := range decisions {
+		for _, old := range older {
+			if s.claim.concerns(d, old) {
+				some = true
+			} else {
+				all = false
+			}
+		}
+	}
+	return some, some && all
 }
 
 // decisionsOf returns the decisions that the policies of a side can make at the point.
-func (p *problem) decisionsOf(number int, o *open) (decisions []decision) {
+func (s *trial) decisionsOf(number int) (decisions []decision) {
+	if s.sides[number].unlisted {
+		return []decision{{effect: rules.Allow}}
+	}
 	add := func(effect string, e *entry) {
 		d := decision{effect: effect}
 		if effect == rules.Pending {
 			d.terms = &e.held
 		}
-		if !slices.Contains(decisions, d) {
-			decisions = append(decisions, d)
-		}
+		addTo(&decisions, d)
 	}
-	if p.sides[number].unlisted {
-		return []decision{{effect: rules.Allow}}
-	}
-
-	for _, e := range p.entries[number] {
-		when := e.when.outcomes(canTrue, p.outcomesOf)
-		o.note(e.when, p.outcomesOf)
-		matches, passes := when&canTrue != 0, when&canFalse != 0
-		if when&canFail != 0 {
-			if e.strict {
-				add(rules.Deny, e)
-			} else {
-				passes = true
-			}
+	for _, e := range s.entries[number] {
+		when := s.eval(e.when, canTrue)
+		if when&canFail != 0 && e.strict {
+			add(rules.Deny, e)
 		}
-		if matches {
-			p.addEffects(e, o, add)
+		if when&canTrue != 0 {
+			s.addEffects(e, add)
 		}
-		if !passes {
+		if when&canFalse == 0 && (e.strict || when&canFail == 0) {
 			return decisions
 		}
 	}
-
 	add(rules.Deny, nil)
 	return decisions
 }
 
 // addEffects adds the decisions of a policy that matches.
-func (p *problem) addEffects(e *entry, o *open, add func(string, *entry)) {
-	denies := e.deny.outcomes(canFalse, p.outcomesOf)
-	o.note(e.deny, p.outcomesOf)
+func (s *trial) addEffects(e *entry, add func(string, *entry)) {
+	denies := s.eval(e.deny, canFalse)
 	if denies != canFalse {
 		add(rules.Deny, e)
 	}
 	if denies&canFalse == 0 {
 		return
 	}
-
-	asks := e.ask.outcomes(canFalse, p.outcomesOf)
-	o.note(e.ask, p.outcomesOf)
+	asks := s.eval(e.ask, canFalse)
 	if asks&canFail != 0 {
 		add(rules.Deny, e)
 	}
@@ -91,278 +114,47 @@ func (p *problem) addEffects(e *entry, o *open, add func(string, *entry)) {
 		add(rules.Pending, e)
 	}
 	if asks&canFalse != 0 {
-		effect := e.effect
-		if effect != rules.Allow && effect != rules.Pending {
-			effect = rules.Deny
-		}
-		add(effect, e)
+		add(e.effect, e)
 	}
-}
-
-// decisionsSought returns whether the calls at the point can be what the claim looks for, whether all of them
-// are, and an atom that decides it.
-func (p *problem) decisionsSought() (some, all bool, first *atom) {
-	o := &open{}
-	scope := p.claim.scopeOutcomes(p.outcomesOf)
-	if scope&canTrue == 0 {
-		return false, false, nil
-	}
-	if !scope.isOne() {
-		o.note(p.scope, p.outcomesOf)
-	}
-
-	all = scope == canTrue
-	decisions := p.decisionsOf(0, o)
-	older := []decision{{}}
-	if len(p.sides) > 1 {
-		older = p.decisionsOf(1, o)
-	}
-	for _, d := range decisions {
-		for _, old := range older {
-			if p.claim.concerns(d, old) {
-				some = true
-			} else {
-				all = false
-			}
-		}
-	}
-	return some, some && all, o.first
-}
-
-// search visits the points below the current one until a call is found that settles the claim.
-func (p *problem) search() {
-	p.work++
-	for _, entries := range p.entries {
-		p.work += len(entries)
-	}
-	if p.work > maxWork {
-		p.giveUp("there are too many combinations of what conditions ask", nil)
-		return
-	}
-	some, all, first := p.decisionsSought()
-	switch {
-	case !some:
-		return
-	case all:
-		p.try()
-		return
-	case first == nil:
-		p.giveUp("internal error: the decision depends on no condition", nil)
-		return
-	}
-
-	if first.place == placeRisk && p.free[first] == "" && first.risk != nil && p.risks[first.risk] == nil {
-		p.branchOnRisk(first)
-		return
-	}
-	p.branch(first)
-}
-
-// branch visits what an atom can be: the cells of its place, or its outcomes if it is free.
-func (p *problem) branch(a *atom) {
-	if s, ok := p.slots[a]; ok && p.chosen[s.domain] < 0 {
-		for i := range p.domains[s.domain].cells {
-			if !p.fitsTag(&p.domains[s.domain].cells[i]) {
-				continue
-			}
-			p.choose(s.domain, i)
-			p.search()
-			if p.finished {
-				return
-			}
-			p.choose(s.domain, -1)
-		}
-		return
-	}
-
-	before := p.outcomesOf(a)
-	p.assumed = append(p.assumed, a)
-	for _, one := range []outcomes{canTrue, canFalse, canFail} {
-		if before&one == 0 {
-			continue
-		}
-		p.outcomes[a] = one
-		p.search()
-		if p.finished {
-			return
-		}
-	}
-	p.outcomes[a], p.assumed = before, p.assumed[:len(p.assumed)-1]
-}
-
-// branchOnRisk visits the risks that the calls at the point can have. First it visits what the risk
-// depends on.
-func (p *problem) branchOnRisk(about *atom) {
-	r := about.risk
-	input := p.tool.input()
-	for i := range r.rules {
-		if !r.rules[i].globs.Fit(input) {
-			continue
-		}
-		if a := p.openScore(&r.rules[i]); a != nil {
-			p.branch(a)
-			return
-		}
-		if p.matchOutcomes(&r.rules[i]).isOne() {
-			continue
-		}
-		for _, a := range r.rules[i].predicates {
-			if !p.outcomesOf(a).isOne() {
-				p.branch(a)
-				return
-			}
-		}
-	}
-
-	risks, guessed, ok := p.possibleRisks(r)
-	if !ok {
-		p.free[about] = "the risk rules give too many scores"
-		p.branch(about)
-		delete(p.free, about)
-		return
-	}
-	p.work += len(risks)
-	guessedBefore := p.guessed
-	if guessed != nil {
-		p.guessed = guessed
-	}
-	known := map[string]bool{}
-	for i := range risks {
-		p.setRisk(r, &risks[i])
-		key := ""
-		for _, a := range p.asks[r] {
-			key += string(rune('0' + p.outcomesOf(a)))
-		}
-		if known[key] {
-			continue
-		}
-		known[key] = true
-		p.search()
-		if p.finished {
-			return
-		}
-	}
-	p.setRisk(r, nil)
-	p.guessed = guessedBefore
-}
-
-// openScore returns an atom on which the score of a rule that can match depends.
-func (p *problem) openScore(r *riskRule) *atom {
-	if r.score == nil || !r.score.exact || p.matchOutcomes(r) == canFalse {
-		return nil
-	}
-	for _, a := range r.score.atoms {
-		if !p.outcomesOf(a).isOne() {
-			return a
-		}
-	}
-	return nil
 }
 
 // try makes a call of the point and asks the real gates about it.
-func (p *problem) try() {
-	if p.tries++; p.tries > maxTries {
-		p.giveUp("too many calls were tried", nil)
+func (s *trial) try() {
+	if s.tries++; s.tries > maxTries {
+		s.giveUp("too many calls were tried")
 		return
 	}
-	c, _ := p.callOfCells()
-
-	if refused := p.refusal(c); refused != "" {
-		p.doubt("no call was found that passes the other gates: "+refused, nil)
+	c := s.call()
+	if refused := s.refusal(c); refused != "" {
+		s.doubt("no call was found that passes the other gates: "+refused, nil)
 		return
 	}
-	judged := make([]*condition.Subject, len(p.sides))
-	decisions := make([]decision, 2)
-	for i, s := range p.sides {
-		judged[i] = condition.NewSubject(c.Input(s.bundle))
-		decisions[i] = decide(s.bundle, judged[i])
-	}
-	if p.claim.covers(judged[0]) && p.claim.concerns(decisions...) {
-		p.result.Call, p.finished = c, true
-		return
+	judged := condition.NewSubject(c.Input(s.sides[0].bundle))
+	decisions := []decision{decide(s.sides[0].bundle, judged), {}}
+	if len(s.sides) > 1 {
+		decisions[1] = decide(s.sides[1].bundle, condition.NewSubject(c.Input(s.sides[1].bundle)))
 	}
 
 	switch {
-	case len(p.assumed) > 0:
-		p.doubt(p.freeReason(p.assumed[0]), p.assumed[0])
-	case p.guessed != nil:
-		p.doubt("the score of a risk rule is not computed",
-			&atom{source: p.guessed.score.program.Source(), where: fmt.Sprintf("risk rule %q", p.guessed.id)})
+	case s.claim.covers(judged) && s.claim.concerns(decisions[0], decisions[1]):
+		s.result.Call, s.finished = c, true
+	case len(s.assumed) > 0:
+		why := s.free[s.assumed[0]]
+		if why == "" {
+			why = "its outcome is not computed"
+		}
+		s.doubt(why, s.assumed[0])
+	case s.guessed != nil:
+		s.doubt("the score of a risk rule is not computed",
+			&atom{source: s.guessed.score.program.Source(), where: fmt.Sprintf("risk rule %q", s.guessed.id)})
 	default:
-		p.giveUp(fmt.Sprintf("internal error: the policies do not decide about %s as the proof expects", c.Args), nil)
+		s.giveUp(fmt.Sprintf("internal error: the policies do not decide about %s as the proof expects", c.Args))
 	}
-}
-
-// callOfCells returns a call of the chosen cells, and of any cells of the other places. It is
-// incomplete if a place has no cell that fits the others.
-func (p *problem) callOfCells() (c *Call, complete bool) {
-	c, complete = p.tool.newCall(), true
-	for i, index := range p.chosen {
-		if index < 0 {
-			index = p.usualCell(i)
-		}
-		if index >= 0 {
-			p.domains[i].cells[index].apply(c)
-		} else {
-			complete = false
-		}
-	}
-	p.nameCaller(c)
-	c.finish()
-	return c, complete
-}
-
-func (p *problem) freeReason(a *atom) string {
-	if why := p.free[a]; why != "" {
-		return why
-	}
-	return "its outcome is not computed"
-}
-
-// nameCaller names the caller that chosen cells describe, if none of them does.
-func (p *problem) nameCaller(c *Call) {
-	for i, index := range p.chosen {
-		if index < 0 || p.domains[i].name == placeCaller {
-			continue
-		}
-		if slices.ContainsFunc(p.domains, func(d *domain) bool { return d.name == placeCaller }) {
-			return // usualCell chose one that fits
-		}
-		switch p.domains[i].cells[index].tag {
-		case subject:
-			c.Actor = policy.SubjectName("https://idp.example", "agent")
-		case staticPerson:
-			c.Actor = policy.LocalUser + "person"
-		}
-	}
-}
-
-// usualCell returns the cell of an open domain that fits the others.
-func (p *problem) usualCell(domain int) int {
-	for i := range p.domains[domain].cells {
-		if c := &p.domains[domain].cells[i]; c.tag == anyCaller || p.fitsTag(c) && p.isUsual(c) {
-			return i
-		}
-	}
-	return -1
-}
-
-// isUsual reports whether a cell belongs to the caller of a call about whom nothing was chosen.
-func (p *problem) isUsual(c *cell) bool {
-	for i, index := range p.chosen {
-		if index >= 0 && p.domains[i].cells[index].tag != anyCaller {
-			return true
-		}
-	}
-	if len(p.tool.groups) > 0 {
-		return c.tag == subject
-	}
-	return c.tag == staticAgent
 }
 
 // refusal says which other gate refuses a call; empty if none does.
-func (p *problem) refusal(c *Call) string {
-	b, t := p.sides[0].bundle, p.tool
+func (s *trial) refusal(c *Call) string {
+	b, t := s.sides[0].bundle, s.tool
 	if !b.Names(t.server, t.name, c.Identity) {
 		return "the caller is in no group that may call the tool"
 	}
@@ -386,18 +178,12 @@ func (p *problem) refusal(c *Call) string {
 }
 
 // doubt notes that a point could not be settled. The search goes on: another may show a call.
-func (p *problem) doubt(reason string, a *atom) {
-	if p.result.Reason != "" {
+func (s *trial) doubt(reason string, a *atom) {
+	if s.result.Reason != "" {
 		return
 	}
-	p.result.Reason = reason
+	s.result.Reason = reason
 	if a != nil {
-		p.result.Condition, p.result.Where = a.source, a.where
+		s.result.Condition, s.result.Where = a.source, a.where
 	}
-}
-
-// giveUp ends the search without an answer.
-func (p *problem) giveUp(reason string, a *atom) {
-	p.doubt(reason, a)
-	p.finished = true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/big"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -44,19 +45,18 @@ func counted(n *int) bool { return n != nil && *n <= maxCounted }
 func (s *shape) member(name string) (member shape, possible bool) {
 	var roots []*jsonschema.Schema
 	for _, n := range s.all {
-		if part := n.Properties[name]; part != nil {
+		byPattern := false
+		for pattern := range n.PatternProperties { // in no order: one that matches is enough
+			byPattern = byPattern || pattern.MatchString(name)
+		}
+		others, isSchema := n.AdditionalProperties.(*jsonschema.Schema)
+		switch part := n.Properties[name]; {
+		case part != nil:
 			roots = append(roots, part)
-			continue
-		}
-		if matchesKey(n, name) {
-			continue
-		}
-		switch others := n.AdditionalProperties.(type) {
-		case bool:
-			if !others {
-				return shape{}, false
-			}
-		case *jsonschema.Schema:
+		case byPattern:
+		case n.AdditionalProperties == false:
+			return shape{}, false
+		case isSchema:
 			roots = append(roots, others)
 		}
 	}
@@ -64,16 +64,6 @@ func (s *shape) member(name string) (member shape, possible bool) {
 		return shape{}, false
 	}
 	return shapeOf(roots...), true
-}
-
-// matchesKey reports whether a pattern for names may match a name.
-func matchesKey(n *jsonschema.Schema, name string) bool {
-	for pattern := range n.PatternProperties { // in no order: one that matches is enough
-		if pattern.MatchString(name) {
-			return true
-		}
-	}
-	return false
 }
 
 // closesUnevaluated reports whether the schemas refuse every member that is in no properties.
@@ -96,9 +86,7 @@ func (s *shape) closesUnevaluated() bool {
 	return closed
 }
 
-func (s *shape) requires(name string) bool {
-	return slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool { return slices.Contains(n.Required, name) })
-}
+func (s *shape) requires(name string) bool { return slices.Contains(s.required(), name) }
 
 // required returns the names of members that must be there, in order.
 func (s *shape) required() (names []string) {
@@ -123,25 +111,25 @@ func (s *shape) element() shape {
 	return shapeOf(roots...)
 }
 
+// kindNames are the types of schemas that admit values of a kind.
+var kindNames = map[kind][]string{
+	null: {"null"}, boolean: {"boolean"}, number: {"number", "integer"}, text: {"string"}, list: {"array"}, object: {"object"},
+}
+
 // hasKind reports whether the types of the schemas leave room for values of a kind.
-func (s *shape) hasKind(k kind) bool {
-	names := map[kind][]string{
-		null: {"null"}, boolean: {"boolean"}, number: {"number", "integer"}, text: {"string"}, list: {"array"},
-		object: {"object"},
-	}[k]
-	for _, n := range s.all {
-		if n.Bool != nil && !*n.Bool {
-			return false
-		}
-		if n.Types == nil || n.Types.IsEmpty() {
-			continue
-		}
-		written := n.Types.ToStrings()
-		if !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(written, name) }) {
-			return false
-		}
-	}
-	return true
+func (s *shape) hasKind(k kind) bool { return s.admits(k, maxNesting) }
+
+// admits is hasKind with a bound on the anyOf in anyOf that it follows.
+func (s *shape) admits(k kind, level int) bool {
+	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+		byType := n.Types == nil || n.Types.IsEmpty() ||
+			slices.ContainsFunc(kindNames[k], func(name string) bool { return slices.Contains(n.Types.ToStrings(), name) })
+		byAny := len(n.AnyOf) == 0 || level == 0 || slices.ContainsFunc(n.AnyOf, func(one *jsonschema.Schema) bool {
+			part := shapeOf(one)
+			return part.admits(k, level-1)
+		})
+		return n.Bool != nil && !*n.Bool || !byType || !byAny
+	})
 }
 
 // integersOnly reports whether a number must be an integer.
@@ -149,6 +137,35 @@ func (s *shape) integersOnly() bool {
 	return slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
 		return n.Types != nil && slices.Contains(n.Types.ToStrings(), "integer") &&
 			!slices.Contains(n.Types.ToStrings(), "number")
+	})
+}
+
+// textKeywords returns the patterns and lengths of the schemas, and for each keyword whether it
+// excludes a text.
+func (s *shape) textKeywords() (excludes []func(string) bool, patterns []string, sizes []int) {
+	for _, n := range s.all {
+		if n.Pattern != nil {
+			if _, err := compilePattern(n.Pattern.String()); err == nil {
+				patterns = append(patterns, n.Pattern.String())
+				excludes = append(excludes, func(x string) bool { return !n.Pattern.MatchString(x) })
+			}
+		}
+		if counted(n.MinLength) {
+			sizes = append(sizes, *n.MinLength)
+			excludes = append(excludes, func(x string) bool { return utf8.RuneCountInString(x) < *n.MinLength })
+		}
+		if counted(n.MaxLength) {
+			sizes = append(sizes, *n.MaxLength)
+			excludes = append(excludes, func(x string) bool { return utf8.RuneCountInString(x) > *n.MaxLength })
+		}
+	}
+	return excludes, patterns, sizes
+}
+
+// allowsItems reports whether the schemas allow a list of a size.
+func (s *shape) allowsItems(size int) bool {
+	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+		return counted(n.MinItems) && size < *n.MinItems || counted(n.MaxItems) && size > *n.MaxItems
 	})
 }
 
@@ -166,14 +183,11 @@ func (s *shape) bounds() (numbers []*big.Rat) {
 
 // inBounds reports whether a number is within the bounds.
 func (s *shape) inBounds(x *big.Rat) bool {
-	for _, n := range s.all {
-		if n.Minimum != nil && x.Cmp(n.Minimum) < 0 || n.Maximum != nil && x.Cmp(n.Maximum) > 0 ||
+	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+		return n.Minimum != nil && x.Cmp(n.Minimum) < 0 || n.Maximum != nil && x.Cmp(n.Maximum) > 0 ||
 			n.ExclusiveMinimum != nil && x.Cmp(n.ExclusiveMinimum) <= 0 ||
-			n.ExclusiveMaximum != nil && x.Cmp(n.ExclusiveMaximum) >= 0 {
-			return false
-		}
-	}
-	return true
+			n.ExclusiveMaximum != nil && x.Cmp(n.ExclusiveMaximum) >= 0
+	})
 }
 
 // listed returns the scalars of an enum or const of one of the schemas. It is false if there is

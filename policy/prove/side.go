@@ -1,12 +1,12 @@
 package prove
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 )
@@ -19,55 +19,34 @@ type side struct {
 	policies []entry
 }
 
-// An entry is a policy that is enforced.
+// An entry is a policy.
 type entry struct {
-	id              string
+	index           int
 	effect          string
+	shadow          bool
 	globs           condition.Globs
 	when, deny, ask *formula
 	strict          bool // the policy denies if its when fails
 	held            ruling.Ruling
 }
 
-// riskRules are the risk rules of one side.
-type riskRules struct {
-	older   bool // of the older policies, and other than those of the new ones
-	content *risk.Content
-	model   *risk.Model
-	vars    []variable
-	rules   []riskRule
-}
-
-// A riskRule is a rule with its predicates as atoms.
-type riskRule struct {
-	id         string
-	globs      condition.Globs
-	predicates []*atom
-	score      *score // nil: the rule sets none
-}
-
-// name distinguishes atoms about the risks of different rules.
-func (r *riskRules) name() string {
-	switch {
-	case r == nil:
-		return "no risk rules "
-	case r.older:
-		return "older risk rules "
-	}
-	return ""
-}
+func (e *entry) formulas() []*formula { return []*formula{e.when, e.deny, e.ask} }
 
 // proofTime is the time of every call that is tried. Conditions about now are free.
 const proofTime = "2026-01-01T12:00:00.000Z"
 
+// claimsOf returns the claims of requesters that conditions may read.
+func claimsOf(b *policy.Bundle) []string {
+	if identity := b.Content().Identity; identity != nil {
+		return identity.Claims
+	}
+	return nil
+}
+
 // readSide reads the policies and risk rules of a bundle. Atoms are shared with the newer side.
 func readSide(b *policy.Bundle, atoms map[string]*atom, newer *side) (*side, error) {
 	content := b.Content()
-	var claims []string
-	if content.Identity != nil {
-		claims = content.Identity.Claims
-	}
-	env, err := condition.PolicyEnv(claims...)
+	env, err := condition.PolicyEnv(claimsOf(b)...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,22 +54,16 @@ func readSide(b *policy.Bundle, atoms map[string]*atom, newer *side) (*side, err
 	s := &side{bundle: b, unlisted: content.Policy == nil}
 	if newer != nil && reflect.DeepEqual(content.Risk, newer.bundle.Content().Risk) {
 		s.risk = newer.risk
-	} else if s.risk, err = readRisk(content.Risk, atoms, claims); err != nil {
+	} else if s.risk, err = readRisk(content.Risk, atoms, claimsOf(b)); err != nil {
 		return nil, err
-	} else if s.risk != nil {
-		s.risk.older = newer != nil
 	}
 	if s.unlisted {
 		return s, nil
 	}
 
-	r := &reader{env: env, risk: s.risk, atoms: atoms, known: map[string]*formula{}}
+	r := &reader{env: env, risk: s.risk, atoms: atoms}
 	for i := range content.Policy.Policies {
-		p := &content.Policy.Policies[i]
-		if p.Mode == rules.Shadow {
-			continue
-		}
-		e, err := r.readEntry(p)
+		e, err := r.readEntry(i, &content.Policy.Policies[i])
 		if err != nil {
 			return nil, err
 		}
@@ -99,62 +72,41 @@ func readSide(b *policy.Bundle, atoms map[string]*atom, newer *side) (*side, err
 	return s, nil
 }
 
-func (r *reader) readEntry(p *rules.Policy) (e entry, err error) {
-	e = entry{id: p.ID, effect: p.Effect}
+func (r *reader) readEntry(index int, p *rules.Policy) (e entry, err error) {
+	e = entry{index: index, effect: p.Effect, shadow: p.Mode == rules.Shadow}
 	e.strict = p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != ""
 	e.globs = p.Match.Compile(func(_ string, fault error) { err = fault })
-	if err != nil {
-		return e, err
-	}
 	for _, one := range []struct {
 		key, source string
 		to          **formula
 	}{{"when", p.When, &e.when}, {"deny", p.Deny, &e.deny}, {"require_approval_if", p.RequireApprovalIf, &e.ask}} {
-		if *one.to, err = r.read(one.source, fmt.Sprintf("policy %q, %s", p.ID, one.key)); err != nil {
-			return e, err
+		if err == nil {
+			*one.to, err = r.read(one.source, fmt.Sprintf("policy %q, %s", p.ID, one.key))
 		}
 	}
 
-	quorum, expires := p.Quorum, p.Expires
-	if quorum == 0 {
-		quorum = rules.DefaultQuorum
-	}
-	if expires == 0 {
-		expires = rules.DefaultExpires
-	}
 	e.held = ruling.Ruling{
 		Decision:  rules.Pending,
 		Code:      policy.CodeApprovalRequired,
 		Approvers: p.Approvers,
-		Quorum:    quorum,
-		Expires:   condition.Later(proofTime, expires),
+		Quorum:    cmp.Or(p.Quorum, rules.DefaultQuorum),
+		Expires:   condition.Later(proofTime, cmp.Or(p.Expires, rules.DefaultExpires)),
 		Fresh:     p.Fresh,
 	}
-	return e, nil
+	return e, err
 }
 
-// readRisk reads risk rules; nil if there are none.
-func readRisk(c *risk.Content, atoms map[string]*atom, claims []string) (*riskRules, error) {
-	if c == nil {
-		return nil, nil
-	}
-	model, err := risk.Compile(*c, claims...)
-	if err != nil {
-		return nil, err
-	}
-
-	r := &riskRules{content: c, model: model}
-	scores := &scoreReader{rules: r, atoms: atoms, claims: claims, known: map[string]*score{}}
-	env, err := scores.readVars(c.Vars)
-	if err != nil {
-		return nil, err
-	}
-	for i := range c.Rules {
-		rule, err := scores.readRule(env, &c.Rules[i])
-		if err != nil {
-			return nil, err
+// fitting returns the enforced policies that can decide about a tool.
+func (s *side) fitting(in *condition.Input) (entries []*entry) {
+	for i := range s.policies {
+		e := &s.policies[i]
+		if e.shadow || !e.globs.Fit(in) {
+			continue
 		}
-		r.rules = append(r.rules, rule)
+		entries = append(entries, e)
+		if e.when == nil && e.deny == nil && e.ask == nil {
+			break // no call gets below it
+		}
 	}
-	return r, nil
+	return entries
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -33,14 +32,9 @@ func TestDivideTexts(t *testing.T) {
 		}
 		sizes := [][]int{nil, {0}, {2}, {1, 4}}[r.IntN(4)]
 		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
-			var progs []*syntax.Prog
 			var compiled []*regexp.Regexp
 			for _, p := range chosen {
-				prog, err := compilePattern(p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				progs, compiled = append(progs, prog), append(compiled, regexp.MustCompile(p))
+				compiled = append(compiled, regexp.MustCompile(p))
 			}
 			vectorOf := func(text string) string {
 				var b strings.Builder
@@ -53,7 +47,7 @@ func TestDivideTexts(t *testing.T) {
 				}
 				return b.String()
 			}
-			found, ok := divideTexts(progs, sizes)
+			found, ok := divideTexts(chosen, sizes)
 			if !ok {
 				t.Fatalf("divideTexts(%q) has too many states", chosen)
 			}
@@ -75,13 +69,6 @@ func TestDivideTexts(t *testing.T) {
 
 // TestDivideAmong keeps a text besides the literals wherever there is one.
 func TestDivideAmong(t *testing.T) {
-	prog := func(p string) *syntax.Prog {
-		compiled, err := compilePattern(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return compiled
-	}
 	for _, tt := range []struct {
 		name     string
 		literals []string
@@ -94,7 +81,7 @@ func TestDivideAmong(t *testing.T) {
 		{"empty", []string{""}, `x`, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			texts, ok := divideAmong(tt.literals, []*syntax.Prog{prog(tt.pattern)}, nil)
+			texts, ok := divideAmong(tt.literals, []string{tt.pattern}, nil)
 			if !ok {
 				t.Fatal("divideAmong() has too many states")
 			}
@@ -108,15 +95,7 @@ func TestDivideAmong(t *testing.T) {
 
 // TestTooManyStates gives up on patterns whose automata have too many states together.
 func TestTooManyStates(t *testing.T) {
-	var progs []*syntax.Prog
-	for _, p := range []string{`^(a|b)*a(a|b){13}$`, `^(a|b)*b(a|b){14}$`} {
-		prog, err := compilePattern(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		progs = append(progs, prog)
-	}
-	if texts, ok := divideTexts(progs, nil); ok {
+	if texts, ok := divideTexts([]string{`^(a|b)*a(a|b){13}$`, `^(a|b)*b(a|b){14}$`}, nil); ok {
 		t.Errorf("divideTexts() = %d texts, want none", len(texts))
 	}
 }
