@@ -1,4 +1,4 @@
-// Package glob matches names against patterns, and compares patterns with each other.
+// Package glob matches names against patterns.
 //
 // # Patterns
 //

@@ -1,39 +1,52 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/prove"
 	"pgfsm/policy/rules"
 )
+
+// An outcome is what a condition of a policy can be for the calls that the policy matches.
+type outcome struct{ yes, no, fails bool }
+
+// outcomeOf returns the outcomes of a condition; without one, those of a fixed answer.
+func outcomeOf(in *prove.Space, e *entry, x *expression, index int, unwritten bool) (o outcome) {
+	if x == nil {
+		return outcome{yes: unwritten, no: !unwritten}
+	}
+	o.yes, o.no, o.fails = in.Outcomes(e.index, index)
+	return o
+}
 
 // findConstants finds conditions of a policy that have the same result for every call that its
 // globs match.
 func (l *linter) findConstants(e *entry) {
 	for _, c := range e.conditions() {
-		found := newWorld(&e.match, distinguishLevels(l.levels, c.expression)).outcomesInWorld(c.expression, 0)
-		limitedTo := func(o outcomes) bool { return found&^o == 0 }
-
+		o := outcomeOf(l.space, e, c.expression, c.index, false)
 		switch {
-		case limitedTo(canFail):
+		case !o.yes && !o.no:
 			then := "every call that the policy matches is denied"
 			if c.key == "when" && !e.strict {
 				then = "the policy never matches"
 			}
 			l.add(e.place, c.key, ConditionAlwaysFails, "write what is meant",
 				"the condition fails for every call that its match fits, so %s", then)
-		case limitedTo(canFalse | canFail):
+		case !o.yes:
 			then := map[string]string{
 				"when": "the policy never matches", "deny": "it never denies",
 				"require_approval_if": "it never holds a call",
 			}[c.key]
-			if found&canFail != 0 {
+			if o.fails {
 				then += ", or the condition fails"
 			}
 			l.add(e.place, c.key, ConditionNeverTrue, "write what is meant, or leave it out",
 				"the condition is true for no call that its match fits: %s", then)
-		case limitedTo(canTrue | canFail):
+		case !o.no:
 			remedy := map[string]string{
 				"when": "leave it out", "deny": "write effect: deny", "require_approval_if": "write effect: pending",
 			}[c.key]
@@ -43,15 +56,83 @@ func (l *linter) findConstants(e *entry) {
 	}
 }
 
+// findNonMonotonic reports a policy that stops a call at one risk, and not at a higher one.
+func (l *linter) findNonMonotonic(e *entry) {
+	if m := l.space.Inversion(e.index); m != nil {
+		level := func(r condition.Risk) string { return fmt.Sprintf("mode %q with score %d", clip(r.Mode), r.Score) }
+		l.add(e.place, m.Key, RiskNotMonotonic, `write risk.mode != "safe", or risk.score >= n, so that more risk stays in`,
+			"it stops a call in %s, and the same call in %s is allowed, by policy %d (%q)", level(m.Less), level(m.More),
+			m.By, l.content.Policy.Policies[m.By].ID)
+	}
+}
+
 // allowsEverything finds policies that allow every call that reaches them.
 func (l *linter) allowsEverything(e *entry) {
-	w := l.worldOf(e)
-	when, stops := w.outcomesInWorld(e.when, canTrue),
-		w.outcomesInWorld(e.deny, canFalse)|w.outcomesInWorld(e.ask, canFalse)
-	always := when == canTrue || e.strict && when&canFalse == 0
-	if e.Effect == rules.Allow && !e.shadow && always && e.match.coversAll() && stops == canFalse {
+	when := outcomeOf(l.space, e, e.when, 0, true)
+	deny, ask := outcomeOf(l.space, e, e.deny, 1, false), outcomeOf(l.space, e, e.ask, 2, false)
+	always := !when.no && (e.strict || !when.fails)
+	stops := deny.yes || deny.fails || ask.yes || ask.fails
+	if e.Effect == rules.Allow && !e.shadow && always && e.match.coversAll() && !stops {
 		l.add(e.place, "match", AllowsEverything, "name servers or tools, or write deny or require_approval_if",
 			"every call that gets here is allowed, also of tools that are put on the allowlist later")
+	}
+}
+
+// checkReachability finds the policies that decide no call, and those that never ask for approval.
+func (l *linter) checkReachability(entries []*entry) {
+	var above []int // the policies above that decide something
+	for _, e := range entries {
+		covering := l.coveredBy(e, above, false)
+		unreached := covering != nil
+		if !unreached && e.holdsCalls() {
+			covering = l.coveredBy(e, above, true)
+		}
+		if covering != nil {
+			l.reportUnreachable(e, covering, unreached)
+		}
+		if !unreached && !e.shadow {
+			above = append(above, e.index)
+		}
+	}
+}
+
+// coveredBy returns the policies above that decide every call that e can decide, or hold; nil if
+// there are none. It leaves out those that are not needed.
+func (l *linter) coveredBy(e *entry, above []int, holding bool) []int {
+	if l.space.Decides(e.index, above, holding) || !l.space.Decides(e.index, nil, holding) {
+		return nil // if it decides nothing by itself, findConstants reports it
+	}
+	needed := slices.Clone(above)
+	for _, i := range above {
+		without := slices.DeleteFunc(slices.Clone(needed), func(k int) bool { return k == i })
+		if !l.space.Decides(e.index, without, holding) {
+			needed = without
+		}
+	}
+	return needed
+}
+
+// reportUnreachable reports that some policies decide every call that e could decide; or, if e is
+// reached, every call for which it would ask for approval.
+func (l *linter) reportUnreachable(e *entry, by []int, unreached bool) {
+	var texts []string
+	allows := false
+	for _, i := range by {
+		p := &l.content.Policy.Policies[i]
+		allows = allows || p.Effect == rules.Allow
+		texts = append(texts, fmt.Sprintf("policy %d (%q, %s)", i, p.ID, p.Effect))
+	}
+	if n := len(texts); n > 4 {
+		texts = append(texts[:3], fmt.Sprintf("%d others", n-3))
+	}
+	deciders := strings.Join(texts, " and ")
+	switch {
+	case e.holdsCalls() && allows:
+		l.add(e.place, "match", ApprovalUnreachable, "move the policy above, or narrow the one above",
+			"no call is ever held: earlier policies decide every call that this one would hold: %s", deciders)
+	case unreached:
+		l.add(e.place, "match", PolicyUnreachable, "move the policy above, narrow the one above, or delete this one",
+			"no call gets here: every call that this policy matches is decided before, by %s", deciders)
 	}
 }
 
@@ -60,7 +141,7 @@ func (l *linter) allowsEverything(e *entry) {
 func (l *linter) checkNames(p place, key string, x *expression) {
 	if l.content.Risk == nil && p.list == Policies {
 		for _, name := range []string{"risk.score", "risk.mode", "risk.rules"} {
-			if x.readsAny(name) {
+			if x.reads(name) {
 				l.add(p, key, RiskUnconfigured, "write risk rules, or ask for something else",
 					"it asks for %s, but there are no risk rules: the mode is always %q, and the score 0", name,
 					"unrated")

@@ -7,20 +7,15 @@
 //
 // # Conditions
 //
-// A condition is split into atoms at &&, ||, ! and ? :. Lint goes through the points of a world:
-// the calls that the globs of a policy match. At a point, names that conditions compare with
-// literals have one of these values or another one, `pinned` and the hints are true or false, and
-// the risk is a mode and score that the risk rules can give. CEL evaluates each atom with these
-// values. An atom that depends on more (arguments, roles, history) has each answer in turn: true,
-// false or a failure. The same atom has the same answer everywhere; different atoms count as
-// independent. There are at most 4,096 points. So what lint reports holds for every call, and it
-// does not report everything that holds.
+// Package prove divides the calls that the globs of a policy match, by tools of any names, schemas
+// and annotations, and with every risk that modes, baselines and set_mode_by_score leave. A
+// condition of a form that it does not divide can be true, false or fail. So what lint reports
+// holds for every call, and it does not report everything that holds.
 //
 // # Reachability
 //
-// A policy is unreachable if policies above it decide at every point at which it matches. A policy
-// above counts only if its globs match every call that the globs below match. A policy in shadow
-// does not make policies below it unreachable. [ApprovalUnreachable] takes the place of
+// A policy is unreachable if policies above it decide every call that it would decide. A policy in
+// shadow does not make policies below it unreachable. [ApprovalUnreachable] takes the place of
 // [PolicyUnreachable] if the policy asks for approval and a policy above allows. It is also
 // reported for a policy that is reached only where it does not ask. A spent budget (package rules)
 // is not considered.
@@ -30,8 +25,8 @@
 // A policy that stops a call must also stop it at a higher risk: a failing risk rule raises the
 // mode, so with require_approval_if: risk.mode == "review", a call with an argument of the wrong
 // type would not be held. [RiskNotMonotonic] is a policy that stops a call at one mode and score
-// and not at a higher one, where a policy allows the call. The search takes sample names. This can
-// be intended, so it is a [Warning].
+// and not at a higher one, where a policy allows the call. This can be intended, so it is a
+// [Warning].
 //
 // # Arguments
 //

@@ -10,6 +10,7 @@ import (
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -22,7 +23,7 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	if c == nil {
 		return nil
 	}
-	l := &linter{content: c, levels: levelsOf(c.Risk)}
+	l := &linter{content: c}
 	if c.Identity != nil {
 		l.claims = c.Identity.Claims
 	}
@@ -46,7 +47,7 @@ type linter struct {
 	content *policy.Content
 	claims  []string // the configured ones
 	tools   []tool
-	levels  []level // the levels that a call can have; nil: unknown
+	space   *prove.Space // the calls that policies can be asked about
 	found   []Finding
 }
 
@@ -74,52 +75,36 @@ func (l *linter) add(p place, key, code, remedy, format string, args ...any) *Fi
 // clip keeps names from outside short and visible.
 func clip(name string) string { return visible.Clip(name, 80) }
 
-// An expression is the analysis of an expression for all calls. It is nil if the expression is not
-// written.
+// An expression is an expression that is written.
 type expression struct {
-	source   string
-	ast      *ast.AST
-	formula  *formula
-	asksRisk bool // the expression reads the mode or the score
+	source string
+	ast    *ast.AST
 }
 
-// readsAny reports whether the expression reads one of some names.
-func (x *expression) readsAny(names ...string) bool {
-	found := false
-	x.formula.forEachAtom(func(a *atom) {
-		found = found || slices.ContainsFunc(a.reads, func(name string) bool { return slices.Contains(names, name) })
-	})
-	return found
+// reads reports whether the expression reads a name.
+func (x *expression) reads(name string) bool {
+	return len(ast.MatchDescendants(ast.NavigateAST(x.ast), func(e ast.NavigableExpr) bool {
+		return e.Kind() == ast.IdentKind && (name == "" || e.AsIdent() == name)
+	})) > 0
 }
 
 // A reader reads the expressions of one environment.
 type reader struct {
-	atomTable
-	known map[string]*expression // the expressions by source
+	env   *condition.Env
 	types *argumentTypes
 }
 
 func newReader(env *condition.Env) *reader {
-	return &reader{atomTable{env, map[string]*atom{}}, map[string]*expression{},
-		&argumentTypes{Provider: types.NewEmptyRegistry(), base: env}}
+	return &reader{env, &argumentTypes{Provider: types.NewEmptyRegistry(), base: env}}
 }
 
-// readExpression reads an expression. It is nil for one that cannot be read, too: the compiler
-// reports that.
+// readExpression reads an expression; nil if there is none. The expressions compile.
 func (r *reader) readExpression(src string) *expression {
-	if src == "" {
+	tree, err := r.env.Read(src)
+	if src == "" || err != nil {
 		return nil
 	}
-	x, ok := r.known[src]
-	if ok {
-		return x
-	}
-	if tree, err := r.env.Read(src); err == nil {
-		x = &expression{source: src, ast: tree, formula: r.splitFormula(tree, tree.Expr())}
-		x.asksRisk = x.readsAny("risk.mode", "risk.score")
-	}
-	r.known[src] = x
-	return x
+	return &expression{src, tree}
 }
 
 // An entry is a policy as the linter sees it.
@@ -130,7 +115,6 @@ type entry struct {
 	when, deny, ask *expression
 	shadow          bool
 	strict          bool // the policy denies if when fails
-	asksRisk        bool // one of its conditions asks for mode or score
 }
 
 func (l *linter) lintPolicies(c *rules.Content) {
@@ -156,17 +140,13 @@ func (l *linter) lintPolicies(c *rules.Content) {
 		}
 	}
 
-	for _, e := range entries {
-		e.asksRisk = slices.ContainsFunc(expressionsOf(e), func(x *expression) bool { return x.asksRisk })
+	if l.space, err = l.newSpace(); err != nil {
+		return
 	}
-
-	// Fewer levels make fewer points in each world.
-	l.levels = distinguishLevels(l.levels, expressionsOf(entries...)...)
 	l.checkReachability(entries)
-	l.notMonotonic(entries)
-
 	for _, e := range entries {
 		l.findConstants(e)
+		l.findNonMonotonic(e)
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
 			l.checkNames(e.place, c.key, c.expression)
@@ -181,31 +161,36 @@ func (l *linter) lintPolicies(c *rules.Content) {
 	l.lintTools(entries)
 }
 
+// newSpace returns the calls that policies can be asked about.
+func (l *linter) newSpace() (*prove.Space, error) {
+	b, err := policy.Compile(policy.Content{
+		Format:   policy.ContentFormat,
+		Env:      l.content.Env,
+		Input:    policy.Input{MaxBytes: policy.DefaultInputBytes},
+		Planner:  policy.Planner{Mode: policy.PlannerRouter},
+		Policy:   l.content.Policy,
+		Risk:     l.content.Risk,
+		Roles:    l.content.Roles,
+		Identity: l.content.Identity,
+		Summary:  policy.SummaryNever,
+		Limits:   policy.DefaultLimits(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return prove.NewSpace(b)
+}
+
 type keyedCondition struct {
-	key string
+	key   string
+	index int // in package prove
 	*expression
 }
 
 // conditions returns the conditions that are written, of three.
 func (e *entry) conditions() []keyedCondition {
-	written := []keyedCondition{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
+	written := []keyedCondition{{"when", 0, e.when}, {"deny", 1, e.deny}, {"require_approval_if", 2, e.ask}}
 	return slices.DeleteFunc(written, func(k keyedCondition) bool { return k.expression == nil })
-}
-
-// expressionsOf returns the conditions of policies.
-func expressionsOf(entries ...*entry) (found []*expression) {
-	for _, e := range entries {
-		for _, c := range e.conditions() {
-			found = append(found, c.expression)
-		}
-	}
-	return found
-}
-
-// worldOf returns the world of the calls that a policy matches, at the levels that it and other
-// policies can tell apart.
-func (l *linter) worldOf(of *entry, others ...*entry) *world {
-	return newWorld(&of.match, distinguishLevels(l.levels, append(expressionsOf(of), expressionsOf(others...)...)...))
 }
 
 // holdsCalls reports whether the policy is written to hold calls.
@@ -252,10 +237,24 @@ func (l *linter) lintRiskExpression(at place, key string, x *expression, of *arg
 	if x == nil {
 		return
 	}
-	if newWorld(m, nil).conditionOutcomes(x, 0) == canFail {
+	if l.alwaysFails(x) {
 		l.add(at, key, ConditionAlwaysFails, "it raises the risk of every call; write what is meant",
 			"the expression fails for every call")
 	}
 	l.checkNames(at, key, x)
 	l.reportMisuses(at, key, x.source, of, m)
+}
+
+// alwaysFails reports whether an expression reads nothing and fails.
+func (l *linter) alwaysFails(x *expression) bool {
+	env, err := condition.RiskEnv(nil)
+	if err != nil || x.reads("") {
+		return false
+	}
+	p, err := env.Number(x.source)
+	if err != nil {
+		return false
+	}
+	_, err = p.Value(condition.NewSubject(&condition.Input{}))
+	return err != nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,17 @@ func randomCondition(r *rand.Rand, depth int) string {
 	return tests[r.IntN(len(tests))]
 }
 
+// roles are the configured ones of these tests.
+var roles = []policy.Role{{Role: "a", Actors: []string{"a", "ab"}}}
+
+func actorOf(id string) condition.Actor {
+	a := condition.Actor{ID: id}
+	if slices.Contains(roles[0].Actors, id) {
+		a.Roles = []string{"a"}
+	}
+	return a
+}
+
 // TestFindingsHoldForRandomCalls decides random calls by random policies with conditions (a million in the long run): a
 // policy that lint reports as unreachable decides none, in shadow or not, and one that it reports as never asking never asks.
 func TestFindingsHoldForRandomCalls(t *testing.T) {
@@ -136,7 +148,7 @@ func TestFindingsHoldForRandomCalls(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Compile(%v) = %v", policies, err)
 		}
-		got := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies}, Risk: &model})
+		got := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies}, Risk: &model, Roles: roles})
 		found += len(got.unreachable) + len(got.unasked)
 		check := func(id, effect, failed string) {
 			if got.unreachable[id] {
@@ -148,7 +160,7 @@ func TestFindingsHoldForRandomCalls(t *testing.T) {
 		}
 		for range 250 {
 			in := &condition.Input{Server: one(names), Tool: one(names), Env: one(names), Pinned: r.IntN(2) == 0,
-				Args: []byte(one(inputs)), Actor: condition.Actor{ID: one(ids), Roles: []string{one(names)}}}
+				Args: []byte(one(inputs)), Actor: actorOf(one(ids))}
 			readOnly := r.IntN(2) == 0
 			in.Annotations.ReadOnly = &readOnly
 			assessed := assess.Judge(condition.NewSubject(in))
@@ -187,14 +199,14 @@ func TestConstantConditions(t *testing.T) {
 			t.Fatal(err)
 		}
 		codes := map[string]bool{}
-		for _, f := range lint.Lint(&policy.Content{Policy: &rules.Content{Policies: []rules.Policy{{ID: "p", When: src, Effect: rules.Deny}}}, Risk: model}, nil) {
+		for _, f := range lint.Lint(&policy.Content{Policy: &rules.Content{Policies: []rules.Policy{{ID: "p", When: src, Effect: rules.Deny}}}, Risk: model, Roles: roles}, nil) {
 			codes[f.Code] = true
 			reported++
 		}
 		for range 50 {
 			mode := risk.DefaultModes()[r.IntN(3)]
 			in := &condition.Input{Server: one(names), Tool: one(names), Env: one(names), Pinned: r.IntN(2) == 0,
-				Actor: condition.Actor{ID: one(names), Roles: []string{one(names)}}, Args: []byte(one([]string{`{}`, `{"x":1,"xs":[1]}`, `{"x":"a"}`})),
+				Actor: actorOf(one(names)), Args: []byte(one([]string{`{}`, `{"x":1,"xs":[1]}`, `{"x":"a"}`})),
 				Risk: condition.Risk{Mode: mode.Name, Score: mode.Baseline + r.IntN(2)*(risk.MaxScore-mode.Baseline)}}
 			yes, err := p.True(condition.NewSubject(in))
 			if yes && (codes[lint.ConditionNeverTrue] || codes[lint.ConditionAlwaysFails]) ||

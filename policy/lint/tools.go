@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"cel.dev/cel-go/common/types"
-
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 )
@@ -85,32 +83,21 @@ func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 		return
 	}
 
-	// The world is one call of the tool, with the annotations as its server declares them.
-	everything, hints := newMatch("", "", ""), t.live.Annotations
-	w := newWorld(&everything, nil)
-	w.values["server"], w.values["tool"], w.values["env"] = types.String(t.server), types.String(t.name),
-		types.String(l.content.Env)
-	w.values["pinned"] = types.Bool(t.pinned)
-	w.values["tool_annotations.readOnlyHint"] = types.False
-	w.values["tool_annotations.destructiveHint"] = types.Bool(hints.Destructive == nil || *hints.Destructive)
-	w.values["tool_annotations.idempotentHint"] = types.Bool(isTrue(hints.Idempotent))
-	w.values["tool_annotations.openWorldHint"] = types.Bool(hints.OpenWorld == nil || *hints.OpenWorld)
-
+	calls := l.space.Tool(t.live, t.pinned)
 	for _, e := range entries {
 		if e.shadow || !e.coversTool(t) || !e.match[envName].Match(l.content.Env) {
 			continue
 		}
-		w.levels = distinguishLevels(l.levels, expressionsOf(e)...)
-		when := w.outcomesInWorld(e.when, canTrue)
-		if when&canTrue != 0 && e.Effect == rules.Allow {
+		when := outcomeOf(calls, e, e.when, 0, true)
+		if when.yes && e.Effect == rules.Allow {
 			// A condition that can hold a call is assumed to hold it when it should.
-			ask, deny := w.outcomesInWorld(e.ask, canFalse), w.outcomesInWorld(e.deny, canFalse)
-			if ask&canTrue == 0 && ask != canFail && deny&canFalse != 0 {
+			ask, deny := outcomeOf(calls, e, e.ask, 2, false), outcomeOf(calls, e, e.deny, 1, false)
+			if !ask.yes && ask.no && deny.no {
 				l.reportUnasked(t, e)
 				return
 			}
 		}
-		if when&canFalse == 0 && (e.strict || when&canFail == 0) {
+		if !when.no && (e.strict || !when.fails) {
 			return // no call gets further
 		}
 	}

@@ -49,6 +49,13 @@ func (o outcomes) and(p outcomes) (out outcomes) {
 	return out
 }
 
+func outcomeBytes(out []outcomes) (b []byte) {
+	for _, o := range out {
+		b = append(b, byte(o))
+	}
+	return b
+}
+
 // isOne reports whether there is one outcome only.
 func (o outcomes) isOne() bool { return o != 0 && o&(o-1) == 0 }
 

@@ -36,9 +36,8 @@ func (d *divider) outcomes(arguments value) string {
 		return out
 	}
 	out := ask(d.atoms, d.in)
-	b := make([]byte, len(out))
+	b := outcomeBytes(out)
 	for i, a := range d.atoms {
-		b[i] = byte(out[i])
 		if a.loop && arguments.follow(a.path).kind == object && !d.root.descend(a.path[1:]).dividesKeys() {
 			b[i] = byte(anything)
 		}

@@ -326,6 +326,7 @@ func (f *former) acceptLoop(loop ast.ComprehensionExpr) bool {
 	// A loop over an empty text ends like one over an empty list; over any other text it fails.
 	f.ask(l, func(t *tree) {
 		addTo(&t.sizes, 0)
+		t.elements()
 		t.loops = true
 	})
 	l.element = true

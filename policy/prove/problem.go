@@ -21,14 +21,18 @@ type problem struct {
 	known map[string]*domain
 
 	domains  []*domain
-	domainOf map[*atom]int
+	slots    map[*atom]slot
 	free     map[*atom]string       // why the outcomes of an atom are not computed
-	outcomes map[*atom]outcomes     // what is known at the point
+	outcomes map[*atom]outcomes     // what is known at the point of atoms without a cell
 	chosen   []int                  // by domain: the cell; -1 if it is open
 	asks     map[*riskRules][]*atom // the atoms about the risk
 	settled  map[*riskRules]bool    // the point has a risk
 	asked    map[string][]outcomes  // the outcomes of the atoms about a risk
-	levels   []condition.Risk       // instead of what risk rules can give; see Space
+	// In a Space, the policies whose globs match, the atoms that are free, and the risks of calls.
+	fitting []*entry
+	fits    []bool // by index
+	isOpen  func(*atom) bool
+	levels  []condition.Risk
 
 	assumed []*atom   // whose outcomes were chosen freely, in order
 	guessed *riskRule // whose score was chosen freely; nil: none was
@@ -44,9 +48,12 @@ type problem struct {
 	finished bool
 }
 
+// A slot is the place of an atom among those of a domain.
+type slot struct{ domain, index int }
+
 // divideAll divides the places of atoms, and of those that decide about the risk.
 func (p *problem) divideAll(atoms []*atom) {
-	p.domainOf, p.free, p.outcomes = map[*atom]int{}, map[*atom]string{}, map[*atom]outcomes{}
+	p.slots, p.free, p.outcomes = map[*atom]slot{}, map[*atom]string{}, map[*atom]outcomes{}
 	p.asks, p.settled, p.asked = map[*riskRules][]*atom{}, map[*riskRules]bool{}, map[string][]outcomes{}
 	byPlace, places := map[string][]*atom{}, []string(nil)
 	var add func(a *atom)
@@ -58,11 +65,16 @@ func (p *problem) divideAll(atoms []*atom) {
 		switch {
 		case a.free != "":
 			p.free[a] = a.free
+		case p.isOpen != nil && p.isOpen(a):
+			p.free[a] = "it has no place"
 		case a.place == placeConstant, a.place == placeRisk && a.risk == nil:
 			// Without risk rules every call has the same risk.
 			p.outcomes[a] = ask([]*atom{a}, p.tool.input())[0]
 		case a.place == placeRisk:
 			p.asks[a.risk] = append(p.asks[a.risk], a)
+			if p.isOpen != nil {
+				return
+			}
 			for _, r := range p.fittingRules(a.risk) {
 				for _, one := range r.dependsOn() {
 					add(one)
@@ -86,7 +98,7 @@ func (p *problem) divideAll(atoms []*atom) {
 			continue
 		}
 		for i, a := range d.atoms {
-			p.domainOf[a], p.outcomes[a] = len(p.domains), d.union[i]
+			p.slots[a] = slot{len(p.domains), i}
 		}
 		p.domains, p.chosen = append(p.domains, d), append(p.chosen, -1)
 	}
@@ -113,7 +125,14 @@ func (r *riskRule) dependsOn() []*atom {
 
 // outcomesOf returns the outcomes that an atom can have at the point.
 func (p *problem) outcomesOf(a *atom) outcomes {
-	if out := p.outcomes[a]; out != 0 {
+	out := p.outcomes[a]
+	if at, ok := p.slots[a]; ok && !slices.Contains(p.assumed, a) {
+		d := p.domains[at.domain]
+		if out = d.union[at.index]; p.chosen[at.domain] >= 0 {
+			out = d.cells[p.chosen[at.domain]].out[at.index]
+		}
+	}
+	if out != 0 {
 		return out
 	}
 	return anything // it is not divided
@@ -151,17 +170,14 @@ func (p *problem) search() {
 
 // branch visits what an atom can be: the cells of its place, or its outcomes if it is free.
 func (p *problem) branch(a *atom) {
-	if i, ok := p.domainOf[a]; ok && p.chosen[i] < 0 {
-		d := p.domains[i]
-		for k := range d.cells {
-			p.chosen[i] = k
-			p.setOutcomes(d.atoms, d.cells[k].out)
+	if at, ok := p.slots[a]; ok && p.chosen[at.domain] < 0 {
+		for i := range p.domains[at.domain].cells {
+			p.chosen[at.domain] = i
 			if p.search(); p.finished {
 				return
 			}
 		}
-		p.chosen[i] = -1
-		p.setOutcomes(d.atoms, d.union)
+		p.chosen[at.domain] = -1
 		return
 	}
 

@@ -63,6 +63,19 @@ func (m *Model) Possible(server, tool, env string, p Possibility) (risks []condi
 	return risks, true
 }
 
+// Levels returns every mode with every score that a call can have with it, by rising scores: a score
+// is at least the baseline of its mode, and a mode at least what set_mode_by_score makes of the score.
+func (m *Model) Levels() (levels []condition.Risk) {
+	for score := range MaxScore + 1 {
+		for rank, mode := range m.modes {
+			if score >= mode.Baseline && (m.byScore == nil || rank >= m.byScore[score].level) {
+				levels = append(levels, condition.Risk{Mode: mode.Name, Score: score})
+			}
+		}
+	}
+	return levels
+}
+
 // follow adds the states after a rule.
 func (m *Model) follow(next *possibleStates, s possibleState, rule int, certain bool, p *Possibility) {
 	r := &m.rules[rule]
