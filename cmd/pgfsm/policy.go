@@ -24,7 +24,8 @@ import (
 )
 
 func newPolicy(w world) *cobra.Command {
-	return cli.Group("policy", newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyProve(w), newPolicyDiff(w))
+	return cli.Group("policy", newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyProve(w), newPolicyDiff(w),
+		newPolicyDraft(w))
 }
 
 // explainOptions are the flags of policy explain.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -298,12 +297,7 @@ func writeCounterexamples(path string, claims []config.PolicyClaim, results []pr
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	return errors.Join(err, f.Close())
+	return writeNewFile(path, append(text, '\n'))
 }
 
 // expectedEffect returns a decision that keeps a claim.
