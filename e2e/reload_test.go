@@ -90,6 +90,22 @@ func TestReload(t *testing.T) {
 	verifies(t, o.dir)
 }
 
+// TestReloadRecordsClaims: the log names the claims that were proved for the bundle.
+func TestReloadRecordsClaims(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, openLook, "")
+	config, err := os.ReadFile(o.config)
+	check.NoError(t, err)
+	o.writes(t, "claims.yaml", "version: 1\nclaims:\n  - {id: nobody-looks, never: allow}\n")
+	o.replaces(t, "pgfsm.yaml", string(config)+"claims: claims.yaml\n")
+	o.replaces(t, "policy.yaml", denyLook)
+	o.reloads(t, makeToken(t, o.config, "admin", "root"), exitYes)
+	if log := activations(t, o.dir); len(log) != 2 || strings.Contains(log[0], "proved") || !strings.Contains(log[1], `"proved":["nobody-looks"]`) {
+		t.Errorf("the log has %q", log)
+	}
+	verifies(t, o.dir)
+}
+
 // TestReloadSendsNoTokenInClear: the token of an admin crosses no network without TLS.
 func TestReloadSendsNoTokenInClear(t *testing.T) {
 	t.Parallel()

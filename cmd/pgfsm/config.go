@@ -87,7 +87,7 @@ func (o *options) checkConfig(ctx context.Context, w world, strict bool) error {
 		}
 	}
 
-	unproved, err := a.ProveClaims(ctx, catalog)
+	_, unproved, err := a.ProveClaims(ctx, catalog)
 	if err != nil {
 		return err
 	}

@@ -340,7 +340,7 @@ func (p *pinCommand) proveAgain(ctx context.Context) (refuted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	unproved, err := a.ProveClaims(ctx, catalog)
+	_, unproved, err := a.ProveClaims(ctx, catalog)
 	for _, c := range unproved {
 		refuted = refuted || c.Refuted
 		p.w.warn("warning: " + c.Problem)

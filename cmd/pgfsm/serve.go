@@ -81,7 +81,8 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 	if l, err = openServed(ctx, a, log); err != nil {
 		return err
 	}
-	if err := a.startServed(ctx, log); err != nil {
+	proved, err := a.startServed(ctx, log)
+	if err != nil {
 		return err
 	}
 	providers, err := setup.ServedIdentity(o.setupOptions(a.w), a.Loaded, log)
@@ -96,7 +97,7 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 		return err
 	}
 	defer shutDown(ctx, parts.Tracer)
-	r, err := startRunner(ctx, parts, l)
+	r, err := startRunner(ctx, parts, l, proved)
 	if err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 }
 
 // startRunner makes a runner, ends what earlier processes left, and records the active bundle, unless
-// the gateway records nothing.
-func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*runner.Runner, error) {
+// the gateway records nothing, with the claims that were proved for it.
+func startRunner(ctx context.Context, parts runner.Options, l *openedLedger, proved []string) (*runner.Runner, error) {
 	r, err := runner.New(parts)
 	if err != nil {
 		return nil, err
@@ -142,19 +143,19 @@ func startRunner(ctx context.Context, parts runner.Options, l *openedLedger) (*r
 	if l == nil {
 		return r, nil
 	}
-	reason := ledger.ActivationReason{Cause: ledger.CauseStart, Settings: parts.Recorded}
+	reason := ledger.ActivationReason{Cause: ledger.CauseStart, Proved: proved, Settings: parts.Recorded}
 	return r, l.RecordActivation(ctx, parts.Bundle, reason)
 }
 
-// startServed starts the servers that calls need. It logs a warning if no call will be made, or if
-// a policy is probably a mistake.
-func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
+// startServed starts the servers that calls need, and returns the ids of the claims that are proved. It
+// logs an error if no call will be made, if a policy is probably a mistake, or if a claim is not proved.
+func (a *app) startServed(ctx context.Context, log *slog.Logger) (proved []string, err error) {
 	if cause := a.Loaded.Closed; cause != nil {
 		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Error(cause))
 	}
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity == lint.Error {
@@ -163,7 +164,14 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) error {
 				visible.Text(place.Problem))
 		}
 	}
-	return a.Start(ctx)
+	proved, unproved, err := a.ProveClaims(ctx, catalog)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range unproved {
+		log.Error("claim", "id", visible.Text(c.ID), "error", visible.Text(c.Problem))
+	}
+	return proved, a.Start(ctx)
 }
 
 // openServed opens the ledger of a service; nil if the service records nothing. It may return an open

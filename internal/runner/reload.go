@@ -29,7 +29,8 @@ type Next struct {
 	Changed  []string // changed keys of the configuration, sorted; empty: it equals the active one
 	Restart  []string // changed keys that need a restart, sorted; Config has their former values
 	Warnings []string
-	Tests    int // the number of passed policy tests
+	Tests    int      // the number of passed policy tests
+	Proved   []string // the ids of proved claims
 
 	Activated func() // runs before the first request can use Config
 	Retired   func() // runs when no request uses a former Config any more
@@ -114,6 +115,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 			By:       by,
 			Previous: active.Bundle.Digest(),
 			Changed:  next.Changed,
+			Proved:   next.Proved,
 
 			Settings: configured.Recorded,
 		}

@@ -27,6 +27,7 @@ type ActivationReason struct {
 	By       *Caller          // the caller who asked for the reload; nil for other causes
 	Previous canonical.Digest // the bundle that the gateway used before; empty at the start
 	Changed  []string         // changed keys of the configuration
+	Proved   []string         // the claims that were proved for the bundle
 	Settings Settings         // of the configuration
 }
 
@@ -39,6 +40,7 @@ func (l *Ledger) RecordActivation(ctx context.Context, active *policy.Bundle, re
 			Cause:      reason.Cause,
 			Changed:    slices.Clone(reason.Changed),
 			Previous:   reason.Previous,
+			Proved:     slices.Clone(reason.Proved),
 		}
 		if reason.By != nil {
 			if err := reason.By.recheckAction(b, b.now, ActReload); err != nil {

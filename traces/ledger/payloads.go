@@ -354,6 +354,7 @@ type bundleActivated struct {
 	Changed []string `json:"changed,omitempty"` // changed keys of the configuration, sorted
 	// The bundle that the gateway used before; empty at the start.
 	Previous canonical.Digest `json:"previous,omitempty"`
+	Proved   []string         `json:"proved,omitempty"` // the claims that were proved for the bundle
 }
 
 type tokenCreated struct {

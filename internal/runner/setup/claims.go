@@ -19,21 +19,18 @@ type UnprovedClaim struct {
 	Problem string // with the place of the claim
 }
 
-// ProveClaims proves the claims of the configuration, and returns those that are not proved. Without
-// the definition of a tool, it can have any schema and any annotations.
-func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) ([]UnprovedClaim, error) {
+// ProveClaims proves the claims of the configuration, and returns the ids of those that are proved,
+// and the others. Without the definition of a tool, it can have any schema and any annotations.
+func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) (proved []string, unproved []UnprovedClaim, err error) {
 	claims := make([]prove.Claim, len(s.Loaded.Claims))
 	for i := range claims {
 		claims[i] = s.Loaded.Claims[i].Claim
 	}
 	results, err := prove.Prove(ctx, s.Bundle, claims, prove.Options{Catalog: catalog})
-	if err != nil {
-		return nil, err
-	}
-
-	var unproved []UnprovedClaim
 	for i := range results {
-		if r := &results[i]; r.Status != prove.Proved {
+		if r := &results[i]; r.Status == prove.Proved {
+			proved = append(proved, r.ID)
+		} else {
 			unproved = append(unproved, UnprovedClaim{
 				ID:      r.ID,
 				Refuted: r.Status == prove.Refuted,
@@ -41,7 +38,7 @@ func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) ([]Unp
 			})
 		}
 	}
-	return unproved, nil
+	return proved, unproved, err
 }
 
 func describeClaim(path string, c *config.PolicyClaim, r *prove.Result) string {
@@ -61,12 +58,13 @@ func describeClaim(path string, c *config.PolicyClaim, r *prove.Result) string {
 // proveJudged returns the claims that refuse a configuration: those that are refuted, and those that
 // are unknown although the active configuration proved them.
 func (r *Reloader) proveJudged(candidate *judged, catalog, activeCatalog *policy.Catalog) error {
-	unproved, err := candidate.ProveClaims(context.Background(), catalog)
+	proved, unproved, err := candidate.ProveClaims(context.Background(), catalog)
 	if err != nil || len(unproved) == 0 {
+		candidate.proved = proved
 		return err
 	}
 
-	former, err := r.active.ProveClaims(context.Background(), activeCatalog)
+	_, former, err := r.active.ProveClaims(context.Background(), activeCatalog)
 	if err != nil {
 		return err
 	}
@@ -84,5 +82,6 @@ func (r *Reloader) proveJudged(candidate *judged, catalog, activeCatalog *policy
 			candidate.warnings = append(candidate.warnings, c.Problem)
 		}
 	}
+	candidate.proved = proved
 	return errors.Join(failed...)
 }

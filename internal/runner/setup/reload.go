@@ -121,6 +121,7 @@ type judged struct {
 	*Setup
 	warnings []string
 	tests    int
+	proved   []string // the ids of claims
 }
 
 // judgeFiles reads and judges the configuration.
@@ -215,6 +216,7 @@ func (r *Reloader) nextConfig(candidate *judged) *runner.Next {
 	n := &runner.Next{
 		Warnings: candidate.warnings,
 		Tests:    candidate.tests,
+		Proved:   candidate.proved,
 		Changed:  differingKeys(active, candidate.Setup, false),
 		Restart:  differingKeys(r.started, candidate.Setup, true),
 	}

@@ -151,7 +151,7 @@ function signatureHolds({ key, type }, text, signature) {
 const LOG_EVENTS = {
   "log.created": "origin",
   "command.started": "build bundle env events format issuers? machine may? retention_days?",
-  "bundle.activated": "actor? build bundle cause changed? env events format issuers? machine may? previous? retention_days?",
+  "bundle.activated": "actor? build bundle cause changed? env events format issuers? machine may? previous? proved? retention_days?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
@@ -192,7 +192,7 @@ const FORMS = {
   bytes: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
   score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
   decides: (v) => typeof v === "boolean",
-  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, rules: isTexts, steps: isTexts,
+  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
   call: (v) => v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
   credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,
