@@ -54,6 +54,42 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 func TestEvalDojoClaims(t *testing.T) {
 	claims := 0
 	for suite, changes := range map[string][][2]string{
+		"../suites/approval-replay": {
+			{"tool: payout}\n    effect: pending\n    approvers: [finance]\n    quorum: 2", "tool: payout}\n    effect: pending\n    approvers: [finance]\n    quorum: 1"},
+			{"args.amount > 100.0", "args.amount > 100.5"},
+			{"\"get_*\"}\n    effect: allow", "\"gets_*\"}\n    effect: allow"},
+		},
+		"../suites/confused-deputy": {
+			{"('tenant-' + string(args.account)) in actor.roles && args.role == 'reader'\n    effect: pending", "args.role == 'reader'\n    effect: allow"},
+			{"effect: pending\n    approvers: [support-lead]", "effect: allow"},
+			{"('tenant-' + string(args.account)) in actor.roles && args.role == 'reader'", "args.role == 'owner'"},
+			{"args.account.startsWith('test-')", "args.account.startsWith('test')"},
+			{"tool: get_ticket}\n    effect: allow", "tool: get_ticket}\n    effect: deny"},
+		},
+		"../suites/exfiltration": {
+			{"/?$')\n    effect: allow\n    reason: Pages", "/?')\n    effect: allow\n    reason: Pages"},
+			{"?[.]example[.]com$')", "?[.]example[.]com')"},
+			{"*@example[.]com$'", "*@example[.](com|org)$'"},
+			{"tool: share_file}\n    effect: pending", "tool: share_file}\n    effect: allow"},
+			{"tool: read_file}\n    effect: allow", "tool: read_file}\n    effect: pending"},
+		},
+		"../suites/parameter-smuggling": {
+			{"(/[a-z0-9][a-z0-9-]*)+", "(/[a-z0-9.][a-z0-9.-]*)+"},
+			{"*@example[.]com$'", "*@example[.]com'"},
+			{"args.amount > 100.0", "args.amount > 200.0"},
+			{"args.amount <= 1000.0", "args.amount <= 1000.5"},
+			{"tool: search}\n    effect: allow", "tool: search}\n    effect: deny"},
+		},
+		"../suites/parser-differentials": {
+			{" && !args.path.contains('..')", ""},
+			{"args.path.startsWith('/srv/docs/')", "args.path.startsWith('/srv/')"},
+			{"effect: allow", "effect: deny"},
+		},
+		"../suites/tool-poisoning": {
+			{"tool_annotations.readOnlyHint && ", ""},
+			{"@example[.]com$')", "@example[.]com')"},
+			{"\"get_*\"}\n    effect: allow", "\"get_*\"}\n    effect: deny"},
+		},
 		"banking": {
 			{"tool: send_money}\n    effect: pending", "tool: send_money}\n    effect: allow"},
 			{"tool: schedule_transaction}\n    effect: pending", "tool: schedule_transaction}\n    effect: allow"},
@@ -115,8 +151,8 @@ func TestEvalDojoClaims(t *testing.T) {
 			}
 		}
 	}
-	if claims != 23 {
-		t.Errorf("there are %d claims, want 23", claims)
+	if claims != 47 {
+		t.Errorf("there are %d claims, want 47", claims)
 	}
 }
 

@@ -17,13 +17,10 @@ import (
 
 // TestProofsHoldForRandomCalls compares proofs with calls from a generator that knows no cells.
 func TestProofsHoldForRandomCalls(t *testing.T) {
-	calls := 400
-	if isSoak() {
-		calls = 10_000
-	}
+	calls := rounds(400, 10_000)
 	count := map[string]int{}
 	reasons := map[string]int{}
-	for seed := range rounds(100_000) {
+	for seed := range rounds(100, 2_000) {
 		r := rand.New(rand.NewPCG(uint64(seed), 38))
 		schema := randomSchema(r)
 		identity := func(c *policy.Content) {
@@ -90,6 +87,49 @@ func TestProofsHoldForRandomCalls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBruteForce compares the results of claims with every call of a small schema, by every caller of a few.
+func TestBruteForce(t *testing.T) {
+	const schema = `{"type":"object","properties":{"m":{"enum":["a","ab","x",""]},"n":{"type":"integer","minimum":4,"maximum":6},"s":{"type":["boolean","null"]}},"additionalProperties":false}`
+	var arguments [][]byte
+	for _, m := range []string{"", `"m":"a"`, `"m":"ab"`, `"m":"x"`, `"m":""`} {
+		for _, n := range []string{"", `"n":4`, `"n":5`, `"n":6`, `"n":5.0`, `"n":6.0`, `"n":4.0`} {
+			for _, s := range []string{"", `"s":true`, `"s":false`, `"s":null`} {
+				members := slices.DeleteFunc([]string{m, n, s}, func(one string) bool { return one == "" })
+				arguments = append(arguments, []byte("{"+strings.Join(members, ",")+"}"))
+			}
+		}
+	}
+	count := map[string]int{}
+	for seed := range rounds(100, 100_000) {
+		r := rand.New(rand.NewPCG(uint64(seed), 39))
+		roles := []policy.Role{{Role: "admin", Actors: []string{"bob"}}}
+		risks := randomRisk(r)
+		f := newFixture(t, func(c *policy.Content) { c.Roles, c.Policy, c.Risk = roles, randomPolicies(r), risks }, schema)
+		old := newFixture(t, func(c *policy.Content) { c.Roles, c.Policy, c.Risk = roles, randomPolicies(r), risks }, schema)
+		var inputs []*condition.Input
+		for _, args := range arguments {
+			for _, actor := range []string{"bob", "agent"} {
+				in := &condition.Input{Server: "pay", Tool: "tool0", Env: "prod", Args: args, Pinned: true, Now: "2026-05-05T10:00:00.000Z"}
+				in.Actor = f.bundle.ConditionActor(actor, nil)
+				inputs = append(inputs, in)
+			}
+		}
+		claims := randomClaims(r, old.bundle)
+		for i, result := range f.prove(t, claims...) {
+			count[result.Status]++
+			found := slices.IndexFunc(inputs, func(in *condition.Input) bool { return concerns(f.bundle, &claims[i], in) })
+			if result.Call != nil {
+				checkCall(t, f, &claims[i], &result)
+			}
+			if found >= 0 && result.Call == nil && result.Status != prove.Unknown {
+				t.Fatalf("seed %d: %s of %+v is contradicted by %s of %s\n%s", seed, result.Status, claims[i], inputs[found].Args,
+					inputs[found].Actor.ID, describe(f, schema, &claims[i]))
+			}
+		}
+	}
+	t.Logf("results: %v", count)
 }
 
 func randomClaims(r *rand.Rand, old *policy.Bundle) []prove.Claim {

@@ -16,15 +16,15 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// rounds are few, unless the long tests are asked for (make soak).
-func rounds(long int) int {
-	if os.Getenv("PGFSM_SOAK") != "" {
+// isSoak reports whether the long tests are asked for (make soak).
+func isSoak() bool { return os.Getenv("PGFSM_SOAK") != "" }
+
+func rounds(short, long int) int {
+	if isSoak() {
 		return long
 	}
-	return long / 1000
+	return short
 }
-
-func isSoak() bool { return os.Getenv("PGFSM_SOAK") != "" }
 
 // A fixture is a configuration with one server, and the listing of its tools.
 type fixture struct {
