@@ -2,6 +2,7 @@ package prove_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgfsm/policy"
@@ -36,27 +37,33 @@ func manyPolicies(n int) *rules.Content {
 }
 
 func BenchmarkProve(b *testing.B) {
-	schemas := make([]string, 20)
-	for i := range schemas {
-		schemas[i] = `{"type":"object","properties":{"m":{"type":"string"},"n":{"type":"integer"},"s":{"type":"string"}},"required":["m","n"]}`
-	}
 	for _, n := range []int{100, 1000} {
-		b.Run(fmt.Sprintf("policies-%d-tools-20", n), func(b *testing.B) {
-			f := newFixture(b, func(c *policy.Content) {
-				c.Policy = manyPolicies(n)
-				c.Roles = []policy.Role{{Role: "admin", Actors: []string{"agent2", "agent7"}}}
-			}, schemas...)
-			claims := []prove.Claim{{
-				ID:     "never",
-				Kind:   prove.Never,
-				Effect: rules.Allow,
-				When:   `args.m == "forbidden" && args.n > 1000000`,
-			}}
-			for b.Loop() {
-				if r := f.prove(b, claims...)[0]; r.Status != prove.Proved || r.Tools != 20 {
-					b.Fatalf("the claim is %s: %s", r.Status, r.Reason)
+		for _, differ := range []bool{false, true} {
+			schemas := make([]string, 20)
+			for i := range schemas {
+				schemas[i] = `{"type":"object","properties":{"m":{"type":"string"},"n":{"type":"integer"},"s":{"type":"string"}},"required":["m","n"]}`
+				if differ {
+					schemas[i] = strings.Replace(schemas[i], `"integer"`, fmt.Sprintf(`"integer","minimum":-%d`, i+1), 1)
+					schemas[i] = strings.ReplaceAll(schemas[i], `"string"`, fmt.Sprintf(`"string","maxLength":%d`, 200+i))
 				}
 			}
-		})
+			b.Run(fmt.Sprintf("policies-%d-tools-20-differ-%t", n, differ), func(b *testing.B) {
+				f := newFixture(b, func(c *policy.Content) {
+					c.Policy = manyPolicies(n)
+					c.Roles = []policy.Role{{Role: "admin", Actors: []string{"agent2", "agent7"}}}
+				}, schemas...)
+				claims := []prove.Claim{{
+					ID:     "never",
+					Kind:   prove.Never,
+					Effect: rules.Allow,
+					When:   `args.m == "forbidden" && args.n > 1000000`,
+				}}
+				for b.Loop() {
+					if r := f.prove(b, claims...)[0]; r.Status != prove.Proved || r.Tools != 20 {
+						b.Fatalf("the claim is %s: %s", r.Status, r.Reason)
+					}
+				}
+			})
+		}
 	}
 }

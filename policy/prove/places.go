@@ -77,27 +77,39 @@ func (t *tool) input() *condition.Input {
 	return in
 }
 
+// A cache has what was divided for other problems.
+type cache struct {
+	domains  map[string]*domain
+	outcomes map[string]map[string]string // of the conditions of an argument: by its value
+}
+
+func newCache() *cache { return &cache{map[string]*domain{}, map[string]map[string]string{}} }
+
 // divide divides the place of atoms, or returns it as it was divided before: for tools with one
 // schema and the same conditions, an argument has the same cells.
 func (p *problem) divide(place string, atoms []*atom) *domain {
 	d := &domain{name: place, atoms: atoms}
-	key := fmt.Sprintf("%s %q", place, p.tool.groups)
+	asked := place
+	for _, a := range atoms {
+		asked += fmt.Sprintf(" %p", a)
+	}
+	key := fmt.Sprintf("%s %q", asked, p.tool.groups)
 	if strings.HasPrefix(place, placeActor) {
 		key += fmt.Sprint(p.form)
 	}
 	if p.tool.live != nil {
 		key += string(p.tool.live.InputSchema)
 	}
-	for _, a := range atoms {
-		key += fmt.Sprintf(" %p", a)
-	}
-	if known := p.known[key]; known != nil && place != placeAnnotations {
+	if known := p.cache.domains[key]; known != nil && place != placeAnnotations {
 		return known
 	}
 
 	switch {
 	case strings.HasPrefix(place, placeArgs):
-		p.divideArgument(d)
+		if p.cache.outcomes[asked] == nil {
+			p.cache.outcomes[asked] = map[string]string{}
+		}
+		p.divideArgument(d, p.cache.outcomes[asked])
 	case place == placeAnnotations:
 		p.divideAnnotations(d)
 	case place == placeCaller:
@@ -108,7 +120,7 @@ func (p *problem) divide(place string, atoms []*atom) *domain {
 		p.divideName(d)
 	}
 	d.finish()
-	p.known[key] = d
+	p.cache.domains[key] = d
 	return d
 }
 
@@ -121,10 +133,10 @@ func (p *problem) addCell(d *domain, conform bool, apply func(*Call)) {
 }
 
 // divideArgument divides the values of an argument.
-func (p *problem) divideArgument(d *domain) {
+func (p *problem) divideArgument(d *domain, known map[string]string) {
 	name, t := strings.TrimPrefix(d.name, placeArgs), p.tool
 	part, possible := t.root.member(name)
-	divided := &divider{atoms: d.atoms, root: treeOf(d.atoms), in: t.input(), known: map[string]string{}}
+	divided := &divider{atoms: d.atoms, root: treeOf(d.atoms), in: t.input(), known: known}
 	wrap := func(v value) value { return objectOf([]string{name}, []value{v}) }
 	var values []value
 	if possible {

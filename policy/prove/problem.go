@@ -18,7 +18,7 @@ type problem struct {
 	tool  *tool
 	form  form
 	sides []*side // the policies, and the older ones that they are compared with
-	known map[string]*domain
+	cache *cache
 
 	domains  []*domain
 	slots    map[*atom]slot

@@ -61,7 +61,7 @@ func Prove(ctx context.Context, b *policy.Bundle, claims []Claim, o Options) ([]
 	if err != nil {
 		return nil, err
 	}
-	tools, known := toolsOf(b, o), map[string]*domain{}
+	tools, divided := toolsOf(b, o), newCache()
 	results := make([]Result, len(claims))
 
 	for i := range claims {
@@ -90,7 +90,7 @@ func Prove(ctx context.Context, b *policy.Bundle, claims []Claim, o Options) ([]
 				return nil, err
 			}
 			if c.globs.Fit(t.input()) {
-				results[i].proveTool(t, c, sides, known)
+				results[i].proveTool(t, c, sides, divided)
 			}
 			if results[i].Call != nil {
 				break
@@ -101,10 +101,10 @@ func Prove(ctx context.Context, b *policy.Bundle, claims []Claim, o Options) ([]
 }
 
 // proveTool examines a claim for the calls of a tool.
-func (r *Result) proveTool(t *tool, c *claim, sides []*side, known map[string]*domain) {
+func (r *Result) proveTool(t *tool, c *claim, sides []*side, divided *cache) {
 	r.Tools++
 	for i, f := range t.forms() {
-		p := newTrial(t, f, c, sides, known)
+		p := newTrial(t, f, c, sides, divided)
 		p.search()
 		for _, d := range p.domains {
 			if i == 0 || strings.HasPrefix(d.name, placeActor) {

@@ -20,8 +20,8 @@ type trial struct {
 	result  Result
 }
 
-func newTrial(t *tool, f form, c *claim, sides []*side, known map[string]*domain) *trial {
-	s := &trial{problem: &problem{tool: t, form: f, sides: sides, known: known}, claim: c}
+func newTrial(t *tool, f form, c *claim, sides []*side, divided *cache) *trial {
+	s := &trial{problem: &problem{tool: t, form: f, sides: sides, cache: divided}, claim: c}
 	atoms := c.when.atoms()
 	for _, side := range sides {
 		entries := side.fitting(t.input())

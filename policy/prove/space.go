@@ -18,7 +18,7 @@ import (
 type Space struct {
 	*side
 	levels   []condition.Risk // by rising scores; nil without risk rules
-	known    map[string]*domain
+	divided  *cache
 	problems []*problem // one for each set of names and form of callers that policies tell apart
 	tooMany  bool       // there are too many names, so nothing is known
 }
@@ -36,7 +36,7 @@ func NewSpace(b *policy.Bundle) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Space{side: read, known: map[string]*domain{}}
+	s := &Space{side: read, divided: newCache()}
 	s.findLevels()
 	var globs [3][]string
 	for _, p := range b.Content().Policy.Policies {
@@ -67,7 +67,7 @@ func NewSpace(b *policy.Bundle) (*Space, error) {
 
 // Tool returns the calls of a tool with its schema and annotations.
 func (s *Space) Tool(live *policy.Tool, pinned bool) *Space {
-	one := &Space{side: s.side, levels: s.levels, known: s.known}
+	one := &Space{side: s.side, levels: s.levels, divided: s.divided}
 	t := &tool{server: live.Server, name: live.Name, env: s.bundle.Content().Env, pinned: pinned, live: live}
 	t.root = shapeOf(live.Input().Root())
 	one.addProblems(t, false, map[string]bool{})
@@ -170,7 +170,7 @@ func (s *Space) addProblems(t *tool, anyName bool, seen map[string]bool) {
 	}
 	seen[key] = true
 	for _, f := range t.forms() {
-		p := &problem{tool: t, form: f, sides: []*side{s.side}, known: s.known, levels: s.levels, fitting: fitting, fits: fits, cost: len(fitting)}
+		p := &problem{tool: t, form: f, sides: []*side{s.side}, cache: s.divided, levels: s.levels, fitting: fitting, fits: fits, cost: len(fitting)}
 		p.isOpen = func(a *atom) bool {
 			return anyName && a.isAboutNames() || a.place == placeRisk && !a.isAboutLevel()
 		}
