@@ -85,7 +85,7 @@ const maxGroups = 8
 // divideCaller divides callers by their names, their groups and the roles that follow from both.
 func (p *problem) divideCaller(d *domain) {
 	root := treeOf(d.atoms)
-	groups := slices.Concat(root.names, p.tool.groups)
+	groups := slices.Concat(root.names(), p.tool.groups)
 	if slices.ContainsFunc(d.atoms, func(a *atom) bool { return slices.Contains(a.reads, "actor.roles") }) {
 		for _, s := range p.sides {
 			for _, role := range s.bundle.Content().Roles {
@@ -185,13 +185,11 @@ func (t *tool) newCall(f form) *Call {
 
 // finish writes what was set into the members of the call.
 func (c *Call) finish() {
-	names := slices.Sorted(maps.Keys(c.members))
-	parts := make([]value, len(names))
-	for i, name := range names {
-		parts[i] = c.members[name]
+	var all members
+	for _, name := range slices.Sorted(maps.Keys(c.members)) {
+		all = all.appendMember(name, c.members[name])
 	}
-	arguments := objectOf(names, parts)
-	c.Args = arguments.appendJSON(nil)
+	c.Args = []byte(all.value().json)
 	if policy.HasSubject(c.Actor) {
 		c.Identity = &c.identity
 	}

@@ -3,6 +3,7 @@ package prove
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -31,18 +32,18 @@ type wrapper func(value) value
 
 // outcomes returns the outcomes of the atoms, one byte for each.
 func (d *divider) outcomes(arguments value) string {
-	d.in.Args = arguments.appendJSON(nil)
-	if out, ok := d.known[string(d.in.Args)]; ok {
+	if out, ok := d.known[arguments.json]; ok {
 		return out
 	}
+	d.in.Args = []byte(arguments.json)
 	out := ask(d.atoms, d.in)
 	b := outcomeBytes(out)
 	for i, a := range d.atoms {
-		if a.loop && arguments.follow(a.path).kind == object && !d.root.descend(a.path[1:]).dividesKeys() {
+		if a.loop && arguments.isObjectAt(a.path) && !d.root.descend(a.path[1:]).dividesKeys() {
 			b[i] = byte(anything)
 		}
 	}
-	d.known[string(d.in.Args)] = string(b)
+	d.known[arguments.json] = string(b)
 	return string(b)
 }
 
@@ -168,22 +169,21 @@ func divideAmong(literals, patterns []string, sizes []int) (texts []string, ok b
 // divideObject returns objects with every combination of what their members can be, and with more
 // members where a size is asked.
 func (d *divider) divideObject(t *tree, s *shape, wrap wrapper, level int) []value {
-	names := slices.Sorted(slices.Values(t.names))
+	names := t.names()
 	for _, name := range s.required() {
 		addTo(&names, name)
 	}
 
-	objects := []value{{kind: object}}
+	objects := []members{{}}
 	for _, name := range names {
 		choices := d.divideMember(t, s, name, wrap, level)
 		if len(objects)*len(choices) > maxValues {
 			return d.fail("its members have too many combinations")
 		}
-		var longer []value
+		var longer []members
 		for _, o := range objects {
 			for _, choice := range choices {
-				longer = append(longer, objectOf(append(slices.Clone(o.names), name),
-					append(slices.Clone(o.parts), choice)))
+				longer = append(longer, o.appendMember(name, choice))
 			}
 		}
 		objects = longer
@@ -197,7 +197,7 @@ func (d *divider) divideObject(t *tree, s *shape, wrap wrapper, level int) []val
 
 // addKeys adds members that no condition names, with every set of names that loops tell apart. A
 // loop over an object sees the names of its members as it sees the elements of a list.
-func (d *divider) addKeys(t *tree, names []string, objects []value, wrap wrapper) (all []value) {
+func (d *divider) addKeys(t *tree, names []string, objects []members, wrap wrapper) (all []value) {
 	texts, ok := divideAmong(slices.Concat(t.element.literals, names), t.element.patterns, t.element.sizes)
 	if !ok {
 		return d.fail("the patterns for its names have too many states together")
@@ -214,11 +214,11 @@ func (d *divider) addKeys(t *tree, names []string, objects []value, wrap wrapper
 	}
 	for _, o := range objects {
 		for _, set := range sets {
-			longer := objectOf(o.names, o.parts)
+			longer := o
 			for _, i := range set.elements {
-				longer.names, longer.parts = append(longer.names, texts[i]), append(longer.parts, boolValue(true))
+				longer = longer.appendMember(texts[i], boolValue(true))
 			}
-			all = append(all, longer)
+			all = append(all, longer.value())
 		}
 	}
 	return all
@@ -230,7 +230,7 @@ func (d *divider) divideMember(t *tree, s *shape, name string, wrap wrapper, lev
 	required := s.requires(name)
 	asked := t.members[name]
 	if possible && asked != nil {
-		inner := func(v value) value { return wrap(objectOf([]string{name}, []value{v})) }
+		inner := func(v value) value { return wrap(members{}.appendMember(name, v).value()) }
 		if wrap == nil {
 			inner = nil
 		}
@@ -245,28 +245,19 @@ func (d *divider) divideMember(t *tree, s *shape, name string, wrap wrapper, lev
 }
 
 // fillObjects adds members that no condition names, up to the sizes that conditions ask.
-func (d *divider) fillObjects(t *tree, objects []value) []value {
-	if len(t.sizes) == 0 {
-		return objects
-	}
-	var filled []value
+func (d *divider) fillObjects(t *tree, objects []members) (filled []value) {
 	for _, o := range objects {
 		for _, size := range sizesAround(t.sizes, len(o.parts)) {
 			if size > maxListSize || len(filled) > maxValues {
 				return d.fail("an object has a size that is too great to try")
 			}
-			filled = append(filled, fillObject(t, o, size))
-		}
-	}
-	return filled
-}
-
-func fillObject(t *tree, o value, size int) value {
-	filled := objectOf(o.names, o.parts)
-	for i := 0; len(filled.parts) < size; i++ {
-		name := "member" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676%26))
-		if t.members[name] == nil && !slices.Contains(o.names, name) {
-			filled.names, filled.parts = append(filled.names, name), append(filled.parts, boolValue(true))
+			longer := members{slices.Clone(o.names), slices.Clone(o.parts)}
+			for i := 0; len(longer.parts) < size; i++ {
+				if name := fmt.Sprint("member", i); t.members[name] == nil && !slices.Contains(o.names, name) {
+					longer.names, longer.parts = append(longer.names, name), append(longer.parts, boolValue(true))
+				}
+			}
+			filled = append(filled, longer.value())
 		}
 	}
 	return filled
@@ -323,11 +314,11 @@ func (d *divider) divideList(t *tree, s *shape, wrap wrapper, level int) []value
 			if size > maxListSize {
 				return d.fail("a list has a size that is too great to try")
 			}
-			one := value{kind: list}
-			for i := range size {
-				one.parts = append(one.parts, elements[set.elements[min(i, len(set.elements)-1)]])
+			parts := make([]value, size)
+			for i := range parts {
+				parts[i] = elements[set.elements[min(i, len(set.elements)-1)]]
 			}
-			lists = append(lists, one)
+			lists = append(lists, listOf(parts...))
 		}
 	}
 	return lists

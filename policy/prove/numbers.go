@@ -30,7 +30,7 @@ func divideNumbers(among []*big.Rat, s *shape) (values []value) {
 			return
 		}
 		seen[literal] = true
-		values = append(values, numberValue(literal))
+		values = append(values, value{number, literal})
 	}
 
 	for _, n := range integersNear(slices.Concat(among, s.bounds())) {
@@ -98,12 +98,12 @@ func unheldNumbers(s *shape) (values []value) {
 	tiny := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil))
 	for _, bound := range s.bounds() {
 		above, below := new(big.Rat).Add(bound, tiny), new(big.Rat).Sub(bound, tiny)
-		values = append(values, numberValue(above.FloatString(31)), numberValue(below.FloatString(31)))
+		values = append(values, value{number, above.FloatString(31)}, value{number, below.FloatString(31)})
 	}
 	for _, literal := range []string{
 		"99999999999999999999", "-99999999999999999999", "0.10000000000000000000001", "9007199254740993.0",
 	} {
-		values = append(values, numberValue(literal))
+		values = append(values, value{number, literal})
 	}
 
 	return values
@@ -124,14 +124,14 @@ func (s *shape) range15() (least, greatest bool) {
 // formsOf returns the forms of a number in which conditions may judge it differently: as an integer
 // literal and as one with a point.
 func formsOf(literal string) []value {
-	forms := []value{numberValue(literal)}
+	forms := []value{value{number, literal}}
 	x, ok := new(big.Rat).SetString(literal)
 	if !ok {
 		return forms
 	}
 	if x.IsInt() {
 		digits := x.Num().String()
-		return append(forms, numberValue(digits), numberValue(digits+".0"))
+		return append(forms, value{number, digits}, value{number, digits + ".0"})
 	}
 	return forms
 }

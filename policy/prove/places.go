@@ -137,7 +137,7 @@ func (p *problem) divideArgument(d *domain, known map[string]string) {
 	name, t := strings.TrimPrefix(d.name, placeArgs), p.tool
 	part, possible := t.root.member(name)
 	divided := &divider{atoms: d.atoms, root: treeOf(d.atoms), in: t.input(), known: known}
-	wrap := func(v value) value { return objectOf([]string{name}, []value{v}) }
+	wrap := func(v value) value { return members{}.appendMember(name, v).value() }
 	var values []value
 	if possible {
 		values = divided.divide(divided.root, &part, wrap, 0)
@@ -177,9 +177,9 @@ func (p *problem) divideHistory(d *domain) {
 		p.addCell(d, answer.Failed == "", func(c *Call) { c.History = append(c.History, answer) })
 	}
 	for _, v := range divideNumbers(treeOf(d.atoms).numbers, &shape{}) {
-		isCount := !strings.ContainsAny(v.literal, "-.e")
+		isCount := !strings.ContainsAny(v.json, "-.e")
 		if query.Of == condition.QuerySum || isCount {
-			add(query.Answer(v.literal))
+			add(query.Answer(v.json))
 		}
 	}
 	add(query.Fail("it could not be read"))

@@ -1,9 +1,9 @@
 package prove
 
 import (
-	"bytes"
 	"math/big"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -227,7 +227,7 @@ func (s *shape) conforms(v *value) (valid bool) {
 	if v.kind == absent {
 		return true
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(v.appendJSON(nil)))
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(v.json))
 	if err != nil {
 		return false
 	}

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 )
@@ -12,7 +13,6 @@ type tree struct {
 	patterns []string   // patterns that it is searched for
 	numbers  []*big.Rat // numbers that it is compared with
 	sizes    []int      // sizes that it is compared with
-	names    []string   // the names of members
 	members  map[string]*tree
 	element  *tree // nil: no condition asks about elements
 	loops    bool  // a loop asks about the elements, or of an object about the names of its members
@@ -44,11 +44,13 @@ func (t *tree) member(name string) *tree {
 		t.members = map[string]*tree{}
 	}
 	if t.members[name] == nil {
-		t.names = append(t.names, name)
 		t.members[name] = new(tree)
 	}
 	return t.members[name]
 }
+
+// names returns the names of members, in order.
+func (t *tree) names() []string { return slices.Sorted(maps.Keys(t.members)) }
 
 // elements returns the tree of a list's elements.
 func (t *tree) elements() *tree {

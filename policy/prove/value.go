@@ -1,7 +1,9 @@
 package prove
 
 import (
+	"encoding/json"
 	"strconv"
+	"strings"
 
 	"pgfsm/internal/canonical"
 )
@@ -21,71 +23,56 @@ const (
 
 // A value is a JSON value that stands for those of its cell.
 type value struct {
-	kind    kind
-	literal string // the JSON of a null, boolean, number or text
-	names   []string
-	parts   []value // the members that names names, or the elements
+	kind kind
+	json string
 }
 
-func textValue(s string) value {
-	return value{kind: text, literal: string(canonical.AppendText(nil, s))}
+func textValue(s string) value { return value{text, string(canonical.AppendText(nil, s))} }
+
+func boolValue(b bool) value { return value{boolean, strconv.FormatBool(b)} }
+
+var nullValue = value{null, "null"}
+
+// members are the members of an object that is put together.
+type members struct {
+	names []string
+	parts []value
 }
 
-func numberValue(literal string) value { return value{kind: number, literal: literal} }
+// appendMember returns more members. An absent value adds none.
+func (m members) appendMember(name string, part value) members {
+	if part.kind == absent {
+		return m
+	}
+	return members{append(m.names[:len(m.names):len(m.names)], name), append(m.parts[:len(m.parts):len(m.parts)], part)}
+}
 
-func boolValue(b bool) value { return value{kind: boolean, literal: strconv.FormatBool(b)} }
+func (m members) value() value {
+	written := make([]string, len(m.names))
+	for i, name := range m.names {
+		written[i] = string(canonical.AppendText(nil, name)) + ":" + m.parts[i].json
+	}
+	return value{object, "{" + strings.Join(written, ",") + "}"}
+}
 
-var nullValue = value{kind: null, literal: "null"}
-
-// objectOf returns an object with the members that are not absent.
-func objectOf(names []string, parts []value) value {
-	o := value{kind: object}
+func listOf(parts ...value) value {
+	written := make([]string, len(parts))
 	for i := range parts {
-		if parts[i].kind != absent {
-			o.names, o.parts = append(o.names, names[i]), append(o.parts, parts[i])
-		}
+		written[i] = parts[i].json
 	}
-	return o
+	return value{list, "[" + strings.Join(written, ",") + "]"}
 }
 
-func listOf(parts ...value) value { return value{kind: list, parts: parts} }
-
-// appendJSON appends the JSON of a value that is not absent.
-func (v *value) appendJSON(b []byte) []byte {
-	switch v.kind {
-	case list:
-		b = append(b, '[')
-		for i := range v.parts {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = v.parts[i].appendJSON(b)
+// isObjectAt reports whether a value has an object at a path of members.
+func (v value) isObjectAt(path []string) bool {
+	at, is := map[string]json.RawMessage{}, true
+	text := []byte(v.json)
+	for _, name := range append(path[:len(path):len(path)], "") {
+		at = nil
+		if is = text != nil && json.Unmarshal(text, &at) == nil && at != nil; !is {
+			return false
 		}
-		return append(b, ']')
-	case object:
-		b = append(b, '{')
-		for i := range v.parts {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(canonical.AppendText(b, v.names[i]), ':')
-			b = v.parts[i].appendJSON(b)
-		}
-		return append(b, '}')
+		text = at[name]
 	}
-	return append(b, v.literal...)
-}
-
-// follow returns the value at a path of members; absent if there is none.
-func (v *value) follow(path []string) *value {
-	for _, name := range path {
-		next := &value{}
-		for i := range v.names {
-			if v.kind == object && v.names[i] == name {
-				next = &v.parts[i]
-			}
-		}
-		v = next
-	}
-	return v
+	return is
 }
