@@ -6,7 +6,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Read reads an expression of any type, for package lint. The error is an [*Error].
+// Read reads an expression of any type, for packages lint and prove. The error is an [*Error].
 func (e *Env) Read(src string) (a *ast.AST, err error) {
 	defer recoverUnreadable(&err)
 
