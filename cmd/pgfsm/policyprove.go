@@ -253,8 +253,11 @@ func quoteShell(word string) string { return "'" + strings.ReplaceAll(word, "'",
 func printClaims(out io.Writer, claims []claimResult, listing bool) {
 	for i := range claims {
 		c := &claims[i]
-		fmt.Fprintf(out, "%-8s %s (%s, %s)\n", c.Status, visible.Text(c.ID), cli.Count(c.Tools, "tool"),
-			cli.Count(c.Cells, "cell"))
+		extent := cli.Count(c.Tools, "tool") + ", " + cli.Count(c.Cells, "cell")
+		if c.Tools == 0 {
+			extent = "no tool on the allowlist matches"
+		}
+		fmt.Fprintf(out, "%-8s %s (%s)\n", c.Status, visible.Text(c.ID), extent)
 		switch {
 		case c.Reason != "":
 			fmt.Fprintf(out, "  %s\n", visible.Text(c.Reason))

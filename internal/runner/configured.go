@@ -30,6 +30,7 @@ type Config struct {
 	Allowlists []string
 	Identity   *Identity // nil: there are no identity providers
 	Required   bool      // every caller of MCP must have a token
+	Claims     []config.PolicyClaim
 }
 
 // A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the

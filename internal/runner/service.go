@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,6 +65,7 @@ type Service struct {
 	worker  *Worker
 	sender  *hooks.Sender
 	reload  reloading
+	claims  atomic.Pointer[keptClaims]
 	// These limit the log lines about tokens: clients can cause any number.
 	lookup  rate.Sometimes
 	refused rate.Sometimes
@@ -201,7 +203,7 @@ func (s *Service) newAdmin() {
 
 		if first.Upstreams != nil {
 			o.Bundle, o.Servers = func() *policy.Bundle { return s.runner.Configured().Bundle }, s.knownServers
-			o.AskServers, o.Explain = s.askServers, s.explainCall
+			o.AskServers, o.Explain, o.Claims = s.askServers, s.explainCall, s.proveClaims
 			o.Definition = func(server, tool string) (canonical.Digest, bool) {
 				return s.runner.Configured().definitionDigest(server, tool)
 			}

@@ -8,6 +8,8 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/policy"
+	"pgfsm/policy/prove"
+	"pgfsm/policy/rules"
 	"pgfsm/traces/ledger"
 )
 
@@ -60,6 +62,50 @@ func (s *Service) explainCatalog(ctx context.Context, b *policy.Bundle, live boo
 	}
 	c, _, err := pins.Stored(b, allowlists)
 	return c, err
+}
+
+// proveClaims proves the claims of the configuration, for a draft of its policies or, without one, for
+// the active ones. The active results are kept until the configuration changes.
+func (s *Service) proveClaims(ctx context.Context, draft *rules.Content) ([]present.Claim, error) {
+	active := s.runner.Configured()
+	if kept := s.claims.Load(); draft == nil && kept != nil && kept.of == active {
+		return kept.results, nil
+	}
+	bundle := active.Bundle
+	if draft != nil {
+		content, err := *bundle.Content(), error(nil)
+		content.Policy = draft
+		if bundle, err = policy.Compile(content); err != nil {
+			return nil, err
+		}
+	}
+	catalog, err := s.explainCatalog(ctx, bundle, false)
+	if err != nil {
+		return nil, err
+	}
+
+	claims := make([]prove.Claim, len(active.Claims))
+	for i := range claims {
+		claims[i] = active.Claims[i].Claim
+	}
+	found, err := prove.Prove(ctx, bundle, claims, prove.Options{Catalog: catalog})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]present.Claim, len(found))
+	for i := range found {
+		results[i] = present.NewClaim(&active.Claims[i], &found[i])
+	}
+	if draft == nil {
+		s.claims.Store(&keptClaims{active, results})
+	}
+	return results, nil
+}
+
+// keptClaims are the results of proving the claims of a configuration.
+type keptClaims struct {
+	of      *ConfiguredRunner
+	results []present.Claim
 }
 
 // addHistory adds the facts about earlier calls that a run would read.

@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
+	"pgfsm/policy/prove"
+	"pgfsm/policy/rules"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -57,6 +60,7 @@ func TestTryingOnTheConsole(t *testing.T) {
 	s := newStage(t, nil)
 	o := s.options
 	l := s.open()
+	o.Claims = []config.PolicyClaim{{Claim: prove.Claim{ID: "alive", Kind: prove.Reachable, Effect: rules.Allow}}}
 	o.Ledger = l
 	admin := serveAdmin(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	text := newToken(t, l, "ann@example.com", ledger.RoleAuditor)
@@ -82,6 +86,10 @@ func TestTryingOnTheConsole(t *testing.T) {
 	end := events(t, l)
 	if _, page := post(base+"servers", nil); !strings.Contains(page, `<h2>mcp-policy-kb</h2> <span class="chip good">`) {
 		t.Errorf("the servers were asked, and are not up: %s", page)
+	}
+	draft := url.Values{"try": {"compare"}, "since": {""}, "draft": {"version: 1\npolicies: [{id: none, effect: deny}]\n"}}
+	if _, page := post(base+"policy", draft); !strings.Contains(page, "Claims that the draft does not keep") {
+		t.Errorf("a draft that denies everything keeps a claim that something is allowed: %s", page)
 	}
 	for live, want := range map[string]string{"": "Decision: unknown", "1": "Decision: allow"} { // in any order
 		fields := url.Values{"try": {"explain"}, "server": {"mcp-policy-kb"}, "tool": {"fetch_policy_entry"}, "args": {`{"policy_id":"policy-002"}`}}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/prove"
 )
@@ -34,25 +34,12 @@ func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) (prove
 			unproved = append(unproved, UnprovedClaim{
 				ID:      r.ID,
 				Refuted: r.Status == prove.Refuted,
-				Problem: describeClaim(s.Loaded.ClaimsPath, &s.Loaded.Claims[i], r),
+				Problem: fmt.Sprintf("%s:%d: the claim %q is %s: %s", s.Loaded.ClaimsPath, s.Loaded.Claims[i].Line, r.ID, r.Status,
+					present.NewClaim(&s.Loaded.Claims[i], r).Why),
 			})
 		}
 	}
 	return proved, unproved, err
-}
-
-func describeClaim(path string, c *config.PolicyClaim, r *prove.Result) string {
-	text := fmt.Sprintf("%s:%d: the claim %q is %s: ", path, c.Line, c.ID, r.Status)
-	switch {
-	case r.Call != nil:
-		return text + fmt.Sprintf("the call of %s of %s by %s with %s contradicts it; pgfsm policy prove shows how to repeat it",
-			r.Call.Tool, r.Call.Server, strconv.Quote(r.Call.Actor), r.Call.Args)
-	case r.Status == prove.Refuted:
-		return text + "no call has this decision"
-	case r.Where != "":
-		return text + fmt.Sprintf("%s (%s: %s)", r.Reason, r.Where, r.Condition)
-	}
-	return text + r.Reason
 }
 
 // proveJudged returns the claims that refuse a configuration: those that are refuted, and those that

@@ -257,6 +257,7 @@ func (s *Setup) Served(i *runner.Identity) runner.Config {
 	c := s.runnerConfig()
 	c.Closed, c.Allowlists = s.Loaded.Closed, s.Allowlists()
 	c.Identity, c.Required = i, s.Loaded.Identity.Required
+	c.Claims = s.Loaded.Claims
 	return c
 }
 

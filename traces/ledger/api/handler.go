@@ -13,6 +13,7 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/web"
 	"pgfsm/policy"
+	"pgfsm/policy/rules"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
@@ -53,6 +54,9 @@ type Options struct {
 	AskServers func(context.Context) error
 	// Explain returns the decision of every gate about a hypothetical call.
 	Explain func(context.Context, present.Question) (present.Explanation, error)
+	// Claims proves the claims of the configuration, for a draft of its policies or, if it is nil, for
+	// the active ones.
+	Claims func(ctx context.Context, draft *rules.Content) ([]present.Claim, error)
 	// Reload has the service read its configuration again, for a caller; the error may be a
 	// [ReloadError].
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)

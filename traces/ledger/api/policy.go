@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"pgfsm/internal/present"
 	"pgfsm/policy"
+	"pgfsm/policy/prove"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/ledger"
@@ -35,6 +38,8 @@ type policyView struct {
 	Explains  bool              // this service can explain calls
 	Explained *present.Explanation
 	Compared  *comparison
+	Claims    []present.Claim // of the configuration, with what was found
+	Broken    []present.Claim // claims that a draft does not keep
 	Error     string
 	Hint      string
 	Modes     []string // risk modes of the active bundle
@@ -65,6 +70,9 @@ func (h *Handler) showPolicies(v *visit) (answer, error) {
 	body := h.newPolicyView(v)
 	body.Uses = &uses
 
+	if body.Claims, err = h.proveClaims(v.r.Context(), nil); err != nil {
+		return answer{}, err
+	}
 	cli := "pgfsm policy lint"
 	if unused := body.Uses.Unused(); len(unused) > 0 { // the command shows whether the policy ever decided
 		cli = present.CommandLine("pgfsm", "ledger", "list", "--policy", unused[0])
@@ -182,6 +190,14 @@ func (h *Handler) explainCall(v *visit, body *policyView) (cli string, err error
 	return present.CommandLine(words...), nil
 }
 
+// proveClaims proves the claims of the configuration. A service without a configuration has none.
+func (h *Handler) proveClaims(ctx context.Context, draft *rules.Content) ([]present.Claim, error) {
+	if h.Claims == nil {
+		return nil, nil
+	}
+	return h.Claims(ctx, draft)
+}
+
 // compareDraft compares a draft with the active policy on the calls of a period.
 func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 	begin, err := "", error(nil)
@@ -226,6 +242,20 @@ func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 		return err
 	}
 
+	today, err := h.proveClaims(ctx, nil)
+	if err != nil {
+		return err
+	}
+	results, err := h.proveClaims(ctx, draft)
+	if err != nil {
+		return err
+	}
+	for _, claim := range results {
+		isProved := func(c present.Claim) bool { return c.ID == claim.ID && c.Status == prove.Proved }
+		if claim.Status == prove.Refuted || claim.Status == prove.Unknown && slices.ContainsFunc(today, isProved) {
+			body.Broken = append(body.Broken, claim)
+		}
+	}
 	c := &comparison{LogReport: report}
 	c.Changed, c.More = firstOf(report.Changed, maxListed)
 	body.Compared = c

@@ -13,6 +13,7 @@ import (
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
+	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -108,6 +109,38 @@ func TestCompareADraft(t *testing.T) {
 	b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}}).want(t, http.StatusOK, "The draft changes 3 of 3 calls", old.RunID)
 	if n := len(d.Events(0)); n != end {
 		t.Errorf("%d events were recorded", n-end)
+	}
+}
+
+// TestClaims: the page shows the claims with what was found, and a trial shows those that the draft does not keep.
+func TestClaims(t *testing.T) {
+	d := newFixture(t)
+	c := judging()
+	d.with(c, func(o *api.Options) {
+		o.Claims = func(_ context.Context, draft *rules.Content) ([]present.Claim, error) {
+			if draft == nil {
+				return []present.Claim{
+					{ID: "alive", Text: "reachable: allow", Status: prove.Proved, Tools: 1, Cells: 3}, {ID: "idle", Status: prove.Proved},
+					{ID: "odd", Text: hostile, Status: prove.Unknown, Why: hostile},
+				}, nil
+			}
+			return []present.Claim{
+				{ID: "alive", Status: prove.Refuted, Why: "no call has this decision"}, {ID: "idle", Status: prove.Unknown, Why: "it is free"},
+				{ID: "odd", Status: prove.Unknown, Why: "as before"},
+			}, nil
+		}
+	})
+	d.Ask(carol, c)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	got := b.page("policy")
+	got.want(t, http.StatusOK, "Claims about every call", "1 tool, 3 cells", "no tool on the allowlist matches", "&lt;script&gt;hacked()")
+	if visible.Lines(got.body) != got.body || strings.Contains(got.body, "<script>") {
+		t.Errorf("a claim became markup: %s", got.body)
+	}
+	got = b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}})
+	got.want(t, http.StatusOK, "Claims that the draft does not keep", "no call has this decision", "it is free")
+	if strings.Contains(got.body, "as before") {
+		t.Error("a claim that is unknown today counts as one that the draft breaks")
 	}
 }
 
