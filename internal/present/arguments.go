@@ -100,8 +100,9 @@ func listArguments(doc jsontext.Value) (all []Argument, more bool, err error) {
 }
 
 // compareArguments marks the arguments that differ from those of an earlier call, and adds those
-// that only the earlier call has.
-func compareArguments(old, now []Argument) []Argument {
+// that only the earlier call has. Of two lists of which one ends early, nobody knows which arguments
+// are new or gone.
+func compareArguments(old, now []Argument, partial bool) []Argument {
 	unmatched := make(map[string]*Argument, len(old))
 	for i := range old {
 		unmatched[old[i].Pointer] = &old[i]
@@ -111,6 +112,7 @@ func compareArguments(old, now []Argument) []Argument {
 		was := unmatched[a.Pointer]
 		delete(unmatched, a.Pointer)
 		switch {
+		case was == nil && partial:
 		case was == nil:
 			a.Change = New
 		case *was != *a:
@@ -121,7 +123,7 @@ func compareArguments(old, now []Argument) []Argument {
 		}
 	}
 	for i := range old {
-		if o := unmatched[old[i].Pointer]; o != nil {
+		if o := unmatched[old[i].Pointer]; o != nil && !partial {
 			now = append(now, Argument{Pointer: o.Pointer, Kind: o.Kind, Change: Gone, Was: o.Text})
 		}
 	}
@@ -155,8 +157,8 @@ func (a *Arguments) compare(run *ledger.RunRow, doc jsontext.Value) error {
 	if err != nil {
 		return err
 	}
-	a.Values = compareArguments(old, a.Values)
 	a.Compared, a.At, a.Partial = run.RunID, run.At, more || a.More
+	a.Values = compareArguments(old, a.Values, a.Partial)
 	return nil
 }
 

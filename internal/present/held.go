@@ -106,10 +106,10 @@ func (h *HeldCall) addSigns(highest bool) {
 	switch n, a := h.Arguments.Differ(), &h.Arguments; {
 	case a.Compared == "":
 		unusual(SignFirst, "", "No call of this tool was approved before.")
+	case a.Partial:
+		unusual(SignDiffers, "", "Not all arguments were compared with the last approved call; %d of those that were differ.", n)
 	case n > 0:
 		unusual(SignDiffers, "", "%d of %d arguments differ from the last approved call.", n, len(a.Values))
-	case a.Partial:
-		unusual(SignDiffers, "", "Not all arguments were compared with the last approved call.")
 	default:
 		usual("The arguments are the same as those of the last approved call.")
 	}

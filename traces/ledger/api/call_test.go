@@ -186,6 +186,40 @@ func TestCallShowsWhatDiffers(t *testing.T) {
 	b.page("calls/"+third.RunID).want(t, http.StatusOK, "The arguments are the same as those of the last approved call", "Earlier calls of "+carol)
 }
 
+// TestPartlyComparedArguments: of two calls with more arguments than the page lists, it does not say that an argument is new or gone.
+func TestPartlyComparedArguments(t *testing.T) {
+	d := newFixture(t)
+	args := func(first string) string {
+		text := `{"` + first + `":0`
+		for i := range 600 {
+			text += fmt.Sprintf(`,"k%03d":%d`, i, i)
+		}
+		return text + "}"
+	}
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.vote(d.ask(1, carol, "first", args("zz"), ""), "approve", "").want(t, http.StatusSeeOther)
+	got := b.page("calls/" + d.ask(1, carol, "second", args("aa"), "").RunID)
+	got.want(t, http.StatusOK, "Not all arguments were compared")
+	for _, wrong := range []string{"not any more", `<span class="was">new</span>`} {
+		if strings.Contains(got.body, wrong) {
+			t.Errorf("the page says %q of an argument that it may not list", wrong)
+		}
+	}
+}
+
+// TestInboxWithAChangedRecord: one call whose bundle is lost does not hide the others.
+func TestInboxWithAChangedRecord(t *testing.T) {
+	store := &withoutBlobs{Store: ledgertest.NewStore(t)}
+	d := newFixtureOn(t, store, here)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	good := d.Hold(1)
+	content := ledgertest.Holding(1)
+	content.Env = "elsewhere"
+	bad := d.HoldBy(carol, content)
+	store.missing = func(digest canonical.Digest) bool { return digest == bad.Bundle }
+	b.page("").want(t, http.StatusOK, good.RunID, bad.RunID, "its record cannot be read", "You may vote on 1.")
+}
+
 // TestCallOfAReplacedDefinition: the page of a held call says that the server has another definition now, so that nobody approves in vain.
 func TestCallOfAReplacedDefinition(t *testing.T) {
 	d := newFixture(t)

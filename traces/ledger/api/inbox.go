@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,10 +120,13 @@ func (i *inboxReader) readCall(row *ledger.RunRow) (c heldCall, err error) {
 		c.Stripe = "mid"
 	}
 	refused, err := i.checkVoter(i.visit, i.r, row)
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrUnavailable) || i.visit.r.Context().Err() != nil:
 		return c, err
-	}
-	if refused != "" {
+	case err != nil: // one changed record must not hide the other calls
+		i.Log("whether anybody may vote on run " + run.Run + " is not known: " + err.Error())
+		c.Why = "its record cannot be read"
+	case refused != "":
 		c.Why = cmp.Or(whyNot[refused].short, string(refused))
 	}
 	c.Soon = isSoon(i.visit.now, run.Expires)

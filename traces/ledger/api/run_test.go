@@ -174,21 +174,24 @@ func TestRunWithoutLedger(t *testing.T) {
 // withoutBlobs is a store that cannot be read where it lost blobs.
 type withoutBlobs struct {
 	ledger.Store
-	lost func(canonical.Digest) bool
+	lost, missing func(canonical.Digest) bool // which cannot be read now, and which are not there
 }
 
 func (s *withoutBlobs) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.Store.View(ctx, func(r ledger.Reader) error { return do(blobReader{r, s.lost}) })
+	return s.Store.View(ctx, func(r ledger.Reader) error { return do(blobReader{r, s}) })
 }
 
 type blobReader struct {
 	ledger.Reader
-	lost func(canonical.Digest) bool
+	*withoutBlobs
 }
 
 func (r blobReader) Blob(digest canonical.Digest) (ledger.Blob, error) {
 	if r.lost != nil && r.lost(digest) {
 		return ledger.Blob{}, ledger.ErrUnavailable
+	}
+	if r.missing != nil && r.missing(digest) {
+		return ledger.Blob{}, ledger.ErrNotFound
 	}
 	return r.Reader.Blob(digest)
 }
