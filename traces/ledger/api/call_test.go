@@ -186,6 +186,16 @@ func TestCallShowsWhatDiffers(t *testing.T) {
 	b.page("calls/"+third.RunID).want(t, http.StatusOK, "The arguments are the same as those of the last approved call", "Earlier calls of "+carol)
 }
 
+// TestDeniedRunSaysWhy: the page of a run that an approver denied begins with the reason, also before a gateway has ended the run.
+func TestDeniedRunSaysWhy(t *testing.T) {
+	d := newFixture(t)
+	q := d.Hold(1)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.vote(q, "deny", "not in this window").want(t, http.StatusSeeOther)
+	got := b.page("runs/" + q.RunID)
+	got.want(t, http.StatusOK, "<b>denied: <code>approval_denied</code></b><p>Denied by "+alice+": not in this window</p>", "What to do: ")
+}
+
 // TestPartlyComparedArguments: of two calls with more arguments than the page lists, it does not say that an argument is new or gone.
 func TestPartlyComparedArguments(t *testing.T) {
 	d := newFixture(t)
