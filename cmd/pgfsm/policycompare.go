@@ -59,7 +59,11 @@ func (a *app) comparePolicies(ctx context.Context, oldPath, newPath string) erro
 	relation, code := relationOf(narrower.Status, wider.Status)
 	shown := []claimResult{narrower, wider}
 	return a.printDocument(cli.Document("relation", relation, "claims", shown), code, func(out io.Writer, _ ink) {
-		fmt.Fprintf(out, "the new policies are %s\n", describeRelation(relation))
+		orEqual := ""
+		if relation == policiesNarrower && wider.Status == prove.Unknown {
+			orEqual = ", or equal to them"
+		}
+		fmt.Fprintf(out, "the new policies are %s%s\n", describeRelation(relation), orEqual)
 		printClaims(out, shown, false)
 	})
 }
@@ -82,7 +86,7 @@ func relationOf(narrower, wider string) (relation string, code int) {
 func describeRelation(relation string) string {
 	return map[string]string{
 		policiesEqual:    "equal to the old ones",
-		policiesNarrower: "narrower than the old ones, or equal to them",
+		policiesNarrower: "narrower than the old ones",
 		policiesWider:    "wider than the old ones",
 		policiesDiffer:   "neither narrower nor wider: each judges some calls more mildly",
 		prove.Unknown:    "not proved to be narrower or wider",
