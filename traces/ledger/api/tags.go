@@ -38,6 +38,7 @@ var templateFuncs = template.FuncMap{
 	"mini":      drawMini,
 	"meter":     drawMeter,
 	"percent":   percent,
+	"call":      callName,
 	"count":     countText,
 	"clip":      func(n int, s string) string { return visible.Cut(s, n, "…") },
 }
@@ -234,6 +235,17 @@ func percent(part, whole int) int {
 		return 0
 	}
 	return max(1, part*100/whole)
+}
+
+// callName names a call. A run that was refused early may have none.
+func callName(tool, server, code string) template.HTML {
+	switch {
+	case tool != "":
+		return markInvisible(tool, visible.Text) + ` <span class="soft">on</span> ` + markInvisible(server, visible.Text)
+	case code != "":
+		return "a call that was not valid"
+	}
+	return "no call yet"
 }
 
 // countText writes a number with its noun.
