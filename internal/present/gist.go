@@ -20,6 +20,7 @@ const MaxGist = 4
 type Gist struct {
 	Arguments []Argument
 	More      int      // arguments that the gist omits
+	Unlisted  bool     // there are further ones, which are not counted
 	Rules     []string // the risk rules that matched
 }
 
@@ -50,6 +51,7 @@ func (g *GistReader) Read(run *Run, doc jsontext.Value) (gist Gist, err error) {
 		return gist, err
 	}
 	gist.Arguments = sortGist(args.Values, g.conditions(run, gist.Rules))
+	gist.Unlisted = args.More
 	most := min(len(gist.Arguments), MaxGist)
 	gist.Arguments, gist.More = gist.Arguments[:most], len(gist.Arguments)-most
 	return gist, nil

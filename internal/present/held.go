@@ -101,7 +101,10 @@ func (h *HeldCall) addSigns(highest bool) {
 	h.addRiskSigns(highest)
 	if places := h.hiddenPlaces(); len(places) > 0 {
 		unusual(SignHidden, "They are marked where they stand.", "Characters that do not show as themselves: in %s.",
-			strings.Join(places, ", "))
+			joinPlaces(places))
+	}
+	if places := h.blankPlaces(); len(places) > 0 {
+		unusual(SignHidden, "Scroll to what follows them.", "Many blank lines: in %s.", joinPlaces(places))
 	}
 	switch n, a := h.Arguments.Differ(), &h.Arguments; {
 	case a.Compared == "":
@@ -120,7 +123,11 @@ func (h *HeldCall) addSigns(highest bool) {
 		}
 	}
 	if denied > 0 {
-		unusual(SignDenied, "", "%d of the last %d calls of this requester were denied.", denied, len(h.Earlier))
+		where := ""
+		if q.Task != "" {
+			where = " in this task"
+		}
+		unusual(SignDenied, "", "%d of the last %d calls of this requester%s were denied.", denied, len(h.Earlier), where)
 	}
 	switch h.Bound.Pin {
 	case "":
@@ -189,10 +196,45 @@ func (h *HeldCall) hiddenPlaces() (places []string) {
 			places = append(places, visible.Clip(a.Name(), maxWords))
 		}
 	}
+	if a := &h.Arguments; a.More && visible.Lines(a.Raw) != a.Raw { // also behind the listed ones
+		places = append(places, "the JSON of the arguments")
+	}
+	return places
+}
+
+// blankPlaces names the arguments with so many blank lines in a row that what follows them may be
+// off the screen.
+func (h *HeldCall) blankPlaces() (places []string) {
+	for i := range h.Arguments.Values {
+		if a := &h.Arguments.Values[i]; hasGap(a.Text) {
+			places = append(places, visible.Clip(a.Name(), maxWords))
+		}
+	}
+	return places
+}
+
+// maxBlank bounds the blank lines in a row that are usual.
+const maxBlank = 5
+
+func hasGap(text string) bool {
+	blank := 0
+	for line := range strings.Lines(text) {
+		if blank++; strings.TrimSpace(line) != "" {
+			blank = 0
+		}
+		if blank > maxBlank {
+			return true
+		}
+	}
+	return false
+}
+
+// joinPlaces writes the first places.
+func joinPlaces(places []string) string {
 	if n := len(places) - maxPlaces; n > 0 {
 		places = append(places[:maxPlaces], fmt.Sprintf("%d more places", n))
 	}
-	return places
+	return strings.Join(places, ", ")
 }
 
 // BoundRows describes for people what an approval binds: every field of [states.Binding], and its

@@ -2,11 +2,17 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
@@ -35,4 +41,46 @@ func TestWarningsComeWhileACallIsRead(t *testing.T) {
 	p.do(comesBack)
 	p.shows("This call will not be made, even if approvers agree")
 	p.quiet()
+}
+
+// TestSignsOfManyArguments: what the page does not list is neither counted nor without a sign.
+func TestSignsOfManyArguments(t *testing.T) {
+	many := func(last string) string {
+		var b strings.Builder
+		for i := range 5000 {
+			fmt.Fprintf(&b, `"k%04d":%d,`, i, i)
+		}
+		return `{"a":1,` + b.String() + `"z":` + last + `}`
+	}
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	b.vote(d.ask(1, carol, "one", many(`"x"`), ""), "approve", "").want(t, http.StatusSeeOther)
+	q := d.ask(1, carol, "two", strings.Replace(many(`"\u202ey"`), `"a":1`, `"a":2`, 1), "")
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "in the JSON of the arguments")
+	b.page("").want(t, http.StatusOK, "+496 or more")
+}
+
+// TestBlankLinesAreASign: a value that hides its end behind blank lines is unusual.
+func TestBlankLinesAreASign(t *testing.T) {
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	q := d.ask(1, carol, "do it", `{"note":"looks harmless`+strings.Repeat(`\n \t`, 80)+`rm -rf /","poem":"a\n\nb\n\n\nc\n"}`, "")
+	got := b.page("calls/" + q.RunID)
+	if got.want(t, http.StatusOK, "Many blank lines: in note."); strings.Contains(got.body, "in note, poem") {
+		t.Errorf("a short gap is a sign: %s", got.body)
+	}
+}
+
+// TestDeniedInWhichTask: the count of denied calls says which calls it counts.
+func TestDeniedInWhichTask(t *testing.T) {
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	content := ledgertest.Holding(1)
+	ask := func(task string) ledger.RunRow {
+		return d.HoldRequest(states.Request{
+			Actor: carol, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question), Task: task,
+		}, content)
+	}
+	b.vote(ask("t1"), "deny", "no").want(t, http.StatusSeeOther)
+	b.page("calls/"+ask("t1").RunID).want(t, http.StatusOK, "1 of the last 1 calls of this requester in this task were denied.")
 }
