@@ -60,6 +60,21 @@ func TestSignsOfManyArguments(t *testing.T) {
 	b.page("").want(t, http.StatusOK, "+496 or more")
 }
 
+// TestBallotsOfMany: the picture of the votes never looks complete while votes are missing.
+func TestBallotsOfMany(t *testing.T) {
+	d := newFixture(t)
+	content := ledgertest.Holding(1000)
+	content.Policy.Policies[0].Approvers = nil
+	q := d.HoldBy(carol, content)
+	for i := range 8 {
+		q = d.Cast(ledgertest.Ballot(q, d.Approver(fmt.Sprintf("v%d@example.com", i))))
+	}
+	got := d.signedIn(here, alice, ledger.RoleApprover).page("")
+	if got.want(t, http.StatusOK, "8 of 1000 votes"); strings.Contains(got.body, `<i class="yes">`) && !strings.Contains(got.body, "<i></i>") {
+		t.Errorf("all ballots of the picture are cast: %s", got.body)
+	}
+}
+
 // TestBlankLinesAreASign: a value that hides its end behind blank lines is unusual.
 func TestBlankLinesAreASign(t *testing.T) {
 	d := newFixture(t)

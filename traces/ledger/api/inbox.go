@@ -22,9 +22,13 @@ type heldCall struct {
 	Why    string // reason why this person may not vote
 }
 
-// Slots has one value for each vote that is needed: whether it was given.
+// Slots has one value for each vote that is needed: whether it was given. Too many are not drawn: a
+// part of them could look complete.
 func (c *heldCall) Slots() []bool {
-	slots := make([]bool, min(max(c.Quorum, 1), maxSlots))
+	if c.Quorum > maxSlots {
+		return nil
+	}
+	slots := make([]bool, max(c.Quorum, 1))
 	for i := range slots {
 		slots[i] = i < c.Agreed
 	}
