@@ -94,6 +94,7 @@ type Entry struct {
 	Hash   string        `json:"hash"`   // the text's hash in the tree
 	Intact bool          `json:"intact"` // text and body match the hash
 	Lines  []string      `json:"-"`      // the events for people, escaped
+	Words  [][]string    `json:"-"`      // of each event: its actor and its details, escaped; empty if it cannot be read
 
 	Outcomes []string `json:"-"` // of each event: the decision, the state in which the run ended, or empty
 	// The call of the run, if the entry has the request; the event's payload says it.
@@ -117,7 +118,7 @@ func NewEntry(r ledger.Reader, e *ledger.Entry, events []ledger.Event) (Entry, e
 		out.By = events[i].By
 		event := NewEvent(&events[i])
 		out.Types, out.Lines = append(out.Types, event.Type), append(out.Lines, event.Detail())
-		out.Outcomes = append(out.Outcomes, event.outcome())
+		out.Outcomes, out.Words = append(out.Outcomes, event.outcome()), append(out.Words, event.detailWords())
 		if event.Type == ledger.RequestCreated {
 			out.Server, out.Tool = valueAt(event.Payload, "/call/server"), valueAt(event.Payload, "/call/tool")
 		}

@@ -99,3 +99,17 @@ func TestDeniedInWhichTask(t *testing.T) {
 	b.vote(ask("t1"), "deny", "no").want(t, http.StatusSeeOther)
 	b.page("calls/"+ask("t1").RunID).want(t, http.StatusOK, "1 of the last 1 calls of this requester in this task were denied.")
 }
+
+// TestNamesInTheLog: a name with two spaces does not become the name of another person.
+func TestNamesInTheLog(t *testing.T) {
+	d := newFixture(t)
+	content := ledgertest.Holding(1)
+	content.Policy.Policies[0].Approvers = nil
+	q := d.HoldBy(carol, content)
+	mallory := bob + "  denied by nobody"
+	d.Cast(ledgertest.Ballot(q, d.Approver(mallory)))
+	got := d.signedIn(here, "erin@example.com", ledger.RoleAuditor).page("log")
+	if got.want(t, http.StatusOK, mallory); strings.Contains(got.body, bob+": ") {
+		t.Errorf("the log names another person: %s", got.body)
+	}
+}

@@ -164,24 +164,7 @@ func (b *logView) addEntries(r ledger.Reader) error {
 			}
 			listed.Chips = append(listed.Chips, eventChip(kind, outcome))
 		}
-		var details []string
-		for i, line := range e.Lines {
-			if i < len(e.Types) {
-				line = strings.TrimSpace(strings.TrimPrefix(line, string(e.Types[i])))
-			}
-			// A process that records a decision says nothing to people.
-			by, rest, found := strings.Cut(line, "  ")
-			switch {
-			case isRunID(by):
-				line = rest
-			case found:
-				line = by + ": " + rest
-			}
-			if line != "" {
-				details = append(details, line)
-			}
-		}
-		listed.Sub = strings.Join(details, " · ")
+		listed.Sub = strings.Join(eventDetails(&e), " · ")
 		if e.Tool != "" {
 			calls[e.Run] = &present.Run{Call: present.Call{Run: e.Run, Server: e.Server, Tool: e.Tool}}
 		}
@@ -199,6 +182,27 @@ func (b *logView) addEntries(r ledger.Reader) error {
 		b.Entries = append(b.Entries, listed)
 	}
 	return nil
+}
+
+// eventDetails says for each event of an entry who caused it, and its details.
+func eventDetails(e *present.Entry) (all []string) {
+	if len(e.Words) == 0 && len(e.Types) == 0 {
+		return e.Lines // why there are none
+	}
+	for _, words := range e.Words {
+		by, rest := words[0], strings.Join(words[1:], "  ")
+		// A process that records a decision says nothing to people.
+		if by != "" && rest != "" && !isRunID(by) {
+			rest = by + ": " + rest
+		}
+		if rest == "" && !isRunID(by) {
+			rest = by
+		}
+		if rest != "" {
+			all = append(all, rest)
+		}
+	}
+	return all
 }
 
 // eventChip describes an event. Only votes and decisions have a tone.
