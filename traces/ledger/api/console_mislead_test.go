@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -112,4 +113,24 @@ func TestNamesInTheLog(t *testing.T) {
 	if got.want(t, http.StatusOK, mallory); strings.Contains(got.body, bob+": ") {
 		t.Errorf("the log names another person: %s", got.body)
 	}
+}
+
+// TestChangedToolBehindMany: a changed tool is shown, however many tools the server lists before it.
+func TestChangedToolBehindMany(t *testing.T) {
+	d := newFixture(t)
+	c := ledgertest.Holding(1)
+	var now [][]byte
+	names := []string{}
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("a%03d", i))
+		now = append(now, defined(names[i], "", anyArguments))
+	}
+	was := defined("zz", "before", anyArguments)
+	now, names = append(now, defined("zz", "after", anyArguments)), append(names, "zz")
+	c.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: names}}
+	c.Pins = []policy.Pin{{Server: statestest.Server, Tool: "zz", Definition: digest(was)}}
+	tools := listed(t, c, map[canonical.Digest][]byte{digest(was): was}, now...)
+	d.with(c, serving(present.Server{Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Name: "Base", Version: "2. Verified by pgfsm", Tools: tools}))
+	d.signedIn(here, alice, ledger.RoleApprover).page("servers").want(t, http.StatusOK, "another definition than the pinned one: zz on "+statestest.Server,
+		`id="drift"`, "What changed in zz", `calls itself <b class="theirs">Base 2. Verified by pgfsm</b>`)
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -102,11 +103,23 @@ func newServerView(s present.Server, left *int) serverView {
 		}
 	}
 	var some []present.ServerTool
-	some, out.Others = firstOf(s.Tools, maxTools)
+	tools := s.Tools
+	if len(tools) > maxTools { // those that changed must not be among the omitted
+		tools = slices.Clone(tools)
+		slices.SortStableFunc(tools, func(a, b present.ServerTool) int { return driftRank(&a) - driftRank(&b) })
+	}
+	some, out.Others = firstOf(tools, maxTools)
 	for _, t := range some {
 		out.Shown = append(out.Shown, newToolView(t, left))
 	}
 	return out
+}
+
+func driftRank(t *present.ServerTool) int {
+	if t.Drifted {
+		return 0
+	}
+	return 1
 }
 
 func newToolView(t present.ServerTool, left *int) toolView {
