@@ -81,7 +81,7 @@ func (h *Handler) addStanding(v *visit, r ledger.Reader, c *callView) error {
 	if q.Status != ledger.Pending {
 		return nil
 	}
-	c.Open, c.Last = max(q.Quorum, 1)-q.Agreed, q.Agreed+1 >= q.Quorum
+	c.Open, c.Last = max(max(q.Quorum, 1)-q.Agreed, 0), q.Agreed+1 >= q.Quorum
 
 	refused, err := h.checkVoter(v, r, &row)
 	if err != nil {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/test/check"
+	"pgfsm/internal/visible"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -133,4 +135,49 @@ func TestChangedToolBehindMany(t *testing.T) {
 	d.with(c, serving(present.Server{Server: statestest.Server, Status: policy.ServerUp, Since: statestest.At, Asked: statestest.At, Name: "Base", Version: "2. Verified by pgfsm", Tools: tools}))
 	d.signedIn(here, alice, ledger.RoleApprover).page("servers").want(t, http.StatusOK, "another definition than the pinned one: zz on "+statestest.Server,
 		`id="drift"`, "What changed in zz", `calls itself <b class="theirs">Base 2. Verified by pgfsm</b>`)
+}
+
+// TestForgedRow: a row that somebody changed breaks no page and makes no picture.
+func TestForgedRow(t *testing.T) {
+	for name, forge := range map[string]func(*ledger.RunRow){ // in any order
+		"state":      func(q *ledger.RunRow) { q.State = hostile },
+		"many-steps": func(q *ledger.RunRow) { q.Steps = 1 << 40 },
+		"status":     func(q *ledger.RunRow) { q.Status, q.Ended, q.Code = hostile, q.At, hostile },
+		"far-times":  func(q *ledger.RunRow) { q.At, q.Expires = "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z" },
+		"votes":      func(q *ledger.RunRow) { q.Quorum, q.Agreed = -5, 7 },
+		"risk":       func(q *ledger.RunRow) { q.Mode, q.Score = hostile, -1<<30 },
+		"names":      func(q *ledger.RunRow) { q.Server, q.Tool, q.Task, q.Env = hostile, hostile, hostile, hostile },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			q := d.Hold(1)
+			forge(&q)
+			check.NoError(t, d.Store.Update(context.Background(), func(tx ledger.Tx) error { return ledgertest.ReplaceRun(tx, q) }))
+			b := d.signedIn(here, "erin@example.com", ledger.RoleAuditor)
+			for _, path := range []string{"", "runs", "runs/" + q.RunID, "runs/" + q.RunID + "/audit", "calls/" + q.RunID, "log", "now"} {
+				got := b.page(path)
+				t.Log(path, got.status)
+				plainPage(t, got)
+				if strings.Contains(got.body, "-1 more") {
+					t.Errorf("%s counts votes below nothing", path)
+				}
+			}
+			if strings.Contains(d.notes.String(), "cannot be shown: template") {
+				t.Error(d.notes.String())
+			}
+		})
+	}
+}
+
+// plainPage fails if a page has hostile text as markup, or characters that do not show.
+func plainPage(t *testing.T, got reply) {
+	t.Helper()
+	if visible.Lines(got.body) != got.body {
+		t.Errorf("there are characters that do not show: %q", got.body)
+	}
+	for _, bad := range []string{"<script>", "<img", "<form action=/", "</pre></textarea>", `href="javascript:`} {
+		if strings.Contains(got.body, bad) {
+			t.Errorf("the page has %s: %s", bad, got.body)
+		}
+	}
 }
