@@ -47,6 +47,11 @@ func (a *Argument) Name() string {
 	return name
 }
 
+// Ambiguous reports whether the text of the value looks like a value of another kind, or like none.
+func (a *Argument) Ambiguous() bool {
+	return a.Kind == "text" && (strings.TrimSpace(a.Text) == "" || jsontext.Value(a.Text).IsValid())
+}
+
 // listArguments returns the values of a JSON document in order. more reports whether there are further
 // values.
 func listArguments(doc jsontext.Value) (all []Argument, more bool, err error) {

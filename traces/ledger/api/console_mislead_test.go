@@ -78,6 +78,30 @@ func TestBallotsOfMany(t *testing.T) {
 	}
 }
 
+// TestNamesWithSpaces: two names that differ only in spaces do not look the same, and a name cannot look like a quoted one.
+func TestNamesWithSpaces(t *testing.T) {
+	d := newFixture(t)
+	q := d.ask(1, carol, "do it", `{"path":"/srv","path ":"/etc","\"path \"":"/","a  b":1,"a b":2," ":3,"/a/b":4,"a":{"b":5}}`, "")
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	got := b.page("calls/" + q.RunID)
+	got.want(t, http.StatusOK)
+	for _, name := range []string{`path`, `&#34;path &#34;`, `&#34;\&#34;path \&#34;&#34;`, `&#34;a  b&#34;`, `a b`, `&#34; &#34;`, `/~1a~1b`, `/a/b`} {
+		if !strings.Contains(got.body, `<span class="name">`+name+`</span>`) {
+			t.Errorf("no argument is named %s: %.1500s", name, got.body[strings.Index(got.body, `<ul class="args">`):])
+		}
+	}
+	b.page("").want(t, http.StatusOK, `<span class="k">&#34; &#34;</span>`)
+}
+
+// TestKindsThatAPhoneNeeds: a text that looks like another value says on each screen that it is a text.
+func TestKindsThatAPhoneNeeds(t *testing.T) {
+	d := newFixture(t)
+	q := d.ask(1, carol, "do it", `{"a":"42","b":42,"c":"","d":"null","e":"plain"}`, "")
+	got := d.signedIn(here, alice, ledger.RoleApprover).page("calls/" + q.RunID)
+	got.want(t, http.StatusOK, `>42</span></span><span class="kind needed">text<`, `>42</span></span><span class="kind">number<`,
+		`></span></span><span class="kind needed">text<`, `>null</span></span><span class="kind needed">text<`, `>plain</span></span><span class="kind">text<`)
+}
+
 // TestBlankLinesAreASign: a value that hides its end behind blank lines is unusual.
 func TestBlankLinesAreASign(t *testing.T) {
 	d := newFixture(t)

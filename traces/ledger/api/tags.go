@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
+	"strings"
 	"time"
 
 	"pgfsm/internal/canonical"
@@ -40,6 +41,7 @@ var templateFuncs = template.FuncMap{
 	"percent":   percent,
 	"call":      callName,
 	"count":     countText,
+	"name":      quoteName,
 	"clip":      func(n int, s string) string { return visible.Cut(s, n, "…") },
 }
 
@@ -246,6 +248,18 @@ func callName(tool, server, code string) template.HTML {
 		return "a call that was not valid"
 	}
 	return "no call yet"
+}
+
+// nameQuotes escapes what ends a quoted name.
+var nameQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// quoteName returns the name of an argument for people. If it has spaces that do not show, or quotation
+// marks, it is quoted, so that no two names look the same.
+func quoteName(name string) string {
+	if strings.Contains(name, "  ") || strings.Trim(name, " ") != name || strings.Contains(name, `"`) {
+		return `"` + nameQuotes.Replace(name) + `"`
+	}
+	return name
 }
 
 // countText writes a number with its noun.
