@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
@@ -102,6 +103,10 @@ func (h *HeldCall) addSigns(highest bool) {
 	if places := h.hiddenPlaces(); len(places) > 0 {
 		unusual(SignHidden, "They are marked where they stand.", "Characters that do not show as themselves: in %s.",
 			joinPlaces(places))
+	}
+	if places := h.mixedPlaces(); len(places) > 0 {
+		unusual(SignHidden, "The code points are those of the letters that are not Latin.",
+			"Words with letters of two alphabets, which may look alike: %s.", joinPlaces(places))
 	}
 	if places := h.blankPlaces(); len(places) > 0 {
 		unusual(SignHidden, "Scroll to what follows them.", "Many blank lines: in %s.", joinPlaces(places))
@@ -211,6 +216,45 @@ func (h *HeldCall) blankPlaces() (places []string) {
 		}
 	}
 	return places
+}
+
+// mixedPlaces names the words with letters of two alphabets in the call's names and arguments.
+func (h *HeldCall) mixedPlaces() (places []string) {
+	q := &h.Request
+	texts := []string{q.Requester(), q.Person(), q.Task, q.Env, q.Server, q.Tool}
+	for i := range h.Arguments.Values {
+		a := &h.Arguments.Values[i]
+		texts = append(texts, a.Name(), a.Text)
+	}
+	for _, text := range texts {
+		if word, letter := mixedWord(text); word != "" {
+			places = append(places, fmt.Sprintf("%s (U+%04X)", visible.Clip(word, maxWords), letter))
+		}
+	}
+	return places
+}
+
+// mixedWord returns the first word with Latin letters and with letters of an alphabet that has similar
+// ones, and the first of these.
+func mixedWord(text string) (word string, letter rune) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M) }) {
+		latin, similar := false, rune(0)
+		for _, r := range word {
+			latin = latin || unicode.Is(unicode.Latin, r)
+			if similar == 0 && isSimilar(r) {
+				similar = r
+			}
+		}
+		if latin && similar != 0 {
+			return word, similar
+		}
+	}
+	return "", 0
+}
+
+// isSimilar reports whether a letter may look like a Latin one. Greek letters of units do not.
+func isSimilar(r rune) bool {
+	return unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee) && !strings.ContainsRune("μΩπ", r)
 }
 
 // maxBlank bounds the blank lines in a row that are usual.

@@ -113,6 +113,18 @@ func TestBlankLinesAreASign(t *testing.T) {
 	}
 }
 
+// TestLettersThatLookAlike: a name that looks like another one is unusual; a word of another language is not.
+func TestLettersThatLookAlike(t *testing.T) {
+	d := newFixture(t)
+	b := d.signedIn(here, alice, ledger.RoleApprover)
+	q := d.ask(1, carol, "do it", `{"path":"/srv","p\u0430th":"/etc","note":"Привет, веб-API: 5 μm, 3 kΩ","url":"https://ex\u0430mple.com"}`, "")
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, "Words with letters of two alphabets, which may look alike: p\u0430th (U+0430), ex\u0430mple (U+0430).")
+	q = d.ask(1, carol, "do it", `{"note":"Привет, веб-API: 5 μm, 3 kΩ"}`, "")
+	if got := b.page("calls/" + q.RunID); strings.Contains(got.body, "two alphabets") {
+		t.Errorf("words of one alphabet are a sign: %s", got.body)
+	}
+}
+
 // TestDeniedInWhichTask: the count of denied calls says which calls it counts.
 func TestDeniedInWhichTask(t *testing.T) {
 	d := newFixture(t)
