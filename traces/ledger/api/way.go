@@ -130,7 +130,7 @@ func (w *way) addSpent(took map[string]time.Duration, total time.Duration) {
 	classes := map[string]string{"Gates": "ok", "Approval": "wait", "Call": "info", "Result": "ok"}
 	x := 0
 	for _, phase := range w.Phases {
-		width := max(minSpent, int(took[phase.Name]*spentWidth/total))
+		width := max(minSpent, int(took[phase.Name].Seconds()/total.Seconds()*spentWidth))
 		w.Spent = append(w.Spent, spent{classes[phase.Name], strings.ToLower(phase.Name), durationText(took[phase.Name]), x, width})
 		x += width + 2
 	}
