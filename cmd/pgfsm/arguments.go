@@ -110,7 +110,11 @@ func gistText(g present.Gist) string {
 		words = append(words, word)
 	}
 	if g.More > 0 {
-		words = append(words, fmt.Sprintf("+%d more", g.More))
+		orMore := ""
+		if g.Unlisted {
+			orMore = " or"
+		}
+		words = append(words, fmt.Sprintf("+%d%s more", g.More, orMore))
 	}
 	if len(words) == 0 {
 		return "no arguments"
