@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,6 +18,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
+	"pgfsm/internal/present"
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
@@ -103,12 +103,8 @@ func (a *app) proveClaims(ctx context.Context, o *proveOptions, path string) err
 		return errors.New(states.NoServers(catalog))
 	}
 
-	list := make([]prove.Claim, len(claims))
-	for i := range claims {
-		list[i] = claims[i].Claim
-	}
 	report, finish := reportProgress(a.w.stderr)
-	results, err := prove.Prove(ctx, a.Bundle, list, prove.Options{
+	results, err := config.ProveClaims(ctx, a.Bundle, claims, prove.Options{
 		Catalog: catalog,
 		Listing: o.listing,
 		Report:  report,
@@ -229,26 +225,25 @@ func newExample(c *prove.Call) *exampleCall {
 
 // repeatCommand returns the command that explains the decision about a call.
 func repeatCommand(c *exampleCall) string {
-	parts := []string{"pgfsm policy explain --agent", "--server " + quoteShell(c.Server), "--tool " + quoteShell(c.Tool),
-		"--args " + quoteShell(string(c.Args))}
+	words := []string{"pgfsm", "policy", "explain", "--agent", "--server", c.Server, "--tool", c.Tool, "--args", string(c.Args)}
 	if c.As != nil {
-		parts = append(parts, "--as actor.json")
+		words = append(words, "--as", "actor.json")
 	} else {
-		parts = append(parts, "--actor "+quoteShell(c.Actor))
+		words = append(words, "--actor", c.Actor)
 	}
 	if len(c.Annotations) > 0 {
-		parts = append(parts, "--annotations "+quoteShell(string(canonical.MustMarshal(c.Annotations))))
+		words = append(words, "--annotations", string(canonical.MustMarshal(c.Annotations)))
 	}
 	var answers []string
 	for query, value := range c.History {
-		answers = append(answers, "--history "+quoteShell(query+"="+string(value)))
+		answers = append(answers, query+"="+string(value))
 	}
 	slices.Sort(answers)
-	return strings.Join(append(parts, answers...), " ")
+	for _, answer := range answers {
+		words = append(words, "--history", answer)
+	}
+	return present.CommandLine(words...)
 }
-
-// quoteShell quotes a word for a POSIX shell.
-func quoteShell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func printClaims(out io.Writer, claims []claimResult, listing bool) {
 	for i := range claims {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,6 +102,15 @@ func requesterClaimNames(content *policy.Content) []string {
 		return nil
 	}
 	return content.Identity.Claims
+}
+
+// ProveClaims proves claims of a file about the calls that a bundle decides about.
+func ProveClaims(ctx context.Context, b *policy.Bundle, claims []PolicyClaim, o prove.Options) ([]prove.Result, error) {
+	list := make([]prove.Claim, len(claims))
+	for i := range claims {
+		list[i] = claims[i].Claim
+	}
+	return prove.Prove(ctx, b, list, o)
 }
 
 // readClaims reads the file that the key claims names. The policies have no fault.

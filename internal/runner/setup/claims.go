@@ -22,11 +22,7 @@ type UnprovedClaim struct {
 // ProveClaims proves the claims of the configuration, and returns the ids of those that are proved,
 // and the others. Without the definition of a tool, it can have any schema and any annotations.
 func (s *Setup) ProveClaims(ctx context.Context, catalog *policy.Catalog) (proved []string, unproved []UnprovedClaim, err error) {
-	claims := make([]prove.Claim, len(s.Loaded.Claims))
-	for i := range claims {
-		claims[i] = s.Loaded.Claims[i].Claim
-	}
-	results, err := prove.Prove(ctx, s.Bundle, claims, prove.Options{Catalog: catalog})
+	results, err := config.ProveClaims(ctx, s.Bundle, s.Loaded.Claims, prove.Options{Catalog: catalog})
 	for i := range results {
 		if r := &results[i]; r.Status == prove.Proved {
 			proved = append(proved, r.ID)
