@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -65,7 +64,7 @@ type Service struct {
 	worker  *Worker
 	sender  *hooks.Sender
 	reload  reloading
-	claims  atomic.Pointer[keptClaims]
+	claims  keptClaims
 	// These limit the log lines about tokens: clients can cause any number.
 	lookup  rate.Sometimes
 	refused rate.Sometimes

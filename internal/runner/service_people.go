@@ -2,8 +2,10 @@ package runner
 
 import (
 	"context"
+	"sync"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/config"
 	"pgfsm/internal/config/pins"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/explain"
@@ -64,48 +66,51 @@ func (s *Service) explainCatalog(ctx context.Context, b *policy.Bundle, live boo
 	return c, err
 }
 
+// keptClaims are the results of proving the claims of a configuration.
+type keptClaims struct {
+	mu      sync.Mutex // held while they are proved: others wait for the same results
+	of      *ConfiguredRunner
+	results []present.Claim
+}
+
 // proveClaims proves the claims of the configuration, for a draft of its policies or, without one, for
-// the active ones. The active results are kept until the configuration changes.
+// the active ones, whose results are kept until the configuration changes.
 func (s *Service) proveClaims(ctx context.Context, draft *rules.Content) ([]present.Claim, error) {
 	active := s.runner.Configured()
-	if kept := s.claims.Load(); draft == nil && kept != nil && kept.of == active {
-		return kept.results, nil
-	}
-	bundle := active.Bundle
 	if draft != nil {
-		content, err := *bundle.Content(), error(nil)
+		content := *active.Bundle.Content()
 		content.Policy = draft
-		if bundle, err = policy.Compile(content); err != nil {
+		bundle, err := policy.Compile(content)
+		if err != nil {
 			return nil, err
 		}
+		return s.proveClaimsFor(ctx, active, bundle)
 	}
+
+	s.claims.mu.Lock()
+	defer s.claims.mu.Unlock()
+	if s.claims.of == active {
+		return s.claims.results, nil
+	}
+	results, err := s.proveClaimsFor(ctx, active, active.Bundle)
+	if err == nil {
+		s.claims.of, s.claims.results = active, results
+	}
+	return results, err
+}
+
+// proveClaimsFor proves the claims of a configuration for a bundle.
+func (s *Service) proveClaimsFor(ctx context.Context, active *ConfiguredRunner, bundle *policy.Bundle) ([]present.Claim, error) {
 	catalog, err := s.explainCatalog(ctx, bundle, false)
 	if err != nil {
 		return nil, err
 	}
-
-	claims := make([]prove.Claim, len(active.Claims))
-	for i := range claims {
-		claims[i] = active.Claims[i].Claim
-	}
-	found, err := prove.Prove(ctx, bundle, claims, prove.Options{Catalog: catalog})
-	if err != nil {
-		return nil, err
-	}
+	found, err := config.ProveClaims(ctx, bundle, active.Claims, prove.Options{Catalog: catalog})
 	results := make([]present.Claim, len(found))
 	for i := range found {
 		results[i] = present.NewClaim(&active.Claims[i], &found[i])
 	}
-	if draft == nil {
-		s.claims.Store(&keptClaims{active, results})
-	}
-	return results, nil
-}
-
-// keptClaims are the results of proving the claims of a configuration.
-type keptClaims struct {
-	of      *ConfiguredRunner
-	results []present.Claim
+	return results, err
 }
 
 // addHistory adds the facts about earlier calls that a run would read.

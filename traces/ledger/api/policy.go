@@ -39,6 +39,7 @@ type policyView struct {
 	Explained *present.Explanation
 	Compared  *comparison
 	Claims    []present.Claim // of the configuration, with what was found
+	NoClaims  bool            // they cannot be proved now
 	Broken    []present.Claim // claims that a draft does not keep
 	Error     string
 	Hint      string
@@ -71,7 +72,8 @@ func (h *Handler) showPolicies(v *visit) (answer, error) {
 	body.Uses = &uses
 
 	if body.Claims, err = h.proveClaims(v.r.Context(), nil); err != nil {
-		return answer{}, err
+		h.Log("the claims of the configuration cannot be proved: " + err.Error())
+		body.NoClaims = true
 	}
 	cli := "pgfsm policy lint"
 	if unused := body.Uses.Unused(); len(unused) > 0 { // the command shows whether the policy ever decided

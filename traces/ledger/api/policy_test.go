@@ -137,6 +137,10 @@ func TestClaims(t *testing.T) {
 	if visible.Lines(got.body) != got.body || strings.Contains(got.body, "<script>") {
 		t.Errorf("a claim became markup: %s", got.body)
 	}
+	proves := d.handler.Claims
+	d.handler.Claims = func(context.Context, *rules.Content) ([]present.Claim, error) { return nil, errDisk }
+	b.page("policy").want(t, http.StatusOK, "The claims cannot be proved now", "no-drops")
+	d.handler.Claims = proves
 	got = b.try(url.Values{"try": {"compare"}, "draft": {draft}, "since": {""}})
 	got.want(t, http.StatusOK, "Claims that the draft does not keep", "no call has this decision", "it is free")
 	if strings.Contains(got.body, "as before") {
