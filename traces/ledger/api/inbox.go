@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"pgfsm/internal/present"
-	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
@@ -133,18 +132,11 @@ func (i *inboxReader) readCall(row *ledger.RunRow) (c heldCall, err error) {
 	case refused != "":
 		c.Why = cmp.Or(whyNot[refused].short, string(refused))
 	}
-	c.Soon = isSoon(i.visit.now, run.Expires)
+	c.Soon = timeBetween(i.visit.now, run.Expires) <= soonLeft
 	doc, err := row.ReadArgs(i.r)
 	if err != nil {
 		return c, err
 	}
 	c.Gist, err = i.gists.Read(&run, doc)
 	return c, err
-}
-
-// isSoon reports whether little time is left.
-func isSoon(now, until string) bool {
-	n, err := time.Parse(policy.TimeForm, now)
-	u, untilErr := time.Parse(policy.TimeForm, until)
-	return err == nil && untilErr == nil && u.Sub(n) <= soonLeft
 }

@@ -35,7 +35,6 @@ var templateFuncs = template.FuncMap{
 	"left":      func(now, until string) template.HTML { return timeElement(until, timeLeft(now, until), false) },
 	"factKind":  factKind,
 	"signClass": func(k present.SignKind) signClass { return signClasses[k] },
-	"track":     func(r present.Run) present.Track { return present.NewTrack(&r) },
 	"mini":      drawMini,
 	"meter":     drawMeter,
 	"percent":   percent,
@@ -170,16 +169,10 @@ func exactTime(at string) string {
 
 // timeLeft describes the time left until a time of the ledger.
 func timeLeft(now, until string) string {
-	n, err := time.Parse(policy.TimeForm, now)
-	u, untilErr := time.Parse(policy.TimeForm, until)
-	switch d := u.Sub(n); {
-	case err != nil || untilErr != nil:
-		return ""
-	case d <= 0:
-		return "expired"
-	default:
+	if d := timeBetween(now, until); d > 0 {
 		return present.Duration(int(d.Seconds())) + " left"
 	}
+	return "expired"
 }
 
 // factKind says how the value of a fact is shown: digest, time or text.
