@@ -183,6 +183,8 @@ func Codes() []CodeDoc {
 			"have the code."},
 		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason has the server's message. The effect is unknown: " +
 			"check the system behind the tool before you repeat the call."},
+		{"client_tool", GateRun, "A coding agent executes this tool itself (servers.NAME.kind client). pgfsm judges such calls and never makes " +
+			"them.", "Use the tool in the coding agent."},
 		{"call_invalid", GateRun, "pgfsm cannot encode the call as a message.", "Never expected: keep the trace and report it."},
 		{"permit_refused", GateRun, "There was no unconsumed permit for the bytes of the call. pgfsm sent nothing.", "Never expected: keep the trace " +
 			"and report it."},

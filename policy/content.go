@@ -40,7 +40,7 @@ type Content struct {
 // are secrets and are left out.
 type Server struct {
 	Name    string   `json:"name"`
-	Type    string   `json:"type"` // "stdio", "sse" or "http"
+	Type    string   `json:"type"` // "stdio", "sse", "http", or "client" for a coding agent
 	URL     string   `json:"url"`
 	Command string   `json:"command"`
 	Args    []string `json:"args"`

@@ -156,7 +156,7 @@ const linkName = "pgfsm"
 // gatewayServers returns the servers of the gateway, or only the one with a name.
 func gatewayServers(loaded *config.Loaded, name string) (servers []clientfile.Server) {
 	for _, s := range loaded.Servers {
-		if name == "" || s.Name == name {
+		if s.Type != config.TypeClient && (name == "" || s.Name == name) {
 			servers = append(servers, clientfile.Server{
 				Name:    s.Name,
 				URL:     s.URL,
@@ -217,7 +217,12 @@ func (o *linkOptions) endpointURL(loaded *config.Loaded) (string, error) {
 	}
 	var names []string
 	for _, s := range loaded.Servers {
-		names = append(names, s.Name)
+		switch {
+		case s.Type != config.TypeClient:
+			names = append(names, s.Name)
+		case s.Name == o.server:
+			return "", fmt.Errorf("--server %q is a coding agent (kind: client), which executes its tools itself; it is no MCP server to link to", o.server)
+		}
 	}
 	if !slices.Contains(names, o.server) {
 		return "", fmt.Errorf("--server %q: no server of that name is configured; configured are %s", o.server,

@@ -90,6 +90,8 @@ func checkHeaders(f *file, p path, headers []Pair) {
 func checkServer(f *file, p path, s *serverSettings) {
 	switch {
 	case s.Type != "":
+	case s.Kind != "":
+		s.Type = TypeClient
 	case s.Command != "":
 		s.Type = TypeStdio
 	case s.URL != "":
@@ -194,7 +196,13 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 func (c *configFile) checkNames() {
 	names := c.Servers.names()
 	checkKnown := func(at place, name string, p path) {
-		if !slices.Contains(names, name) {
+		i := c.Servers.index(name)
+		if i >= 0 && c.Servers[i].Value.Kind != "" && p[0] != "limits" {
+			c.addFaultAt(at, p.String(), "name an MCP server", "%s is a coding agent, whose tools pgfsm does not call",
+				quote(name))
+			return
+		}
+		if i < 0 {
 			c.addFaultAt(at, p.String(), nearestOr(name, names, "configured are: "+strings.Join(names, ", ")),
 				"no server %s is configured", quote(name))
 		}

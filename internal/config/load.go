@@ -75,6 +75,8 @@ type Upstream struct {
 	// In milliseconds, see [policy.Server].
 	ConnectTimeout, Timeout, TimeoutTotal int64
 
+	ToolList jsontext.Value `json:"-"` // of a client: its tools, a result of tools/list
+
 	IdleTimeout int64  // in milliseconds
 	Sessions    string // [SessionsIdentity], [SessionsSession], [SessionsOne]
 }

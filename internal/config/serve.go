@@ -63,7 +63,7 @@ type Serve struct {
 	// Time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder.
 	RemindBefore  int64
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
-	Expose        []Exposure `json:"-"` // one for each server, in the order of Content.Servers
+	Expose        []Exposure `json:"-"` // one for each MCP server, in the order of Content.Servers
 	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits
 
 	ServerSessions int // maximum of sessions with all stdio servers together
@@ -162,6 +162,9 @@ func (l *loader) copyServe() {
 		}
 	}
 	for _, server := range l.Servers {
+		if server.Value.Type == TypeClient {
+			continue
+		}
 		words := []string(server.Value.Expose)
 		if slices.Equal(words, []string{ExposeAll}) {
 			words = Exposable()

@@ -8,11 +8,12 @@ import (
 	"pgfsm/policy"
 )
 
-// Server types.
+// Server types. A [TypeClient] is a coding agent with tools that it executes itself.
 const (
-	TypeStdio = "stdio"
-	TypeSSE   = "sse"
-	TypeHTTP  = "http"
+	TypeStdio  = "stdio"
+	TypeSSE    = "sse"
+	TypeHTTP   = "http"
+	TypeClient = "client"
 )
 
 // ClientCredentials holds the client credentials for a server.
@@ -27,6 +28,11 @@ func (l *loader) copyServer(name string, s *serverSettings) {
 	entry := path{"servers", name}
 	up := s.Upstream
 	up.Name = name
+	if up.Type == TypeClient {
+		up.ToolList = l.readClientTools(entry.child("tools"), name, s.Tools)
+		// Nothing is called, so no time limits a call.
+		up.ConnectTimeout, up.Timeout, up.TimeoutTotal, up.IdleTimeout = 0, 0, 0, 0
+	}
 	server := policy.Server{
 		Name:           up.Name,
 		Type:           up.Type,

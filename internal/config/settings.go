@@ -148,9 +148,10 @@ type settings struct {
 
 type serverSettings struct {
 	Upstream
-	Auth    struct{ ClientCredentials *ClientCredentials }
-	Expose  oneOrMany
-	Schemas Table[string]
+	Kind, Tools string
+	Auth        struct{ ClientCredentials *ClientCredentials }
+	Expose      oneOrMany
+	Schemas     Table[string]
 }
 
 type modelSettings struct {

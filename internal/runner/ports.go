@@ -54,10 +54,24 @@ type serverPorts struct {
 }
 
 // List asks every server for its tools. If the server of the call is known, List asks only that
-// server.
+// server. A run calls no tools of coding agents, so it does not see them.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
-	listings := p.client.List(ctx, p.callServer()...)
+	servers := p.callServer()
+	if p.run != nil {
+		for _, name := range servers {
+			if p.configured.Upstreams.ClientTools(name) != nil {
+				return clientToolRefused(name)
+			}
+		}
+		if len(servers) == 0 {
+			if servers = p.configured.mcpServers(); len(servers) == 0 {
+				return listed
+			}
+		}
+	}
+
+	listings := p.client.List(ctx, servers...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
 		return listingStopped(err)
 	}
@@ -66,6 +80,26 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 		listed.Servers = append(listed.Servers, p.configured.maskListing(l))
 	}
 	return listed
+}
+
+// mcpServers returns the names of the servers that pgfsm connects to.
+func (r *ConfiguredRunner) mcpServers() (names []string) {
+	for _, s := range r.Bundle.Content().Servers {
+		if r.Upstreams.ClientTools(s.Name) == nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// clientToolRefused returns the event of a run that would call a tool of a coding agent.
+func clientToolRefused(server string) states.Event {
+	return &states.EffectFailed{
+		Code:   upstream.CodeClientTool,
+		Effect: states.NotSent,
+		Reason: fmt.Sprintf("The tools of %q belong to a coding agent, which executes them itself; pgfsm never calls them.",
+			server),
+	}
 }
 
 // callServer returns the server that the run would call, from its plan or, for an operator's call,

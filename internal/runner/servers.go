@@ -50,12 +50,23 @@ func (s *serverStates) lastSeen(server string) (serverState, bool) {
 	return state, ok
 }
 
+// lastListing returns the last listing of a server. The tools of a coding agent are known without
+// one.
+func (r *ConfiguredRunner) lastListing(server string) (serverState, bool) {
+	if r.Upstreams != nil {
+		if k := r.Upstreams.ClientTools(server); k != nil {
+			r.viewOf(k) // notes the listing
+		}
+	}
+	return r.runner.servers.lastSeen(server)
+}
+
 // knownCatalog returns the bundle's catalog of the last listings. Servers that were never listed
 // are absent.
 func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 	listed := &states.ToolsListed{}
 	for _, s := range r.Bundle.Content().Servers {
-		if state, ok := r.runner.servers.lastSeen(s.Name); ok {
+		if state, ok := r.lastListing(s.Name); ok {
 			listed.Servers = append(listed.Servers, state.listing)
 		}
 	}
@@ -66,7 +77,7 @@ func (r *ConfiguredRunner) knownCatalog() *policy.Catalog {
 // empty if the listing lacks the tool. If there was no listing, or the server was down, known is
 // false.
 func (r *ConfiguredRunner) definitionDigest(server, tool string) (d canonical.Digest, known bool) {
-	state, ok := r.runner.servers.lastSeen(server)
+	state, ok := r.lastListing(server)
 	if !ok || state.listing.Status != policy.ServerUp {
 		return "", false
 	}
@@ -95,7 +106,7 @@ func (r *ConfiguredRunner) Servers(pins *present.Pins) (servers []present.Server
 			s.Status, s.Code, s.Reason, s.Name = listed.Status, listed.Code, listed.Reason, listed.Name
 			s.Version, s.Protocol, s.Tools = listed.Version, listed.Protocol,
 				present.ServerTools(r.Bundle.Content(), c, listed.Server, pins)
-			state, _ := r.runner.servers.lastSeen(configured.Name)
+			state, _ := r.lastListing(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}
 		servers = append(servers, s)

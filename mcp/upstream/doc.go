@@ -66,6 +66,7 @@
 //	effect    code                 situation
 //	not_sent  call_invalid         no run id, no tool, arguments not a canonical JSON object, or members that may not be sent
 //	not_sent  server_unknown       no such server configured
+//	not_sent  client_tool          a coding agent executes the tool itself
 //	not_sent  server_unreachable   no working session, or no connection could be opened for the call
 //	not_sent  tool_definition_changed  the server says that its tools have changed since they were listed
 //	not_sent  permit_refused       the run has called before, or the connection found no permit for the bytes
@@ -113,6 +114,12 @@
 // never accepted it. The request is sent once more with another token, except for a tools/call,
 // which ends as unknown: only the next request has another token. A failed token request fails the
 // request that needed it, and nothing is sent to the server.
+//
+// # Tools of a client
+//
+// A server of [TypeClient] stands for a coding agent, which executes its tools itself. List gives the
+// tools of [Server.ToolList]; no connection and no process belongs to it. Link and Call refuse it
+// with client_tool.
 //
 // # Child processes
 //

@@ -23,11 +23,13 @@ const (
 	CodeRedirect = "redirect_refused"  // an HTTP redirect
 	// A request, or an SSE endpoint, outside the configured origin.
 	CodeOrigin    = "origin_refused"
-	CodeCancelled = "cancelled"        // the caller's context ended
-	CodeClosed    = "closed"           // Close was called
-	CodeUnknown   = "server_unknown"   // no server of this name is configured
-	CodeResult    = "result_too_large" // the result exceeds Limits.ResultBytes
-	CodeRPC       = "rpc_error"        // the server answered the call with a JSON-RPC error
+	CodeCancelled = "cancelled"      // the caller's context ended
+	CodeClosed    = "closed"         // Close was called
+	CodeUnknown   = "server_unknown" // no server of this name is configured
+	// The tool belongs to a coding agent, which executes it itself.
+	CodeClientTool = "client_tool"
+	CodeResult     = "result_too_large" // the result exceeds Limits.ResultBytes
+	CodeRPC        = "rpc_error"        // the server answered the call with a JSON-RPC error
 	// The call cannot be sent: no run id, no tool, arguments not canonical.
 	CodeInvalid = "call_invalid"
 	CodeChanged = "tool_definition_changed" // the server has announced other tools since they were listed

@@ -163,6 +163,10 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 
 // openLink opens a link within ctx.
 func (u *Upstreams) openLink(ctx context.Context, up *sharedServer, p Peer) (*Link, error) {
+	if up.clientTools != nil {
+		return nil, &LinkError{CodeClientTool, clientToolReason}
+	}
+
 	// The link counts against the limits from before it connects.
 	l := newLink(u, up, p)
 	if f := u.admitLink(ctx, l); f != nil {

@@ -13,11 +13,12 @@ import (
 	"pgfsm/internal/deadline"
 )
 
-// The transports of [Server.Type].
+// The transports of [Server.Type], and the type of a server that has none.
 const (
-	TypeStdio = "stdio" // a child process, newline-delimited JSON over its stdin and stdout
-	TypeSSE   = "sse"   // HTTP with server-sent events, MCP revision 2024-11-05
-	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
+	TypeStdio  = "stdio"  // a child process, newline-delimited JSON over its stdin and stdout
+	TypeSSE    = "sse"    // HTTP with server-sent events, MCP revision 2024-11-05
+	TypeHTTP   = "http"   // streamable HTTP, MCP revisions 2025-03-26 and later
+	TypeClient = "client" // a coding agent with tools that it executes itself: see client_tools.go
 )
 
 // A Header is an HTTP header or an environment variable. Its value may be a secret: it goes to the
@@ -30,7 +31,7 @@ type Header struct{ Name, Value string }
 // machine, and no header belongs to the transport.
 type Server struct {
 	Name string // unique; not empty, without "__", which joins server and tool for agents
-	Type string // TypeStdio, TypeSSE or TypeHTTP
+	Type string // TypeStdio, TypeSSE, TypeHTTP or TypeClient
 
 	URL     string   // sse and http: absolute, http or https, without user, password or fragment
 	Headers []Header // sse and http: sent with every request to the URL's origin and to no other
@@ -52,6 +53,8 @@ type Server struct {
 	IdleTimeout    time.Duration // time without users after which a session ends
 
 	Sessions string // which clients share a session: [SessionsIdentity] if it is empty
+
+	ToolList []byte // client: its tools, a result of tools/list
 }
 
 // requestLimits returns the timeouts of one request.

@@ -258,6 +258,9 @@ func (c *Client) List(ctx context.Context, names ...string) []Listing {
 }
 
 func (c *Client) listServer(ctx context.Context, up *sharedServer) Listing {
+	if up.clientTools != nil {
+		return up.clientTools.Listing
+	}
 	ctx, cancel := up.server.connectContext(ctx)
 	defer cancel()
 	listing, err := c.listSession(ctx, up)
@@ -316,8 +319,11 @@ func (c *Client) Call(ctx context.Context, call Call) Returned {
 	if c.u.ctx.Err() != nil {
 		return notSent(CodeClosed, errClosed.Error())
 	}
-	if c.u.byName[call.Server] == nil {
+	switch up := c.u.byName[call.Server]; {
+	case up == nil:
 		return notSent(CodeUnknown, "no server of this name is configured")
+	case up.clientTools != nil:
+		return notSent(CodeClientTool, clientToolReason)
 	}
 	l := c.heldLink(call.Server)
 	if l == nil || l.fault() != nil {

@@ -56,6 +56,8 @@ type sharedServer struct {
 
 	tokens *accessTokens
 
+	clientTools *CachedListing // the tools of a client; nil for an MCP server
+
 	// target and transport are set for HTTP. All links share the connections, so that a call needs
 	// no TLS handshake. If the server closes such a connection while a call is being sent, the call
 	// is reported as unknown and never sent again. That is rare, because a connection is kept for
@@ -107,7 +109,11 @@ func (c *common) newUpstreams(servers []Server, limits Limits, former *Upstreams
 		if up == nil || !up.server.Equal(s) {
 			up = &sharedServer{server: s}
 			up.tokens = newAccessTokens(c.ctx, s, c.secrets)
-			if s.Type != TypeStdio {
+			switch s.Type {
+			case TypeStdio:
+			case TypeClient:
+				up.clientTools = c.newClientTools(s)
+			default:
 				up.target = newHTTPTarget(s)
 				up.transport = up.target.newTransport()
 			}

@@ -100,6 +100,7 @@ func (s *Setup) openLoaded(o Options, loaded *config.Loaded, from string) (err e
 			TimeoutTotal:   time.Duration(r.TimeoutTotal) * time.Millisecond,
 			IdleTimeout:    time.Duration(r.IdleTimeout) * time.Millisecond,
 			Sessions:       r.Sessions,
+			ToolList:       r.ToolList,
 			User:           serverUser,
 		})
 	}
