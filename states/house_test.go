@@ -60,6 +60,7 @@ var neighbours = map[string][]string{
 	"internal/config/pins":  {"internal/config", "internal/safefile", "policy"},
 	"internal/current":      {},
 	"internal/deadline":     {},
+	"internal/hook":         {"internal/visible", "internal/web/loopback"},
 	"internal/identity":     {"internal/web", "policy"},
 	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/identity", "internal/present", "internal/safefile", "internal/telemetry", "internal/web", "llm", "mcp", "policy", "states", "traces"},
 	"internal/safefile":     {},

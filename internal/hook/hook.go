@@ -7,11 +7,7 @@
 // within milliseconds.
 package hook
 
-import (
-	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "github.com/go-json-experiment/json/jsontext"
 
 // MaxBytes is the longest event that a client may write, and the longest body that the gateway
 // accepts.
@@ -56,9 +52,3 @@ type Answer struct {
 	Run     string `json:"run,omitzero"`
 	Decide  string `json:"decide,omitzero"` // of a held call: where an approver decides
 }
-
-// clients are in the order in which they are listed.
-var clients = []string{"claude", "codex", "gemini", "cursor", "vscode"}
-
-// Clients returns the names of the clients whose hooks are known.
-func Clients() []string { return slices.Clone(clients) }
