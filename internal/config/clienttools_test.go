@@ -1,0 +1,116 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/internal/config"
+	"pgfsm/policy"
+)
+
+// A clientBundle is a bundle that allows all embedded tools of one coding agent.
+type clientBundle struct {
+	*policy.Bundle
+	client  string
+	catalog *policy.Catalog
+}
+
+func mustClientBundle(t *testing.T, client string) *clientBundle {
+	t.Helper()
+	l, err := load(map[string]string{
+		"pgfsm.yaml":     "version: 1\nservers:\n  " + client + ": {kind: client, tools: builtin}\nallowlist: allowlist.json\n",
+		"allowlist.json": "{}",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listing := policy.Listing{Server: client, Status: policy.ServerUp,
+		Pages: []canonical.Text{canonical.Text(l.Servers[0].ToolList)}}
+	sent, err := listing.Sent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range sent {
+		names = append(names, tool.Name)
+	}
+	c := l.Content
+	c.Input.Rules = nil // they take long to compile, and say nothing of tools
+	c.Allowlist = []policy.Allowance{{Server: client, Tools: names}}
+	b, err := policy.Compile(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clientBundle{b, client, b.Catalog("", []policy.Listing{listing})}
+}
+
+// validate judges the arguments of a call.
+func (b *clientBundle) validate(t *testing.T, tool, args string) policy.Code {
+	t.Helper()
+	plan, v := policy.ReadCall([]byte(`{"type":"call_tool","server":"`+b.client+`","tool":"`+tool+`","args":`+args+`}`), b.Limits())
+	if plan == nil {
+		t.Fatal(v.Reason)
+	}
+	_, v = b.Validate(b.catalog, plan, nil)
+	return v.Code
+}
+
+// Each embedded tool can be called, and takes the arguments that its schema names, and no others.
+func TestEmbeddedToolsAreClosed(t *testing.T) {
+	if diff := cmp.Diff([]string{"claude", "codex", "cursor", "gemini", "vscode"}, config.Clients()); diff != "" {
+		t.Errorf("Clients() (-want +got):\n%s", diff)
+	}
+	for _, client := range config.Clients() {
+		t.Run(client, func(t *testing.T) {
+			b := mustClientBundle(t, client)
+			for _, s := range b.catalog.Servers {
+				for _, e := range s.LeftOut {
+					t.Errorf("%q is no tool: %s", e.Name, e.Reason)
+				}
+				for _, tool := range s.Tools {
+					if !tool.Effective() || tool.Description == "" {
+						t.Errorf("%s cannot be called, or has no description: %s %s", tool.Name, tool.Code, tool.Reason)
+					}
+					if open := tool.Open(); len(open) > 0 {
+						t.Errorf("%s takes members that its schema does not name, at %q", tool.Name, open)
+					}
+					if code := b.validate(t, tool.Name, `{"not_known": 1}`); code != policy.CodeArgumentsInvalid {
+						t.Errorf("%s with an argument that nobody knows: code %q, want %q", tool.Name, code, policy.CodeArgumentsInvalid)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Arguments in the form in which agents send them to their hooks.
+func TestEmbeddedToolsTakeWhatAgentsSend(t *testing.T) {
+	for _, tt := range []struct{ name, client, tool, args string }{
+		{"claude-shell", "claude", "Bash", `{"command":"git status","description":"Show the working tree"}`},
+		{"claude-background", "claude", "Bash", `{"command":"make","timeout":600000,"run_in_background":true}`},
+		{"claude-read", "claude", "Read", `{"file_path":"/srv/app/main.go","offset":1,"limit":200}`},
+		{"claude-edit", "claude", "Edit", `{"file_path":"/srv/app/main.go","old_string":"a","new_string":"b","replace_all":false}`},
+		{"claude-grep", "claude", "Grep", `{"pattern":"x","-n":true,"-A":3,"output_mode":"content"}`},
+		{"claude-agent", "claude", "Agent", `{"description":"Look","prompt":"Look around","subagent_type":"Explore"}`},
+		{"claude-todo", "claude", "TodoWrite", `{"todos":[{"content":"a","status":"pending","activeForm":"b"}]}`},
+		{"claude-question", "claude", "AskUserQuestion",
+			`{"questions":[{"question":"a","header":"b","multiSelect":false,"options":[{"label":"c","description":"d"},{"label":"e","description":"f"}]}]}`},
+		{"codex-shell", "codex", "Bash", `{"command":"git status"}`},
+		{"codex-patch", "codex", "apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`},
+		{"gemini-shell", "gemini", "run_shell_command", `{"command":"git status"}`},
+		{"gemini-write", "gemini", "write_file", `{"file_path":"a","content":"b"}`},
+		{"cursor-shell", "cursor", "Shell", `{"command":"git status","cwd":"","timeout":30000}`},
+		{"cursor-shell-before-execution", "cursor", "Shell", `{"command":"git status"}`},
+		{"cursor-read", "cursor", "Read", `{"file_path":"/home/ada/.ssh/id"}`},
+		{"vscode-shell", "vscode", "run_in_terminal", `{"command":"ls","explanation":"a","goal":"b","isBackground":false,"timeout":0}`},
+		{"vscode-create", "vscode", "create_file", `{"filePath":"/a","content":"b"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if code := mustClientBundle(t, tt.client).validate(t, tt.tool, tt.args); code != "" {
+				t.Errorf("the code is %q, want the arguments accepted", code)
+			}
+		})
+	}
+}
