@@ -12,8 +12,8 @@ ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forge
 
 .PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-tools dist debian-root packages release
 
-build: ## bin/pgfsm
-	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
+build: ## bin/pgfsm and bin/pgfsm-hook
+	$(GO) build -trimpath -ldflags="-s -w" -o bin/ ./cmd/pgfsm ./cmd/pgfsm-hook
 
 run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"

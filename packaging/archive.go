@@ -76,11 +76,12 @@ func writeTar(w io.Writer, entries []entry, committed time.Time) error {
 	return archive.Close()
 }
 
-// writeArchive writes the archive of a binary, a compressed tar file.
+// writeArchive writes the archive of a binary and its hook, a compressed tar file.
 func writeArchive(out string, b *binary) error {
 	folder := b.fileName("pgfsm")
 	entries := []entry{
 		{path: path.Join(folder, filepath.Base(b.path)), mode: 0o755, source: b.path},
+		{path: path.Join(folder, filepath.Base(b.hook)), mode: 0o755, source: b.hook},
 		{path: path.Join(folder, "THIRD_PARTY_NOTICES"), mode: 0o644, content: b.notices},
 	}
 	files := []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/operate/alerts.yaml", "docs/operate/dashboard.json"}

@@ -45,11 +45,12 @@ func main() {
 	}
 }
 
-// A binary is pgfsm, built for one target.
+// A binary is pgfsm with its small program for hooks, built for one target.
 type binary struct {
 	src          string // the checkout
 	goos, goarch string
 	path         string
+	hook         string // pgfsm-hook, beside it
 	version      string // without the v of the tag
 	revision     string
 	committed    time.Time
@@ -113,17 +114,20 @@ func writePackages(out string, b *binary, debian string) error {
 	return nodeImage(out, b, debian)
 }
 
-// buildBinary builds pgfsm.
+// buildBinary builds pgfsm and pgfsm-hook.
 func buildBinary(src, work, goos, goarch string, rebuild bool) (*binary, error) {
 	b := &binary{src: src, goos: goos, goarch: goarch, path: filepath.Join(work, "pgfsm")}
+	b.hook = b.path + "-hook"
 	if goos == "windows" {
 		b.path += ".exe"
+		b.hook += ".exe"
 	}
 
-	if _, err := runCommand(b.src, b.goEnvironment(), "go", "build", "-a="+strconv.FormatBool(rebuild),
-		"-ldflags=-s -w", "-o",
-		b.path, "./cmd/pgfsm"); err != nil {
-		return nil, err
+	for path, program := range map[string]string{b.path: "./cmd/pgfsm", b.hook: "./cmd/pgfsm-hook"} { // in any order
+		if _, err := runCommand(b.src, b.goEnvironment(), "go", "build", "-a="+strconv.FormatBool(rebuild),
+			"-ldflags=-s -w", "-o", path, program); err != nil {
+			return nil, err
+		}
 	}
 	info, err := buildinfo.ReadFile(b.path)
 	if err != nil {
@@ -190,6 +194,7 @@ func writeDeb(out string, b *binary) error {
 	}
 	_, err := runCommand(b.src, []string{"PGFSM_ARCH=" + b.goarch, "PGFSM_VERSION=" + b.version,
 		"PGFSM_BINARY=" + b.path,
+		"PGFSM_HOOK=" + b.hook,
 		"PGFSM_NOTICES=" + text,
 		fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.committed.Unix())},
 		"go", "run", nfpm, "package", "--config", "packaging/nfpm.yaml", "--packager", "deb", "--target",

@@ -71,6 +71,7 @@ func TestDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	mode(t, root, "etc/pgfsm/pgfsm.yaml", 0o644, 0)
+	mode(t, root, "usr/bin/pgfsm-hook", 0o755, 0)
 	text, err := os.ReadFile(filepath.Join(root, "etc/pgfsm/pgfsm.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +200,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%s belongs to %d:%d", h.Name, h.Uid, h.Gid)
 		}
 	}
-	for _, file := range []string{"pgfsm", "LICENSE", "THIRD_PARTY_NOTICES", "README.md"} {
+	for _, file := range []string{"pgfsm", "pgfsm-hook", "LICENSE", "THIRD_PARTY_NOTICES", "README.md"} {
 		if !inside[file] {
 			t.Errorf("the archive lacks %s", file)
 		}

@@ -19,5 +19,6 @@ func newHook(w world) *cobra.Command {
 	// A wrong flag must deny the call in the client's form, which only the hook knows.
 	cmd.DisableFlagParsing = true
 	cmd.DisableFlagsInUseLine = true
+	cmd.AddCommand(newHookCheck(w))
 	return cmd
 }

@@ -26,13 +26,22 @@ type linkOptions struct {
 	options
 	dryRun, http, stdio, force, replace bool
 	server, variable, file              string
+
+	hooks, acceptFailOpen bool
+	tokenFile             string
 }
 
 func newLink(w world) *cobra.Command {
 	var o linkOptions
 	cmd := newCommand("link {claude|cursor|vscode|gemini|codex|windsurf|zed|other}", cobra.ExactArgs(1), func(cmd *cobra.Command, words []string) error {
-		if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
+		if err := notEmpty(cmd, "server", "token-env", "file", "token-file"); err != nil {
 			return err
+		}
+		if o.hooks {
+			return o.linkHooks(cmd.Context(), w, words[0])
+		}
+		if o.tokenFile != "" || o.acceptFailOpen {
+			return errors.New("--token-file and --accept-fail-open belong to --hooks")
 		}
 		return o.linkClient(w, words[0])
 	})
@@ -47,6 +56,11 @@ func newLink(w world) *cobra.Command {
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace another entry of the same name")
 	cmd.Flags().BoolVar(&o.replace, "replace", false,
 		"remove the entries of servers that the gateway serves; FILE.bak keeps them")
+
+	cmd.Flags().BoolVar(&o.hooks, "hooks", false, "let the client ask the gateway before its own tools run")
+	cmd.Flags().StringVar(&o.tokenFile, "token-file", "", "with --hooks, the `FILE` that holds the token of the role hook")
+	cmd.Flags().BoolVar(&o.acceptFailOpen, "accept-fail-open", false,
+		"with --hooks, accept that the client lets a call run whose hook does not answer")
 
 	return cmd
 }
