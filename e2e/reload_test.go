@@ -99,9 +99,18 @@ func TestReloadRecordsClaims(t *testing.T) {
 	o.writes(t, "claims.yaml", "version: 1\nclaims:\n  - {id: nobody-looks, never: allow}\n")
 	o.replaces(t, "pgfsm.yaml", string(config)+"claims: claims.yaml\n")
 	o.replaces(t, "policy.yaml", denyLook)
-	o.reloads(t, makeToken(t, o.config, "admin", "root"), exitYes)
+	admin := makeToken(t, o.config, "admin", "root")
+	o.reloads(t, admin, exitYes)
 	if log := activations(t, o.dir); len(log) != 2 || strings.Contains(log[0], "proved") || !strings.Contains(log[1], `"proved":["nobody-looks"]`) {
 		t.Errorf("the log has %q", log)
+	}
+
+	// Claims alone change: the bundle stays, and the log names what is proved for it now.
+	o.writes(t, "claims.yaml", "version: 1\nclaims:\n  - {id: looks-are-denied, never: allow}\n")
+	o.reloads(t, admin, exitYes)
+	if log := activations(t, o.dir); len(log) != 3 || !strings.Contains(log[2], `"proved":["looks-are-denied"]`) ||
+		!strings.Contains(log[2], `"changed":["claims"]`) {
+		t.Errorf("after a reload of claims alone, the log has %q", log)
 	}
 	verifies(t, o.dir)
 }

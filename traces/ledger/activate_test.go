@@ -22,16 +22,20 @@ func TestActivate(t *testing.T) {
 	d.approved(nil)
 	admin := presented(t, d, "root", ledger.RoleAdmin)
 	check.NoError(t, d.RecordActivation(context.Background(), active, ledger.ActivationReason{Cause: ledger.CauseStart}))
+	claims := ledger.ActivationReason{Cause: ledger.CauseSignal, Previous: active.Digest(), Changed: []string{"claims"}, Proved: []string{"alive"}}
+	check.NoError(t, d.RecordActivation(context.Background(), active, claims))
 	why := ledger.ActivationReason{Cause: ledger.CauseReload, By: &admin, Previous: active.Digest(), Changed: []string{"limits"}, Proved: []string{"alive", "no-deletes"}}
 	check.NoError(t, d.RecordActivation(context.Background(), next, why))
 	d.forge(t, []forgery{
 		{"as-recorded", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			for i, want := range []string{
 				`{"build":"","bundle":"` + string(active.Digest()) + `","cause":"start",` + generation + `,"type":"bundle.activated"}`,
+				`{"build":"","bundle":"` + string(active.Digest()) + `","cause":"signal","changed":["claims"],` + generation +
+					`,"previous":"` + string(active.Digest()) + `","proved":["alive"],"type":"bundle.activated"}`,
 				`{"actor":"root","build":"","bundle":"` + string(next.Digest()) + `","cause":"reload","changed":["limits"],` + generation +
 					`,"previous":"` + string(active.Digest()) + `","proved":["alive","no-deletes"],"type":"bundle.activated"}`,
 			} {
-				if e := all[len(all)-2+i]; e.Type != ledger.BundleActivated || e.RunID != "" || string(e.Payload) != want {
+				if e := all[len(all)-3+i]; e.Type != ledger.BundleActivated || e.RunID != "" || string(e.Payload) != want {
 					t.Errorf("event %d is %+v %s, want %s", i, e, e.Payload, want)
 				}
 			}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/policy"
 	"pgfsm/policy/prove"
+	"pgfsm/policy/risk"
 )
 
 // An UnprovedClaim is a claim of the configuration that is refuted, or that is unknown.
@@ -67,4 +69,22 @@ func (r *Reloader) proveJudged(candidate *judged, catalog, activeCatalog *policy
 	}
 	candidate.proved = proved
 	return errors.Join(failed...)
+}
+
+// comparableClaims returns what is written about claims, without their lines, so that equal claims
+// are deeply equal. Older policies without risk rules of their own have those of the configuration.
+func comparableClaims(claims []config.PolicyClaim, configured *risk.Content) (written []any) {
+	for _, c := range claims {
+		var older policy.Content
+		if c.Old != nil {
+			content := c.Old.Content()
+			older.Policy = content.Policy
+			if !reflect.DeepEqual(content.Risk, configured) {
+				older.Risk = content.Risk
+			}
+		}
+		c.Old, c.Line = nil, 0
+		written = append(written, []any{c, older})
+	}
+	return written
 }

@@ -279,6 +279,7 @@ func (s *Setup) keyValues() map[string]any {
 		"approvals.remind_before": serve.RemindBefore,
 		"catalog_max_age":         serve.CatalogMaxAge,
 		"checkpoints":             loaded.Checkpoints,
+		"claims":                  comparableClaims(loaded.Claims, c.Risk),
 		"env":                     c.Env,
 		"grants":                  c.Grants,
 		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.May},

@@ -26,6 +26,7 @@ allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
 grants: [grant.yaml]
 risk: risk.yaml
 policy: policy.yaml
+claims: claims.yaml
 roles: {lead: [alice]}
 input: {max_bytes: 1000}
 planner: {routes: []}
@@ -51,6 +52,8 @@ var files = map[string]string{
 	"pgfsm.yaml": base, "key.txt": "the-first-key", "allowlist.json": `{"docs": ["read"]}`, "oncall.json": `{"docs": ["write"]}`,
 	"grant.yaml": "version: 1\ntools: {docs: {read: {calls: 2}}}\n", "risk.yaml": "version: 1\nmodes: {low: 1}\ninitial: low\n",
 	"policy.yaml": "version: 1\npolicies:\n  - {id: free, effect: allow}\n", "output.json": `{"type": "object"}`,
+	"claims.yaml": "version: 1\nclaims:\n  - {id: none, never: pending}\n  - {id: narrower, implies: older.yaml}\n",
+	"older.yaml":  "version: 1\npolicies:\n  - {id: free, effect: allow}\n",
 }
 
 func folder(t *testing.T) (dir string, put func(name, text string)) {
@@ -129,6 +132,9 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 1m, held: 3", "limits", ""},
 		{"pgfsm.yaml", "run_timeout: 1m", "run_timeout: 1m, server_sessions: 9", "limits", ""},
 		{"pgfsm.yaml", "env: dev", "env: dev # still", "", ""},
+		{"claims.yaml", "id: none", "id: no-hold", "claims", ""},
+		{"older.yaml", "id: free", "id: open", "claims", ""},
+		{"claims.yaml", "claims:", "claims: # still\n", "", ""},
 	} {
 		t.Run(strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(tt.file+" "+tt.to, "-"), "-"), func(t *testing.T) {
 			dir, put := folder(t)
