@@ -66,6 +66,14 @@ type draftReport struct {
 	Refused  []string    `json:"refused"`  // those of them that it would refuse
 	Policies int         `json:"policies"` // drafted
 	Narrower claimResult `json:"narrower"`
+	// Shares of the combinations of cells that are allowed today, and by the draft; nil if there are
+	// too many combinations.
+	Allowed *allowedShares `json:"allowed,omitempty"`
+}
+
+type allowedShares struct {
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
 }
 
 func (a *app) draftPolicies(ctx context.Context, o *draftOptions, path string) error {
@@ -109,7 +117,7 @@ func (a *app) draftPolicies(ctx context.Context, o *draftOptions, path string) e
 		return err
 	}
 	report := draftReport{Learned: len(learned), Policies: len(drafted), Refused: []string{}}
-	if report.Narrower, err = a.proveNarrower(ctx, newer, today); err != nil {
+	if err = a.compareDraft(ctx, &report, newer, today); err != nil {
 		return err
 	}
 	comparer := backtest.Comparer{
@@ -174,24 +182,32 @@ func (o *draftOptions) readMadeCalls() (calls []madeCall, replayer *traces.Repla
 	return calls, replayer, nil
 }
 
-// proveNarrower proves that policies allow no call that older ones do not.
-func (a *app) proveNarrower(ctx context.Context, newer policy.Content, older *policy.Bundle) (claimResult, error) {
-	b, err := policy.Compile(newer)
+// compareDraft proves that a draft allows no call that today's policies do not, and compares how
+// much both allow.
+func (a *app) compareDraft(ctx context.Context, r *draftReport, drafted policy.Content, today *policy.Bundle) error {
+	b, err := policy.Compile(drafted)
 	if err != nil {
-		return claimResult{}, err
+		return err
 	}
 	catalog, err := a.catalog(ctx, a.Bundle, false)
 	if err != nil {
-		return claimResult{}, err
+		return err
 	}
-	claim := config.PolicyClaim{Claim: prove.Claim{ID: "the draft is narrower than the policies of today", Kind: prove.Implies, Old: older}}
+	claim := config.PolicyClaim{Claim: prove.Claim{ID: "the draft is narrower than the policies of today", Kind: prove.Implies, Old: today}}
 	report, finish := reportProgress(a.w.stderr)
 	results, err := prove.Prove(ctx, b, []prove.Claim{claim.Claim}, prove.Options{Catalog: catalog, Report: report})
 	finish()
 	if err != nil {
-		return claimResult{}, err
+		return err
 	}
-	return showResult(&claim, &results[0]), nil
+	r.Narrower = showResult(&claim, &results[0])
+
+	after, before, err := prove.Shares(ctx, b, today, prove.Options{Catalog: catalog})
+	if errors.Is(err, prove.ErrTooMany) {
+		return nil
+	}
+	r.Allowed = &allowedShares{before, after}
+	return err
 }
 
 // policiesKey is the line after which the policies of a file are written, one a list entry.
@@ -235,6 +251,9 @@ func printDraft(out io.Writer, path string, r *draftReport) {
 	fmt.Fprintf(out, "%s: %s, from %s\n", visible.Text(path), cli.Count(r.Policies, "drafted policy", "drafted policies"),
 		cli.Count(r.Learned, "call"))
 	printClaims(out, []claimResult{r.Narrower}, false)
+	if shares := r.Allowed; shares != nil {
+		fmt.Fprintf(out, "allowed: %.1f %% of the combinations of cells today, %.1f %% with the draft\n", 100*shares.Before, 100*shares.After)
+	}
 	fmt.Fprintf(out, "of %s that it did not learn from, it would refuse %d\n", cli.Count(r.Tried, "call"), len(r.Refused))
 	for _, refused := range r.Refused {
 		fmt.Fprintf(out, "  %s\n", visible.Text(refused))
