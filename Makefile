@@ -10,7 +10,7 @@ TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Failures|Holds)
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
-.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-tools dist debian-root packages release
+.PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-hooks interop-tools dist debian-root packages release
 
 build: ## bin/pgfsm and bin/pgfsm-hook
 	$(GO) build -trimpath -ldflags="-s -w" -o bin/ ./cmd/pgfsm ./cmd/pgfsm-hook
@@ -41,6 +41,9 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 interop: interop-tools ## pgfsm with the conformance suites, clients, servers and tool lists that others wrote (needs npm)
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayClients' ./e2e
+
+interop-hooks: ## the hooks of real coding agents with a scripted model; PGFSM_CLAUDE, PGFSM_CODEX and PGFSM_GEMINI name their programs
+	$(GO) test -count 1 -v -run TestInterop ./internal/hook
 
 race: export GOGC ?= 400
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of e2e, the gateway's tests

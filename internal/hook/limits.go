@@ -33,7 +33,7 @@ var limits = map[string]Limit{
 		"features.hooks is false",
 	}},
 	"gemini": {Title: "Gemini CLI", FailsOpen: true, Runs: []string{
-		"the hook cannot start, is killed, or takes too long",
+		"the hook is killed or takes too long; by its documents also if it cannot start",
 		"another hook rewrites the input of a call after the gateway judged it",
 		"hooks are disabled in the settings",
 	}},
