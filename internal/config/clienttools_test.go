@@ -1,12 +1,14 @@
 package config_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
+	"pgfsm/internal/hook"
 	"pgfsm/policy"
 )
 
@@ -59,8 +61,8 @@ func (b *clientBundle) validate(t *testing.T, tool, args string) policy.Code {
 
 // Each embedded tool can be called, and takes the arguments that its schema names, and no others.
 func TestEmbeddedToolsAreClosed(t *testing.T) {
-	if diff := cmp.Diff([]string{"claude", "codex", "cursor", "gemini", "vscode"}, config.Clients()); diff != "" {
-		t.Errorf("Clients() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(hook.Clients())), config.Clients()); diff != "" {
+		t.Errorf("Clients() are not those whose hooks are known (-hooks +tools):\n%s", diff)
 	}
 	for _, client := range config.Clients() {
 		t.Run(client, func(t *testing.T) {
@@ -105,6 +107,7 @@ func TestEmbeddedToolsTakeWhatAgentsSend(t *testing.T) {
 		{"cursor-shell-before-execution", "cursor", "Shell", `{"command":"git status"}`},
 		{"cursor-read", "cursor", "Read", `{"file_path":"/home/ada/.ssh/id"}`},
 		{"vscode-shell", "vscode", "run_in_terminal", `{"command":"ls","explanation":"a","goal":"b","isBackground":false,"timeout":0}`},
+		{"vscode-copilot", "vscode", "Bash", `{"command":"ls"}`},
 		{"vscode-create", "vscode", "create_file", `{"filePath":"/a","content":"b"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package config
 import (
 	"embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,10 +18,14 @@ const FileName = "pgfsm.yaml"
 //go:embed pgfsm.yaml allowlist.json schemas/*.json
 var Demo embed.FS
 
-//go:embed bundles/*/*.yaml
+//go:embed bundles/*/*.yaml bundles/*/*.json
 var bundles embed.FS
 
-var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "change-management", "regulated-data"}
+// codingAgent is the bundle for the tools of a coding agent. It has an allowlist of its own.
+const codingAgent = "coding-agent"
+
+var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "change-management", "regulated-data",
+	codingAgent}
 
 // Bundles returns the names of the starter bundles, the simplest first:
 //
@@ -29,6 +34,7 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 //	contextual-controls   decisions by amount, recipient and requester
 //	change-management     changes with tickets, checks, and two people for what matters
 //	regulated-data        masked queries; personal data does not leave
+//	coding-agent          the tools of a coding agent: it works in its project; the rest waits
 func Bundles() []string { return slices.Clone(bundleNames) }
 
 // The commented configuration that pgfsm init writes, with every key in it, and its allowlist: the
@@ -65,8 +71,25 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 		}
 		files = append(files, StarterFile{name, text})
 	}
+
+	if bundle == codingAgent {
+		if err := addCodingAgent(files); err != nil {
+			return nil, err
+		}
+	}
+
 	files[0].Text = append(files[0].Text,
 		"\n# How risky a call is, and whether it may run: docs/guide/policies.md. Try them: pgfsm policy test tests.yaml\n"+
 			"risk: risk.yaml\npolicy: policy.yaml\n\n# What holds for every call: pgfsm policy prove\nclaims: claims.yaml\n"...)
 	return files, nil
+}
+
+// The server of a coding agent in the starter, which is switched off there.
+var offClaude = regexp.MustCompile(`(?m)^#-(  claude:.*\n)#-(.*\n)#-(.*\n)`)
+
+// addCodingAgent switches on the server of a coding agent, and allows its tools besides the others.
+func addCodingAgent(files []StarterFile) (err error) {
+	files[0].Text = offClaude.ReplaceAll(files[0].Text, []byte("$1$2$3"))
+	files[1].Text, err = bundles.ReadFile("bundles/" + codingAgent + "/allowlist.json")
+	return err
 }
