@@ -19,7 +19,11 @@ type Question struct {
 	Arguments []byte
 	Now       string             // RFC 3339; the time of the request or of the decision
 	History   []condition.Answer // the answers about earlier calls
+	Session   *Session           // the client's session; nil: none is known
 }
+
+// A Session says in which session of a client a call was requested.
+type Session = condition.Session
 
 // Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
@@ -164,6 +168,7 @@ func (b *Bundle) conditionInput(q Question) *condition.Input {
 		Pinned:      q.Tool.Pin != "",
 		Now:         q.Now,
 		History:     q.History,
+		Session:     q.Session,
 		Actor:       b.ConditionActor(q.Actor, q.Identity),
 		Annotations: condition.Annotations(q.Tool.Annotations),
 	}

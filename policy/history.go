@@ -33,6 +33,11 @@ func (b *Bundle) Counts(server, tool string) bool {
 	return false
 }
 
+// ReadsSession reports whether risk rules or policies read the session in which a call was requested.
+func (b *Bundle) ReadsSession() bool {
+	return b.decider == nil && (b.risk.Programs().ReadsSession() || b.rules.Programs().ReadsSession())
+}
+
 // checkQueries bounds the queries of all rules and policies together, because the globs may match
 // one call with all of them.
 func (b *Bundle) checkQueries() error {

@@ -12,7 +12,15 @@ type Input struct {
 	Pinned      bool        // whether the tool's definition is pinned
 	Now         string      // RFC 3339, as recorded for the run
 	Risk        Risk        // the result of the risk rules
+	Session     *Session    // the client's session; nil: none is known
 	History     []Answer    // the answers about earlier calls; a query without an answer is an error
+}
+
+// A Session says in which session of a client a call was requested, as the client says.
+type Session struct {
+	ID, Client string
+	Calls      int  // how many calls of the session were permitted before
+	Rewritten  bool // a call of the session ran with other arguments than the permitted ones
 }
 
 // An Actor is the verified caller. Using something of it that is unknown is an error.

@@ -89,6 +89,11 @@ func (p Programs) Asking() []Placed {
 	return slices.DeleteFunc(slices.Clone(p), func(one Placed) bool { return len(one.Program.Queries()) == 0 })
 }
 
+// ReadsSession reports whether a program reads the session of the call.
+func (p Programs) ReadsSession() bool {
+	return slices.ContainsFunc(p, func(one Placed) bool { return one.Program.ReadsSession() })
+}
+
 // Uses reports whether a program reads one of actor.groups and actor.claims.NAME.
 func (p Programs) Uses(name string) bool {
 	return slices.ContainsFunc(p, func(one Placed) bool { return one.Program.Uses(name) })

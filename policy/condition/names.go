@@ -117,6 +117,17 @@ var names = []declaredName{
 		func(s *Subject) ref.Val { return types.Bool(s.input.Pinned) }},
 	{"now", cel.TimestampType, inPolicy | inRisk, "the recorded time at which the call was assessed",
 		func(s *Subject) ref.Val { return parseTime(s.input.Now) }},
+	{sessionPrefix + "known", cel.BoolType, inPolicy | inRisk, "whether a client's hook told in which session the call was requested",
+		func(s *Subject) ref.Val { return types.Bool(s.input.Session != nil) }},
+	{sessionPrefix + "id", cel.StringType, inPolicy | inRisk, "the client's id of the session; empty if it is not known",
+		func(s *Subject) ref.Val { return nameText(s.session().ID) }},
+	{sessionPrefix + "client", cel.StringType, inPolicy | inRisk, "the client, such as claude or codex; empty if the session is not known",
+		func(s *Subject) ref.Val { return nameText(s.session().Client) }},
+	{sessionPrefix + "calls", cel.IntType, inPolicy | inRisk, "how many calls of the session were permitted before; at most 10,000 are counted",
+		func(s *Subject) ref.Val { return types.Int(s.session().Calls) }},
+	{sessionPrefix + "rewritten", cel.BoolType, inPolicy | inRisk,
+		"whether the client reported that a call of the session ran with other arguments than the permitted ones",
+		func(s *Subject) ref.Val { return types.Bool(s.session().Rewritten) }},
 	{"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000",
 		func(s *Subject) ref.Val { return types.Int(s.risk.Score) }},
 	{"risk.mode", cel.StringType, inPolicy, "the mode of the call",
@@ -132,4 +143,6 @@ const (
 	nameArgs   = "args"
 	nameScore  = "score"
 	riskPrefix = "risk."
+
+	sessionPrefix = "session."
 )

@@ -59,10 +59,16 @@ func (e *Env) Number(src string) (*Program, error) {
 // Uses reports whether the expression reads one of actor.groups and actor.claims.NAME.
 func (p *Program) Uses(name string) bool { return p != nil && slices.Contains(p.uses, name) }
 
-// identityNames returns actor.groups and the claims that an expression reads.
-func identityNames(a *ast.AST) (found []string) {
+// ReadsSession reports whether the expression reads the session of the call.
+func (p *Program) ReadsSession() bool {
+	return p != nil && slices.ContainsFunc(p.uses, func(name string) bool { return strings.HasPrefix(name, sessionPrefix) })
+}
+
+// lookedUpNames returns those names that an expression reads whose values are looked up only if one does:
+// actor.groups, the claims, and those of the session.
+func lookedUpNames(a *ast.AST) (found []string) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.IdentKind)) {
-		if name := e.AsIdent(); name == nameGroups || strings.HasPrefix(name, ClaimPrefix) {
+		if name := e.AsIdent(); name == nameGroups || strings.HasPrefix(name, ClaimPrefix) || strings.HasPrefix(name, sessionPrefix) {
 			found = append(found, name)
 		}
 	}
@@ -99,7 +105,7 @@ func (e *Env) compileTyped(src string, fits func(*cel.Type) (problem, remedy str
 		tracker: e.tracker,
 		queries: queriesOf(a),
 		isQuery: isQuery(a.Expr()),
-		uses:    identityNames(a),
+		uses:    lookedUpNames(a),
 	}, nil
 }
 

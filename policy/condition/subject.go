@@ -37,6 +37,14 @@ func (s *Subject) Input() Input {
 	return input
 }
 
+// session returns the session, or an empty one.
+func (s *Subject) session() *Session {
+	if s.input.Session == nil {
+		return &Session{}
+	}
+	return s.input.Session
+}
+
 // WithRisk replaces the risk of the Input, and returns s.
 func (s *Subject) WithRisk(r Risk) *Subject {
 	s.risk = r
