@@ -71,8 +71,8 @@ var refusals = []newTransitionError{
 	{"no-places", "declared", func(_ *testing.T, tab *table) { tab.Places = nil }},
 	{"row-from-unknown-state", "declared", func(_ *testing.T, tab *table) { again(tab, "dreamt", "block", "blocked") }},
 	{"row-to-unknown-state", "declared", func(t *testing.T, tab *table) { rowOf(t, tab, "planned", "ask").To = "asked" }},
-	{"unknown-effect", "declared", func(_ *testing.T, tab *table) { tab.Claims.Effect = "sent" }},
-	{"unknown-dominator", "declared", func(_ *testing.T, tab *table) { tab.Claims.Dominators[0] = "seen" }},
+	{"unknown-effect", "declared", func(_ *testing.T, tab *table) { tab.Claims.Effects[0].State = "sent" }},
+	{"unknown-dominator", "declared", func(_ *testing.T, tab *table) { tab.Claims.Effects[0].Dominators[0] = "seen" }},
 	{"unknown-via", "declared", func(_ *testing.T, tab *table) { tab.Claims.Between[0].Via = "agreed" }},
 	{"unknown-state-in-exits", "declared", func(_ *testing.T, tab *table) { tab.Claims.Exits[1].States[0] = "x" }},
 	{"unknown-sole-entry", "declared", func(_ *testing.T, tab *table) { tab.Claims.SoleEntry[0] = "x" }},
@@ -97,28 +97,31 @@ var refusals = []newTransitionError{
 			tab.Places[i].Terminal = false
 		}
 	}},
-	{"dead-end", "reaches-terminal", func(_ *testing.T, tab *table) { tab.Places[15].Terminal = false }},
+	{"dead-end", "reaches-terminal", func(_ *testing.T, tab *table) { tab.Places[18].Terminal = false }},
 	{"unreachable-state", "reachable", func(t *testing.T, tab *table) {
 		rowOf(t, tab, "assessed", "hold").From = "pending"
 	}},
 	{"two-effects-on-a-path", "one-effect", func(_ *testing.T, tab *table) {
 		again(tab, "approved", "dispatch", "permitted")
 	}},
-	{"no-effect-trigger", "one-effect", func(_ *testing.T, tab *table) { tab.Claims.EffectOn = "" }},
-	{"effect-by-another-trigger", "one-way-in", func(_ *testing.T, tab *table) {
+	{"no-effect-trigger", "one-effect", func(_ *testing.T, tab *table) { tab.Claims.Effects = nil }},
+	{"both-effects-on-a-path", "one-effect", func(_ *testing.T, tab *table) {
+		again(tab, "delegated", "dispatch", "dispatched")
+	}},
+	{"effect-by-another-trigger", "one-way-in-dispatched", func(_ *testing.T, tab *table) {
 		again(tab, "assessed", "rush", "dispatched")
 	}},
-	{"effect-by-a-second-row", "one-way-in", func(_ *testing.T, tab *table) {
+	{"effect-by-a-second-row", "one-way-in-dispatched", func(_ *testing.T, tab *table) {
 		again(tab, "approved", "dispatch", "dispatched")
 	}},
-	{"way-round-a-dominator", "dominates-authorized", func(_ *testing.T, tab *table) {
+	{"way-round-a-dominator", "dominates-delegated-authorized", func(_ *testing.T, tab *table) {
 		again(tab, "validated", "assess", "assessed")
 	}},
-	{"dominator-is-the-start", "dominates-received", func(_ *testing.T, tab *table) {
-		tab.Claims.Dominators[0] = "received"
+	{"dominator-is-the-start", "dominates-dispatched-received", func(_ *testing.T, tab *table) {
+		tab.Claims.Effects[0].Dominators[0] = "received"
 	}},
-	{"dominator-is-the-effect", "dominates-dispatched", func(_ *testing.T, tab *table) {
-		tab.Claims.Dominators[0] = "dispatched"
+	{"dominator-is-the-effect", "dominates-dispatched-dispatched", func(_ *testing.T, tab *table) {
+		tab.Claims.Effects[0].Dominators[0] = "dispatched"
 	}},
 	{"way-round-the-approval", "between-pending-permitted", func(_ *testing.T, tab *table) {
 		again(tab, "pending", "permit", "permitted")
@@ -127,7 +130,7 @@ var refusals = []newTransitionError{
 		tab.Claims.Between[0] = fsm.Between{From: "permitted", To: "pending", Via: "approved"}
 	}},
 	{"missing-exit", "exits-1", func(t *testing.T, tab *table) { rowOf(t, tab, "pending", "block").From = "dispatched" }},
-	{"empty-exits", "exits-5", func(_ *testing.T, tab *table) {
+	{"empty-exits", "exits-7", func(_ *testing.T, tab *table) {
 		tab.Claims.Exits = append(tab.Claims.Exits, fsm.Exits{})
 	}},
 	{"second-entry", "sole-entry-executed", func(_ *testing.T, tab *table) {

@@ -26,7 +26,7 @@ func ExampleCompile() {
 			{From: "written", On: "post", Guard: stamped, To: "posted", Why: "Somebody shall read it."},
 			{From: "posted", On: "deliver", Guard: stamped, To: "delivered", Why: "It was brought."},
 		},
-		Claims: fsm.Claims{Effect: "posted", EffectOn: "post"},
+		Claims: fsm.Claims{Effects: []fsm.Effect{{State: "posted", On: "post"}}},
 	})
 	if err != nil {
 		fmt.Println(err)

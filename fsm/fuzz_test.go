@@ -25,7 +25,7 @@ func FuzzPictures(f *testing.F) {
 				{From: fsm.State(to), On: fsm.Trigger(sentence), To: fsm.State(from), Guard: sentence},
 				{From: fsm.State(from), On: fsm.Trigger(to), To: fsm.State(on)},
 			},
-			Claims: fsm.Claims{Effect: fsm.State(to), EffectOn: fsm.Trigger(on), Dominators: []fsm.State{fsm.State(on)},
+			Claims: fsm.Claims{Effects: []fsm.Effect{{State: fsm.State(to), On: fsm.Trigger(on), Dominators: []fsm.State{fsm.State(on)}}},
 				Between: []fsm.Between{{From: fsm.State(from), To: fsm.State(to), Via: fsm.State(on)}}}}
 		marks := fsm.Marks{{From: fsm.State(from), On: fsm.Trigger(on), To: fsm.State(to)}}
 		for _, m := range []fsm.Marks{nil, marks} {

@@ -131,8 +131,8 @@ func TestEveryRowIsDrawn(t *testing.T) {
 		t.Errorf("DOT draws %d rows, want %d", got, len(s.Rows))
 	}
 	// One arrow into the start and one out of each terminal state besides the rows.
-	if got := strings.Count(string(fsm.Mermaid(s, nil)), " --> "); got != len(s.Rows)+1+4 {
-		t.Errorf("Mermaid draws %d arrows, want %d", got, len(s.Rows)+1+4)
+	if got := strings.Count(string(fsm.Mermaid(s, nil)), " --> "); got != len(s.Rows)+1+6 {
+		t.Errorf("Mermaid draws %d arrows, want %d", got, len(s.Rows)+1+6)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestSpecIsACopy(t *testing.T) {
 	m := compiled(t)
 	spoilt := m.Spec()
 	spoilt.Rows[0].To, spoilt.Places[0].State = "answered", "x"
-	spoilt.Claims.Exits[0].On[0], spoilt.Claims.Dominators[0] = "x", "x"
+	spoilt.Claims.Exits[0].On[0], spoilt.Claims.Effects[0].Dominators[0] = "x", "x"
 	if diff := cmp.Diff(realistic().Spec(), m.Spec()); diff != "" {
 		t.Errorf("Spec() after changing an earlier one (-want +got):\n%s", diff)
 	}

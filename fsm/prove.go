@@ -37,10 +37,14 @@ func examineSpec(s *Spec) []examination {
 	verdicts := []examination{
 		c.proveWritten(), c.proveNamed(), c.proveDeclared(), c.proveUsed(), c.proveDeterministic(), c.proveOneMeaning(),
 		c.proveAcyclic(), c.proveRanksRise(), c.proveTerminalsClosed(), c.proveReachesTerminal(), c.proveReachable(),
-		c.proveOneEffect(), c.proveOneWayIn(),
+		c.proveOneEffect(),
 	}
-	for _, d := range s.Claims.Dominators {
-		verdicts = append(verdicts, c.proveDominator(d))
+	for i := range s.Claims.Effects {
+		e := &s.Claims.Effects[i]
+		verdicts = append(verdicts, c.proveOneWayIn(e))
+		for _, d := range e.Dominators {
+			verdicts = append(verdicts, c.proveDominator(e, d))
+		}
 	}
 	for _, b := range s.Claims.Between {
 		verdicts = append(verdicts, c.proveBetween(b))

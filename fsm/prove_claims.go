@@ -3,56 +3,61 @@ package fsm
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// proveOneEffect proves that no path holds two rows on the effect's trigger. Where a cycle leads
-// back, it finds that too.
+// proveOneEffect proves that no path holds two rows on triggers of effects: no effect happens twice, and none beside another.
+// Where a cycle leads back, it finds that too.
 func (c *chart) proveOneEffect() examination {
-	effectTrigger := c.spec.Claims.EffectOn
-	v := examination{id: "one-effect", sentence: fmt.Sprintf("There is at most one %s on any path.", effectTrigger)}
+	triggers := c.effectTriggers()
+	v := examination{id: "one-effect", sentence: fmt.Sprintf("There is at most one %s on any path.", strings.Join(triggers, " or "))}
 	rows := 0
 
 	for i, first := range c.spec.Rows {
-		if first.On != effectTrigger {
+		if !slices.Contains(triggers, string(first.On)) {
 			continue
 		}
 		rows++
 		after := c.floodFrom(c.rankOf(first.To), noIndex)
 		for _, second := range c.spec.Rows {
-			if source := c.rankOf(second.From); second.On == effectTrigger && after.reaches(source) {
-				text := fmt.Sprintf("%s, then %s -%s-> %s", rowName(c.spec, i), after.pathTo(source), effectTrigger,
-					second.To)
+			source := c.rankOf(second.From)
+			if slices.Contains(triggers, string(second.On)) && after.reaches(source) {
+				text := fmt.Sprintf("%s, then %s -%s-> %s", rowName(c.spec, i), after.pathTo(source), second.On, second.To)
 				v.faults = append(v.faults, text)
 			}
 		}
 	}
 
 	if rows == 0 {
-		v.faults = append(v.faults, fmt.Sprintf("no row is on %q", effectTrigger))
+		v.faults = append(v.faults, "no row is on a trigger of an effect")
 	}
-
-	start, effect := c.rankOf(c.spec.Start()), c.rankOf(c.spec.Claims.Effect)
-	v.witness = fmt.Sprintf("%d row is on %s and none can follow it; %s paths lead to it", rows, effectTrigger,
-		c.countPaths(start, effect))
+	v.witness = fmt.Sprintf("rows on these triggers: %d; none can follow another", rows)
 
 	return v
 }
 
+func (c *chart) effectTriggers() (triggers []string) {
+	for _, e := range c.spec.Claims.Effects {
+		triggers = append(triggers, string(e.On))
+	}
+	return triggers
+}
+
 // proveOneWayIn proves that the effect's trigger is the only way into the effect, by one row.
-func (c *chart) proveOneWayIn() examination {
-	claims := c.spec.Claims
-	v := examination{id: "one-way-in"}
-	v.sentence = fmt.Sprintf("%s is entered by %s only, by one row.", claims.Effect, claims.EffectOn)
+func (c *chart) proveOneWayIn(effect *Effect) examination {
+	v := examination{id: "one-way-in-" + string(effect.State)}
+	v.sentence = fmt.Sprintf("%s is entered by %s only, by one row.", effect.State, effect.On)
 	rows := 0
 
 	for i, r := range c.spec.Rows {
-		entersEffect, onTrigger := r.To == claims.Effect, r.On == claims.EffectOn
+		entersEffect, onTrigger := r.To == effect.State, r.On == effect.On
 		switch {
 		case entersEffect && onTrigger:
 			if rows++; rows > 1 {
 				v.faults = append(v.faults, rowName(c.spec, i)+" is a second way in")
 			}
-			v.witness = rowName(c.spec, i) + " is the only one"
+			v.witness = fmt.Sprintf("%s is the only one; %s paths lead to it", rowName(c.spec, i),
+				c.countPaths(c.rankOf(c.spec.Start()), c.rankOf(effect.State)))
 		case entersEffect:
 			v.faults = append(v.faults, fmt.Sprintf("%s enters %s by another trigger", rowName(c.spec, i), r.To))
 		case onTrigger:
@@ -61,19 +66,18 @@ func (c *chart) proveOneWayIn() examination {
 	}
 
 	if rows == 0 {
-		v.faults = append(v.faults, fmt.Sprintf("no row enters %q by %q", claims.Effect, claims.EffectOn))
+		v.faults = append(v.faults, fmt.Sprintf("no row enters %q by %q", effect.State, effect.On))
 	}
 
 	return v
 }
 
-// proveDominator proves that every path from the start to the effect passes a state: without it,
+// proveDominator proves that every path from the start to an effect passes a state: without it,
 // the effect is out of reach.
-func (c *chart) proveDominator(by State) examination {
-	claims := c.spec.Claims
-	v := examination{id: "dominates-" + string(by),
-		sentence: fmt.Sprintf("Every path to %s passes %s.", claims.Effect, by)}
-	v.faults, v.witness = c.checkCut(c.spec.Start(), claims.Effect, by)
+func (c *chart) proveDominator(effect *Effect, by State) examination {
+	v := examination{id: fmt.Sprintf("dominates-%s-%s", effect.State, by),
+		sentence: fmt.Sprintf("Every path to %s passes %s.", effect.State, by)}
+	v.faults, v.witness = c.checkCut(c.spec.Start(), effect.State, by)
 	return v
 }
 

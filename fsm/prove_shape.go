@@ -80,8 +80,9 @@ func (c *chart) proveDeclared() examination {
 		need(rowName(c.spec, i), r.From, r.To)
 	}
 
-	need("the claim effect", c.spec.Claims.Effect)
-	need("the claim dominators", c.spec.Claims.Dominators...)
+	for i, e := range c.spec.Claims.Effects {
+		need(fmt.Sprintf("the claim effect %d", i+1), append([]State{e.State}, e.Dominators...)...)
+	}
 
 	for i, b := range c.spec.Claims.Between {
 		need(fmt.Sprintf("the claim between %d", i+1), b.From, b.To, b.Via)
@@ -113,7 +114,10 @@ func (c *chart) proveUsed() examination {
 			v.faults = append(v.faults, fmt.Sprintf("no row uses place %d (%s)", i+1, p.State))
 		}
 	}
-	claimed := []Trigger{c.spec.Claims.EffectOn}
+	var claimed []Trigger
+	for _, e := range c.spec.Claims.Effects {
+		claimed = append(claimed, e.On)
+	}
 	for _, e := range c.spec.Claims.Exits {
 		claimed = append(claimed, e.On...)
 	}

@@ -78,7 +78,10 @@ func (s *Spec) clone() *Spec {
 	c := *s
 	c.Places = slices.Clone(s.Places)
 	c.Rows = slices.Clone(s.Rows)
-	c.Claims.Dominators = slices.Clone(s.Claims.Dominators)
+	c.Claims.Effects = slices.Clone(s.Claims.Effects)
+	for i := range c.Claims.Effects {
+		c.Claims.Effects[i].Dominators = slices.Clone(c.Claims.Effects[i].Dominators)
+	}
 	c.Claims.Between = slices.Clone(s.Claims.Between)
 	c.Claims.SoleEntry = slices.Clone(s.Claims.SoleEntry)
 	c.Claims.Exits = slices.Clone(s.Claims.Exits)

@@ -6,7 +6,7 @@
 // A [Table] lists places in the order in which a subject passes them; that order is the rank, and
 // the first place is the start. A [Row] says: from this state, on this trigger, if this guard has
 // nothing against it, to that state, and why. Places, rows and guards carry a sentence for people;
-// none may be empty. [Claims] say what the table is meant to guarantee about its one effect.
+// none may be empty. [Claims] say what the table is meant to guarantee about its effects.
 //
 // # Compiling
 //
@@ -65,18 +65,24 @@ type Row[S any] struct {
 
 // Claims holds the promises of a table about itself; [Prove] turns each into a proof.
 type Claims struct {
-	// Effect is the state in which the one effect is in flight.
-	Effect State `json:"effect"`
-	// EffectOn is the only trigger that enters Effect.
-	EffectOn Trigger `json:"effect_on"`
-	// Dominators lie on every path from the start to Effect.
-	Dominators []State `json:"dominators"`
+	// Effects are what the machine guards: no path has two of them.
+	Effects []Effect `json:"effects"`
 	// Between are places that certain paths cannot avoid.
 	Between []Between `json:"between"`
 	// Exits are triggers that certain states must offer.
 	Exits []Exits `json:"exits"`
 	// SoleEntry are states that exactly one row enters.
 	SoleEntry []State `json:"sole_entry"`
+}
+
+// An Effect is something that must happen at most once, and only after certain states.
+type Effect struct {
+	// State is the state in which the effect is under way.
+	State State `json:"state"`
+	// On is the only trigger that enters State.
+	On Trigger `json:"on"`
+	// Dominators lie on every path from the start to State.
+	Dominators []State `json:"dominators"`
 }
 
 // Between claims that every path From→To passes Via.

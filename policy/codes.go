@@ -58,6 +58,9 @@ const (
 	CodeCancelled     Code = "cancelled"
 	CodeInterrupted   Code = "interrupted"
 	CodeIndeterminate Code = "indeterminate"
+	CodeRewritten     Code = "rewritten"
+	CodeUnreported    Code = "unreported"
+	CodeCallReused    Code = "call_id_reused"
 	CodeTimeout       Code = "deadline_exceeded"
 	CodePlannerFailed Code = "planner_failed"
 	CodeEffectFailed  Code = "effect_failed"
@@ -156,6 +159,12 @@ func Codes() []CodeDoc {
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
 			"nothing was called; unknown means: check the system behind the tool first."},
 		{CodeInterrupted, GateRun, "The process ended, or lost its lease on the ledger, before the run made a call.", "Run it again."},
+		{CodeCallReused, GateRun, "The client that makes the call itself used the id of an earlier call for a call with other arguments. No run began.",
+			"Use another id for each call."},
+		{CodeRewritten, GateRun, "The client reported that it made the call with other arguments than the permitted ones, perhaps because another " +
+			"of its hooks changed them.", "Check in the system behind the tool what happened, and look at the client's other hooks."},
+		{CodeUnreported, GateRun, "The client makes the call itself, and did not report it in time. It may have made the call.",
+			"Check in the system behind the tool whether the call happened before you request it again."},
 		{CodeIndeterminate, GateRun, "The process ended, or lost its lease on the ledger, during the call. The server may have executed the call. " +
 			"pgfsm never makes it again.", "Check in the system behind the tool whether the call happened before you request it again."},
 		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout (without the time of its call), or the model longer than " +

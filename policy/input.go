@@ -14,6 +14,10 @@ const (
 	KindAsk   = "ask"   // a question; a planner makes the plan
 	KindCall  = "call"  // the request is the plan: an operator's call
 	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
+
+	// The request is the plan, and somebody else makes the call if pgfsm permits it.
+	KindHook       = "hook"       // a coding agent's hook asks before the agent makes the call
+	KindEvaluation = "evaluation" // a policy enforcement point asks (AuthZEN 1.0)
 )
 
 // kindRound is the kind of an agent's answers to the server's questions, sent beside the arguments

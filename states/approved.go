@@ -71,6 +71,9 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 	if b.Counts(tool.Server, tool.Name) && !r.bundle.Counts(tool.Server, tool.Name) {
 		return tool, now, bundleChanged("A grant of the active configuration counts the calls of this tool, and none did when the call was held.")
 	}
+	if b.ReadsSession() && !r.bundle.ReadsSession() && r.request.Session != nil {
+		return tool, now, bundleChanged("The active configuration reads the session of this call, which was not read when the call was held.")
+	}
 	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args.Bytes(),
 		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v

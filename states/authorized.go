@@ -59,6 +59,7 @@ func questionFor(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy
 		Arguments: r.facts.Planned.plan.Args.Bytes(),
 		Now:       now,
 		History:   r.facts.Authorized.historyAnswers(),
+		Session:   r.request.Session.forPolicies(),
 	}
 }
 

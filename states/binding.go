@@ -22,6 +22,7 @@ type Binding struct {
 	Expires    string           `json:"expires"`
 	// The greatest age of the approver's sign-in at a vote; 0: any.
 	Fresh      int64            `json:"fresh_ms,omitzero"`
+	Kind       string           `json:"kind,omitzero"` // only if the client makes the call itself
 	Mode       string           `json:"mode"`
 	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
 	Pin        canonical.Digest `json:"pin"`                   // empty if the tool is not pinned
@@ -30,10 +31,11 @@ type Binding struct {
 	Risk       []BoundRisk      `json:"risk"`
 	Run        string           `json:"run"`
 	// The operator's, in place of the tool's inputSchema.
-	Schema canonical.Digest `json:"schema,omitempty"`
-	Score  int              `json:"score"`
-	Server string           `json:"server"`
-	Tool   string           `json:"tool"`
+	Schema  canonical.Digest `json:"schema,omitempty"`
+	Score   int              `json:"score"`
+	Server  string           `json:"server"`
+	Session string           `json:"session,omitzero"` // the client's session, see [Session.Key]
+	Tool    string           `json:"tool"`
 }
 
 // BoundRisk is the effect of one risk rule on the judgement.
@@ -67,6 +69,9 @@ func bindCall(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Bind
 		Tool:       tool.Name,
 	}
 
+	if binding.Session = r.request.Session.Key(); Delegates(r.request.Kind) {
+		binding.Kind = r.request.Kind
+	}
 	if id := r.request.Identity; id != nil {
 		binding.OnBehalfOf = id.OnBehalfOf
 	}

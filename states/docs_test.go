@@ -79,7 +79,7 @@ func machinePage(spec *fsm.Spec) []byte {
 		"and the [canonical form](../reference/trace-format.md#canonical-form) of the table. That form is the one line in this block, %d bytes without\n"+
 		"the line feed at its end:\n\n```json\n%s\n```\n\nIts members are:\n\n"+
 		"| member | is |\n| --- | --- |\n"+
-		"| `claims` | what the proofs above are computed from: `effect`, `effect_on`, `dominators`, `between`, `exits`, `sole_entry` |\n"+
+		"| `claims` | what the proofs above are computed from: `effects`, `between`, `exits`, `sole_entry` |\n"+
 		"| `name` | `pgfsm` |\n"+
 		"| `places` | the rows of the table of states, in order: `state`, `established`, `terminal` |\n"+
 		"| `rows` | the rows of the table of transitions, in order: `from`, `on` (the trigger), `to`, `why`, `guard`, `guard_why` |\n\n"+
@@ -255,7 +255,8 @@ func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
 		value any
 	}{
 		{"`list_tools`", states.ListTools{}}, {"`complete`", states.Complete{}}, {"`await_decision`", states.AwaitDecision{}},
-		{"`call_tool`", states.CallTool{}},
+		{"`call_tool`", states.CallTool{}}, {"`await_report`", states.AwaitReport{}},
+		{"`call_reported`", states.CallReported{}}, {"`report_lapsed`", states.ReportLapsed{}},
 		{"`tools_listed`", states.ToolsListed{}}, {"`completed`", states.Completed{}}, {"`decided`", states.Decided{}},
 		{"`tool_returned`", states.ToolReturned{}}, {"`effect_failed`", states.EffectFailed{}}, {"`interrupted`", states.Interrupted{}},
 		{"`screen` | `screened`", states.ScreenedFact{}}, {"`discover` | `discovered`", states.DiscoveredFact{}},
@@ -263,6 +264,8 @@ func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
 		{"`authorize` | `authorized`", states.AuthorizedFact{}}, {"`assess` | `assessed`", states.AssessedFact{}},
 		{"`hold` | `pending`", states.HeldFact{}}, {"`approve` | `approved`", states.ApprovedFact{}},
 		{"`permit` | `permitted`", states.PermittedFact{}}, {"`dispatch` | `dispatched`", states.DispatchedFact{}},
+		{"`delegate` | `delegated`", states.DelegatedFact{}}, {"`report` | `reported`", states.ReportedFact{}},
+		{"`lapse` | `unreported`", states.UnreportedFact{}},
 		{"`return` | `executed`", states.ExecutedFact{}}, {"`parse` | `typed`", states.TypedFact{}},
 		{"`summarize` | `summarized`", states.SummarizedFact{}}, {"`answer` | `answered`", states.AnsweredFact{}},
 		{"`ask` | `needs_info`", states.AskedFact{}}, {"`block` | `blocked`", states.StoppedFact{}},

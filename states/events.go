@@ -61,6 +61,13 @@ type AwaitDecision struct {
 	Do      string           `json:"do"`
 }
 
+// AwaitReport requests the client's report about the call that it makes itself. Only the stage delegated
+// gives it.
+type AwaitReport struct {
+	Do     string           `json:"do"`
+	Permit canonical.Digest `json:"permit"`
+}
+
 // CallTool requests the one tools/call. Only the stage dispatched gives it.
 type CallTool struct {
 	Arguments canonical.Digest `json:"arguments"`
@@ -81,6 +88,7 @@ func (*Complete) isCommand()      {}
 func (*ReadHistory) isCommand()   {}
 func (*AwaitDecision) isCommand() {}
 func (*CallTool) isCommand()      {}
+func (*AwaitReport) isCommand()   {}
 
 // An Event is the outcome of a command, named in the past tense.
 type Event interface {
@@ -146,6 +154,7 @@ type HistoryRead struct {
 type Decided struct {
 	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
+	Call     string           `json:"call,omitzero"` // the client's id of the call that asked again
 	Happened string           `json:"happened"`
 	// The context of the approved call, if pgfsm exports spans.
 	Trace *TraceContext `json:"trace,omitzero"`
@@ -164,6 +173,24 @@ type ToolReturned struct {
 // NewToolReturned is the event of a result whose members were read strictly; nil if they were not.
 func NewToolReturned(result []byte, members []canonical.Member) *ToolReturned {
 	return &ToolReturned{Result: result, members: members}
+}
+
+// CallReported is what the client says about the call that it made itself.
+type CallReported struct {
+	// The digest of the arguments with which the call ran; empty: the client does not say.
+	Arguments canonical.Digest `json:"arguments,omitzero"`
+	At        string           `json:"at"`              // RFC 3339, UTC
+	Bytes     int              `json:"bytes,omitzero"`  // the size of the result
+	Failed    bool             `json:"failed,omitzero"` // the call failed
+	Happened  string           `json:"happened"`
+	Result    canonical.Digest `json:"result,omitzero"` // the digest of the result; empty: the client does not say
+}
+
+// ReportLapsed means that no report came in time.
+type ReportLapsed struct {
+	At       string `json:"at"` // RFC 3339, UTC
+	Happened string `json:"happened"`
+	Reason   string `json:"reason"`
 }
 
 // EffectFailed is a failed effect. Effect says whether the call may have happened.
@@ -191,6 +218,8 @@ func (e *Completed) eventName() (*string, string)    { return &e.Happened, compl
 func (e *HistoryRead) eventName() (*string, string)  { return &e.Happened, historyRead }
 func (e *Decided) eventName() (*string, string)      { return &e.Happened, decided }
 func (e *ToolReturned) eventName() (*string, string) { return &e.Happened, toolReturned }
+func (e *CallReported) eventName() (*string, string) { return &e.Happened, callReported }
+func (e *ReportLapsed) eventName() (*string, string) { return &e.Happened, reportLapsed }
 func (e *EffectFailed) eventName() (*string, string) { return &e.Happened, effectFailed }
 func (e *Interrupted) eventName() (*string, string)  { return &e.Happened, interrupted }
 
@@ -211,12 +240,15 @@ const (
 	doReadHistory   = "read_history"
 	doAwaitDecision = "await_decision"
 	doCallTool      = "call_tool"
+	doAwaitReport   = "await_report"
 
 	toolsListed  = "tools_listed"
 	completed    = "completed"
 	historyRead  = "history_read"
 	decided      = "decided"
 	toolReturned = "tool_returned"
+	callReported = "call_reported"
+	reportLapsed = "report_lapsed"
 	effectFailed = "effect_failed"
 	interrupted  = "interrupted"
 )
@@ -306,6 +338,10 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 		ev = new(Decided)
 	case toolReturned:
 		ev = new(ToolReturned)
+	case callReported:
+		ev = new(CallReported)
+	case reportLapsed:
+		ev = new(ReportLapsed)
 	case effectFailed:
 		ev = new(EffectFailed)
 	case interrupted:

@@ -32,8 +32,22 @@ type Facts struct {
 	Typed      *TypedFact
 	Summarized *SummarizedFact
 	Answered   *AnsweredFact
+	Delegated  *DelegatedFact
+	Reported   *ReportedFact
+	Unreported *UnreportedFact
 	Asked      *AskedFact
 	Stopped    *StoppedFact
+}
+
+// ConsumedPermit returns the permit with which the call was sent or handed out; empty if neither.
+func (f Facts) ConsumedPermit() canonical.Digest {
+	switch {
+	case f.Dispatched != nil:
+		return f.Dispatched.Permit
+	case f.Delegated != nil:
+		return f.Delegated.Permit
+	}
+	return ""
 }
 
 // ScreenedFact: the input policy judged the request.
@@ -142,6 +156,7 @@ type ApprovedFact struct {
 
 	votes []policy.Vote
 	trace *TraceContext
+	call  string // the client's id of the call that asked again
 }
 
 // PermittedFact: the single-use right to make one call with exactly these bytes.
@@ -204,6 +219,29 @@ type AnsweredFact struct {
 	Result canonical.Digest `json:"result"`
 }
 
+// DelegatedFact: the permit is handed out to the client that makes the call itself.
+type DelegatedFact struct {
+	Call   string           `json:"call,omitzero"` // the client's id of the call
+	Permit canonical.Digest `json:"permit"`
+}
+
+// ReportedFact: what the client says about the call that it made.
+type ReportedFact struct {
+	// The digest of the arguments with which the call ran; empty: the client does not say.
+	Arguments canonical.Digest `json:"arguments,omitzero"`
+	Failed    bool             `json:"failed,omitzero"`
+	Permit    canonical.Digest `json:"permit"`
+	Result    canonical.Digest `json:"result,omitzero"`
+	// The call ran with other arguments than the permitted ones.
+	Rewritten bool `json:"rewritten,omitzero"`
+}
+
+// UnreportedFact: why there is no report.
+type UnreportedFact struct {
+	Permit canonical.Digest `json:"permit"`
+	Reason string           `json:"reason"`
+}
+
 // AskedFact: the planner's question.
 type AskedFact struct {
 	Answer string           `json:"answer"`
@@ -234,5 +272,8 @@ func (f *ExecutedFact) addTo(facts *Facts)   { facts.Executed = f }
 func (f *TypedFact) addTo(facts *Facts)      { facts.Typed = f }
 func (f *SummarizedFact) addTo(facts *Facts) { facts.Summarized = f }
 func (f *AnsweredFact) addTo(facts *Facts)   { facts.Answered = f }
+func (f *DelegatedFact) addTo(facts *Facts)  { facts.Delegated = f }
+func (f *ReportedFact) addTo(facts *Facts)   { facts.Reported = f }
+func (f *UnreportedFact) addTo(facts *Facts) { facts.Unreported = f }
 func (f *AskedFact) addTo(facts *Facts)      { facts.Asked = f }
 func (f *StoppedFact) addTo(facts *Facts)    { facts.Stopped = f }

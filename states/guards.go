@@ -191,11 +191,59 @@ var permitIntact = newGuard("permit_intact", "the consumed permit is the minted 
 		if f == nil || p == nil {
 			return errNoFact
 		}
+		if Delegates(r.request.Kind) {
+			return errors.New("the client makes the call of this request itself")
+		}
 		if r.consumed {
 			return errors.New("the permit has been consumed")
 		}
 		return checkEqual("permit", f.Permit, p.Permit)
 	})
+
+var permitDelegated = newGuard("permit_delegated", "the client makes the call itself, and the permit handed out is the minted one",
+	func(r *Run) error {
+		f, p := r.facts.Delegated, r.facts.Permitted
+		if f == nil || p == nil {
+			return errNoFact
+		}
+		if !Delegates(r.request.Kind) {
+			return errors.New("pgfsm makes the call of this request")
+		}
+		if r.consumed {
+			return errors.New("the permit has been consumed")
+		}
+		if f.Call != r.askingCall() {
+			return errors.New("the permit is for another call of the client")
+		}
+		return checkEqual("permit", f.Permit, p.Permit)
+	})
+
+var reportCaptured = newGuard("report_captured", "the report is about the permit that was handed out", func(r *Run) error {
+	f, d := r.facts.Reported, r.facts.Delegated
+	if f == nil || d == nil {
+		return errNoFact
+	}
+	return errors.Join(checkConsumed(r), checkEqual("permit", f.Permit, d.Permit))
+})
+
+var reportMissing = newGuard("report_missing", "the permit was handed out, and there is no report", func(r *Run) error {
+	f, d := r.facts.Unreported, r.facts.Delegated
+	if f == nil || d == nil {
+		return errNoFact
+	}
+	if r.facts.Reported != nil {
+		return errors.New("there is a report")
+	}
+	return errors.Join(checkConsumed(r), checkEqual("permit", f.Permit, d.Permit))
+})
+
+// checkConsumed refuses unless the permit was handed out.
+func checkConsumed(r *Run) error {
+	if !r.consumed {
+		return errors.New("no permit was handed out")
+	}
+	return nil
+}
 
 var resultCaptured = newGuard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
 	f, d := r.facts.Executed, r.facts.Dispatched

@@ -48,6 +48,7 @@ type Live struct {
 	Caller    Caller
 	Approver  Approver
 	History   Historian
+	Report    Event          // what the client says about a call that it made itself, or that it said nothing in time; nil: not yet
 	Active    *policy.Bundle // the operator's bundle now. Without one no approved call is made
 
 	listed bool // the tools are listed, and the call has not been made
@@ -55,6 +56,12 @@ type Live struct {
 
 // Do performs the effect.
 func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
+	if _, waits := wanted.(*AwaitReport); waits {
+		if l.Report == nil {
+			return nil, ErrParked
+		}
+		return sanitizeEvent(setHappened(l.Report), false), nil
+	}
 	call, calling := wanted.(*CallTool)
 	if cause := ctx.Err(); cause != nil {
 		code, reason := stopCause(cause)

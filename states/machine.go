@@ -11,9 +11,9 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// ErrParked is the error of a handler for [AwaitDecision] while no approver has decided. The run
-// stays pending.
-var ErrParked = errors.New("the run waits for a person")
+// ErrParked is the error of a handler for [AwaitDecision] while no approver has decided, and for
+// [AwaitReport] while there is no report. The run stays as it is.
+var ErrParked = errors.New("the run waits for a person or a report")
 
 // ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is
 // never expected.
@@ -27,7 +27,7 @@ type EffectHandler interface {
 }
 
 // A Recorder writes the record of a run. Append MUST NOT return nil before the step is in the
-// record, and, for a step that fires dispatch or hold, before it is durable: the run continues as
+// record, and, for a step that fires dispatch, delegate or hold, before it is durable: the run continues as
 // soon as Append returns.
 type Recorder interface {
 	Append(ctx context.Context, s Step) error
@@ -101,10 +101,13 @@ var null = jsontext.Value("null")
 func (m *Machine) runStep(ctx context.Context, r *Run, stage Stage, handler EffectHandler, rec Recorder) error {
 	command := stage.Want(r)
 	// The permit is consumed before the handler sees the call.
-	if call, ok := command.(*CallTool); ok {
-		if err := r.consumePermit(call); err != nil {
+	switch c := command.(type) {
+	case *CallTool:
+		if err := r.consumePermit(c); err != nil {
 			return err
 		}
+	case *AwaitReport:
+		r.consumed = true
 	}
 
 	event, err := handler.Do(ctx, command)

@@ -10,6 +10,9 @@ const (
 	TypeBlocked     = "blocked"
 	TypeFailed      = "failed"
 	TypePending     = "pending"
+	TypeDelegated   = "delegated"
+	TypeReported    = "reported"
+	TypeUnreported  = "unreported"
 )
 
 // Outcome is the result of a run. Its members are in canonical order; members that do not apply are
@@ -24,7 +27,11 @@ type Outcome struct {
 	Type   string      `json:"type"`
 }
 
-// Outcome returns the result of the run. A run that is neither held nor ended has no type.
+// Waits reports whether the run has not ended: it waits for approvers, or for the report of the client that makes
+// the call itself.
+func (o Outcome) Waits() bool { return o.Type == TypePending || o.Type == TypeDelegated }
+
+// Outcome returns the result of the run. A run that is neither held, delegated nor ended has no type.
 func (r *Run) Outcome() Outcome {
 	o := Outcome{State: string(r.state)}
 	if r.consumed {
@@ -48,6 +55,19 @@ func (r *Run) Outcome() Outcome {
 		if r.state == Failed {
 			o.Type = TypeFailed
 		}
+	case Delegated:
+		o.Effect, o.Type = EffectUnknown, TypeDelegated
+	case Reported:
+		o.Type, o.Effect, o.Code, o.Reason = TypeReported, EffectDone, "", "The client reported the call."
+		f := r.facts.Reported
+		if f.Failed {
+			o.Effect, o.Reason = EffectUnknown, "The client reported that the call failed."
+		}
+		if f.Rewritten {
+			o.Code, o.Reason = policy.CodeRewritten, "The client reported that the call ran with other arguments than the permitted ones."
+		}
+	case Unreported:
+		o.Type, o.Code, o.Reason = TypeUnreported, policy.CodeUnreported, r.facts.Unreported.Reason
 	case Pending:
 		v := r.facts.Assessed.Verdict
 		o.Type, o.Code, o.Gate, o.Reason = TypePending, policy.CodeApprovalRequired, v.Gate, v.Reason

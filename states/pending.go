@@ -42,6 +42,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 		Verdict: v,
 		votes:   d.Votes,
 		trace:   d.Trace,
+		call:    d.Call,
 	}}
 }
 

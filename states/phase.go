@@ -8,9 +8,17 @@ type Phase struct {
 	States []fsm.State
 }
 
-// Phases divides the way of a call from its request to its answer. The first state and those in
-// which a run ends without an answer belong to no phase.
-func Phases() []Phase {
+// Phases divides the way of a call from its request to its answer, or to its report if the client makes the
+// call itself. The first state and those in which a run ends otherwise belong to no phase.
+func Phases(kind string) []Phase {
+	if Delegates(kind) {
+		return []Phase{
+			{"Gates", []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed}},
+			{"Approval", []fsm.State{Pending, Approved}},
+			{"Permit", []fsm.State{Permitted, Delegated}},
+			{"Report", []fsm.State{Reported}},
+		}
+	}
 	return []Phase{
 		{"Gates", []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed}},
 		{"Approval", []fsm.State{Pending, Approved}},

@@ -8,10 +8,15 @@ import (
 
 // Kinds of request.
 const (
-	KindAsk   = policy.KindAsk
-	KindCall  = policy.KindCall
-	KindAgent = policy.KindAgent
+	KindAsk        = policy.KindAsk
+	KindCall       = policy.KindCall
+	KindAgent      = policy.KindAgent
+	KindHook       = policy.KindHook
+	KindEvaluation = policy.KindEvaluation
 )
+
+// Kinds returns all kinds of request.
+func Kinds() []string { return []string{KindAsk, KindCall, KindAgent, KindHook, KindEvaluation} }
 
 // A Request starts a run. It is captured whole, apart from arguments that are refused for their
 // size, and never changed.
@@ -25,6 +30,8 @@ type Request struct {
 	Large *policy.LargeArguments `json:"large,omitzero"`
 	// For an agent's call: the answers to the server's questions, a canonical JSON object.
 	Round canonical.Text `json:"round,omitempty"`
+	// The session of the client in which the call was requested, if a hook told it.
+	Session *Session `json:"session,omitzero"`
 	// The id of the task that the run belongs to, if grants are counted over one.
 	Task  string         `json:"task,omitzero"`
 	Text  canonical.Text `json:"text"`           // the question, or the plan's bytes

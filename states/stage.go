@@ -36,6 +36,7 @@ var stages = map[fsm.State]Stage{
 	Approved:   interruptible{approved{}},
 	Permitted:  interruptible{permitted{}},
 	Dispatched: dispatched{},
+	Delegated:  delegated{},
 	Executed:   executed{},
 	Typed:      typed{},
 	Summarized: summarized{},

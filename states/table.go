@@ -19,6 +19,9 @@ const (
 	Typed      fsm.State = "typed"
 	Summarized fsm.State = "summarized"
 	Answered   fsm.State = "answered"
+	Delegated  fsm.State = "delegated"
+	Reported   fsm.State = "reported"
+	Unreported fsm.State = "unreported"
 	NeedsInfo  fsm.State = "needs_info"
 	Blocked    fsm.State = "blocked"
 	Failed     fsm.State = "failed"
@@ -41,6 +44,9 @@ const (
 	Parse     fsm.Trigger = "parse"
 	Summarize fsm.Trigger = "summarize"
 	Answer    fsm.Trigger = "answer"
+	Delegate  fsm.Trigger = "delegate"
+	Report    fsm.Trigger = "report"
+	Lapse     fsm.Trigger = "lapse"
 	Block     fsm.Trigger = "block"
 	Fail      fsm.Trigger = "fail"
 )
@@ -67,6 +73,9 @@ func Table() fsm.Table[*Run] {
 			{State: Typed, Established: "the structured content conforms to the registered output type (INV-4)"},
 			{State: Summarized, Established: "every item of the summary quotes the result word for word, with its place (INV-5)"},
 			{State: Answered, Established: "the caller gets the result", Terminal: true},
+			{State: Delegated, Established: "the permit is handed out, on disk; the client makes the call, or does not"},
+			{State: Reported, Established: "the client says that it made the call", Terminal: true},
+			{State: Unreported, Established: "the client did not say in time whether it made the call", Terminal: true},
 			{State: NeedsInfo, Established: "the caller gets the planner's question", Terminal: true},
 			{State: Blocked, Established: "a gate denied the call, or the run was cancelled; nothing was called", Terminal: true},
 			{State: Failed, Established: "an effect failed, or the run was interrupted", Terminal: true},
@@ -114,6 +123,10 @@ func Table() fsm.Table[*Run] {
 			{From: Permitted, On: Block, Guard: gateBlocks, To: Blocked, Why: "the run was cancelled before pgfsm sent the call"},
 			{From: Permitted, On: Fail, Guard: effectBroke, To: Failed, Why: "the run was interrupted before pgfsm sent the call"},
 
+			{From: Permitted, On: Delegate, Guard: permitDelegated, To: Delegated, Why: "the machine hands the permit out to the client that makes the call itself"},
+			{From: Delegated, On: Report, Guard: reportCaptured, To: Reported, Why: "the client reported the call"},
+			{From: Delegated, On: Lapse, Guard: reportMissing, To: Unreported, Why: "no report came in time"},
+
 			{From: Dispatched, On: Return, Guard: resultCaptured, To: Executed, Why: "the server answered the call; the raw result is recorded"},
 			{From: Dispatched, On: Fail, Guard: effectBroke, To: Failed, Why: "the call failed; its effect is recorded as not_sent, unknown or done"},
 
@@ -126,21 +139,26 @@ func Table() fsm.Table[*Run] {
 			{From: Summarized, On: Answer, Guard: answeredSummarized, To: Answered, Why: "the caller gets the result with its summary"},
 		},
 		Claims: fsm.Claims{
-			Effect:     Dispatched,
-			EffectOn:   Dispatch,
-			Dominators: []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed, Permitted},
-			Between:    []fsm.Between{{From: Pending, To: Permitted, Via: Approved}},
+			Effects: []fsm.Effect{
+				{State: Dispatched, On: Dispatch,
+					Dominators: []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed, Permitted}},
+				{State: Delegated, On: Delegate,
+					Dominators: []fsm.State{Screened, Discovered, Planned, Validated, Authorized, Assessed, Permitted}},
+			},
+			Between: []fsm.Between{{From: Pending, To: Permitted, Via: Approved}},
 			Exits: []fsm.Exits{
 				{States: []fsm.State{
 					Received, Screened, Discovered, Planned, Validated, Authorized, Assessed, Pending, Approved, Permitted,
 				}, On: []fsm.Trigger{Block, Fail}},
 				{States: []fsm.State{Assessed, Approved}, On: []fsm.Trigger{Permit}},
+				{States: []fsm.State{Permitted}, On: []fsm.Trigger{Dispatch, Delegate}},
 				{States: []fsm.State{Dispatched}, On: []fsm.Trigger{Return, Fail}},
+				{States: []fsm.State{Delegated}, On: []fsm.Trigger{Report, Lapse}},
 				{States: []fsm.State{Executed, Typed, Summarized}, On: []fsm.Trigger{Answer}},
 			},
 			SoleEntry: []fsm.State{
 				Screened, Discovered, Planned, Validated, Authorized, Assessed, Pending, Approved, Dispatched, Executed,
-				Typed, Summarized, NeedsInfo,
+				Typed, Summarized, Delegated, Reported, Unreported, NeedsInfo,
 			},
 		},
 	}

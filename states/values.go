@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 )
 
@@ -21,10 +22,25 @@ func checkEvent(ev Event) error {
 		return e.check()
 	case *Decided:
 		return e.check()
+	case *CallReported:
+		return e.check()
 	case *EffectFailed:
 		if !e.Effect.isKnown() {
 			return fmt.Errorf("the effect is %q, none of not_sent, unknown and done", e.Effect)
 		}
+	}
+	return nil
+}
+
+// check refuses digests and sizes that no client can report.
+func (e *CallReported) check() error {
+	for _, d := range []canonical.Digest{e.Arguments, e.Result} {
+		if _, err := canonical.ParseDigest(string(d)); d != "" && err != nil {
+			return err
+		}
+	}
+	if e.Bytes < 0 {
+		return fmt.Errorf("a result of %d bytes", e.Bytes)
 	}
 	return nil
 }

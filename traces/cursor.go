@@ -57,7 +57,7 @@ type cursor struct {
 	decode       func(jsontext.Value) (states.Event, error)
 	nextHandler  states.EffectHandler
 	nextRecorder states.Recorder
-	parked       bool // the record ends at pending
+	parked       bool // the record ends at pending or delegated
 
 	chain       *Chain // not nil: the record holds only inputs, and the other members of a step are derived
 	hashedSteps int    // number of steps up to the one that must have hash; 0: no step must
@@ -102,8 +102,11 @@ func (c *cursor) continueAfterRecord(ctx context.Context, command states.Command
 	if c.nextHandler != nil {
 		return c.nextHandler.Do(ctx, command)
 	}
-	if _, waits := command.(*states.AwaitDecision); waits && c.parked {
-		return nil, states.ErrParked
+	switch command.(type) {
+	case *states.AwaitDecision, *states.AwaitReport:
+		if c.parked {
+			return nil, states.ErrParked
+		}
 	}
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }

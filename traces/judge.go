@@ -50,6 +50,10 @@ func (p *Replayer) Judge(h *Header, inputs []Input, bundle *policy.Bundle) (*sta
 		return handler.run, nil, &UnansweredError{"the arguments, which were refused for their size"}
 	}
 
+	if h.Request.Session != nil && bundle.ReadsSession() && !handler.own.ReadsSession() {
+		return handler.run, nil, &UnansweredError{"the earlier calls of the session"}
+	}
+
 	for _, input := range inputs {
 		if err := handler.addEvent(p, input.Event); err != nil {
 			return nil, nil, err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -62,7 +64,7 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 		steps:  t.Steps,
 		lastAt: t.Header.Request.At,
 		decode: p.decodeEvent,
-		parked: t.Outcome.Type == states.TypePending,
+		parked: t.Outcome.Waits(),
 	}
 
 	outcome, err := p.machine.Advance(context.Background(), run, c, c)
@@ -94,9 +96,9 @@ func (p *Replayer) newRun(h *Header) (*states.Run, error) {
 	}
 
 	switch kind := h.Request.Kind; {
-	case kind != states.KindAsk && kind != states.KindCall && kind != states.KindAgent:
+	case !slices.Contains(states.Kinds(), kind):
 		return nil, &TamperError{Place: "header",
-			What: fmt.Sprintf("the request is of kind %q, none of ask, call and agent", kind)}
+			What: fmt.Sprintf("the request is of kind %q, none of %s", kind, strings.Join(states.Kinds(), ", "))}
 	case !isTime(h.Request.At):
 		return nil, &TamperError{Place: "header",
 			What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}

@@ -18,7 +18,7 @@ type Mutant[S any] struct {
 const strangeTrigger fsm.Trigger = "mutate"
 
 // Mutants makes every broken copy that a good table must have refused by [fsm.Compile]: each row removed, redirected to
-// every other place and robbed of its guard; and from every state that is not terminal a second way into the effect, by
+// every other place and robbed of its guard; and from every state that is not terminal a second way into each effect, by
 // every trigger that the state does not have yet (the effect's own among them) and by a new one.
 func Mutants[S any](t fsm.Table[S]) []Mutant[S] {
 	var all []Mutant[S]
@@ -48,12 +48,14 @@ func Mutants[S any](t fsm.Table[S]) []Mutant[S] {
 		}
 		for _, trigger := range triggers {
 			leaves := func(r fsm.Row[S]) bool { return r.From == p.State && r.On == trigger }
-			if trigger != t.Claims.EffectOn && slices.ContainsFunc(t.Rows, leaves) {
-				continue
+			for _, effect := range t.Claims.Effects {
+				if trigger != effect.On && slices.ContainsFunc(t.Rows, leaves) {
+					continue
+				}
+				free := fsm.Guard[S]{Name: "free", Why: "A mutant lets everything pass.", Allow: func(S) error { return nil }}
+				row := fsm.Row[S]{From: p.State, On: trigger, Guard: free, To: effect.State, Why: "A mutant's way into the effect."}
+				add(append(slices.Clone(t.Rows), row), "add %s -%s-> %s", p.State, trigger, effect.State)
 			}
-			free := fsm.Guard[S]{Name: "free", Why: "A mutant lets everything pass.", Allow: func(S) error { return nil }}
-			row := fsm.Row[S]{From: p.State, On: trigger, Guard: free, To: t.Claims.Effect, Why: "A mutant's way into the effect."}
-			add(append(slices.Clone(t.Rows), row), "add %s -%s-> %s", p.State, trigger, t.Claims.Effect)
 		}
 	}
 	return all

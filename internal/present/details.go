@@ -163,6 +163,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		{"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", d.build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
+		{"Client's session", r.Session}, {"Client's call", r.ClientCall},
 	})
 }
 

@@ -300,7 +300,7 @@ func (h *HeldCall) BoundRows() []Row {
 		{"Pin", pin}, {"Schema", schema}, {"Arguments", string(b.Arguments)},
 		{"Risk", fmt.Sprintf("%s, score %d", b.Mode, b.Score)}, {"Risk rules", riskRulesText(b.Risk)},
 		{"Policy", b.Policy}, {"Condition", b.Condition}, {"Votes", votes}, {"Expires", b.Expires},
-		{"Sign-in", signInText(b.Fresh)},
+		{"Sign-in", signInText(b.Fresh)}, {"Kind of request", b.Kind}, {"Client's session", b.Session},
 	})
 }
 

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/states"
+	"pgfsm/traces/ledger"
 )
 
 // boundIn names the row that shows each field of a binding.
@@ -16,7 +18,7 @@ var boundIn = map[string]string{
 	"Actor": "Requester", "Approvers": "Votes", "Arguments": "Arguments", "Condition": "Condition", "Connection": "Connection",
 	"Definition": "Definition", "Env": "Environment", "Expires": "Expires", "Fresh": "Sign-in", "Mode": "Risk", "OnBehalfOf": "On behalf of",
 	"Pin": "Pin", "Policy": "Policy", "Quorum": "Votes", "Risk": "Risk rules", "Run": "Run", "Schema": "Schema", "Score": "Risk",
-	"Server": "Server", "Tool": "Tool",
+	"Server": "Server", "Tool": "Tool", "Kind": "Kind of request", "Session": "Client's session",
 }
 
 // TestBoundRows: each field of a binding has a value of its own, and the row that names it shows this value. A field that is bound and
@@ -78,7 +80,7 @@ func fill(t *testing.T, field reflect.Value, n int) (texts []string) {
 // TestTracks: the states of the machine are in one phase each, or are those in which a run begins or ends early. A track says where a run is.
 func TestTracks(t *testing.T) {
 	phaseOf := make(map[string]string)
-	for _, phase := range states.Phases() {
+	for _, phase := range states.Phases(states.KindAgent) {
 		for _, state := range phase.States {
 			if phaseOf[string(state)] != "" {
 				t.Errorf("%s is in two phases", state)
@@ -88,6 +90,9 @@ func TestTracks(t *testing.T) {
 	}
 	for _, place := range states.Table().Places {
 		early := place.State == states.Received || place.State == states.NeedsInfo || place.State == states.Blocked || place.State == states.Failed
+		for _, state := range []fsm.State{states.Delegated, states.Reported, states.Unreported} { // TestTracksOfDelegatedCalls
+			early = early || place.State == state
+		}
 		if early == (phaseOf[string(place.State)] != "") {
 			t.Errorf("%s is in the phase %q", place.State, phaseOf[string(place.State)])
 		}
@@ -115,6 +120,29 @@ func TestTracks(t *testing.T) {
 			if tc.held {
 				r.Binding = canonical.Sum("binding", nil)
 			}
+			got := present.NewTrack(&r).Text(func(_ present.TrackClass, sign string) string { return sign })
+			if got != tc.want {
+				t.Errorf("the track is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTracksOfDelegatedCalls: a call that the client makes itself ends with its report.
+func TestTracksOfDelegatedCalls(t *testing.T) {
+	for _, tc := range []struct {
+		name, state, ended string
+		status             ledger.Status
+		steps              int
+		want               string
+	}{
+		{"handed-out", "delegated", "", ledger.Delegated, 8, "Gates ■■■■■■  Permit ■▣  Report □  8 of 9 states: delegated: waits here"},
+		{"reported", "reported", "at", ledger.Reported, 9, "Gates ■■■■■■  Permit ■■  Report ■  9 of 9 states"},
+		{"unreported", "unreported", "at", ledger.Unreported, 9, "Gates ■■■■■■  Permit ■▣  Report □  8 of 9 states: delegated: waits here"},
+		{"denied", "blocked", "at", ledger.Denied, 6, "Gates ■■■■■✗  Permit □□  Report □  6 of 9 states: assessed: ended here"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := present.Run{Kind: states.KindHook, State: tc.state, Ended: tc.ended, Status: tc.status, Steps: tc.steps}
 			got := present.NewTrack(&r).Text(func(_ present.TrackClass, sign string) string { return sign })
 			if got != tc.want {
 				t.Errorf("the track is %q, want %q", got, tc.want)

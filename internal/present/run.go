@@ -153,6 +153,9 @@ type Run struct {
 	Trace     string           `json:"trace_id"`      // trace id of the agent's request
 	CallTrace string           `json:"call_trace_id"` // trace id of an approved call
 
+	Session    string `json:"session,omitzero"`     // the client's session
+	ClientCall string `json:"client_call,omitzero"` // the client's id of the call
+
 	// The call was refused before a check of server, tool and arguments.
 	Unverified bool `json:"unverified,omitzero"`
 }
@@ -193,6 +196,8 @@ func NewRun(q *ledger.RunRow) Run {
 		Head:       q.Head,
 		Trace:      q.Trace,
 		CallTrace:  q.CallTrace,
+		Session:    q.Session,
+		ClientCall: q.ClientCall,
 		Unverified: q.Server+q.Tool != "" && !q.Validated(),
 	}
 }

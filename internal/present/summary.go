@@ -112,7 +112,7 @@ func NewSummary(a *ledger.Activity) Summary {
 
 // Refused reports whether a run with a status was refused or failed.
 func Refused(s ledger.Status) bool {
-	return s == ledger.Denied || s == ledger.Failed || s == ledger.Expired || s == ledger.Indeterminate
+	return s == ledger.Denied || s == ledger.Failed || s == ledger.Expired || s == ledger.Indeterminate || s == ledger.Unreported
 }
 
 func newWaits(w *ledger.Waits) Waits {

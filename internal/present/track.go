@@ -54,7 +54,7 @@ func (c TrackClass) Words() string { return words[c] }
 // NewTrack returns the track of a run. The way of a call that was not held has no approval.
 func NewTrack(r *Run) (t Track) {
 	var way []*TrackCell
-	for _, phase := range states.Phases() {
+	for _, phase := range states.Phases(r.Kind) {
 		if r.Binding == "" && phase.States[0] == states.Pending {
 			continue
 		}
@@ -73,7 +73,7 @@ func NewTrack(r *Run) (t Track) {
 		skipped := min(max(len(way)-r.Steps, 0), end)
 		*cells, way = slices.Delete(*cells, end-skipped, end), way[:len(way)-skipped]
 	}
-	early := state == states.Blocked || state == states.Failed || state == states.NeedsInfo
+	early := state == states.Blocked || state == states.Failed || state == states.NeedsInfo || state == states.Unreported
 	reached := min(max(r.Steps, 0), len(way))
 	if early {
 		reached = max(reached-1, 0) // the last step ended the run
@@ -88,7 +88,7 @@ func NewTrack(r *Run) (t Track) {
 		if reached < len(way) && endsBefore(way[reached].State) {
 			last = way[reached]
 		}
-		if last.Class = TrackEnded; r.Status == ledger.Indeterminate {
+		if last.Class = TrackEnded; r.Status == ledger.Indeterminate || r.Status == ledger.Unreported {
 			last.Class = TrackWaits
 		}
 	case r.Status == ledger.Denied || r.Status == ledger.Expired:
@@ -103,11 +103,11 @@ func NewTrack(r *Run) (t Track) {
 
 // trackOf returns the track of a run that is not read from a ledger.
 func trackOf(run *states.Run, o *states.Outcome) Track {
-	r := Run{State: o.State, Steps: len(run.Trail()) - 1}
+	r := Run{Kind: run.Request().Kind, State: o.State, Steps: len(run.Trail()) - 1}
 	if h := run.HeldCall(); h != nil {
 		r.Binding = h.Binding
 	}
-	if o.Type != states.TypePending {
+	if !o.Waits() {
 		r.Ended = o.Type
 	}
 	if o.Code == policy.CodeIndeterminate {
@@ -119,7 +119,7 @@ func trackOf(run *states.Run, o *states.Outcome) Track {
 // endsBefore reports whether a run that does not come to a state ended at the gate of this state.
 func endsBefore(state fsm.State) bool {
 	switch state {
-	case states.Pending, states.Approved, states.Permitted, states.Dispatched, states.Executed:
+	case states.Pending, states.Approved, states.Permitted, states.Dispatched, states.Executed, states.Delegated, states.Reported:
 		return false
 	}
 	return true

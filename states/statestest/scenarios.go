@@ -72,7 +72,7 @@ func listed(pages ...string) states.Event { return &states.ToolsListed{Servers: 
 
 // groups make the scenarios: each call makes new ones, because a world changes as it is used.
 var groups = []func() []Scenario{
-	plain, refusals, narrowed, agents, models, results, approvals, sizesAndInputRules, policies, activeBundles, history, interruptions,
+	plain, refusals, narrowed, agents, models, results, approvals, sizesAndInputRules, policies, activeBundles, history, interruptions, delegated,
 }
 
 // Scenarios are runs that together cover every row of the table.

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/states"
 )
 
 // A Caller is an authenticated caller: the owner of a token of the ledger, or a subject of an
@@ -68,10 +69,11 @@ const (
 	RoleApprover = "approver"
 	RoleAuditor  = "auditor"
 	RoleAdmin    = "admin"
+	RoleHook     = "hook"
 )
 
 // Roles returns the roles of tokens.
-func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin} }
+func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin, RoleHook} }
 
 // An Action is an operation that a role may allow.
 type Action string
@@ -79,6 +81,7 @@ type Action string
 // The actions.
 const (
 	ActCall   Action = "call"   // request calls, and read the state of the caller's own requests
+	ActTell   Action = "tell"   // ask about calls that the caller makes itself, and tell prompts and reports
 	ActRead   Action = "read"   // read every request, and what its approval binds
 	ActAudit  Action = "audit"  // read the results of all calls
 	ActVote   Action = "vote"   // approve and deny
@@ -90,11 +93,20 @@ const (
 // an admin could create a token in the name of another person and approve alone.
 var mayDo = map[Action][]string{
 	ActCall:   {RoleAgent},
+	ActTell:   {RoleHook},
 	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
 	ActAudit:  {RoleAuditor},
 	ActVote:   {RoleApprover},
 	ActManage: {RoleAdmin},
 	ActReload: {RoleAdmin},
+}
+
+// actionOf returns the action of somebody who requests a run of a kind.
+func actionOf(kind string) Action {
+	if states.Delegates(kind) {
+		return ActTell
+	}
+	return ActCall
 }
 
 // isSubject reports whether the caller is a subject of an identity provider.
@@ -123,7 +135,7 @@ func (c Caller) Allow(a Action) error {
 	if a == ActVote && slices.Contains(c.Roles, RoleAdmin) {
 		admins = "; an admin never votes"
 	}
-	if !c.isSubject() || a == ActCall { // identity.may of the configuration gives no role for calls
+	if !c.isSubject() || a == ActCall || a == ActTell { // identity.may of the configuration gives no role for calls
 		return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s%s", roles, c.Role(), admins)}
 	}
 	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs the role %s, which identity.may of the configuration gives; the caller has %s%s",
@@ -154,7 +166,7 @@ func (c Caller) recheckAction(r Reader, now string, a Action) error {
 		}
 		// An agent's token is verified with each HTTP request. Its messages may pass after that,
 		// also from the server to the agent.
-		if c.Session == "" && a != ActCall && !policy.IsBefore(now, c.Expires) {
+		if c.Session == "" && a != ActCall && a != ActTell && !policy.IsBefore(now, c.Expires) {
 			return refusedToken("the token of " + c.Name + " expired at " + c.Expires)
 		}
 	}

@@ -14,6 +14,7 @@ var (
 	ErrEnded     = errors.New("the run has ended")
 	ErrUndecided = errors.New("the run is not decided yet")
 	ErrTooLate   = errors.New("the approval expired before the call left")
+	ErrAskAgain  = errors.New("the client makes the call itself: it has to ask again")
 	ErrStarted   = errors.New("the run does not wait: it was never held, or its call was sent")
 )
 
@@ -41,6 +42,8 @@ func (e *ClaimError) Error() string {
 		return fmt.Sprintf("run %s: %v; it is %s (pgfsm approvals show %s)", q.RunID, e.Err, q.Status, q.RunID)
 	case errors.Is(e.Err, ErrTooLate):
 		return fmt.Sprintf("run %s: %v: at %s; nothing was called: ask again", q.RunID, e.Err, q.Expires)
+	case errors.Is(e.Err, ErrAskAgain):
+		return fmt.Sprintf("run %s: %v", q.RunID, e.Err)
 	case errors.Is(e.Err, ErrRevoked):
 		return fmt.Sprintf("run %s: %v; nothing was called: ask again", q.RunID, e.Err)
 	}
@@ -55,6 +58,16 @@ func (e *ClaimError) Unwrap() error { return e.Err }
 // belongs to this process until the run ends, the process is gone, or the process gives up the
 // work. [Ledger.Resume] continues the run.
 func (l *Ledger) Claim(ctx context.Context, run string) error {
+	return l.claimRun(ctx, run, func(q *RunRow, now string) error {
+		if q.Delegates() && q.Status == Approved && policy.IsBefore(now, q.Expires) {
+			return ErrAskAgain
+		}
+		return checkClaimable(q, now)
+	})
+}
+
+// ClaimAsked is Claim for an approved run whose client makes the call itself and has asked again.
+func (l *Ledger) ClaimAsked(ctx context.Context, run string) error {
 	return l.claimRun(ctx, run, checkClaimable)
 }
 

@@ -87,6 +87,31 @@ func dispatchOf(f *states.Facts, own canonical.Digest) (again *decisionMade, sen
 	return newDecision(unlessOwn(f.Permitted.Bundle, own), f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition), sent
 }
 
+// delegateOf returns the permit that is handed out, without its steps, and the decision about an approved call.
+func delegateOf(f *states.Facts, own canonical.Digest) (again *decisionMade, handed *callDelegated) {
+	if f.Permitted == nil || f.Delegated == nil {
+		return nil, nil
+	}
+	if f.Approved != nil {
+		again = newDecision(unlessOwn(f.Permitted.Bundle, own), f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition)
+	}
+	return again, &callDelegated{Call: f.Delegated.Call, Permit: f.Delegated.Permit}
+}
+
+// reportsOf returns what the client said about the call that it made itself, or that it said nothing.
+func reportsOf(f *states.Facts) (reported *callReported, rewritten *callRewritten, unreported *callUnreported) {
+	if r := f.Reported; r != nil {
+		reported = &callReported{Arguments: r.Arguments, Failed: r.Failed, Result: r.Result}
+		if r.Rewritten {
+			rewritten = &callRewritten{Arguments: r.Arguments}
+		}
+	}
+	if u := f.Unreported; u != nil {
+		unreported = &callUnreported{Reason: u.Reason}
+	}
+	return reported, rewritten, unreported
+}
+
 // stopOf returns the decision of a gate that stopped the run, if no other event records its verdict: the
 // first decision of risk and policy. Votes and expiries have their own events, and an interruption is no
 // decision. id is the policy that decided before.

@@ -45,7 +45,7 @@ func FindRun(r Reader, text string) (string, error) {
 
 // Statuses returns all statuses.
 func Statuses() []Status {
-	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate}
+	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate, Delegated, Reported, Unreported}
 }
 
 // Choose sets the statuses and the times of a filter. It reads times as [ParsePast] does. No

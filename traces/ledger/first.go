@@ -37,7 +37,7 @@ func (r *RunRecorder) readAhead(look Reader) {
 	if r.requester.TokenID != "" {
 		_, _ = look.Token(r.requester.TokenID)
 	}
-	if call, ok := r.repeatedCall(); ok {
+	if call, ok := r.repeatedCall(); ok && !states.Delegates(r.header.Request.Kind) {
 		_, _ = look.FindWaiting(call)
 	}
 	_ = r.checkRequester(look)
@@ -47,7 +47,7 @@ func (r *RunRecorder) readAhead(look Reader) {
 // repeats a held one. It writes nothing.
 func (r *RunRecorder) checkFirst(b *batch) error {
 	if r.requester.TokenID != "" {
-		if err := r.requester.recheckCalls(b); err != nil {
+		if err := r.requester.recheckCalls(b, actionOf(r.header.Request.Kind)); err != nil {
 			r.ledger.recent.forget(r.requester.TokenID)
 			return err
 		}
@@ -56,6 +56,13 @@ func (r *RunRecorder) checkFirst(b *batch) error {
 		return err
 	}
 
+	if states.Delegates(r.header.Request.Kind) {
+		run, err := r.findDelegation(b)
+		if err == nil && run != "" {
+			err = &AttachError{Run: run}
+		}
+		return err
+	}
 	call, ok := r.repeatedCall()
 	if !ok {
 		return nil

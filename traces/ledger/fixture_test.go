@@ -66,7 +66,7 @@ func (d *fixture) begin(id string, s *statestest.Scenario) (*states.Run, *ledger
 func (d *fixture) play(id string, s *statestest.Scenario) (states.Outcome, canonical.Digest, error) {
 	run, rec := d.begin(id, s)
 	o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
-	if err != nil || o.Type == states.TypePending {
+	if err != nil || o.Waits() {
 		if err != nil {
 			rec.Abandon()
 		}

@@ -78,7 +78,7 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 		if err != nil {
 			return "", err
 		}
-		if t.Name == q.Actor && t.Revoked == "" && slices.Contains(mayDo[ActCall], t.Role) {
+		if t.Name == q.Actor && t.Revoked == "" && slices.Contains(mayDo[actionOf(q.Kind)], t.Role) {
 			return "", nil
 		}
 	}

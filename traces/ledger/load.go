@@ -90,6 +90,8 @@ func (rec *Record) addEvent(r Reader, e *Event) error {
 		rec.held, rec.last = len(rec.Inputs), p.Last
 	case *proxySent:
 		rec.permit = p.Permit
+	case *callDelegated:
+		rec.permit = p.Permit
 	case *runEnded:
 		rec.ended = &p.Outcome
 	}

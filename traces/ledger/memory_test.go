@@ -154,7 +154,7 @@ func (d *fixture) playCall(scenario string, requester ledger.Caller) error {
 	rec := d.BeginCall(traces.NewHeader(d.Machine, run), run, requester, false)
 	defer rec.Abandon()
 	o, err := d.Machine.Advance(context.Background(), run, rec.Effects(s.Entry()), rec)
-	if err == nil && o.Type != states.TypePending {
+	if err == nil && !o.Waits() {
 		_, err = rec.Finish(context.Background(), o)
 	}
 	if err != nil && len(s.World.Calls) > 0 {

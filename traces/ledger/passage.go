@@ -64,20 +64,20 @@ func (l *Ledger) RecordPassage(ctx context.Context, p Passage) error {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
 	return l.commit(ctx, func(b *batch) error {
-		if err := p.By.recheckCalls(b); err != nil {
+		if err := p.By.recheckCalls(b, ActCall); err != nil {
 			return err
 		}
 		return b.addEvent(nil, "", p.By.Name, event)
 	})
 }
 
-// recheckCalls is [Caller.recheckAction] for calls. It does not check users of the operating system
+// recheckCalls is [Caller.recheckAction] for requests of calls. It does not check users of the operating system
 // and anonymous agents: they have no token that could be revoked or expire.
-func (c Caller) recheckCalls(b *batch) error {
+func (c Caller) recheckCalls(b *batch, a Action) error {
 	if c.TokenID == "" && !c.isSubject() {
 		return nil
 	}
-	return c.recheckAction(b, b.now, ActCall)
+	return c.recheckAction(b, b.now, a)
 }
 
 // checkValues validates a passage of an actor, without the ledger.

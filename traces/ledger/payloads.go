@@ -313,6 +313,33 @@ type toolResult struct {
 	Bytes int `json:"bytes"`
 }
 
+// A callDelegated payload says that the permit was handed out to the client that makes the call itself. No
+// process owns the run from then on.
+type callDelegated struct {
+	typed
+	record
+	Call   string           `json:"call,omitzero"` // the client's id of the call
+	Permit canonical.Digest `json:"permit"`
+}
+
+// A callReported payload is what the client says about the call that it made itself.
+type callReported struct {
+	typed
+	Arguments canonical.Digest `json:"arguments,omitzero"`
+	Failed    bool             `json:"failed,omitzero"`
+	Result    canonical.Digest `json:"result,omitzero"`
+}
+
+type callRewritten struct {
+	typed
+	Arguments canonical.Digest `json:"arguments"` // of the call that ran
+}
+
+type callUnreported struct {
+	typed
+	Reason string `json:"reason"`
+}
+
 type runEnded struct {
 	typed
 	record
@@ -335,6 +362,27 @@ type mcpPassed struct {
 	Params     canonical.Digest `json:"params"` // digest of the params; empty: there were none
 	Server     string           `json:"server"`
 	Token      string           `json:"token"` // the id of the client's token; empty without one
+}
+
+// A reportLate payload is a report about a run that had ended as unreported; the event names who reported.
+type reportLate struct {
+	ofSession
+	Arguments canonical.Digest `json:"arguments,omitzero"`
+	Failed    bool             `json:"failed,omitzero"`
+	Result    canonical.Digest `json:"result,omitzero"`
+	Run       string           `json:"run"`
+	Token     string           `json:"token,omitzero"` // the id of the token of the hook
+}
+
+// A promptCaptured payload is a prompt of a client's session; the event names the actor.
+type promptCaptured struct {
+	ofSession
+	Cut     bool   `json:"cut,omitzero"` // the text was longer
+	Prompt  string `json:"prompt,omitzero"`
+	Session string `json:"session"`
+	Source  string `json:"source,omitzero"` // who wrote the prompt, as the client says
+	Text    string `json:"text"`
+	Token   string `json:"token,omitzero"` // the id of the token of the hook
 }
 
 // A commandStarted payload says that a command, such as pgfsm run, records its first run with a
@@ -433,6 +481,12 @@ func (*approvalExpired) eventType() Type   { return ApprovalExpired }
 func (*runClaimed) eventType() Type        { return RunClaimed }
 func (*proxySent) eventType() Type         { return ProxySent }
 func (*toolResult) eventType() Type        { return ToolResult }
+func (*callDelegated) eventType() Type     { return CallDelegated }
+func (*callReported) eventType() Type      { return CallReported }
+func (*callRewritten) eventType() Type     { return CallRewritten }
+func (*callUnreported) eventType() Type    { return CallUnreported }
+func (*reportLate) eventType() Type        { return ReportLate }
+func (*promptCaptured) eventType() Type    { return PromptCaptured }
 func (*runEnded) eventType() Type          { return RunEnded }
 func (*outcomeDelivered) eventType() Type  { return OutcomeDelivered }
 func (*mcpPassed) eventType() Type         { return MCPPassed }
@@ -460,7 +514,8 @@ func (v *approvalVote) eventType() Type {
 var payloads = []payload{
 	new(logCreated), new(requestCreated), new(callReserved), new(riskScored), new(decisionMade), new(approvalRequested),
 	&approvalVote{approve: true}, new(approvalVote), new(approvalExpired),
-	new(runClaimed), new(proxySent), new(toolResult), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated), new(commandStarted),
+	new(runClaimed), new(proxySent), new(toolResult), new(callDelegated), new(callReported), new(callRewritten),
+	new(callUnreported), new(reportLate), new(promptCaptured), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated), new(commandStarted),
 	new(tokenCreated), new(tokenRevoked),
 	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(ledgerPruned),
 	new(ledgerClosed), new(ledgerContinued),

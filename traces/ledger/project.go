@@ -49,6 +49,9 @@ func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 		State:  states.Received,
 		Task:   p.Request.Task,
 		Trace:  p.Request.Trace.TraceID(),
+
+		Session:    p.Request.Session.Key(),
+		ClientCall: p.Request.Session.CallID(),
 	}
 
 	if i := p.Request.Identity; i != nil {
@@ -182,8 +185,8 @@ func (p *runClaimed) applyTo(r *RunRow, e *Event) error {
 }
 
 func (p *proxySent) applyTo(r *RunRow, e *Event) error {
-	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
-		return ruleCall.Broken("a call of a request that is %s", r.Status)
+	if r.Status != Allowed && r.Status != Approved || r.Sent != "" || r.Delegates() {
+		return ruleCall.Broken("a call of a request of the kind %s that is %s", r.Kind, r.Status)
 	}
 	r.Sent, r.State, r.CallTrace = e.At, states.Dispatched, p.Trace
 	p.record.addSteps(r)
@@ -194,10 +197,43 @@ func (p *toolResult) applyTo(r *RunRow, _ *Event) error {
 	if p.Bytes < 0 {
 		return ruleForm.Broken("a result of %d bytes", p.Bytes)
 	}
-	if r.Sent == "" {
+	if r.Sent == "" || r.Delegates() {
 		return ruleResult.Broken("a result of a call that was not made")
 	}
 	r.Status, r.State = Executed, states.Executed
+	return nil
+}
+
+func (p *callDelegated) applyTo(r *RunRow, e *Event) error {
+	if r.Status != Allowed && r.Status != Approved || r.Sent != "" || !r.Delegates() {
+		return ruleCall.Broken("a permit is handed out for a request of the kind %s that is %s", r.Kind, r.Status)
+	}
+	r.Sent, r.State, r.Status, r.Owner, r.ClientCall = e.At, states.Delegated, Delegated, "", p.Call
+	p.record.addSteps(r)
+	return nil
+}
+
+// applyReport moves a run on whose client reported, or did not.
+func applyReport(r *RunRow, status Status, state fsm.State) error {
+	if r.State != states.Delegated {
+		return ruleResult.Broken("a report about a request that is %s", r.Status)
+	}
+	r.Status, r.State = status, state
+	return nil
+}
+
+func (p *callReported) applyTo(r *RunRow, _ *Event) error {
+	return applyReport(r, Reported, states.Reported)
+}
+
+func (p *callUnreported) applyTo(r *RunRow, _ *Event) error {
+	return applyReport(r, Unreported, states.Unreported)
+}
+
+func (p *callRewritten) applyTo(r *RunRow, _ *Event) error {
+	if r.Status != Reported {
+		return ruleResult.Broken("a rewritten call of a request that is %s", r.Status)
+	}
 	return nil
 }
 

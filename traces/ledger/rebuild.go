@@ -92,8 +92,10 @@ func (b *rebuild) finish() error {
 }
 
 // isFinal reports whether the run gets no further entry: it has ended and, if it was held, its
-// outcome was delivered.
-func (r *RunRow) isFinal() bool { return r.Ended != "" && (r.Binding == "" || r.Delivered != "") }
+// outcome was delivered, or its permit handed out.
+func (r *RunRow) isFinal() bool {
+	return r.Ended != "" && (r.Binding == "" || r.Delivered != "" || r.Delegates() && r.Sent != "")
+}
 
 // rebuildRun compares the row of a run with its entries.
 func (b *rebuild) rebuildRun(want *RunRow) error {

@@ -67,9 +67,9 @@ func (t *recentTokens) forget(id string) {
 	maps.DeleteFunc(t.callers, func(_ canonical.Digest, r recentCaller) bool { return r.caller.TokenID == id })
 }
 
-// CheckRequester returns [ErrToken] if a requester has no valid token for calls any more. It is for
+// CheckRequester returns [ErrToken] if a requester has no valid token for an action any more. It is for
 // answers to calls that make no commit.
-func (l *Ledger) CheckRequester(ctx context.Context, requester Caller) error {
+func (l *Ledger) CheckRequester(ctx context.Context, requester Caller, a Action) error {
 	if requester.TokenID == "" {
 		return nil
 	}
@@ -82,6 +82,6 @@ func (l *Ledger) CheckRequester(ctx context.Context, requester Caller) error {
 		if err != nil {
 			return err
 		}
-		return requester.recheckAction(r, now, ActCall)
+		return requester.recheckAction(r, now, a)
 	})
 }

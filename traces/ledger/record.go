@@ -14,7 +14,7 @@ import (
 
 // A RunRecorder records one run in a ledger. It implements [states.Recorder]: its steps are in the
 // ledger at the latest when the run is held or its call is sent. One goroutine owns it. The
-// recorder ends with Finish, with Abandon, or when the run is held.
+// recorder ends with Finish, with Abandon, or when the run is held or delegated.
 type RunRecorder struct {
 	ledger     *Ledger
 	header     traces.Header
@@ -73,6 +73,11 @@ func (r *RunRecorder) Append(ctx context.Context, s states.Step) error {
 		r.ledger.endWork(r.header.RunID) // a held run has no owner
 	case states.Dispatch:
 		return r.commitSteps(ctx, r.addDispatch)
+	case states.Delegate:
+		if err := r.commitSteps(ctx, r.addDelegate); err != nil {
+			return err
+		}
+		r.ledger.endWork(r.header.RunID)
 	}
 	return nil
 }
@@ -201,7 +206,7 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 	switch {
 	case err != nil:
 		return err
-	case last != r.row.Entry || r.row.Owner != r.ledger.owner || r.row.Ended != "":
+	case last != r.row.Entry || !r.owns() || r.row.Ended != "":
 		q, err := b.Run(r.header.RunID)
 		if err != nil {
 			return err
@@ -211,17 +216,24 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 
 	// Just before an approved call is sent, the clock and the tokens are checked once more.
 	f := r.run.Facts()
-	if f.Dispatched != nil && r.row.Sent == "" && f.Approved != nil {
+	if (f.Dispatched != nil || f.Delegated != nil) && r.row.Sent == "" && f.Approved != nil {
 		return checkApproval(b, &r.row)
 	}
 	return r.checkRequester(b)
+}
+
+// owns reports whether this process may continue the run. Any process may record the report about a
+// delegated call; the first one does.
+func (r *RunRecorder) owns() bool {
+	return r.row.Owner == r.ledger.owner || r.row.Owner == "" && r.row.State == states.Delegated
 }
 
 // checkRequester returns [ErrBlocked] if the call is about to be held or sent, and its requester is
 // blocked.
 func (r *RunRecorder) checkRequester(b Reader) error {
 	f, q := r.run.Facts(), &r.header.Request
-	if (f.Held == nil || r.row.Binding != "") && (f.Dispatched == nil || r.row.Sent != "") {
+	leaves := f.Dispatched != nil || f.Delegated != nil
+	if (f.Held == nil || r.row.Binding != "") && (!leaves || r.row.Sent != "") {
 		return nil
 	}
 	if q.Identity == nil {
@@ -319,6 +331,26 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 	return r.addEvent(b, q, sent)
 }
 
+// addDelegate records that the permit is handed out next, as addDispatch does for a call. No process owns the
+// run from then on: any may record the report.
+func (r *RunRecorder) addDelegate(b *batch, q *RunRow) error {
+	if err := r.addAssessment(b, q); err != nil {
+		return err
+	}
+	f := r.run.Facts()
+	again, handed := delegateOf(&f, r.header.Bundle.Digest)
+	if handed == nil {
+		return errors.New("a permit is handed out that nothing permits")
+	}
+	if again != nil {
+		if err := r.addEvent(b, q, again); err != nil {
+			return err
+		}
+	}
+	handed.record = r.pending
+	return r.addEvent(b, q, handed)
+}
+
 // addEnd adds the events since the last commit, and the outcome.
 func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonical.Digest) error {
 	if err := r.addAssessment(b, q); err != nil {
@@ -339,6 +371,9 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 		if err := r.addEvent(b, q, result); err != nil {
 			return err
 		}
+	}
+	if err := r.addReports(b, q, &f); err != nil {
+		return err
 	}
 
 	return r.addEvent(b, q, &runEnded{record: r.pending, Head: head, Outcome: o})

@@ -33,6 +33,8 @@ func status(o states.Outcome) ledger.Status {
 		return ledger.Denied
 	case states.TypeFinalAnswer:
 		return ledger.Proposed
+	case states.TypeDelegated, states.TypeReported, states.TypeUnreported:
+		return ledger.Status(o.Type)
 	case states.TypePending:
 		return ledger.Pending
 	}
@@ -74,10 +76,10 @@ func TestEveryScenarioIsRecorded(t *testing.T) {
 			} else if o.State != string(s.State) || o.Code != s.Code && s.Code != "" {
 				t.Fatalf("outcome %+v, want %s %s", o, s.State, s.Code)
 			}
-			if q.Status != status(o) || string(q.State) != o.State || (q.Ended == "") != (o.Type == states.TypePending) || q.Owner != "" {
+			if q.Status != status(o) || string(q.State) != o.State || (q.Ended == "") != o.Waits() || q.Owner != "" {
 				t.Errorf("the request is %s at %s, ended %q, owner %q; the outcome is %+v", q.Status, q.State, q.Ended, q.Owner, o)
 			}
-			if want := len(s.World.Calls); (q.Sent != "") != (slices.Contains(d.types(statestest.RunID), ledger.ProxySent)) || want > 0 && q.Sent == "" {
+			if want := len(s.World.Calls); (q.Sent != "") != (slices.Contains(d.types(statestest.RunID), ledger.ProxySent) || slices.Contains(d.types(statestest.RunID), ledger.CallDelegated)) || want > 0 && q.Sent == "" {
 				t.Errorf("sent %q with %d calls", q.Sent, want)
 			}
 			trace := d.trace(statestest.RunID, o, s.Decider)

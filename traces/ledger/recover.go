@@ -119,6 +119,9 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 // checkEndable returns why a run cannot be ended without servers; nil if it can be. It does not
 // check the owner.
 func checkEndable(q *RunRow, now string) error {
+	if q.State == states.Delegated {
+		return ErrUndecided // the client makes the call itself, and any process records its report
+	}
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) &&
 		policy.IsBefore(now, q.Expires) {
 		return ErrUndecided // or the run is approved, and a process with servers must resume it

@@ -30,6 +30,8 @@ type ResumeOptions struct {
 	Bundle *policy.Bundle
 	// Trace generates the trace context of the approved call. If it is nil, the call has none.
 	Trace func() *states.TraceContext
+	// Call is the client's id of the call that asked again, for a run whose client makes the call itself.
+	Call string
 	// Watch wraps the recorder, to observe each new step when the step is recorded. It may be nil.
 	Watch func(*states.Run, states.Recorder) states.Recorder
 }
@@ -83,6 +85,7 @@ func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run stri
 		opened.decision.Trace = options.Trace()
 	}
 
+	opened.decision.Call = options.Call
 	live.Approver, live.Active = recordedApprover{opened.decision}, options.Bundle
 	var recorder states.Recorder = opened.recorder
 	if options.Watch != nil {
@@ -94,6 +97,10 @@ func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run stri
 		return resumed, err
 	}
 
+	if resumed.Outcome.Waits() { // the permit was handed out
+		resumed.Head = opened.recorder.Head(resumed.Outcome)
+		return resumed, nil
+	}
 	resumed.Head, err = opened.recorder.Finish(ctx, resumed.Outcome)
 	return resumed, err
 }

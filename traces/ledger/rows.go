@@ -5,6 +5,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
+	"pgfsm/states"
 )
 
 // A Status is the state of a request as users see it.
@@ -21,6 +22,9 @@ const (
 	Failed        Status = "failed"        // an effect failed
 	Expired       Status = "expired"       // no approver decided in time; nothing was called
 	Indeterminate Status = "indeterminate" // the process ended during the call
+	Delegated     Status = "delegated"     // the client makes the call itself, and has not reported it yet
+	Reported      Status = "reported"      // the client says that it made the call
+	Unreported    Status = "unreported"    // the client did not report the call in time
 )
 
 // A Type is the kind of an event.
@@ -40,6 +44,12 @@ const (
 	RunClaimed        Type = "run.claimed" // a process resumes a held run
 	ProxySent         Type = "proxy.sent"  // the permit is consumed; pgfsm sends the call next
 	ToolResult        Type = "tool.result"
+	CallDelegated     Type = "call.delegated" // the permit is handed out to the client that makes the call itself
+	CallReported      Type = "call.reported"  // the client says that it made the call
+	CallRewritten     Type = "call.rewritten" // the client says that the call ran with other arguments than the permitted ones
+	CallUnreported    Type = "call.unreported"
+	ReportLate        Type = "report.late"     // the client reported a call after its run had ended as unreported
+	PromptCaptured    Type = "prompt.captured" // a client's hook told a prompt
 	RunEnded          Type = "run.ended"
 	OutcomeDelivered  Type = "outcome.delivered" // the requester gets the outcome of a held call
 	MCPPassed         Type = "mcp.passed"        // the gateway relayed a message that is not a call
@@ -132,7 +142,7 @@ type RunRow struct {
 	Agreed     int    // how many approvers have approved
 	Expires    string // RFC 3339; empty unless it was held
 	Owner      string // the process that owns the run; empty if none does
-	Sent       string // when the call was sent; empty if it was not
+	Sent       string // when the call was sent, or its permit was handed out; empty if neither
 	Ended      string // when the run ended; empty if it has not
 	Steps      int    // how many steps are recorded
 	// The trace's head once the run has ended; before, the hash of the step that held it; else
@@ -143,7 +153,10 @@ type RunRow struct {
 	Entries   int    // how many entries the run has
 	Delivered string // when the outcome was delivered to the requester; empty if it was not
 	Trace     string // the id of the trace of the agent's request; empty if there is none
-	CallTrace string // the id of the trace of an approved call; empty if there is none
+	// The client's session in which the call was requested, as [states.Session.Key] writes it; empty if there is none.
+	Session    string
+	ClientCall string // the client's id of the call that was permitted, or of the one that asked first; empty if there is none
+	CallTrace  string // the id of the trace of an approved call; empty if there is none
 
 	OnBehalfOfDisplay string // the name of OnBehalfOf as people read it
 }
@@ -151,6 +164,12 @@ type RunRow struct {
 // Validated reports whether the server and the tool existed and the arguments fitted; otherwise the
 // request's call is unverified.
 func (r *RunRow) Validated() bool { return r.Definition != "" }
+
+// Delegates reports whether the client makes the call of the run itself, if pgfsm permits it.
+func (r *RunRow) Delegates() bool { return states.Delegates(r.Kind) }
+
+// parked reports whether the run waits for a person or for a report, so that no process has it.
+func (r *RunRow) parked() bool { return r.State == states.Pending || r.State == states.Delegated }
 
 // A Blob is a large value that entries refer to. It is stored once.
 type Blob struct {

@@ -132,10 +132,13 @@ type Filter struct {
 	Actor    string   // empty: any
 	Who      string   // the actor, or a display name, which several actors may share
 	Task     string
-	Server   string
-	Tool     string
-	Policy   string // the policy that decided
-	Code     string
+	Session  string // a client's session, see [RunRow.Session]
+	// The client's id of a call of the session.
+	ClientCall string
+	Server     string
+	Tool       string
+	Policy     string // the policy that decided
+	Code       string
 	// Only those that have not ended, or that were requested or whose call was sent at this time or
 	// later.
 	Since string

@@ -80,7 +80,7 @@ func Steps(ctx context.Context, r Reader, run string, p *traces.Replayer) (steps
 
 // underWay reports whether the run has neither ended nor is held.
 func (rec *Record) underWay() bool {
-	return rec.Row.Ended == "" && rec.Row.State != states.Pending
+	return rec.Row.Ended == "" && !rec.Row.parked()
 }
 
 // traceDocument derives a run's trace.
@@ -105,7 +105,7 @@ func (rec *Record) deriveTrace(ctx context.Context, p *traces.Replayer) (
 	if rec.ended != nil && resumption.Head(o) != rec.Row.Head {
 		return nil, o, traces.ErrHead
 	}
-	if d := resumption.Run.Facts().Dispatched; rec.permit != "" && (d == nil || d.Permit != rec.permit) {
+	if rec.permit != "" && resumption.Run.Facts().ConsumedPermit() != rec.permit {
 		return nil, o, fmt.Errorf("%w: another permit comes out than the recorded one", ErrChanged)
 	}
 	return resumption, o, nil

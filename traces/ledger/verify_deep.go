@@ -32,7 +32,7 @@ func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 && 
 // reexecute executes the run again, if a Replayer is set and the run has ended or is held.
 func (s *runVerifier) reexecute() error {
 	p := s.verifier.o.Replayer
-	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
+	if p == nil || s.ended == nil && (s.asked == nil || s.row.Sent != "") {
 		return nil
 	}
 

@@ -170,6 +170,10 @@ func (v *verifier) checkEntry(e *Entry) error {
 	case *logCreated:
 		v.report.Origin = p.Origin
 		return asFault("entries", key, ruleFirstEntry.Wrap(checkpoint.CheckOrigin(p.Origin)))
+	case *reportLate:
+		return asFault("entries", key, ruleSession.Wrap(v.checkTold(&single.event, p.Token)))
+	case *promptCaptured:
+		return asFault("entries", key, ruleSession.Wrap(v.checkTold(&single.event, p.Token)))
 	case *mcpPassed:
 		return asFault("entries", key, ruleSession.Wrap(v.checkPassage(&single.event, p)))
 	case *commandStarted:

@@ -21,8 +21,10 @@ func (s *runVerifier) compareEvents(resumption *traces.Resumption) error {
 	scored, decided := assessmentOf(&f)
 	hold := holdOf(&f)
 	again, sent := dispatchOf(&f, own)
+	againDelegated, handed := delegateOf(&f, own)
+	reported, rewritten, silent := reportsOf(&f)
 
-	decisions := withoutNil(decided, again)
+	decisions := withoutNil(decided, again, againDelegated)
 	id := ""
 	if len(decisions) > 0 {
 		id = decisions[len(decisions)-1].Policy
@@ -46,7 +48,8 @@ func (s *runVerifier) compareEvents(resumption *traces.Resumption) error {
 	if votes := decidedVotes(resumption.Steps()); votes != nil && !slices.EqualFunc(votes, s.votes, policy.Vote.Equal) {
 		return fmt.Errorf("the votes are not those that the run read")
 	}
-	for _, pair := range [][2]payload{{scored, s.scored}, {hold, s.asked}, {sent, s.sent}, {resultOf(&f), s.returned}} {
+	for _, pair := range [][2]payload{{scored, s.scored}, {hold, s.asked}, {sent, s.sent}, {resultOf(&f), s.returned},
+		{handed, s.delegated}, {reported, s.reported}, {rewritten, s.rewritten}, {silent, s.silent}} {
 		if err := sameEvent(pair[0], pair[1]); err != nil {
 			return err
 		}
@@ -93,6 +96,10 @@ func withoutSteps(p payload) payload {
 		c.record = record{}
 		return &c
 	case *proxySent:
+		c := *p
+		c.record = record{}
+		return &c
+	case *callDelegated:
 		c := *p
 		c.record = record{}
 		return &c

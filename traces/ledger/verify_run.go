@@ -81,6 +81,10 @@ type runVerifier struct {
 	votes     []policy.Vote
 	sent      *proxySent
 	returned  *toolResult
+	delegated *callDelegated
+	reported  *callReported
+	rewritten *callRewritten
+	silent    *callUnreported
 	ended     *runEnded
 	inputs    []traces.Input
 	lastAt    string // the time of the last input
@@ -205,7 +209,12 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		if q.Owner == "" {
 			return ruleCall.Broken("a call of a run that no process has")
 		}
-		return s.checkSend(e, p)
+		return s.checkSend(e, p.decidedAt())
+	case *callDelegated:
+		if q.Owner == "" {
+			return ruleCall.Broken("a permit is handed out for a run that no process has")
+		}
+		return s.checkSend(e, p.decidedAt())
 	case *toolResult:
 		if s.returned != nil {
 			return ruleResult.Broken("a second result")
@@ -270,7 +279,7 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 	isSubject := policy.HasSubject(actor)
 	switch {
 	case p.Token != "":
-		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, ActCall, e))
+		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, actionOf(p.Request.Kind), e))
 	case id != nil && (id.Groups != nil && !slices.IsSorted(*id.Groups) || !slices.IsSortedFunc(id.Claims, compareClaims)):
 		return ruleRequester.Broken("a request with groups or claims that are not in order")
 	case !hasNoToken(actor):
@@ -284,13 +293,13 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 }
 
 // decidedAt returns when the run read the decision; empty if these steps read none.
-func (p *proxySent) decidedAt() (at string) {
-	for i := range p.Inputs {
+func (r *record) decidedAt() (at string) {
+	for i := range r.Inputs {
 		var d struct {
 			At       string `json:"at"`
 			Happened string `json:"happened"`
 		}
-		if json.Unmarshal(p.Inputs[i].Event, &d) == nil && d.Happened == "decided" {
+		if json.Unmarshal(r.Inputs[i].Event, &d) == nil && d.Happened == "decided" {
 			at = d.At
 		}
 	}
@@ -302,8 +311,8 @@ func compareClaims(a, b policy.Claim) int { return strings.Compare(a.Name, b.Nam
 
 // checkSend checks that nobody whose block stops the call was blocked: the requester, the person
 // for whom they act, or a voter.
-func (s *runVerifier) checkSend(e *Event, p *proxySent) error {
-	if s.asked != nil && !policy.IsBefore(p.decidedAt(), s.asked.Expires) {
+func (s *runVerifier) checkSend(e *Event, decidedAt string) error {
+	if s.asked != nil && !policy.IsBefore(decidedAt, s.asked.Expires) {
 		return ruleCall.Broken("a call that was decided about after its expiry")
 	}
 	names := []string{s.row.Actor, s.row.OnBehalfOf}
@@ -322,8 +331,16 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 			return ruleOutcome.Broken("an answer without a result")
 		}
 	case states.TypeBlocked, states.TypeFinalAnswer:
-		if s.sent != nil || o.Effect != states.NotSent {
+		if s.sent != nil || s.delegated != nil || o.Effect != states.NotSent {
 			return ruleOutcome.Broken("a run whose call left ends as if nothing was sent")
+		}
+	case states.TypeReported:
+		if s.reported == nil || (o.Code == policy.CodeRewritten) != (s.rewritten != nil) || o.Effect == states.NotSent {
+			return ruleOutcome.Broken("a run ends as reported without such a report")
+		}
+	case states.TypeUnreported:
+		if s.silent == nil || o.Effect != states.EffectUnknown {
+			return ruleOutcome.Broken("a run ends as unreported, and no permit was handed out")
 		}
 	case states.TypeFailed:
 		if s.sent == nil && o.Effect != states.NotSent {
@@ -352,6 +369,14 @@ func (s *runVerifier) storePayload(e *Event, p payload) {
 		s.sent = p
 	case *toolResult:
 		s.returned = p
+	case *callDelegated:
+		s.delegated = p
+	case *callReported:
+		s.reported = p
+	case *callRewritten:
+		s.rewritten = p
+	case *callUnreported:
+		s.silent = p
 	case *runEnded:
 		s.ended = p
 	}

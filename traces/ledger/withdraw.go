@@ -18,7 +18,7 @@ const withdrawn = "taken back by who asked for it"
 // [ErrExpired], [ErrToken], [ErrRole] or [ErrBlocked].
 func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 	return l.commit(ctx, func(b *batch) error {
-		if err := by.recheckCalls(b); err != nil {
+		if err := by.recheckCalls(b, ActCall); err != nil {
 			return err
 		}
 

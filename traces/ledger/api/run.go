@@ -45,6 +45,14 @@ func (b *runView) Outcome() string {
 		return text + "."
 	case q.Status == ledger.Indeterminate:
 		return "Nobody knows whether the call had an effect."
+	case q.Status == ledger.Delegated:
+		return "pgfsm permitted the call once. The client makes it, and has not reported it yet."
+	case q.Status == ledger.Reported && q.Code != "":
+		return "pgfsm permitted the call once, and the client reported another one."
+	case q.Status == ledger.Reported:
+		return "pgfsm permitted the call once, and the client reported it."
+	case q.Status == ledger.Unreported:
+		return "pgfsm permitted the call once. Nobody knows whether the client made it."
 	case q.Sent != "":
 		return "pgfsm sent the call once."
 	case q.State == string(states.NeedsInfo):

@@ -87,6 +87,7 @@ var statuses = map[string]chip{
 	string(ledger.Pending): {"warn", "clock", ""}, string(ledger.Approved): {"info", "check", ""}, string(ledger.Allowed): {"info", "arrow", ""},
 	string(ledger.Executed): {"good", "check", ""}, string(ledger.Denied): {"bad", "no", ""}, string(ledger.Failed): {"bad", "alert", ""},
 	string(ledger.Expired): {"bad", "clock", ""}, string(ledger.Indeterminate): {"warn", "ask", ""},
+	string(ledger.Delegated): {"info", "arrow", ""}, string(ledger.Reported): {"good", "check", ""}, string(ledger.Unreported): {"warn", "ask", ""},
 	policy.ServerUp: {"good", "check", ""}, policy.ServerDown: {"bad", "cross", ""}, present.ServerUnknown: {"", "ask", ""},
 	rules.Allow: {"good", "check", ""}, rules.Deny: {"bad", "no", ""},
 }

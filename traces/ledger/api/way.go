@@ -103,7 +103,7 @@ func newWay(run *present.Run, steps []present.Step, spec *fsm.Spec) (w way) {
 
 func lastName(phases []wayPhase) string {
 	if len(phases) == 0 {
-		return states.Phases()[0].Name
+		return states.Phases(states.KindCall)[0].Name
 	}
 	return phases[len(phases)-1].Name
 }
@@ -127,7 +127,7 @@ func (w *way) addSpent(took map[string]time.Duration, total time.Duration) {
 	if total <= 0 {
 		return
 	}
-	classes := map[string]string{"Gates": "ok", "Approval": "wait", "Call": "info", "Result": "ok"}
+	classes := map[string]string{"Gates": "ok", "Approval": "wait", "Call": "info", "Permit": "info", "Result": "ok", "Report": "ok"}
 	x := 0
 	for _, phase := range w.Phases {
 		width := max(minSpent, int(took[phase.Name].Seconds()/total.Seconds()*spentWidth))

@@ -167,13 +167,17 @@ func (f *Fixture) BeginRun(run *states.Run, creates bool) *ledger.RunRecorder {
 	if actor == ledger.Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor) {
 		return f.Begin(h, run)
 	}
-	caller := ledger.Caller{Name: actor, Roles: []string{ledger.RoleAgent}}
+	role := ledger.RoleAgent
+	if states.Delegates(h.Request.Kind) {
+		role = ledger.RoleHook
+	}
+	caller := ledger.Caller{Name: actor, Roles: []string{role}}
 	check.NoError(f.TB, f.View(context.Background(), func(r ledger.Reader) error {
 		for t, err := range r.Tokens() {
 			if err != nil {
 				return err
 			}
-			if t.Name == actor && t.Role == ledger.RoleAgent && t.Revoked == "" {
+			if t.Name == actor && t.Role == role && t.Revoked == "" {
 				caller.TokenID = t.ID
 			}
 		}
@@ -183,7 +187,7 @@ func (f *Fixture) BeginRun(run *states.Run, creates bool) *ledger.RunRecorder {
 	case caller.TokenID == "" && !creates:
 		return f.Begin(h, run)
 	case caller.TokenID == "":
-		_, made, err := f.CreateToken(context.Background(), ledger.LocalUser("local:root"), actor, ledger.RoleAgent, "")
+		_, made, err := f.CreateToken(context.Background(), ledger.LocalUser("local:root"), actor, role, "")
 		if err != nil { // no token can have this name
 			return f.Begin(h, run)
 		}
@@ -205,7 +209,7 @@ func (f *Fixture) Play(id string, r states.Request, c policy.Content, world *sta
 	rec := f.BeginRun(run, false)
 	defer rec.Abandon()
 	o, err := f.Machine.Advance(context.Background(), run, rec.Effects(world.Effects()), rec)
-	if err == nil && o.Type != states.TypePending {
+	if err == nil && !o.Waits() {
 		_, err = rec.Finish(context.Background(), o)
 	}
 	check.NoError(f.TB, err)

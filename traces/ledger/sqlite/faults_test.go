@@ -273,9 +273,9 @@ func TestRowsOfTheWrongType(t *testing.T) {
 	refused(t, err, ErrNotLedger, "column 2", "text")
 	check.NoError(t, s.Update(t.Context(), func(tx ledger.Tx) error { return tx.AddRun(runRow(ledger.Pending)) }))
 	for _, tc := range []struct{ change, column, want string }{
-		{"approvers = '{}'", "column 28", "JSON list"},
+		{"approvers = '{}'", "column 29", "JSON list"},
 		{"approvers = '[]', bundle = zeroblob(31)", "column 17", "32 bytes"},
-		{"bundle = zeroblob(32), expires = 1 << 60", "column 31", "a time in milliseconds"},
+		{"bundle = zeroblob(32), expires = 1 << 60", "column 32", "a time in milliseconds"},
 	} {
 		run(t, db, "UPDATE runs SET "+tc.change)
 		err = s.View(t.Context(), func(r ledger.Reader) error { _, err := r.Run(runID); return err })

@@ -48,6 +48,7 @@ CREATE TABLE runs (
     definition BLOB,
     bundle     BLOB NOT NULL,
     trace      TEXT NOT NULL, -- the id of the trace of the agent's request
+    session    TEXT NOT NULL, -- the client's session
     -- The columns up to here never change.
     updated    INTEGER NOT NULL,
     status     TEXT NOT NULL,
@@ -70,12 +71,14 @@ CREATE TABLE runs (
     entry      INTEGER NOT NULL, -- index of the last one
     entries    INTEGER NOT NULL, -- how many it has
     delivered  INTEGER, -- when the outcome of a call that was held reached its requester
-    call_trace TEXT NOT NULL -- the id of the trace of an approved call
+    call_trace TEXT NOT NULL, -- the id of the trace of an approved call
+    client_call TEXT NOT NULL -- the client's id of the call
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
 -- Nearly all runs are executed or denied.
 CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
+CREATE INDEX runs_session ON runs (session, run) WHERE session <> '';
 CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
 -- whichever is later, and while it may yet leave always.
@@ -101,7 +104,7 @@ CREATE VIEW requests AS SELECT
     substr(o, 1, 8) || '-' || substr(o, 9, 4) || '-' || substr(o, 13, 4) || '-' || substr(o, 17, 4) || '-' || substr(o, 21) AS owner,
     strftime('%Y-%m-%dT%H:%M:%fZ', sent / 1000.0, 'unixepoch') AS sent, strftime('%Y-%m-%dT%H:%M:%fZ', ended / 1000.0, 'unixepoch') AS ended,
     steps, 'sha256:' || nullif(lower(hex(head)), '') AS head, first, entry, entries,
-    strftime('%Y-%m-%dT%H:%M:%fZ', delivered / 1000.0, 'unixepoch') AS delivered, trace, call_trace
+    strftime('%Y-%m-%dT%H:%M:%fZ', delivered / 1000.0, 'unixepoch') AS delivered, trace, call_trace, session, client_call
 FROM (SELECT *, lower(hex(run)) AS x, nullif(lower(hex(owner)), '') AS o FROM runs);
 
 -- What happened, for people: an event a row.

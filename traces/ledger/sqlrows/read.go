@@ -135,10 +135,10 @@ const runColumns = fixedColumns + ", " + changingColumns
 
 const (
 	fixedColumns = "first, run, at, kind, actor, display, on_behalf_of, on_behalf_of_display, client, task, env, server, " +
-		"tool, args, arguments, definition, bundle, trace"
+		"tool, args, arguments, definition, bundle, trace, session"
 	// changingColumns lists those that events after the first one may change.
 	changingColumns = "updated, status, state, mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, " +
-		"owner, sent, ended, steps, head, entry, entries, delivered, call_trace"
+		"owner, sent, ended, steps, head, entry, entries, delivered, call_trace, client_call"
 )
 
 func readRun(r *Row) ledger.RunRow {
@@ -161,6 +161,7 @@ func readRun(r *Row) ledger.RunRow {
 		Definition:        r.Digest(),
 		Bundle:            r.Digest(),
 		Trace:             r.Text(),
+		Session:           r.Text(),
 		Updated:           r.Time(),
 		Status:            ledger.Status(r.Text()),
 		State:             fsm.State(r.Text()),
@@ -183,6 +184,7 @@ func readRun(r *Row) ledger.RunRow {
 		Entries:           r.nextInt(),
 		Delivered:         r.Time(),
 		CallTrace:         r.Text(),
+		ClientCall:        r.Text(),
 	}
 }
 
@@ -261,6 +263,8 @@ func (d *Dialect) Requests(f ledger.Filter) (string, []any) {
 	named("actor", f.Actor)
 	term(f.Who != "", "(actor = ? OR display = ?)", f.Who, f.Who)
 	term(f.Task != "", "task <> '' AND task = ?", f.Task)
+	term(f.Session != "", "session <> '' AND session = ?", f.Session)
+	term(f.ClientCall != "", "client_call = ?", f.ClientCall)
 	named("server", f.Server)
 	named("tool", f.Tool)
 	term(f.Policy != "", "policy = ?", f.Policy)

@@ -81,7 +81,7 @@ func (v *values) addFixed(r *ledger.RunRow) {
 	v.addDigest(r.Arguments)
 	v.addDigest(r.Definition)
 	v.addDigest(r.Bundle)
-	v.add(r.Trace)
+	v.add(r.Trace, r.Session)
 }
 
 // addChanging adds the values of changingColumns.
@@ -107,7 +107,7 @@ func (v *values) addChanging(r *ledger.RunRow) {
 	v.addDigest(r.Head)
 	v.add(r.Entry, int64(r.Entries))
 	v.addTime(r.Delivered)
-	v.add(r.CallTrace)
+	v.add(r.CallTrace, r.ClientCall)
 }
 
 func (t *Tx) AddRun(r ledger.RunRow) error {

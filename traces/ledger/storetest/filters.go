@@ -22,8 +22,9 @@ func choice(t *testing.T, s ledger.Store) {
 				Policy: "reads", Args: ledger.ArgsInEntry}),
 			row(2, ledger.RunRow{At: early, Status: ledger.Denied, Actor: "ann", Task: "t2", Server: "files", Tool: "write", Ended: early,
 				Policy: "writes", Code: "policy_denied", Args: `{"say":"\"hi\" 100%","to":"C:\\a_b"}`}),
-			row(3, ledger.RunRow{At: later, Status: ledger.Allowed, Actor: "bob", Display: "ann", Task: "t1", Server: "mail", Tool: "read", Sent: later}),
-			row(5, ledger.RunRow{At: late, Status: ledger.Proposed, Actor: "bob"}),
+			row(3, ledger.RunRow{At: later, Status: ledger.Allowed, Actor: "bob", Display: "ann", Task: "t1", Server: "mail", Tool: "read", Sent: later,
+				Session: "claude/s-1", ClientCall: "c-1"}),
+			row(5, ledger.RunRow{At: late, Status: ledger.Proposed, Actor: "bob", Session: "claude/s-1", ClientCall: "c-2"}),
 			row(6, ledger.RunRow{At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late, Binding: digest("b"),
 				Policy: "asks", Code: "indeterminate", Args: ledger.ArgsInEntry}), // its entry is missing
 		))
@@ -41,6 +42,9 @@ func filters(t *testing.T, h Harness) {
 		{"all-oldest-first", ledger.Filter{}, []int{1, 2, 3, 4, 5, 6}},
 		{"newest-first", ledger.Filter{Newest: true}, []int{6, 5, 4, 3, 2, 1}},
 		{"limit", ledger.Filter{Limit: 2}, []int{1, 2}},
+		{"session", ledger.Filter{Session: "claude/s-1"}, []int{3, 5}},
+		{"call-of-a-session", ledger.Filter{Session: "claude/s-1", ClientCall: "c-2", Limit: 1}, []int{5}},
+		{"session-of-none", ledger.Filter{Session: "claude"}, nil},
 		{"limit-of-all", ledger.Filter{Limit: 6}, []int{1, 2, 3, 4, 5, 6}},
 		{"newest-limit", ledger.Filter{Newest: true, Limit: 2}, []int{6, 5}},
 		{"after", ledger.Filter{After: id(4)}, []int{5, 6}},

@@ -22,8 +22,8 @@ func putReplaces(t *testing.T, h Harness) {
 	moved := changed // what no event changes stays
 	moved.At, moved.Kind, moved.Actor, moved.Display, moved.OnBehalfOf, moved.OnBehalfOfDisplay, moved.Client, moved.Task, moved.Env =
 		old.At, old.Kind, old.Actor, old.Display, old.OnBehalfOf, old.OnBehalfOfDisplay, old.Client, old.Task, old.Env
-	moved.Server, moved.Tool, moved.Args, moved.Arguments, moved.Definition, moved.Bundle, moved.Trace =
-		old.Server, old.Tool, old.Args, old.Arguments, old.Definition, old.Bundle, old.Trace
+	moved.Server, moved.Tool, moved.Args, moved.Arguments, moved.Definition, moved.Bundle, moved.Trace, moved.Session =
+		old.Server, old.Tool, old.Args, old.Arguments, old.Definition, old.Bundle, old.Trace, old.Session
 	update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddRun(old), tx.PutRun(changed)) })
 	view(t, s, func(r ledger.Reader) {
 		wantEqual(t, "Runs", moved, onlyRow(t, r.Runs(ledger.Filter{})))

@@ -174,12 +174,18 @@ const RUN_EVENTS = {
   "run.claimed": "",
   "proxy.sent": "after_ms? inputs permit steps trace?",
   "tool.result": "bytes",
+  "call.delegated": "after_ms? call? inputs permit steps",
+  "call.reported": "arguments? failed? result?",
+  "call.rewritten": "arguments",
+  "call.unreported": "reason",
   "run.ended": "after_ms? head inputs outcome steps",
   "outcome.delivered": "how",
 };
 const SESSION_EVENTS = {
   "mcp.passed": "direction method on_behalf_of? params server token",
   "access.refused": "endpoint scope",
+  "prompt.captured": "cut? prompt? session source? text token?",
+  "report.late": "arguments? failed? result? run token?",
 };
 const CLASSES = { log: LOG_EVENTS, run: RUN_EVENTS, session: SESSION_EVENTS };
 const EVENTS = { ...LOG_EVENTS, ...RUN_EVENTS, ...SESSION_EVENTS };

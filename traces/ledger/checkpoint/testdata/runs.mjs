@@ -1,6 +1,7 @@
 // The rules of runs, tokens and blocked people (R10 to R28): who asked, who voted, and what was sent.
 
 import { count, isDigest, isTime, must } from "./json.mjs";
+import { DELEGATED } from "./trace.mjs";
 
 const WITHDRAWN = "taken back by who asked for it";
 const isSubject = (name) => /^https?:\/\//.test(name) && name.includes("#");
@@ -54,6 +55,13 @@ export class RunRules {
           this.notBlocked([by, event.get("on_behalf_of")], place, "R27");
         }
         break;
+      case "prompt.captured": case "report.late":
+        if (event.has("token")) this.tokenHolds(event.get("token"), by, "hook", at, place, "R27");
+        else {
+          must(hasNoToken(by), place, `${by} needs a token`, "R27");
+          this.notBlocked([by], place, "R27");
+        }
+        break;
       case "access.refused": must(isSubject(by), place, `${by} is no subject of an identity provider`, "R27");
     }
   }
@@ -105,15 +113,25 @@ export class RunRules {
         run.status = "expired";
         break;
       case "run.claimed": run.owner = by; break;
-      case "proxy.sent":
+      case "proxy.sent": case "call.delegated":
+        must((type === "call.delegated") === run.delegates, place, `a request of the kind ${run.kind} has no ${type}`, "R20");
         must(["allowed", "approved"].includes(run.status) && !run.sent, place, `the call is ${run.status}, or was sent before`, "R20");
         must(run.owner !== "", place, "no process owns the run", "R20");
         must(!run.held || isTime(run.decidedAt) && run.decidedAt < run.held.get("expires"), place, "it was decided about after its expiry", "R20");
         this.notBlocked([run.actor, run.onBehalfOf, ...run.votes.map((vote) => vote.by)], place, "R20");
         run.sent = true;
+        if (type === "call.delegated") run.owner = "";
+        break;
+      case "call.reported": case "call.unreported":
+        must(run.delegates && run.sent && !run.told, place, "no permit was handed out, or the report came before", "R21");
+        run.told = type;
+        break;
+      case "call.rewritten":
+        must(run.told === "call.reported" && !run.rewritten, place, "no report says so", "R21");
+        run.rewritten = true;
         break;
       case "tool.result":
-        must(run.sent && !run.returned, place, "no call was sent, or its result came before", "R21");
+        must(run.sent && !run.delegates && !run.returned, place, "no call was sent, or its result came before", "R21");
         run.returned = true;
         break;
       case "run.ended": outcomeHolds(run, event.get("outcome"), place); run.ended = true; break;
@@ -126,13 +144,14 @@ export class RunRules {
   // begun returns a run that begins.
   begun(event, by, at, place, generation, bundle) {
     const request = event.get("request"), actor = request.get("actor"), identity = request.get("identity");
-    if (event.has("token")) this.tokenHolds(event.get("token"), actor, "agent", at, place, "R11");
+    const kind = request.get("kind"), delegates = DELEGATED.includes(kind);
+    if (event.has("token")) this.tokenHolds(event.get("token"), actor, delegates ? "hook" : "agent", at, place, "R11");
     else must(hasNoToken(actor), place, `${actor} asked without a token`, "R11");
     if (isSubject(actor)) {
       must(identity?.has("credential"), place, "the request names no token of the subject", "R11");
       must(generation === undefined || (generation.get("issuers") ?? []).includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
     }
-    return { actor, onBehalfOf: identity?.get("on_behalf_of"), generation, bundle, status: "proposed", owner: by, votes: [] };
+    return { actor, kind, delegates, onBehalfOf: identity?.get("on_behalf_of"), generation, bundle, status: "proposed", owner: by, votes: [] };
   }
 
   decided(run, event, place) {
@@ -226,6 +245,9 @@ function outcomeHolds(run, outcome, place) {
       return must(run.returned && effect === "done", place, "an answer without a result", "R22");
     case "blocked": case "final_answer":
       return must(!run.sent && effect === "not_sent", place, "a run whose call left ends as if nothing was sent", "R22");
+    case "reported":
+      return must(run.told === "call.reported" && (outcome.get("code") === "rewritten") === Boolean(run.rewritten) && effect !== "not_sent", place, "there is no such report", "R22");
+    case "unreported": return must(run.told === "call.unreported" && effect === "unknown", place, "no permit was handed out, or there is a report", "R22");
     case "failed": return must(run.sent || effect === "not_sent", place, "a run whose call did not leave ends as if it had", "R22");
   }
   must(false, place, `no run ends as ${type}`, "R22");

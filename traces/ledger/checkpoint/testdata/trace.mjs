@@ -8,13 +8,16 @@ const COMMANDS = {
   complete: "do input planner prompt purpose",
   read_history: "do queries task",
   await_decision: "binding do",
+  await_report: "do permit",
   call_tool: "arguments do permit round? server tool trace?",
 };
 const ANSWERS = {
   tools_listed: "bundle? happened kept? servers",
   completed: "content exchanges happened refusal?",
   history_read: "calls happened values",
-  decided: "at binding happened trace? votes",
+  decided: "at binding call? happened trace? votes",
+  call_reported: "arguments? at bytes? failed? happened result?",
+  report_lapsed: "at happened reason",
   tool_returned: "happened result",
   effect_failed: "code effect exchanges? happened reason",
   interrupted: "code happened reason",
@@ -30,6 +33,9 @@ const FACTS = {
   approve: "at binding by verdict",
   permit: "arguments assessed binding? bundle definition permit plan round? server tool trace?",
   dispatch: "permit",
+  delegate: "call? permit",
+  report: "arguments? failed? permit result? rewritten?",
+  lapse: "permit reason",
   return: "bytes permit result",
   parse: "definition result structured verdict",
   summarize: "items structured verdict",
@@ -41,19 +47,22 @@ const FACTS = {
 // COMMANDS_FROM has the command of each state that has one; only history, and a summary, may be left out.
 const COMMANDS_FROM = {
   screened: "list_tools", discovered: "complete", validated: "read_history", pending: "await_decision", approved: "list_tools",
-  dispatched: "call_tool", typed: "complete",
+  dispatched: "call_tool", delegated: "await_report", typed: "complete",
 };
 // PARTS has the members of the objects in lists of events and facts, by the name of the list.
 const PARTS = {
   effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", risk: "failed matched mode reason rule score",
   shadow: "condition effect failed policy", values: "failed of path scope value window", votes: "at binding by display? groups? outcome reason",
 };
-const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? mode on_behalf_of? pin policy quorum risk run schema? " +
-  "score server tool";
-export const REQUEST = "actor at identity? kind large? round? task? text trace?";
+const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? pin policy quorum risk run schema? " +
+  "score server session? tool";
+export const REQUEST = "actor at identity? kind large? round? session? task? text trace?";
+const KINDS = ["ask", "call", "agent", "hook", "evaluation"];
+// DELEGATED are the kinds of requests whose call the client makes itself.
+export const DELEGATED = ["hook", "evaluation"];
 const GATES = ["input", "plan", "schema", "allowlist", "grant", "policy", "approval", "output", "evidence", "run"];
 const EFFECTS = ["not_sent", "unknown", "done"];
-const TERMINAL = ["answered", "needs_info", "blocked", "failed", "pending"];
+const TERMINAL = ["answered", "reported", "unreported", "needs_info", "blocked", "failed", "pending", "delegated"];
 
 export function verifyTrace(bytes, { head, machine } = {}) {
   const trace = parse(utf8(bytes, "trace"), "trace");
@@ -62,7 +71,7 @@ export function verifyTrace(bytes, { head, machine } = {}) {
   const [bundle, request, steps] = ["bundle", "request", "steps"].map((m) => trace.get(m));
   bundleHolds(bundle, "bundle");
   members(request, REQUEST, "request");
-  must(["ask", "call", "agent"].includes(request.get("kind")), "request", "kind is unknown");
+  must(KINDS.includes(request.get("kind")), "request", "kind is unknown");
   must(Array.isArray(steps) && steps.length > 0, "steps", "there is no step");
 
   const header = without(trace, "steps", "outcome", "head").set("bundle", bundle.get("digest"));
@@ -93,6 +102,7 @@ function contentHolds(trace, machine) {
   textBytes(request.get("text"), "request: text");
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
+  if (request.has("session")) members(request.get("session"), "call? calls? client id observed? prompt? rewritten?", "request: session");
   if (request.has("large")) shaped("request: large", () => largeHolds(trace, "request: large"));
   if (request.has("identity")) shaped("request: identity", () => identityHolds(request, "request: identity"));
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
@@ -200,6 +210,7 @@ function effectHolds(step, run, place) {
   if (happened === "decided") {
     traceContextHolds(event.get("trace"), place + "event: trace");
     run.approvedContext = event.get("trace");
+    run.call = event.get("call");
     const votes = event.get("votes"), times = votes.map((vote) => vote.get("at"));
     must(votes.every((vote) => ["approve", "deny"].includes(vote.get("outcome"))), place + "event", "the outcome of a vote is unknown");
     [run.heldAt, ...times, event.get("at")].reduce((before, time) => {
@@ -316,6 +327,23 @@ function factsHold(step, run, place) {
     permitHolds(step, run, place, equals);
     break;
   case "dispatch":
+    must(!DELEGATED.includes(run.request.get("kind")), place, "the client makes this call itself");
+    each("permit");
+    break;
+  case "delegate":
+    must(DELEGATED.includes(run.request.get("kind")), place, "pgfsm makes this call");
+    equals("call", run.binding === undefined ? run.request.get("session")?.get("call") : run.call);
+    each("permit");
+    break;
+  case "report": {
+    const event = step.get("event"), ran = event.get("arguments");
+    for (const name of ["arguments", "failed", "result"]) equals(name, event.get(name));
+    equals("rewritten", ran !== undefined && ran !== run.arguments ? true : undefined);
+    each("permit");
+    break;
+  }
+  case "lapse":
+    if (step.get("event").get("happened") === "report_lapsed") equals("reason", step.get("event").get("reason"));
     each("permit");
     break;
   case "return":
@@ -348,11 +376,18 @@ function ownSchema(bundle, plan) {
   return own && digest("input schema", own.get("schema"));
 }
 
+// sessionKey names the session of the client in which a call was requested.
+export function sessionKey(request) {
+  const session = request.get("session");
+  return session && `${session.get("client")}/${session.get("id")}`;
+}
+
 function boundHolds(bound, run, place) {
   members(bound, BOUND, place);
   const server = run.bundle.get("content").get("servers").find((s) => s.get("name") === run.plan.get("server"));
   const expected = {
-    actor: run.request.get("actor"), on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
+    actor: run.request.get("actor"), kind: DELEGATED.includes(run.request.get("kind")) ? run.request.get("kind") : undefined,
+    session: sessionKey(run.request), on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
     arguments: run.arguments, definition: run.definition, schema: run.schema, server: run.plan.get("server"), tool: run.plan.get("tool"),
     connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
@@ -404,6 +439,18 @@ function outcomeOf(steps, run) {
   case "needs_info":
     outcome.type = "final_answer";
     outcome.reason = facts.get("answer");
+    break;
+  case "delegated":
+    outcome.effect = "unknown";
+    break;
+  case "reported":
+    outcome.effect = facts.get("failed") ? "unknown" : "done";
+    outcome.code = facts.get("rewritten") ? "rewritten" : "";
+    outcome.reason = "The client reported " + (facts.get("rewritten") ? "that the call ran with other arguments than the permitted ones."
+      : facts.get("failed") ? "that the call failed." : "the call.");
+    break;
+  case "unreported":
+    Object.assign(outcome, { effect: "unknown", code: "unreported", reason: facts.get("reason") });
     break;
   case "pending":
     outcome.code = "approval_required";

@@ -53,6 +53,7 @@ CREATE TABLE runs (
     definition bytea,
     bundle     bytea NOT NULL,
     trace      text COLLATE "C" NOT NULL,
+    session    text COLLATE "C" NOT NULL,
     updated    bigint NOT NULL,
     status     text COLLATE "C" NOT NULL,
     state      text COLLATE "C" NOT NULL,
@@ -74,10 +75,12 @@ CREATE TABLE runs (
     entry      bigint NOT NULL,
     entries    bigint NOT NULL,
     delivered  bigint,
-    call_trace text COLLATE "C" NOT NULL
+    call_trace text COLLATE "C" NOT NULL,
+    client_call text COLLATE "C" NOT NULL
 ) WITH (fillfactor = 70); -- a row is put several times
 CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
+CREATE INDEX runs_session ON runs (session, run) WHERE session <> '';
 CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Nothing bounds the names of a call that is denied, and an index has no entry of more than 2,704 bytes.
 CREATE INDEX runs_counted_actor ON runs (left(actor, 128), left(server, 128), left(tool, 128),
@@ -101,7 +104,7 @@ CREATE VIEW requests AS SELECT encode(run, 'hex')::uuid::text AS run_id,
     encode(owner, 'hex')::uuid::text AS owner, to_char(to_timestamp(sent / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS sent,
     to_char(to_timestamp(ended / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ended,
     steps, 'sha256:' || encode(head, 'hex') AS head, first, entry, entries,
-    to_char(to_timestamp(delivered / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS delivered, trace, call_trace
+    to_char(to_timestamp(delivered / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS delivered, trace, call_trace, session, client_call
 FROM runs;
 CREATE VIEW events AS SELECT idx, body ->> 'run' AS run_id, to_char(to_timestamp(at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
     body ->> 'by' AS by, event ->> 'type' AS type, event

@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// ErrNotDelegated means that the run waits for no report: its permit was not handed out, or the client has
+// reported.
+var ErrNotDelegated = errors.New("the run waits for no report")
+
+// addReports adds what the client said about the call that it made itself, or that it said nothing.
+func (r *RunRecorder) addReports(b *batch, q *RunRow, f *states.Facts) error {
+	reported, rewritten, unreported := reportsOf(f)
+	if reported != nil {
+		if err := r.addEvent(b, q, reported); err != nil {
+			return err
+		}
+	}
+	if rewritten != nil {
+		if err := r.addEvent(b, q, rewritten); err != nil {
+			return err
+		}
+	}
+	if unreported != nil {
+		return r.addEvent(b, q, unreported)
+	}
+	return nil
+}
+
+// Report records the client's report about a call that it made itself, or a [*states.ReportLapsed], and ends the
+// run. It sets the time of the report. Of several callers, in any number of processes, one succeeds; the others
+// get a [*ClaimError]. A report about a run that has ended as unreported becomes an entry of its own, in the name
+// of by, and the run stays as it is.
+func (l *Ledger) Report(ctx context.Context, p *traces.Replayer, run string, by Caller, report states.Event) (ended Resumed, err error) {
+	if !l.beginWork(run) {
+		return ended, fmt.Errorf("run %s: %w: this one, at this moment", run, ErrTaken)
+	}
+	defer l.endWork(run)
+
+	var rec *Record
+	err = l.View(ctx, func(r Reader) (err error) {
+		if rec, err = Load(r, run); err != nil {
+			return err
+		}
+		end, err := r.End()
+		if err != nil {
+			return err
+		}
+		now, err := l.timeAfter(end.At)
+		setReportTime(report, now)
+		return err
+	})
+	switch {
+	case err != nil:
+		return ended, err
+	case rec.Row.Status == Unreported:
+		return ended, l.reportLate(ctx, run, by, report)
+	case rec.Row.State != states.Delegated:
+		return ended, &ClaimError{Row: rec.Row, Err: ErrNotDelegated}
+	}
+
+	resumption, err := rec.reexecute(p)
+	if err != nil {
+		return ended, err
+	}
+	recorder := l.continueRecord(rec, resumption.Run, resumption)
+	ctx = context.WithoutCancel(ctx)
+	ended.Run = resumption.Run
+	if ended.Outcome, err = resumption.Advance(ctx, &states.Live{Report: report}, recorder); err != nil {
+		return ended, err
+	}
+	ended.Head, err = recorder.Finish(ctx, ended.Outcome)
+	return ended, err
+}
+
+func setReportTime(report states.Event, now string) {
+	switch e := report.(type) {
+	case *states.CallReported:
+		e.At = now
+	case *states.ReportLapsed:
+		e.At = now
+	}
+}
+
+// reportLate records a report about a run that has ended as unreported. A second lapse is nothing.
+func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report states.Event) error {
+	e, ok := report.(*states.CallReported)
+	if !ok {
+		return nil
+	}
+	return l.commit(ctx, func(b *batch) error {
+		return b.addEvent(nil, "", by.Name, &reportLate{
+			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: run, Token: by.TokenID,
+		})
+	})
+}
+
+// Lapse ends the runs whose permit was handed out longer ago than within, and about which the client has not
+// reported.
+func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within time.Duration) (ended []Recovered, err error) {
+	runs, err := l.delegatedRuns(ctx, Filter{}, within)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		lapsed := &states.ReportLapsed{Reason: fmt.Sprintf("The client did not report the call within %s.", within)}
+		one, err := l.Report(ctx, p, run, Caller{}, lapsed)
+		if errors.Is(err, ErrTaken) || errors.Is(err, ErrNotDelegated) {
+			continue // another process was faster
+		}
+		ended = append(ended, Recovered{run, one.Outcome, one.Head, err})
+	}
+	return ended, nil
+}
+
+// delegatedRuns returns the ids of the runs of a filter that have waited for a report for some time.
+func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duration) (runs []string, err error) {
+	f.Statuses, f.Open = []Status{Delegated}, true
+	err = l.View(ctx, func(r Reader) error {
+		end, err := r.End()
+		if err != nil {
+			return err
+		}
+		now, err := l.timeAfter(end.At)
+		if err != nil {
+			return err
+		}
+		latest, err := time.Parse(timeForm, now)
+		if err != nil {
+			return err
+		}
+		runs = nil
+		for q, err := range r.Runs(f) {
+			if err != nil {
+				return err
+			}
+			if !policy.IsBefore(latest.Add(-since).Format(timeForm), q.Sent) {
+				runs = append(runs, q.RunID)
+			}
+		}
+		return nil
+	})
+	return runs, err
+}
+
+// LapseSession ends the runs of a client's session about which the client has not reported: the session is over.
+func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) error {
+	runs, err := l.delegatedRuns(ctx, Filter{Actor: actor, Session: session}, 0)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		_, err := l.Report(ctx, p, run, Caller{}, &states.ReportLapsed{Reason: "The client's session ended without a report."})
+		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrNotDelegated) {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Prompt is a prompt of a client's session, as its hook tells it.
+type Prompt struct {
+	ID      string // the client's id of the prompt; empty: it has none
+	Session string // as [states.Session.Key] writes it
+	Source  string // who wrote the prompt, as the client says
+	Text    string
+	Cut     bool // the text was longer
+}
+
+// CapturePrompt records a prompt and returns the index of its entry.
+func (l *Ledger) CapturePrompt(ctx context.Context, by Caller, prompt Prompt) (index int64, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		if err := by.recheckCalls(b, ActTell); err != nil {
+			return err
+		}
+		if err := b.addEvent(nil, "", by.Name, &promptCaptured{
+			Cut: prompt.Cut, Prompt: prompt.ID, Session: prompt.Session, Source: prompt.Source, Text: prompt.Text, Token: by.TokenID,
+		}); err != nil {
+			return err
+		}
+		index = b.entry.Index
+		return nil
+	})
+	return index, err
+}
+
+// checkTold checks that who told a prompt or a report had a token of the role hook, or needs none.
+func (v *verifier) checkTold(e *Event, token string) error {
+	if token == "" && hasNoToken(e.By) {
+		return v.checkNotBlocked(e.Index, e.By)
+	}
+	return v.checkToken(token, e.By, ActTell, e)
+}
+
+// A SessionState is what earlier calls of a client's session say.
+type SessionState struct {
+	Calls     int  // how many calls were permitted; at most [MaxCounted]
+	Rewritten bool // a call ran with other arguments than the permitted ones
+}
+
+// ReadSession returns the state of a client's session.
+func (l *Ledger) ReadSession(ctx context.Context, actor, session string) (state SessionState, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		state = SessionState{}
+		for q, err := range r.Runs(Filter{Actor: actor, Session: session, Newest: true, Limit: MaxCounted}) {
+			if err != nil {
+				return err
+			}
+			if q.Sent != "" {
+				state.Calls++
+			}
+			state.Rewritten = state.Rewritten || q.Code == string(policy.CodeRewritten)
+		}
+		return nil
+	})
+	return state, err
+}
+
+// findDelegation returns the run of a request whose call the client makes itself: the one with the same id of
+// the client's call, or a held one of the same session with the same call that was not handed out.
+func (r *RunRecorder) findDelegation(look Reader) (run string, err error) {
+	q := &r.header.Request
+	if call := q.Session.CallID(); call != "" {
+		for row, err := range look.Runs(Filter{Actor: q.Actor, Session: q.Session.Key(), ClientCall: call, Limit: 1}) {
+			return row.RunID, err
+		}
+	}
+	call, ok := r.repeatedCall()
+	if !ok {
+		return "", nil
+	}
+	for row, err := range look.Runs(Filter{Actor: q.Actor, Session: q.Session.Key(), Server: call.Server, Tool: call.Tool, Held: true}) {
+		if err != nil {
+			return "", err
+		}
+		if row.Kind == q.Kind && row.Session == q.Session.Key() && row.OnBehalfOf == call.OnBehalfOf && row.Client == call.Client &&
+			row.Arguments == call.Arguments && row.Sent == "" && row.Delivered == "" {
+			return row.RunID, nil
+		}
+	}
+	return "", nil
+}
