@@ -62,7 +62,7 @@ var neighbours = map[string][]string{
 	"internal/deadline":     {},
 	"internal/hook":         {"internal/visible", "internal/web/loopback"},
 	"internal/identity":     {"internal/web", "policy"},
-	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/identity", "internal/present", "internal/safefile", "internal/telemetry", "internal/web", "llm", "mcp", "policy", "states", "traces"},
+	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/hook", "internal/identity", "internal/present", "internal/safefile", "internal/telemetry", "internal/web", "llm", "mcp", "policy", "states", "traces"},
 	"internal/safefile":     {},
 	"internal/telemetry":    {},
 	"internal/web":          {"internal/safefile", "policy"},

@@ -38,7 +38,7 @@ func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
 	}
 
 	caller := callerOf(call.From)
-	if err := r.runner.options.Ledger.CheckRequester(ctx, caller); err != nil {
+	if err := r.runner.options.Ledger.CheckRequester(ctx, caller, ledger.ActCall); err != nil {
 		return "", err
 	}
 	q, err := r.runner.options.Ledger.Attach(ctx, ledger.RepeatedCall{

@@ -10,14 +10,15 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
+	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
 
 // newClientStage is a stage with one server more: a coding agent with its own tools.
-func newClientStage(t *testing.T) *stage {
+func newClientStage(t *testing.T, policies *rules.Content) *stage {
 	t.Helper()
-	s := newStage(t, nil)
+	s := newStage(t, policies)
 	content := *s.options.Bundle.Content()
 	content.Servers = append(slices.Clone(content.Servers), policy.Server{Name: "claude", Type: upstream.TypeClient})
 	content.Allowlist = append(slices.Clone(content.Allowlist), policy.Allowance{Server: "claude", Tools: []string{"Bash"}})
@@ -35,7 +36,7 @@ func newClientStage(t *testing.T) *stage {
 
 // A call of a coding agent's tool fails before any gate is asked, and says why.
 func TestACallOfACodingAgentsTool(t *testing.T) {
-	r := newClientStage(t).runner()
+	r := newClientStage(t, nil).runner()
 	got, err := r.Run(t.Context(), runner.Request{Actor: "local:tester", Kind: states.KindCall,
 		Text: []byte(`{"type":"call_tool","server":"claude","tool":"Bash","args":{"command":"ls"}}`)}, nil)
 	if err != nil {
@@ -50,7 +51,7 @@ func TestACallOfACodingAgentsTool(t *testing.T) {
 
 // A run that asks every server does not see a coding agent's tools.
 func TestAQuestionDoesNotSeeACodingAgentsTools(t *testing.T) {
-	s := newClientStage(t)
+	s := newClientStage(t, nil)
 	got, err := s.runner().Run(t.Context(), runner.Request{Actor: "local:tester", Kind: states.KindAsk, Text: []byte(question)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestAQuestionDoesNotSeeACodingAgentsTools(t *testing.T) {
 
 // People see a coding agent's tools beside those of servers, without a question to anything.
 func TestPeopleSeeACodingAgentsTools(t *testing.T) {
-	r := newClientStage(t).runner()
+	r := newClientStage(t, nil).runner()
 	pins := &present.Pins{Definition: func(canonical.Digest) []byte { return nil }}
 	servers := r.Configured().Servers(pins)
 	last := servers[len(servers)-1]

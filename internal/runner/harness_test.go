@@ -200,3 +200,9 @@ func holdOne(l *ledger.Ledger, machine *states.Machine, bundle *policy.Bundle, i
 	_, err := l.Vote(context.Background(), ledger.Ballot{Run: id, Binding: run.HeldCall().Binding, By: by, Approve: approve, Reason: "as decided"})
 	return err
 }
+
+// newReplayer executes runs again.
+func newReplayer(t *testing.T) *traces.Replayer {
+	t.Helper()
+	return traces.NewReplayer(statestest.MustMachine(t), nil)
+}

@@ -18,7 +18,7 @@ import (
 // measureOutcome counts a call that was held or has ended.
 func (r *Runner) measureOutcome(o states.Outcome) {
 	r.metrics.Decided(decisionOf(o), string(o.Gate))
-	if o.Effect == states.EffectUnknown && o.Type != states.TypePending {
+	if o.Effect == states.EffectUnknown && !o.Waits() {
 		r.metrics.Indeterminate()
 	}
 }
@@ -26,7 +26,7 @@ func (r *Runner) measureOutcome(o states.Outcome) {
 // decisionOf returns the decision about a call that was held or has ended.
 func decisionOf(o states.Outcome) string {
 	switch o.Type {
-	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
+	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer, states.TypeDelegated, states.TypeReported, states.TypeUnreported:
 		return rules.Allow
 	case states.TypeBlocked:
 		return rules.Deny

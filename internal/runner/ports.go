@@ -54,11 +54,11 @@ type serverPorts struct {
 }
 
 // List asks every server for its tools. If the server of the call is known, List asks only that
-// server. A run calls no tools of coding agents, so it does not see them.
+// server. A run whose call pgfsm makes does not see the tools of coding agents.
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
 	servers := p.callServer()
-	if p.run != nil {
+	if p.run != nil && !states.Delegates(p.run.Request().Kind) {
 		for _, name := range servers {
 			if p.configured.Upstreams.ClientTools(name) != nil {
 				return clientToolRefused(name)
@@ -111,10 +111,11 @@ func (p *serverPorts) callServer() []string {
 	if plan := p.run.Plan(); plan != nil {
 		return []string{plan.Server}
 	}
-	if p.run.Request().Kind != states.KindCall {
+	request := p.run.Request()
+	if request.Kind != states.KindCall && !states.Delegates(request.Kind) {
 		return nil
 	}
-	plan, _ := policy.ReadCall(p.run.Request().Text, p.configured.Bundle.Limits())
+	plan, _ := policy.ReadCall(request.Text, p.configured.Bundle.Limits())
 	if plan == nil || !slices.Contains(p.configured.Bundle.Servers(), plan.Server) {
 		return nil // the run is blocked later
 	}

@@ -77,10 +77,10 @@ func (r *Runner) beginRecord(run *states.Run) record {
 // A ledgerRecord is a run in the ledger.
 type ledgerRecord struct{ *ledger.RunRecorder }
 
-// Finish ends the record. The record of a held run is complete, too: the run stays open, and no
+// Finish ends the record. The record of a run that waits is complete, too: the run stays open, and no
 // process owns it.
 func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
-	if o.Type == states.TypePending {
+	if o.Waits() {
 		return l.Head(o), nil
 	}
 	return l.RunRecorder.Finish(ctx, o)

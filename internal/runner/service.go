@@ -149,6 +149,7 @@ func (s *Service) newGateway() error {
 			return s.runner.Configured().Status(ctx, caller, run)
 		}
 		o.Hooks.RefusedScope = s.refusedScope
+		o.Hooks.Delegator = s
 	}
 
 	s.gateway, err = gateway.New(o)

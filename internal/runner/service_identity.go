@@ -95,6 +95,7 @@ func (s *Service) setAgentAuthenticator(o *gateway.Config, i *Identity) {
 	}
 	if l := s.runner.options.Ledger; l != nil {
 		authenticators = append(authenticators, api.Tokens{Ledger: l, Needs: ledger.ActCall})
+		o.Front.Askers = logged{api.Tokens{Ledger: l, Needs: ledger.ActTell}, s}
 	}
 	if len(authenticators) > 0 {
 		o.Front.Clients = logged{authenticators, s}

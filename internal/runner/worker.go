@@ -26,6 +26,8 @@ const (
 	// resume. The pause doubles, because every attempt adds an event.
 	firstPause = 5 * time.Second
 	maxPause   = time.Hour
+	// reportWithin is the time in which a client reports a call that it makes itself.
+	reportWithin = 10 * time.Minute
 	// drainTime bounds how long runs may continue after the worker is stopped.
 	drainTime = 30 * time.Second
 )
@@ -143,8 +145,12 @@ func (w *Worker) sweepIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, reportWithin)
+	if err != nil {
+		return err
+	}
 	failed := false
-	for _, e := range ended {
+	for _, e := range append(ended, lapsed...) {
 		failed = failed || e.Err != nil
 		w.reportRun(ctx, e.RunID, e.Outcome, e.Err)
 	}
@@ -206,6 +212,10 @@ func (w *Worker) startRun(runs context.Context, q ledger.RunRow) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	next, retried := w.retries[q.RunID]
+	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
+	if approved && q.Delegates() { // it waits until its client asks again
+		return true
+	}
 	if w.busy[q.RunID] || q.Sent != "" || time.Now().Before(next.at) ||
 		q.Owner != "" && time.Now().Before(w.nextTakeover) {
 		return true
@@ -218,7 +228,6 @@ func (w *Worker) startRun(runs context.Context, q ledger.RunRow) bool {
 	}
 
 	w.busy[q.RunID] = true
-	approved := q.Status == ledger.Approved && policy.IsBefore(w.runner.timestamp(), q.Expires)
 	w.resumed.Go(func() {
 		err := w.resumeRun(runs, &q, approved)
 		if err == nil && !retried {

@@ -45,7 +45,9 @@ type Settings struct {
 	Servers []string // servers that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
 	// Clients verifies the client of a request. Nil: no credentials are valid.
-	Clients  web.Authenticator
+	Clients web.Authenticator
+	// Askers verifies clients that ask about calls which they make themselves. Nil: no credentials are valid.
+	Askers   web.Authenticator
 	Required bool      // no client may be [Anonymous]
 	Metadata *Metadata // for OAuth clients; nil: tokens are not from an authorization server
 }
@@ -62,6 +64,8 @@ type Hooks struct {
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run.
 	// Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
+	// Delegator answers clients that make calls themselves. Nil: there are no such paths.
+	Delegator Delegator
 }
 
 // A Front is an HTTP handler. It also serves standard input and output.
@@ -159,6 +163,10 @@ func (x *exchange) serveRequest() (refused *refusal) {
 	path := x.r.URL.EscapedPath() // escaped, which has one spelling: a proxy may decide by the path
 	if endpoint, ok := strings.CutPrefix(path, pathMetadata); ok && x.settings.Metadata != nil {
 		return x.serveMetadata(endpoint)
+	}
+
+	if owned, refused := x.serveDelegation(path); owned {
+		return refused
 	}
 
 	verify := web.Authenticator.Authenticate

@@ -1,0 +1,182 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/internal/hook"
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+const (
+	maxClientID    = 128      // bytes of a client's id of a session, a prompt or a call
+	maxPromptBytes = 64 << 10 // bytes of a recorded prompt
+	gatewayEntry   = "pgfsm"  // the gateway's name in the files of clients, see pgfsm link
+	toolSeparator  = "__"     // joins server and tool for agents
+	codeHookEvent  = "hook_event_invalid"
+)
+
+// Owns implements [front.Delegator].
+func (s *Service) Owns(method, path string) (owns, public bool) {
+	return path == hook.Path && method == http.MethodPost, false
+}
+
+// Answer implements [front.Delegator].
+func (s *Service) Answer(ctx context.Context, from gateway.Identity, says *policy.Identity, _ string, body []byte) (status int, doc []byte) {
+	active := s.runner.active.Acquire()
+	defer active.Release()
+	answer, err := active.Value.hookEvent(ctx, from, says, body)
+	if err != nil {
+		return http.StatusBadRequest, canonical.MustSorted(hook.Answer{Code: codeHookEvent, Reason: err.Error()})
+	}
+	return http.StatusOK, canonical.MustSorted(answer)
+}
+
+// hookEvent answers an event of a client's hook. An error names what is wrong with the event.
+func (r *ConfiguredRunner) hookEvent(ctx context.Context, from gateway.Identity, says *policy.Identity, body []byte) (hook.Answer, error) {
+	e, err := readHookEvent(body)
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	session := &states.Session{Call: e.Call, Client: e.Client, ID: e.Session, Observed: e.Observe}
+	told := &r.runner.sessions
+	switch e.Kind {
+	case hook.KindCall:
+		told.use(from, session.Key(), func(s *clientSession) { session.Prompt = s.prompt })
+		return r.hookCall(ctx, from, says, e, session), nil
+	case hook.KindPrompt:
+		err = r.hookPrompt(ctx, from, e, session)
+	case hook.KindEnd:
+		told.forget(from, session.Key())
+		err = r.runner.options.Ledger.LapseSession(ctx, r.runner.replayer, from.Name, session.Key())
+	default: // a result or a failure
+		if e.Server == "" {
+			err = r.report(ctx, from, session, e.Client, e.Tool, e.Arguments, e.Result, e.Kind == hook.KindFailure)
+		}
+	}
+	if err != nil {
+		return r.answerUnrecorded(ctx, "", err), nil
+	}
+	return hook.Answer{Allowed: true}, nil
+}
+
+// readHookEvent reads and checks an event.
+func readHookEvent(body []byte) (*hook.Event, error) {
+	e := new(hook.Event)
+	if err := json.Unmarshal(body, e, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("the event is not one that this version knows: %w", canonical.Explain(err))
+	}
+	kinds := []string{hook.KindCall, hook.KindResult, hook.KindFailure, hook.KindPrompt, hook.KindEnd}
+	switch {
+	case !slices.Contains(kinds, e.Kind):
+		return nil, fmt.Errorf("kind is none of %s", strings.Join(kinds, ", "))
+	case !slices.Contains(hook.Clients(), e.Client):
+		return nil, fmt.Errorf("client is none of %s", strings.Join(hook.Clients(), ", "))
+	case e.Session == "":
+		return nil, fmt.Errorf("session is empty")
+	case e.Tool == "" && e.Kind != hook.KindPrompt && e.Kind != hook.KindEnd:
+		return nil, fmt.Errorf("tool is empty")
+	}
+	for name, id := range map[string]string{"session": e.Session, "prompt": e.Prompt, "call": e.Call} { // any fault will do
+		if len(id) > maxClientID || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters", name, maxClientID)
+		}
+	}
+	return e, nil
+}
+
+// hookCall answers whether a call may be made. A call of an MCP server behind the gateway is only announced: the
+// gateway judges it when it comes.
+func (r *ConfiguredRunner) hookCall(ctx context.Context, from gateway.Identity, says *policy.Identity, e *hook.Event,
+	session *states.Session) hook.Answer {
+	if e.Server != "" {
+		server, tool, behind := r.gatewayTool(e.Server, e.Tool)
+		if !behind {
+			return r.answerDenied("", string(policy.CodeToolNotAllowed),
+				fmt.Sprintf("The MCP server %q of the client is not behind the gateway.", e.Server))
+		}
+		arguments := digestOf("arguments", e.Arguments)
+		r.runner.sessions.announce(announcedCall{from.Name, server, tool, arguments}, *session)
+		return hook.Answer{Allowed: true}
+	}
+
+	if r.Upstreams.ClientTools(e.Client) == nil {
+		return r.answerDenied("", string(policy.CodeServerUnknown),
+			fmt.Sprintf("The configuration has no server %q of the kind client, so no tool of this client is allowed.", e.Client))
+	}
+	if err := r.readSession(ctx, from, session); err != nil {
+		return r.answerUnrecorded(ctx, "", err)
+	}
+	return r.delegate(ctx, &delegation{
+		kind:      states.KindHook,
+		from:      from,
+		identity:  says,
+		server:    e.Client,
+		tool:      e.Tool,
+		arguments: e.Arguments,
+		session:   session,
+	})
+}
+
+// readSession adds what earlier calls of a session say, if the bundle reads it.
+func (r *ConfiguredRunner) readSession(ctx context.Context, from gateway.Identity, session *states.Session) error {
+	if session == nil || !r.Bundle.ReadsSession() {
+		return nil
+	}
+	state, err := r.runner.options.Ledger.ReadSession(ctx, from.Name, session.Key())
+	session.Calls, session.Rewritten = state.Calls, state.Rewritten
+	return err
+}
+
+// gatewayTool returns the server and the tool of an MCP call, if the client's server is an entry of the gateway as
+// pgfsm link writes it: pgfsm for all servers, and pgfsm-NAME for one.
+func (r *ConfiguredRunner) gatewayTool(entry, name string) (server, tool string, behind bool) {
+	if entry == gatewayEntry {
+		server, tool, behind = strings.Cut(name, toolSeparator)
+	} else {
+		server, behind = strings.CutPrefix(entry, gatewayEntry+"-")
+		tool = name
+	}
+	return server, tool, behind && slices.Contains(r.Bundle.Servers(), server)
+}
+
+// hookPrompt records a prompt of a session.
+func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity, e *hook.Event, session *states.Session) error {
+	told := &r.runner.sessions
+	full := false
+	told.use(from, session.Key(), func(s *clientSession) {
+		if s.prompts++; s.prompts > maxPrompts {
+			full = true
+		}
+	})
+	if full {
+		return nil
+	}
+	text := r.Secrets.String(e.Text)
+	cut := len(text) > maxPromptBytes
+	if cut {
+		text = text[:maxPromptBytes]
+		for !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+	}
+	index, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
+		ID: e.Prompt, Session: session.Key(), Source: cmp.Or(e.Source, "unknown"), Text: text, Cut: cut,
+	})
+	if err != nil {
+		return err
+	}
+	told.use(from, session.Key(), func(s *clientSession) { s.prompt = index })
+	return nil
+}
