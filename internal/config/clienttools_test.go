@@ -117,3 +117,39 @@ func TestEmbeddedToolsTakeWhatAgentsSend(t *testing.T) {
 		})
 	}
 }
+
+// An approval binds the way to the server. For a coding agent, that is its kind and its name.
+func TestConnectionOfACodingAgent(t *testing.T) {
+	connection := func(server, name, tools string) canonical.Digest {
+		t.Helper()
+		l, err := load(map[string]string{
+			"pgfsm.yaml":     "version: 1\nservers:\n  " + server + "\nallowlist: allowlist.json\ninput: {defaults: false}\n",
+			"allowlist.json": "{}",
+			"tools.json":     `{"tools": [{"name": "` + tools + `", "inputSchema": {"type": "object"}}]}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := policy.Compile(l.Content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Connection(name)
+	}
+
+	agent := connection("claude: {kind: client, tools: builtin}", "claude", "run")
+	if agent == "" {
+		t.Fatal("the coding agent has no connection, want a digest")
+	}
+	if got := connection("claude: {kind: client, tools: tools.json}", "claude", "run"); got != agent {
+		t.Errorf("with other tools the connection is %s, want %s: pins bind the tools", got.Short(), agent.Short())
+	}
+	for _, other := range []struct{ server, name string }{
+		{"codex: {kind: client, tools: builtin}", "codex"},
+		{"claude: {command: claude}", "claude"},
+	} {
+		if got := connection(other.server, other.name, "run"); got == agent {
+			t.Errorf("%s has the connection of the coding agent claude, want another", other.server)
+		}
+	}
+}

@@ -22,6 +22,7 @@ const base = `version: 1
 env: dev
 servers:
   docs: {type: http, url: "http://127.0.0.1:1/mcp", headers: {X-Key: "${file:key.txt}"}}
+  agent: {kind: client, tools: tools.json}
 allowlist: {default: allowlist.json, groups: {oncall: oncall.json}}
 grants: [grant.yaml]
 risk: risk.yaml
@@ -53,6 +54,7 @@ var files = map[string]string{
 	"grant.yaml": "version: 1\ntools: {docs: {read: {calls: 2}}}\n", "risk.yaml": "version: 1\nmodes: {low: 1}\ninitial: low\n",
 	"policy.yaml": "version: 1\npolicies:\n  - {id: free, effect: allow}\n", "output.json": `{"type": "object"}`,
 	"claims.yaml": "version: 1\nclaims:\n  - {id: none, never: pending}\n  - {id: narrower, implies: older.yaml}\n",
+	"tools.json":  `{"tools": [{"name": "run", "inputSchema": {"type": "object"}}]}`,
 	"older.yaml":  "version: 1\npolicies:\n  - {id: free, effect: allow}\n",
 }
 
@@ -93,6 +95,7 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "/mcp\"", "/other\"", "servers", ""},
 		{"pgfsm.yaml", "type: http,", "type: http, expose: all,", "servers", ""},
 		{"key.txt", "first", "other", "servers", ""},
+		{"tools.json", `"run"`, `"walk"`, "servers", ""},
 		{"allowlist.json", `"read"`, `"read", "look"`, "allowlist", ""},
 		{"oncall.json", `"write"`, `"look"`, "allowlist", ""},
 		{"pgfsm.yaml", "groups: {oncall:", "groups: {others:", "allowlist", ""},
