@@ -43,7 +43,7 @@ interop: interop-tools ## pgfsm with the conformance suites, clients, servers an
 	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 $(TESTFLAGS) -run 'Interop|Conformance|TestGatewayClients' ./e2e
 
 interop-hooks: ## the hooks of real coding agents with a scripted model; PGFSM_CLAUDE, PGFSM_CODEX and PGFSM_GEMINI name their programs
-	$(GO) test -count 1 -v -run TestInterop ./internal/hook
+	$(GO) test -count 1 -v -run TestInterop ./internal/hookcheck
 
 race: export GOGC ?= 400
 race: ## packages with goroutines under the race detector (needs a C compiler), without long tests that have one goroutine; of e2e, the gateway's tests

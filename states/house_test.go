@@ -61,6 +61,7 @@ var neighbours = map[string][]string{
 	"internal/current":      {},
 	"internal/deadline":     {},
 	"internal/hook":         {"internal/visible", "internal/web/loopback"},
+	"internal/hookcheck":    {},
 	"internal/identity":     {"internal/web", "policy"},
 	"internal/runner":       {"internal/config", "internal/current", "internal/deadline", "internal/hook", "internal/identity", "internal/present", "internal/safefile", "internal/telemetry", "internal/web", "llm", "mcp", "policy", "states", "traces"},
 	"internal/safefile":     {},

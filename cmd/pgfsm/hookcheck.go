@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -15,11 +16,15 @@ import (
 	"pgfsm/internal/cli"
 	"pgfsm/internal/clientfile"
 	"pgfsm/internal/hook"
+	"pgfsm/internal/hookcheck"
 	"pgfsm/internal/visible"
 )
 
 // hookCheckTime is how long the hook may take when it is checked.
 const hookCheckTime = 10 * time.Second
+
+// clientCheckTime is how long the client itself may take.
+const clientCheckTime = time.Minute
 
 func newHookCheck(w world) *cobra.Command {
 	var file string
@@ -44,6 +49,9 @@ type hookCheck struct {
 	Missing       []string `json:"missing,omitzero"` // the events without the hook
 	Denied        bool     `json:"denied"`           // the call that no policy allows
 	Answer        string   `json:"answer"`           // what the hook printed about it
+	Tried         bool     `json:"tried"`            // the client itself, with a scripted model
+	Obeyed        bool     `json:"obeyed"`           // the client did not make the call
+	Note          string   `json:"note"`             // about the client itself
 	FailsOpen     bool     `json:"fails_open"`
 	NotEnforced   []string `json:"not_enforced"`
 }
@@ -54,7 +62,8 @@ func checkHook(ctx context.Context, w world, client, path string, asJSON bool) e
 	if err != nil {
 		return err
 	}
-	if path == "" {
+	elsewhere := path != ""
+	if !elsewhere {
 		if path, err = hooks.Path(runtime.GOOS, w.env); err != nil {
 			return err
 		}
@@ -78,13 +87,18 @@ func checkHook(ctx context.Context, w world, client, path string, asJSON bool) e
 	}
 	c.Missing = hooks.Missing(file, c.Command)
 	c.Denied, c.Answer = askHook(ctx, c.Command, client)
+	if elsewhere {
+		c.Note = "not tried, because it may not read " + visible.Text(path)
+	} else {
+		c.Tried, c.Obeyed, c.Note = askClient(ctx, client, limit.Title)
+	}
 
 	if asJSON {
 		err = cli.PrintJSON(w.stdout, c)
 	} else {
 		c.print(w, limit.Title)
 	}
-	if err == nil && (!c.Denied || len(c.Missing) > 0) {
+	if err == nil && (!c.Denied || len(c.Missing) > 0 || c.Tried && !c.Obeyed) {
 		err = cli.Exit(cli.ExitNo)
 	}
 	return err
@@ -115,6 +129,37 @@ func askHook(ctx context.Context, command, client string) (denied bool, printed 
 	return strings.Contains(printed, `"deny"`), printed
 }
 
+// askClient lets the client on the PATH run a command that does nothing, with a scripted model, and
+// returns whether it did not run it because of the hook.
+func askClient(ctx context.Context, name, title string) (tried, obeyed bool, note string) {
+	client := hookcheck.Find(name)
+	if client == nil || client.Asks {
+		return false, false, "not tried: " + title + " has no mode for that. Let it run a command that no policy allows"
+	}
+	if _, err := exec.LookPath(client.Program); err != nil {
+		return false, false, "not tried: " + client.Program + " is not on the PATH"
+	}
+	folder, err := os.MkdirTemp("", "pgfsm-hook-check")
+	if err != nil {
+		return false, false, "not tried: " + err.Error()
+	}
+	defer os.RemoveAll(folder)
+
+	ctx, cancel := context.WithTimeout(ctx, clientCheckTime)
+	defer cancel()
+	command := ": " + hook.CheckTool
+	outcome, err := client.Run(ctx, hookcheck.Options{Folder: folder, Environment: os.Environ(), Command: command})
+	switch {
+	case err != nil:
+		return false, false, "not tried: " + err.Error()
+	case !outcome.Called || outcome.Result == "":
+		return false, false, title + " could not be tried with a scripted model; it printed: " + visible.Cut(outcome.Output, maxTold, "…")
+	case strings.Contains(outcome.Result, hook.DeniedText):
+		return true, true, title + " asked the hook, and did not run the command"
+	}
+	return true, false, fmt.Sprintf("%s did not obey: it did not start the hook, or a policy allows the command %q", title, command)
+}
+
 func (c *hookCheck) print(w world, title string) {
 	fmt.Fprintf(w.stdout, "settings: %s starts %s\n", visible.Text(c.File), visible.Text(c.Command))
 	if len(c.Missing) > 0 {
@@ -128,7 +173,7 @@ func (c *hookCheck) print(w world, title string) {
 	default:
 		fmt.Fprintf(w.stdout, "call:     not denied by the gateway: %s\n", visible.Line(c.Answer))
 	}
-	fmt.Fprintf(w.stdout, "client:   not asked: only the model of %s makes calls. Let it run a command that no policy allows, and see that it is denied\n", title)
+	fmt.Fprintf(w.stdout, "client:   %s\n", visible.Line(c.Note))
 
 	if c.FailsOpen {
 		fmt.Fprintf(w.stdout, "%s fails open. A call runs although nobody allowed it if\n", title)

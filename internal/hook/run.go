@@ -42,6 +42,9 @@ const (
 // TokenVariable is the variable that holds the token if there is no file with it.
 const TokenVariable = "PGFSM_HOOK_TOKEN"
 
+// DeniedText begins the reason of every denial.
+const DeniedText = "pgfsm denied this call"
+
 // Usage is the command line after the name of the program.
 const Usage = "CLIENT --gateway URL|unix:SOCKET [--token-file FILE] [--observe] [--timeout 5s]"
 
@@ -194,7 +197,7 @@ func (f *form) failed(kind string, observe bool, err error) outcome {
 	case observe:
 		o.stdout = f.noObjection(kind)
 	case kind == KindCall || kind == kindNone:
-		o.stdout = f.denial("pgfsm denied this call, because its hook failed: " + visible.Clip(visible.Error(err), maxReason))
+		o.stdout = f.denial(DeniedText + ", because its hook failed: " + visible.Clip(visible.Error(err), maxReason))
 		o.code = exitCallIsOff
 	default:
 		o.stdout = f.noObjection(kind)
@@ -233,7 +236,7 @@ func reasonOf(a Answer) string {
 	if a.Run != "" {
 		about = append(about, "run "+visible.Text(visible.Clip(a.Run, maxQuoted)))
 	}
-	text := "pgfsm denied this call: " + reason
+	text := DeniedText + ": " + reason
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}
