@@ -34,7 +34,7 @@ type Binding struct {
 	Schema  canonical.Digest `json:"schema,omitempty"`
 	Score   int              `json:"score"`
 	Server  string           `json:"server"`
-	Session string           `json:"session,omitzero"` // the client's session, see [Session.Key]
+	Session string           `json:"session,omitzero"` // likewise: the client's session, see [Session.Key]
 	Tool    string           `json:"tool"`
 }
 
@@ -69,8 +69,8 @@ func bindCall(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Bind
 		Tool:       tool.Name,
 	}
 
-	if binding.Session = r.request.Session.Key(); Delegates(r.request.Kind) {
-		binding.Kind = r.request.Kind
+	if Delegates(r.request.Kind) {
+		binding.Kind, binding.Session = r.request.Kind, r.request.Session.Key()
 	}
 	if id := r.request.Identity; id != nil {
 		binding.OnBehalfOf = id.OnBehalfOf

@@ -2,6 +2,7 @@ package present
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type Details struct {
 	Result     jsontext.Value `json:"result"`      // the result in the agent's form; null without one
 	ResultNote string         `json:"result_note"` // the reason that a call that was made shows no result
 	build      string         // version of pgfsm that began the run
+	prompt     string         // the prompt of the client's session before the call
 }
 
 // NewDetails returns the details of a run, without its result.
@@ -43,7 +45,14 @@ func NewDetails(r ledger.Reader, q *ledger.RunRow) (d Details, err error) {
 	if d.RiskRules, err = RiskRules(r, q.RunID); err != nil {
 		return d, err
 	}
-	if d.build, err = findBuild(r, q); err != nil {
+	first, err := firstEvent(r, q.First)
+	if err != nil {
+		return d, err
+	}
+	if d.build, err = findBuild(r, &first); err != nil {
+		return d, err
+	}
+	if d.prompt, err = findPrompt(r, &first); err != nil {
 		return d, err
 	}
 	votes, err := ledger.Votes(r, q.RunID)
@@ -53,17 +62,31 @@ func NewDetails(r ledger.Reader, q *ledger.RunRow) (d Details, err error) {
 
 // findBuild returns the version of pgfsm that began a run. The run's first event refers to the entry
 // that has it.
-func findBuild(r ledger.Reader, q *ledger.RunRow) (string, error) {
-	first, err := firstEvent(r, q.First)
-	if err != nil {
-		return "", err
-	}
+func findBuild(r ledger.Reader, first *ledger.Event) (string, error) {
 	index, err := strconv.ParseInt(valueAt(first.Payload, "/gen"), 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("entry %d: %w: the run's first event refers to no entry", q.First, ledger.ErrChanged)
+		return "", fmt.Errorf("entry %d: %w: the run's first event refers to no entry", first.Index, ledger.ErrChanged)
 	}
 	generation, err := firstEvent(r, index)
 	return valueAt(generation.Payload, "/build"), err
+}
+
+// maxPromptShown bounds a prompt among the facts of a run, in bytes. The log has the whole one.
+const maxPromptShown = 1000
+
+// findPrompt describes the prompt to which a run's first event refers; empty if it refers to none, or if the
+// prompt was pruned.
+func findPrompt(r ledger.Reader, first *ledger.Event) (string, error) {
+	index, err := strconv.ParseInt(valueAt(first.Payload, "/request/session/prompt"), 10, 64)
+	if err != nil {
+		return "", nil
+	}
+	e, err := firstEvent(r, index)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && e.Type != ledger.PromptCaptured {
+		return "", nil
+	}
+	text := valueAt(e.Payload, "/text")
+	return fmt.Sprintf("%s: %s (entry %d)", valueAt(e.Payload, "/source"), text[:min(len(text), maxPromptShown)], index), err
 }
 
 // firstEvent returns the first event of an entry.
@@ -163,7 +186,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		{"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", d.build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
-		{"Client's session", r.Session}, {"Client's call", r.ClientCall},
+		{"Client's session", r.Session}, {"Prompt", d.prompt}, {"Client's call", r.ClientCall},
 	})
 }
 

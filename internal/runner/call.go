@@ -156,7 +156,7 @@ func (r *Runner) logResumed(ctx context.Context, id string, o states.Outcome) {
 }
 
 func outcomeLevel(o states.Outcome) slog.Level {
-	if o.Type == states.TypeFailed {
+	if o.Type == states.TypeFailed || o.Code == policy.CodeRewritten {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -220,6 +220,7 @@ func (r *ConfiguredRunner) report(ctx context.Context, from gateway.Identity, se
 		return nil
 	}
 	o := ended.Outcome
+	r.runner.metrics.Reported(cmp.Or(string(o.Code), o.Type))
 	r.runner.logOutcome(outcomeLevel(o), run, from.Name, server, tool, "", o)
 	return nil
 }

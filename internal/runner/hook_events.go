@@ -59,7 +59,11 @@ func (r *ConfiguredRunner) hookEvent(ctx context.Context, from gateway.Identity,
 		err = r.hookPrompt(ctx, from, e, session)
 	case hook.KindEnd:
 		told.forget(from, session.Key())
-		err = r.runner.options.Ledger.LapseSession(ctx, r.runner.replayer, from.Name, session.Key())
+		var lapsed int
+		lapsed, err = r.runner.options.Ledger.LapseSession(ctx, r.runner.replayer, from.Name, session.Key())
+		for range lapsed {
+			r.runner.metrics.Reported(states.TypeUnreported)
+		}
 	default: // a result or a failure
 		if e.Server == "" {
 			err = r.report(ctx, from, session, e.Client, e.Tool, e.Arguments, e.Result, e.Kind == hook.KindFailure)

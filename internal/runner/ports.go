@@ -58,7 +58,16 @@ type serverPorts struct {
 func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
 	listed := &states.ToolsListed{}
 	servers := p.callServer()
-	if p.run != nil && !states.Delegates(p.run.Request().Kind) {
+	switch {
+	case p.run == nil:
+	case states.Delegates(p.run.Request().Kind):
+		if len(servers) == 0 { // the call names no server, or an unknown one
+			return listed
+		}
+		if tools := p.configured.Upstreams.ClientTools(servers[0]); tools != nil {
+			return p.configured.viewOf(tools).listingEvent(p.plannedCall().Tool, 0)
+		}
+	default:
 		for _, name := range servers {
 			if p.configured.Upstreams.ClientTools(name) != nil {
 				return clientToolRefused(name)
@@ -102,24 +111,30 @@ func clientToolRefused(server string) states.Event {
 	}
 }
 
-// callServer returns the server that the run would call, from its plan or, for an operator's call,
-// from its request; none if unknown.
+// callServer returns the server that the run would call; none if unknown.
 func (p *serverPorts) callServer() []string {
 	if p.run == nil {
 		return p.only
 	}
-	if plan := p.run.Plan(); plan != nil {
-		return []string{plan.Server}
-	}
-	request := p.run.Request()
-	if request.Kind != states.KindCall && !states.Delegates(request.Kind) {
-		return nil
-	}
-	plan, _ := policy.ReadCall(request.Text, p.configured.Bundle.Limits())
+	plan := p.plannedCall()
 	if plan == nil || !slices.Contains(p.configured.Bundle.Servers(), plan.Server) {
 		return nil // the run is blocked later
 	}
 	return []string{plan.Server}
+}
+
+// plannedCall returns the call of the run, from its plan or, unless the request is a question, from its request;
+// nil if unknown.
+func (p *serverPorts) plannedCall() *policy.Plan {
+	if plan := p.run.Plan(); plan != nil {
+		return plan
+	}
+	request := p.run.Request()
+	if request.Kind == states.KindAsk {
+		return nil
+	}
+	plan, _ := policy.ReadCall(request.Text, p.configured.Bundle.Limits())
+	return plan
 }
 
 // Changed reports whether the server that the run would call has announced changed tools since its

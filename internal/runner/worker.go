@@ -149,6 +149,9 @@ func (w *Worker) sweepIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for range lapsed {
+		w.runner.metrics.Reported(states.TypeUnreported)
+	}
 	failed := false
 	for _, e := range append(ended, lapsed...) {
 		failed = failed || e.Err != nil

@@ -29,6 +29,7 @@ type Metrics struct {
 	server, client *prometheus.HistogramVec
 	calls          *prometheus.CounterVec
 	indeterminate  prometheus.Counter
+	reported       *prometheus.CounterVec
 	limited        *prometheus.CounterVec
 	waits          *prometheus.HistogramVec
 	commits        prometheus.Histogram
@@ -53,6 +54,8 @@ func New() *Metrics {
 			"Calls of agents, by the decision and the gate that made it. A held call counts when it is held and when it ends."), []string{"decision", "gate"}),
 		indeterminate: create.NewCounter(counter("pgfsm_indeterminate_total",
 			"Calls of which nobody knows whether they happened.")),
+		reported: create.NewCounterVec(counter("pgfsm_reported_total",
+			"Calls that their client makes itself, by what it reported: reported, rewritten or unreported."), []string{"end"}),
 		limited: create.NewCounterVec(counter("pgfsm_limited_total",
 			"Requests and calls of agents that were refused because a limit was used up, by the kind of limit."),
 			[]string{"by"}),
@@ -75,6 +78,9 @@ func (m *Metrics) Called(o Operation) {
 
 // Decided counts a call, by the decision about it and the gate that decided.
 func (m *Metrics) Decided(decision, gate string) { m.calls.WithLabelValues(decision, gate).Inc() }
+
+// Reported counts a call that its client makes itself, by its end: reported, rewritten or unreported.
+func (m *Metrics) Reported(end string) { m.reported.WithLabelValues(end).Inc() }
 
 // Indeterminate counts a call for which it is unknown whether it happened.
 func (m *Metrics) Indeterminate() { m.indeterminate.Inc() }

@@ -25,6 +25,7 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Called(telemetry.Operation{Method: "tools/call", Server: "s", Tool: "t", ErrorType: "tool_error", Took: time.Second})
 	m.Decided("deny", "policy")
 	m.Indeterminate()
+	m.Reported("rewritten")
 	m.Limited("tool")
 	m.Waited(time.Hour, "allow")
 	m.Committed(time.Millisecond)
@@ -56,6 +57,7 @@ func TestNames(t *testing.T) {
 		"# TYPE pgfsm_calls_total counter",
 		`pgfsm_calls_total{decision="deny",gate="policy"} 1`,
 		"pgfsm_indeterminate_total 1", `pgfsm_ledger_prunes{kind="retention"} 2`, `pgfsm_ledger_prunes{kind="erasure"} 1`,
+		`pgfsm_reported_total{end="rewritten"} 1`,
 		`pgfsm_limited_total{by="tool"} 1`,
 		"pgfsm_approvals_pending 3",
 		"pgfsm_server_sessions 2",

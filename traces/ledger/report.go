@@ -151,18 +151,22 @@ func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duratio
 }
 
 // LapseSession ends the runs of a client's session about which the client has not reported: the session is over.
-func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) error {
+// It returns how many these were.
+func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) (lapsed int, err error) {
 	runs, err := l.delegatedRuns(ctx, Filter{Actor: actor, Session: session}, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, run := range runs {
 		_, err := l.Report(ctx, p, run, Caller{}, &states.ReportLapsed{Reason: "The client's session ended without a report."})
-		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrNotDelegated) {
-			return err
+		switch {
+		case err == nil:
+			lapsed++
+		case !errors.Is(err, ErrTaken) && !errors.Is(err, ErrNotDelegated):
+			return lapsed, err
 		}
 	}
-	return nil
+	return lapsed, nil
 }
 
 // A Prompt is a prompt of a client's session, as its hook tells it.

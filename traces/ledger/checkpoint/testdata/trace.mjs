@@ -377,7 +377,7 @@ function ownSchema(bundle, plan) {
 }
 
 // sessionKey names the session of the client in which a call was requested.
-export function sessionKey(request) {
+function sessionKey(request) {
   const session = request.get("session");
   return session && `${session.get("client")}/${session.get("id")}`;
 }
@@ -387,7 +387,7 @@ function boundHolds(bound, run, place) {
   const server = run.bundle.get("content").get("servers").find((s) => s.get("name") === run.plan.get("server"));
   const expected = {
     actor: run.request.get("actor"), kind: DELEGATED.includes(run.request.get("kind")) ? run.request.get("kind") : undefined,
-    session: sessionKey(run.request), on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
+    session: DELEGATED.includes(run.request.get("kind")) ? sessionKey(run.request) : undefined, on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
     arguments: run.arguments, definition: run.definition, schema: run.schema, server: run.plan.get("server"), tool: run.plan.get("tool"),
     connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
