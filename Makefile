@@ -85,8 +85,8 @@ console: ## the journeys of approvers, operators and auditors with three devices
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
-crash: ## gateways killed 520 times under load, and 1,000 rounds of two ledgers that race: about fifteen minutes
-	PGFSM_CRASH_KILLS=260 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
+crash: ## gateways killed 780 times under load and between the decisions about hooks' calls and their reports, and 1,000 rounds of two ledgers that race: about fifteen minutes
+	PGFSM_CRASH_KILLS=260 $(GO) test -count 1 -timeout 1h -v -run 'TestServeCrash|TestHooksSurviveKills' ./e2e
 	PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v -run TestContest ./traces/ledger
 
 crash-postgres: ## gateways killed 100 times and 400 rounds of two ledgers that race, with PostgreSQL: about ten minutes

@@ -62,6 +62,7 @@ type Serve struct {
 	OnPending string // [PendingResult], [PendingError]
 	// Time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder.
 	RemindBefore  int64
+	ReportWithin  int64      // time for the report about a call that a client makes itself, in milliseconds
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure `json:"-"` // one for each MCP server, in the order of Content.Servers
 	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits

@@ -111,7 +111,7 @@ func (r *ConfiguredRunner) answerHeldDelegation(run, reason string) hook.Answer 
 	answer := hook.Answer{
 		Code:   string(policy.CodeApprovalRequired),
 		Decide: cmp.Or(r.Serve.DecideAt(run), "pgfsm approvals show "+run),
-		Reason: fmt.Sprintf("%s The call waits for approval as run %s. Make the identical call again after the decision.", reason, run),
+		Reason: fmt.Sprintf("%s The call waits for approval as run %s.", reason, run),
 		Run:    run,
 	}
 	if r.hidesReasons() {

@@ -26,8 +26,6 @@ const (
 	// resume. The pause doubles, because every attempt adds an event.
 	firstPause = 5 * time.Second
 	maxPause   = time.Hour
-	// reportWithin is the time in which a client reports a call that it makes itself.
-	reportWithin = 10 * time.Minute
 	// drainTime bounds how long runs may continue after the worker is stopped.
 	drainTime = 30 * time.Second
 )
@@ -145,7 +143,7 @@ func (w *Worker) sweepIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, reportWithin)
+	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, time.Duration(w.runner.Configured().Serve.ReportWithin)*time.Millisecond)
 	if err != nil {
 		return err
 	}
