@@ -67,8 +67,8 @@ func examples(t *testing.T) map[string][]string {
 	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 7 || len(out["policy.yaml"]) != 3 {
-		t.Fatalf("the pages have %d examples, %d named, want 7", n, len(fences))
+	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 8 || len(out["policy.yaml"]) != 4 {
+		t.Fatalf("the pages have %d examples, %d named, want 8", n, len(fences))
 	}
 	return out
 }

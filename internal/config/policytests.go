@@ -36,6 +36,7 @@ type TestInput struct {
 	Args         jsontext.Value      // canonical
 	Pinned       *bool               // the tool's definition is pinned; nil: from the configuration
 	Annotations  *policy.Annotations // the tool's annotations; nil: the configuration's
+	Session      *policy.Session     // the client's session; nil: none is known
 
 	// Claims of the actor's identity provider; nil: the actor has no provider.
 	Identity *policy.Identity       `json:"-"`

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,46 @@ func TestPolicyTestsTellOfTheTool(t *testing.T) {
 			}
 			if d := cmp.Diff(tt.annotations, got[0].Annotations); d != "" {
 				t.Errorf("annotations (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestSessionOfPolicyTests: a session that is not written is unknown, and a written one is complete.
+func TestSessionOfPolicyTests(t *testing.T) {
+	for _, tt := range []struct {
+		name, input string
+		want        *policy.Session
+		says        string
+	}{
+		{"nothing", "", nil, ""},
+		{"whole", ", session: {client: claude, id: s-1, calls: 3, rewritten: true}",
+			&policy.Session{Client: "claude", ID: "s-1", Calls: 3, Rewritten: true}, ""},
+		{"new", ", session: {client: vscode, id: s-1}", &policy.Session{Client: "vscode", ID: "s-1"}, ""},
+		{"empty", ", session: {}", nil, "client"},
+		{"without-an-id", ", session: {client: claude}", nil, "id"},
+		{"empty-id", ", session: {client: claude, id: \"\"}", nil, "session.id"},
+		{"id-with-a-control-character", `, session: {client: claude, id: "a\x07b"}`, nil, "session.id"},
+		{"unknown-client", ", session: {client: aider, id: s-1}", nil, "claude, codex, cursor, gemini"},
+		{"fewer-than-no-calls", ", session: {client: claude, id: s-1, calls: -1}", nil, "0 to 10000"},
+		{"more-calls-than-are-counted", ", session: {client: claude, id: s-1, calls: 10001}", nil, "0 to 10000"},
+		{"rewritten-is-a-number", ", session: {client: claude, id: s-1, rewritten: 1}", nil, "true or false"},
+		{"known-is-not-written", ", session: {client: claude, id: s-1, known: true}", nil, `"known"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t" + tt.input + "}}\n"
+			tests, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
+			if tt.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("ReadPolicyTests(%q) = %v, want %q", text, err, tt.says)
+				}
+				return
+			}
+			if err != nil || len(tests) != 1 {
+				t.Fatalf("ReadPolicyTests(%q) = %+v, %v", text, tests, err)
+			}
+			if d := cmp.Diff(tt.want, tests[0].Session); d != "" {
+				t.Errorf("session (-want +got):\n%s", d)
 			}
 		})
 	}

@@ -19,12 +19,15 @@ const (
 	FromNowhere   = "unknown"
 )
 
-// Facts hold what conditions can read about a tool besides its name, and the sources.
+// Facts hold what conditions can read about a tool besides its name, and the sources. If risk rules
+// or policies read the client's session and none is given, Session is [FromNowhere]: the call is
+// judged as one without a known session.
 type Facts struct {
 	Pinned          bool               `json:"pinned"`
 	PinnedFrom      string             `json:"pinned_from"`
 	Annotations     policy.Annotations `json:"annotations"`
 	AnnotationsFrom string             `json:"annotations_from"`
+	Session         string             `json:"session,omitzero"`
 }
 
 // Facts returns what is known about a tool. The caller's values take precedence; nil gives none.
@@ -64,8 +67,12 @@ func (f Facts) String() string {
 			hints = append(hints, fmt.Sprintf("%s %t", h.name, *h.value))
 		}
 	}
-	return fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, f.PinnedFrom,
+	text := fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, f.PinnedFrom,
 		cmp.Or(strings.Join(hints, ", "), "none"), f.AnnotationsFrom)
+	if f.Session != "" {
+		text += ", session: " + f.Session
+	}
+	return text
 }
 
 // ParseAnnotations reads a JSON object of MCP's hints.

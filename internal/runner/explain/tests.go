@@ -132,6 +132,7 @@ func (e *Explainer) runTest(file string, t *config.PolicyTest) (*Explanation, Re
 		Identity: t.Identity,
 		Plan:     policy.CallPlan(t.Server, t.Tool, t.Args),
 		History:  t.History,
+		session:  t.Session,
 		Facts:    e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations),
 		declared: t.Declared,
 		risk:     t.Risk,
