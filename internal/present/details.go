@@ -184,10 +184,18 @@ func (d *Details) Rows(events []Event, now string) []Row {
 		askedRow(question), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)},
 		{"Approvals", votes},
-		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", d.build},
+		{"Expires", r.Expires}, {"Process", r.Owner}, {r.sentName(), r.Sent}, {"Ended", r.Ended}, {"Build", d.build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)}, {"Trace id", r.Trace}, {"Call's trace id", r.CallTrace},
 		{"Client's session", r.Session}, {"Prompt", d.prompt}, {"Client's call", r.ClientCall},
 	})
+}
+
+// sentName says what the time means at which a call left pgfsm.
+func (r *Run) sentName() string {
+	if states.Delegates(r.Kind) {
+		return "Permit handed out"
+	}
+	return "Call sent"
 }
 
 // An Approval holds everything that an approval of a held call binds to. It comes from executing
