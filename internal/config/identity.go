@@ -10,6 +10,7 @@ import (
 type Identity struct {
 	Required bool     // every caller must have a token
 	Scopes   []string // scopes that every agent's token must have
+	Speakers []string // agents that may ask about calls for any subject of their own issuer
 	Issuers  []Issuer
 	May      May
 }

@@ -45,7 +45,7 @@ func (t *token) identifyCaller() error {
 		return err
 	}
 	subject := t.provider.subjectOf(t.all)
-	if !validSubject(subject) {
+	if !ValidSubject(subject) {
 		return errSubject
 	}
 
@@ -66,7 +66,7 @@ func (t *token) identifyCaller() error {
 		issuer, named := act["iss"]
 		_, nested := act["act"]
 		subject := t.provider.subjectOf(act)
-		if person || nested || named && issuer != c.Issuer || !validSubject(subject) {
+		if person || nested || named && issuer != c.Issuer || !ValidSubject(subject) {
 			return errAct
 		}
 		id.OnBehalfOf, name = name, policy.SubjectName(c.Issuer, subject)
@@ -118,7 +118,8 @@ func (p *provider) displayOf(members map[string]any) string {
 	return visible.Text(visible.Cut(name, maxValueBytes, "…"))
 }
 
-func validSubject(sub string) bool { return isPrintable(sub, '!', maxSubjectBytes) }
+// ValidSubject reports whether a text may be the subject of a token.
+func ValidSubject(sub string) bool { return isPrintable(sub, '!', maxSubjectBytes) }
 
 // isPrintable reports whether text is 1 to limit printable ASCII characters from a first one on.
 func isPrintable(text string, first rune, limit int) bool {

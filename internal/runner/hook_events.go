@@ -14,6 +14,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/hook"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/gateway/front"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
@@ -29,18 +30,36 @@ const (
 
 // Owns implements [front.Delegator].
 func (s *Service) Owns(method, path string) (owns, public bool) {
-	return path == hook.Path && method == http.MethodPost, false
+	if path == hook.Path {
+		return method == http.MethodPost, false
+	}
+	return ownsAuthZEN(method, path)
 }
 
 // Answer implements [front.Delegator].
-func (s *Service) Answer(ctx context.Context, from gateway.Identity, says *policy.Identity, _ string, body []byte) (status int, doc []byte) {
+func (s *Service) Answer(ctx context.Context, from gateway.Identity, says *policy.Identity, path string,
+	body []byte) front.Reply {
 	active := s.runner.active.Acquire()
 	defer active.Release()
+	if path != hook.Path {
+		p := &decisionPoint{ConfiguredRunner: active.Value, url: s.agentsURL(), from: from, says: says}
+		return p.answer(ctx, path, body)
+	}
+	if from.Token == "" { // whoever tells events decides which sessions and prompts are recorded
+		return jsonReply(http.StatusForbidden, hook.Answer{
+			Code:   codeHookEvent,
+			Reason: "hooks need a token of pgfsm token create --role hook, and this one is of an identity provider",
+		})
+	}
 	answer, err := active.Value.hookEvent(ctx, from, says, body)
 	if err != nil {
-		return http.StatusBadRequest, canonical.MustSorted(hook.Answer{Code: codeHookEvent, Reason: err.Error()})
+		return jsonReply(http.StatusBadRequest, hook.Answer{Code: codeHookEvent, Reason: err.Error()})
 	}
-	return http.StatusOK, canonical.MustSorted(answer)
+	return jsonReply(http.StatusOK, answer)
+}
+
+func jsonReply(status int, doc any) front.Reply {
+	return front.Reply{Status: status, Body: canonical.MustSorted(doc)}
 }
 
 // hookEvent answers an event of a client's hook. An error names what is wrong with the event.

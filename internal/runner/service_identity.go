@@ -27,6 +27,7 @@ type Identity struct {
 	Providers *identity.Providers
 	Issuers   []string
 	Scopes    []string // scopes that every agent's token must have
+	Speakers  []string // agents that may ask about calls for any subject of their own issuer
 	May       config.May
 	SignIn    []SignInClient // providers of the console's sign-in
 }
@@ -37,15 +38,24 @@ func (i *Identity) rolesOf(id *policy.Identity, name string) (roles []string) {
 		role string
 		who  []string
 	}{{ledger.RoleApprover, i.May.Approve}, {ledger.RoleAuditor, i.May.Audit}, {ledger.RoleAdmin, i.May.Administer}} {
-		isGranted := func(entries string) bool {
-			group, isGroup := strings.CutPrefix(entries, policy.GroupPrefix)
-			return isGroup && id.InGroup(group) || entries == name
-		}
-		if slices.ContainsFunc(grant.who, isGranted) {
+		if isListed(grant.who, id, name) {
 			roles = append(roles, grant.role)
 		}
 	}
 	return roles
+}
+
+// isListed reports whether a list of actors and groups has an actor.
+func isListed(list []string, id *policy.Identity, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		group, isGroup := strings.CutPrefix(entry, policy.GroupPrefix)
+		return isGroup && id.InGroup(group) || entry == name
+	})
+}
+
+// speaks reports whether an agent may ask about calls for every subject of its own issuer.
+func (i *Identity) speaks(id *policy.Identity, name string) bool {
+	return i != nil && id != nil && id.Kind == policy.ActorAgent && isListed(i.Speakers, id, name)
 }
 
 // Person returns the caller that a token for the admin address identifies. For a ledger token, the
@@ -77,11 +87,14 @@ func (e either) authenticateBy(verify func(web.Authenticator, *http.Request) (we
 	return web.Caller{}, web.ErrNoCredentials
 }
 
+// agentsURL returns the scheme and host at which agents reach the service over HTTP.
+func (s *Service) agentsURL() string { return cmp.Or(s.options.PublicURL, web.Origin(s.options.MCP)) }
+
 // setAgentAuthenticator verifies the clients of the gateway.
 func (s *Service) setAgentAuthenticator(o *gateway.Config, i *Identity) {
-	var authenticators either
+	var authenticators, askers either
 	if i != nil && s.options.MCP != nil {
-		url := cmp.Or(s.options.PublicURL, web.Origin(s.options.MCP))
+		url := s.agentsURL()
 		names := make([]string, len(o.Servers))
 		for n, server := range o.Servers {
 			names[n] = server.Name
@@ -90,12 +103,12 @@ func (s *Service) setAgentAuthenticator(o *gateway.Config, i *Identity) {
 		if l := s.runner.options.Ledger; l != nil {
 			agents = api.Unblocked{Authenticator: agents, Ledger: l}
 		}
-		authenticators = append(authenticators, agents)
+		authenticators, askers = append(authenticators, agents), append(askers, agents)
 		o.Front.Metadata = &front.Metadata{PublicURL: url, Issuers: i.Issuers, Scopes: i.Scopes}
 	}
 	if l := s.runner.options.Ledger; l != nil {
 		authenticators = append(authenticators, api.Tokens{Ledger: l, Needs: ledger.ActCall})
-		o.Front.Askers = logged{api.Tokens{Ledger: l, Needs: ledger.ActTell}, s}
+		o.Front.Askers = logged{append(askers, api.Tokens{Ledger: l, Needs: ledger.ActTell}), s}
 	}
 	if len(authenticators) > 0 {
 		o.Front.Clients = logged{authenticators, s}

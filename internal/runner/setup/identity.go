@@ -21,7 +21,11 @@ func Identity(loaded *config.Loaded, log *slog.Logger) *runner.Identity {
 		return nil
 	}
 
-	providers := &runner.Identity{Scopes: loaded.Identity.Scopes, May: loaded.Identity.May}
+	providers := &runner.Identity{
+		Scopes:   loaded.Identity.Scopes,
+		Speakers: loaded.Identity.Speakers,
+		May:      loaded.Identity.May,
+	}
 	options := identity.Options{Log: log}
 
 	for _, entry := range loaded.Identity.Issuers {

@@ -228,6 +228,7 @@ func (r *Reloader) nextConfig(candidate *judged) *runner.Next {
 			Issuers:   i.Issuers,
 			SignIn:    i.SignIn,
 			Scopes:    candidate.Loaded.Identity.Scopes,
+			Speakers:  candidate.Loaded.Identity.Speakers,
 			May:       candidate.Loaded.Identity.May,
 		}
 	}
@@ -282,7 +283,7 @@ func (s *Setup) keyValues() map[string]any {
 		"claims":                  comparableClaims(loaded.Claims, c.Risk),
 		"env":                     c.Env,
 		"grants":                  c.Grants,
-		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.May},
+		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.Speakers, identity.May},
 		"identity.issuers":        identity.Issuers,
 		"input":                   c.Input,
 		"ledger":                  namedLedger,

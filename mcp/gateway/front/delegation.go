@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -13,10 +14,20 @@ import (
 // enforcement points.
 type Delegator interface {
 	// Answer answers a POST with a body, or a GET. The path is one of those that [Delegator.Owns].
-	Answer(ctx context.Context, from session.Identity, says *policy.Identity, path string, body []byte) (status int, doc []byte)
+	Answer(ctx context.Context, from session.Identity, says *policy.Identity, path string, body []byte) Reply
 	// Owns reports whether the delegator answers at a path, and whether without a token.
 	Owns(method, path string) (owns, public bool)
 }
+
+// A Reply is a delegator's answer.
+type Reply struct {
+	Status int
+	Type   string // media type of the body; empty: application/json
+	Body   []byte // JSON
+}
+
+// headerRequestID is the name that a policy enforcement point gives its request (AuthZEN 1.0). The answer repeats it.
+const headerRequestID = "X-Request-Id"
 
 // serveDelegation answers at the paths of the delegator; owned is false for any other path. The client needs a token
 // that [Settings.Askers] accepts, unless the answer is public.
@@ -28,6 +39,9 @@ func (x *exchange) serveDelegation(path string) (owned bool, refused *refusal) {
 	owns, public := d.Owns(x.r.Method, path)
 	if !owns {
 		return false, nil
+	}
+	if ids := x.r.Header[headerRequestID]; len(ids) > 0 {
+		x.w.Header()[headerRequestID] = ids[:1]
 	}
 	if !public {
 		if x.from, x.identity, refused = x.authenticateAsker(); refused != nil {
@@ -42,6 +56,7 @@ func (x *exchange) serveDelegation(path string) (owned bool, refused *refusal) {
 	var body []byte
 	if x.r.Method == http.MethodPost {
 		if refused = checkContentType(x.r); refused != nil {
+			refused.status = http.StatusBadRequest // as AuthZEN wants it
 			return true, refused
 		}
 		if body, refused = x.readBody(); refused != nil {
@@ -53,8 +68,8 @@ func (x *exchange) serveDelegation(path string) (owned bool, refused *refusal) {
 	}
 	defer x.front.table.Requests.Leave(x.from)
 	// A hook that is gone must not lose the record of what it was told.
-	status, doc := d.Answer(context.WithoutCancel(x.r.Context()), x.from, x.identity, path, body)
-	x.writeJSON(status, doc)
+	reply := d.Answer(context.WithoutCancel(x.r.Context()), x.from, x.identity, path, body)
+	x.writeBody(reply.Status, cmp.Or(reply.Type, mediaJSON), reply.Body)
 	return true, nil
 }
 

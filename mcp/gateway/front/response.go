@@ -211,9 +211,15 @@ func prefersStream(r *http.Request) bool {
 }
 
 // writeJSON answers with one JSON text.
-func (x *exchange) writeJSON(status int, body []byte) {
+func (x *exchange) writeJSON(status int, body []byte) { x.writeBody(status, mediaJSON, body) }
+
+// mediaJSON is the media type of nearly all answers.
+const mediaJSON = "application/json"
+
+// writeBody answers with a body of a media type. No cache may keep it.
+func (x *exchange) writeBody(status int, media string, body []byte) {
 	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
