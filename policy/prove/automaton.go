@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 	"slices"
-	"strings"
 	"unicode"
 )
 
@@ -24,29 +23,27 @@ type automaton struct {
 // A state is the set of instructions that the automaton is at before the next character.
 type state struct {
 	at      []uint32
-	before  rune // a character that stands for the last one; -1 at the beginning
-	matched bool // a match ended, so every longer text contains it
+	before  rune // a character that stands for the last one, or one of the two below
+	accepts bool // a text that ends here contains a match
 	next    []int
-	accepts int8 // whether a text that ends here contains a match; -1: not computed
 }
 
-// Characters that stand for all of which \b and ^ see the same.
 const (
-	textStart  rune = -1
-	lineEnd    rune = '\n'
-	wordChar   rune = 'a'
-	otherChar  rune = ' '
-	notReached      = -1
+	textStart rune = -1
+	matched   rune = -2 // a match ended, so every longer text contains it
 )
 
+const notReached = -1
+
+// contextOf returns a character of which \b and ^ see the same.
 func contextOf(r rune) rune {
 	switch {
-	case r == lineEnd:
-		return lineEnd
+	case r == '\n':
+		return r
 	case syntax.IsWordChar(r):
-		return wordChar
+		return 'a'
 	}
-	return otherChar
+	return ' '
 }
 
 // compilePattern reads a pattern as package regexp does.
@@ -60,41 +57,31 @@ func compilePattern(pattern string) (*syntax.Prog, error) {
 
 func newAutomaton(prog *syntax.Prog, classes []rune) *automaton {
 	a := &automaton{prog: prog, classes: classes, known: map[string]int{}}
-	a.addState(nil, textStart, false)
+	a.addState(nil, textStart)
 	return a
 }
 
 // addState returns the number of a state.
-func (a *automaton) addState(at []uint32, before rune, matched bool) int {
-	if matched {
-		at, before = nil, textStart
-	}
+func (a *automaton) addState(at []uint32, before rune) int {
 	slices.Sort(at)
-	key := make([]byte, 0, 4*len(at)+5)
+	key := binary.LittleEndian.AppendUint32(nil, uint32(before))
 	for _, pc := range at {
 		key = binary.LittleEndian.AppendUint32(key, pc)
 	}
-	key = binary.LittleEndian.AppendUint32(key, uint32(before))
-	if matched {
-		key = append(key, 1)
+	number, ok := a.known[string(key)]
+	if !ok {
+		number = len(a.states)
+		a.known[string(key)] = number
+		s := state{at: at, before: before, next: slices.Repeat([]int{notReached}, len(a.classes))}
+		s.accepts = before == matched || a.follow(&s, textStart, func(*syntax.Inst) {})
+		a.states = append(a.states, s)
 	}
-
-	if number, ok := a.known[string(key)]; ok {
-		return number
-	}
-
-	next := make([]int, len(a.classes))
-	for i := range next {
-		next[i] = notReached
-	}
-	a.known[string(key)] = len(a.states)
-	a.states = append(a.states, state{at: at, before: before, matched: matched, next: next, accepts: -1})
-	return len(a.states) - 1
+	return number
 }
 
 // follow visits what the state reaches without a character, where the next one is after; -1 is the
 // end of the text. A search begins anew before each character.
-func (a *automaton) follow(s *state, after rune, visit func(*syntax.Inst)) (matched bool) {
+func (a *automaton) follow(s *state, after rune, visit func(*syntax.Inst)) (found bool) {
 	flags := syntax.EmptyOpContext(s.before, after)
 	seen := map[uint32]bool{}
 	stack := append(slices.Clone(s.at), uint32(a.prog.Start))
@@ -131,82 +118,68 @@ func (a *automaton) follow(s *state, after rune, visit func(*syntax.Inst)) (matc
 // step returns the state after a character of a class.
 func (a *automaton) step(from, class int) int {
 	s := &a.states[from]
-	if s.matched {
+	switch {
+	case s.before == matched:
 		return from
-	}
-	if s.next[class] != notReached {
+	case s.next[class] != notReached:
 		return s.next[class]
 	}
 
 	r := a.classes[class]
 	var at []uint32
-	matched := a.follow(s, r, func(inst *syntax.Inst) {
-		if inst.MatchRune(r) && !slices.Contains(at, inst.Out) {
-			at = append(at, inst.Out)
+	before := contextOf(r)
+	if a.follow(s, r, func(inst *syntax.Inst) {
+		if inst.MatchRune(r) {
+			addTo(&at, inst.Out)
 		}
-	})
+	}) {
+		at, before = nil, matched
+	}
 
-	next := a.addState(at, contextOf(r), matched)
+	next := a.addState(at, before)
 	a.states[from].next[class] = next
 	return next
 }
 
-// accepts reports whether the texts that lead to a state contain a match.
-func (a *automaton) accepts(number int) bool {
-	s := &a.states[number]
-	if s.matched {
-		return true
-	}
-	if s.accepts < 0 {
-		s.accepts = 0
-		if a.follow(s, textStart, func(*syntax.Inst) {}) {
-			s.accepts = 1
-		}
-	}
-	return s.accepts == 1
-}
-
 // classesOf divides all characters: the programs do not distinguish two of one class. It returns
-// one of each class, those first that a person reads best.
-func classesOf(progs []*syntax.Prog) []rune {
+// one of each class. Of each class, and of all, those that a person reads best are the first.
+func classesOf(progs []*syntax.Prog) (classes []rune) {
 	cuts := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, 0xD800, 0xE000}
-	var distinct []*syntax.Inst
-	written := map[string]bool{}
+	distinct := map[string]*syntax.Inst{}
 	for _, prog := range progs {
 		for i := range prog.Inst {
-			inst := &prog.Inst[i]
-			key := string(inst.Rune) + "\x00" + string(rune(inst.Arg&1))
-			if inst.Op != syntax.InstRune && inst.Op != syntax.InstRune1 || written[key] {
-				continue
+			if inst := &prog.Inst[i]; inst.Op == syntax.InstRune || inst.Op == syntax.InstRune1 {
+				distinct[string(inst.Rune)+"\x00"+string(rune(inst.Arg&1))] = inst
 			}
-			written[key] = true
-			distinct = append(distinct, inst)
-			cuts = appendCuts(cuts, inst)
 		}
+	}
+	var tests []*syntax.Inst
+	for _, inst := range distinct { // in any order: a signature is compared with others of this order
+		tests, cuts = append(tests, inst), appendCuts(cuts, inst)
 	}
 
 	slices.Sort(cuts)
-	cuts = slices.Compact(cuts)
-	ends := append(cuts[1:len(cuts):len(cuts)], unicode.MaxRune+1)
-	place, classes := map[string]int{}, []rune(nil)
-	for i, low := range cuts {
-		if low > unicode.MaxRune || low >= 0xD800 && low < 0xE000 {
+	rank := func(r rune) int {
+		if r <= '~' && unicode.IsPrint(r) {
+			return 0
+		}
+		return 1 + b2i(!unicode.IsPrint(r))
+	}
+	slices.SortStableFunc(cuts, func(x, y rune) int { return rank(x) - rank(y) })
+	known := map[string]bool{}
+	for _, r := range append([]rune("axbsA01-./ é"), cuts...) {
+		if r > unicode.MaxRune || r >= 0xD800 && r < 0xE000 {
 			continue // surrogates are no characters of a text
 		}
-		signature := []byte{byte(contextOf(low))}
-		for _, inst := range distinct {
-			signature = append(signature, byte(b2i(inst.MatchRune(low))))
+		signature := []byte{byte(contextOf(r))}
+		for _, inst := range tests {
+			signature = append(signature, byte(b2i(inst.MatchRune(r))))
 		}
-		best := readableIn(low, ends[i])
-		at, ok := place[string(signature)]
-		if !ok {
-			place[string(signature)] = len(classes)
-			classes = append(classes, best)
-		} else if readability(best) < readability(classes[at]) {
-			classes[at] = best
+		if !known[string(signature)] {
+			known[string(signature)] = true
+			classes = append(classes, r)
 		}
 	}
-	slices.SortStableFunc(classes, func(x, y rune) int { return readability(x) - readability(y) })
 	return classes
 }
 
@@ -226,26 +199,6 @@ func appendCuts(cuts []rune, inst *syntax.Inst) []rune {
 	return cuts
 }
 
-// readable are the characters that stand for a class, those first that a person reads best.
-const readable = "axbsA01-./ é"
-
-func readability(r rune) int {
-	if i := strings.IndexRune(readable, r); i >= 0 {
-		return i
-	}
-	return len(readable) + b2i(r > '~') + b2i(!unicode.IsPrint(r))
-}
-
-// readableIn returns the character from low to before end that a person reads best.
-func readableIn(low, end rune) rune {
-	for _, r := range readable {
-		if r >= low && r < end {
-			return r
-		}
-	}
-	return low
-}
-
 func b2i(b bool) int {
 	if b {
 		return 1
@@ -253,19 +206,12 @@ func b2i(b bool) int {
 	return 0
 }
 
-// A product runs automata in parallel and counts characters.
-type product struct {
-	automata []*automaton
-	classes  []rune
-	sizes    []int // the lengths that are told apart from shorter and longer ones
-	nodes    []productNode
-}
-
+// A productNode is a state of automata that run in parallel and count characters.
 type productNode struct {
 	states []int
 	length int // at most one more than the greatest size
 	from   int // the node before; -1 for the empty text
-	class  int
+	char   rune
 }
 
 // divideTexts returns a shortest text for each way in which texts can satisfy the patterns and
@@ -279,68 +225,53 @@ func divideTexts(patterns []string, sizes []int) (texts []string, ok bool) {
 		}
 		progs = append(progs, prog)
 	}
-	p := &product{sizes: sizes, classes: classesOf(progs)}
+	classes := classesOf(progs)
+	var automata []*automaton
 	for _, prog := range progs {
-		p.automata = append(p.automata, newAutomaton(prog, p.classes))
+		automata = append(automata, newAutomaton(prog, classes))
 	}
 	longest := slices.Max(append([]int{-1}, sizes...)) + 1
 
+	nodes := []productNode{{states: make([]int, len(progs)), from: -1}}
 	reached, vectors := map[string]bool{}, map[string]bool{}
-	p.nodes = []productNode{{states: make([]int, len(progs)), from: -1}}
-	reached[productKey(&p.nodes[0])] = true
-	for i := 0; i < len(p.nodes); i++ {
-		if vector := p.vectorOf(&p.nodes[i]); !vectors[vector] {
-			vectors[vector] = true
-			texts = append(texts, p.textOf(i))
+	for i := 0; i < len(nodes); i++ {
+		var vector []byte // how the texts of the node compare
+		for _, size := range sizes {
+			vector = append(vector, byte(1+cmp.Compare(nodes[i].length, size)))
 		}
-		for class := range p.classes {
-			next := productNode{
-				states: make([]int, len(p.automata)),
-				length: min(p.nodes[i].length+1, longest),
-				from:   i,
-				class:  class,
+		for k, a := range automata {
+			vector = append(vector, byte(b2i(a.states[nodes[i].states[k]].accepts)))
+		}
+		if !vectors[string(vector)] {
+			vectors[string(vector)] = true
+			texts = append(texts, textOf(nodes, i))
+		}
+
+		for class, char := range classes {
+			next := productNode{states: make([]int, len(automata)), length: min(nodes[i].length+1, longest), from: i, char: char}
+			key := binary.AppendUvarint(nil, uint64(next.length))
+			for k, a := range automata {
+				next.states[k] = a.step(nodes[i].states[k], class)
+				key = binary.AppendUvarint(key, uint64(next.states[k]))
 			}
-			for k, a := range p.automata {
-				next.states[k] = a.step(p.nodes[i].states[k], class)
-			}
-			key := productKey(&next)
-			if reached[key] {
+			if reached[string(key)] {
 				continue
 			}
-			if len(p.nodes) == maxStates {
+			if len(nodes) == maxStates {
 				return nil, false
 			}
-			reached[key] = true
-			p.nodes = append(p.nodes, next)
+			reached[string(key)] = true
+			nodes = append(nodes, next)
 		}
 	}
 	return texts, true
 }
 
-func productKey(n *productNode) string {
-	key := binary.AppendUvarint(nil, uint64(n.length))
-	for _, s := range n.states {
-		key = binary.AppendUvarint(key, uint64(s))
-	}
-	return string(key)
-}
-
-// vectorOf says which patterns the texts of a node contain, and how long they are.
-func (p *product) vectorOf(n *productNode) string {
-	var vector []byte
-	for _, size := range p.sizes {
-		vector = append(vector, byte(1+cmp.Compare(n.length, size)))
-	}
-	for i, a := range p.automata {
-		vector = append(vector, byte(b2i(a.accepts(n.states[i]))))
-	}
-	return string(vector)
-}
-
-func (p *product) textOf(i int) string {
+// textOf returns the text that leads to a node.
+func textOf(nodes []productNode, i int) string {
 	var text []rune
-	for ; p.nodes[i].from >= 0; i = p.nodes[i].from {
-		text = append(text, p.classes[p.nodes[i].class])
+	for ; nodes[i].from >= 0; i = nodes[i].from {
+		text = append(text, nodes[i].char)
 	}
 	slices.Reverse(text)
 	return string(text)

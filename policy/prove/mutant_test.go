@@ -143,7 +143,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 		{"one-element-only", "cells.go", "joined := joinOutcomes(sets[next].seen, seen[i])", "if next > 0 {\n				continue\n			}\n			joined := joinOutcomes(sets[next].seen, seen[i])"},
 		{"uncertain-rules-lower", "../risk/assess.go", "s.level = max(s.level, levelBefore)", "_ = levelBefore"},
 		{"free-atoms-are-true", "problem.go", "p.free[a] = a.free", "p.free[a], p.outcomes[a] = a.free, canTrue"},
-		{"last-class-forgotten", "automaton.go", "for class := range p.classes {", "for class := range p.classes[:max(1, len(p.classes)-1)] {"},
+		{"last-class-forgotten", "automaton.go", "for class, char := range classes {", "for class, char := range classes[:max(1, len(classes)-1)] {"},
 		{"literals-forgotten", "cells.go", "addTo(&texts, literal)", "_ = literal"},
 		{"unknown-groups-forgotten", "caller.go", "add(nil) // unknown groups", "if p.form != subject {\n		add(nil)\n	}"},
 		{"people-forgotten", "caller.go", "staticAgent, staticPerson, subject}", "staticAgent, subject}"},
