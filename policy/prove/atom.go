@@ -85,6 +85,8 @@ type formula struct {
 
 var connectives = []string{operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional}
 
+func isConnective(e ast.Expr) bool { return slices.Contains(connectives, e.AsCall().FunctionName()) }
+
 // outcomes returns the outcomes of the formula, given those of its atoms. A nil formula is a
 // condition that is not written.
 func (f *formula) outcomes(unwritten outcomes, of func(*atom) outcomes) outcomes {
@@ -164,7 +166,7 @@ func (r *reader) read(source, where string) (*formula, error) {
 }
 
 func (r *reader) split(of *ast.AST, e ast.Expr, source, where string) (*formula, error) {
-	if e.Kind() == ast.CallKind && slices.Contains(connectives, e.AsCall().FunctionName()) {
+	if isConnective(e) {
 		f := &formula{operator: e.AsCall().FunctionName()}
 		for _, part := range e.AsCall().Args() {
 			one, err := r.split(of, part, source, where)

@@ -114,31 +114,24 @@ func (f *former) ask(l location, what func(*tree)) {
 
 // locate returns the location that an expression names.
 func (f *former) locate(e ast.Expr) (location, bool) {
-	switch e.Kind() {
-	case ast.IdentKind:
-		switch name := e.AsIdent(); {
-		case f.variable != "" && name == f.variable:
-			return f.over, true
-		case slices.Contains([]string{"server", "tool", "env", placeCaller, placeClient, placeBehalf}, name),
-			strings.HasPrefix(name, condition.ClaimPrefix):
-			return location{place: name}, true
-		}
-	case ast.SelectKind:
-		if !e.AsSelect().IsTestOnly() {
-			return f.locateMember(e.AsSelect().Operand(), e.AsSelect().FieldName())
-		}
-	case ast.CallKind:
-		if call := e.AsCall(); call.FunctionName() == operators.Index {
-			if name, ok := condition.LiteralText(call.Args()[1]); ok {
-				return f.locateMember(call.Args()[0], name)
-			}
+	switch name, call := e.AsIdent(), e.AsCall(); {
+	case f.variable != "" && name == f.variable:
+		return f.over, true
+	case slices.Contains([]string{"server", "tool", "env", placeCaller, placeClient, placeBehalf}, name),
+		strings.HasPrefix(name, condition.ClaimPrefix):
+		return location{place: name}, true
+	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly():
+		return f.locateMember(e.AsSelect().Operand(), e.AsSelect().FieldName())
+	case call.FunctionName() == operators.Index:
+		if name, ok := condition.LiteralText(call.Args()[1]); ok {
+			return f.locateMember(call.Args()[0], name)
 		}
 	}
 	return location{}, false
 }
 
 func (f *former) locateMember(of ast.Expr, name string) (location, bool) {
-	if of.Kind() == ast.IdentKind && of.AsIdent() == "args" {
+	if of.AsIdent() == "args" {
 		return location{place: placeArgs + name, path: []string{name}}, true
 	}
 	l, ok := f.locate(of)
@@ -176,24 +169,27 @@ func (f *former) accept(e ast.Expr) bool {
 }
 
 func (f *former) acceptCall(call ast.CallExpr) bool {
-	args := call.Args()
+	args := operandsOf(call)
 	switch name := call.FunctionName(); name {
-	case operators.Equals, operators.NotEquals:
-		return f.acceptComparison(args[0], args[1], true) || f.acceptComparison(args[1], args[0], true)
-	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
-		return f.acceptComparison(args[0], args[1], false) || f.acceptComparison(args[1], args[0], false)
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		isOrder := name != operators.Equals && name != operators.NotEquals
+		return f.acceptComparison(args[0], args[1], isOrder) || f.acceptComparison(args[1], args[0], isOrder)
 	case operators.In:
 		return f.acceptMembership(args[0], args[1])
 	case "startsWith", "endsWith", "contains", "matches":
-		target, pattern := call.Target(), args[len(args)-1]
-		if !call.IsMemberFunction() {
-			target = args[0]
-		}
-		source, ok := condition.LiteralText(pattern)
-		l, found := f.locate(target)
+		source, ok := condition.LiteralText(args[1])
+		l, found := f.locate(args[0])
 		return ok && found && f.setPlace(l) && f.addSearch(l, name, source)
 	}
 	return false
+}
+
+// operandsOf returns the operands of a call, written as f(a, b) or as a.f(b).
+func operandsOf(call ast.CallExpr) []ast.Expr {
+	if call.IsMemberFunction() {
+		return append([]ast.Expr{call.Target()}, call.Args()...)
+	}
+	return call.Args()
 }
 
 // addSearch adds the pattern of a function that searches a text.
@@ -213,36 +209,19 @@ func (f *former) addSearch(l location, function, source string) bool {
 	return true
 }
 
-func literalOf(e ast.Expr) ref.Val {
-	if e.Kind() != ast.LiteralKind {
-		return nil
-	}
-	return e.AsLiteral()
-}
-
 // acceptComparison reads a comparison of a value, its size, or the answer to a query, with a
 // literal.
-func (f *former) acceptComparison(e, with ast.Expr, equality bool) bool {
-	literal := literalOf(with)
-	if literal == nil {
-		return false
+func (f *former) acceptComparison(e, with ast.Expr, isOrder bool) bool {
+	literal := with.AsLiteral()
+	switch call := e.AsCall(); {
+	case call.FunctionName() == "size":
+		l, ok := f.locate(operandsOf(call)[0])
+		return ok && f.setPlace(l) && f.addSize(l, literal)
+	case strings.HasPrefix(call.FunctionName(), "history.") && len(f.atom.program.Queries()) == 1:
+		l := location{place: placeHistory + ":" + f.atom.program.Queries()[0].String()}
+		return ratOf(literal) != nil && f.setPlace(l) && f.addLiteral(l, literal)
 	}
-	if e.Kind() == ast.CallKind {
-		call := e.AsCall()
-		switch {
-		case call.FunctionName() == "size":
-			operand := call.Target()
-			if !call.IsMemberFunction() {
-				operand = call.Args()[0]
-			}
-			l, ok := f.locate(operand)
-			return ok && f.setPlace(l) && f.addSize(l, literal)
-		case strings.HasPrefix(call.FunctionName(), "history.") && len(f.atom.program.Queries()) == 1:
-			l := location{place: placeHistory + ":" + f.atom.program.Queries()[0].String()}
-			return ratOf(literal) != nil && f.setPlace(l) && f.addLiteral(l, literal)
-		}
-	}
-	if _, isText := literal.(types.String); isText && !equality {
+	if _, isText := literal.(types.String); isText && isOrder {
 		return false // the order of texts divides them endlessly
 	}
 	l, ok := f.locate(e)
@@ -254,15 +233,13 @@ func (f *former) addLiteral(l location, literal ref.Val) bool {
 	switch literal := literal.(type) {
 	case types.String:
 		f.ask(l, func(t *tree) { addTo(&t.literals, string(literal)) })
-	case types.Int, types.Uint, types.Double:
+	case types.Bool, types.Null:
+	default:
 		n := ratOf(literal)
 		if n == nil {
 			return false
 		}
 		f.ask(l, func(t *tree) { t.numbers = append(t.numbers, n) })
-	case types.Bool, types.Null:
-	default:
-		return false
 	}
 	return true
 }
@@ -285,19 +262,17 @@ func (f *former) addSize(l location, literal ref.Val) bool {
 func (f *former) acceptMembership(e, in ast.Expr) bool {
 	if in.Kind() == ast.ListKind {
 		l, ok := f.locate(e)
-		return ok && f.setPlace(l) && !slices.ContainsFunc(in.AsList().Elements(), func(one ast.Expr) bool {
-			literal := literalOf(one)
-			return literal == nil || !f.addLiteral(l, literal)
-		})
+		return ok && f.setPlace(l) &&
+			!slices.ContainsFunc(in.AsList().Elements(), func(one ast.Expr) bool { return !f.addLiteral(l, one.AsLiteral()) })
 	}
 
 	literal, isText := condition.LiteralText(e)
 	switch {
 	case !isText || f.variable != "":
 		return false
-	case in.Kind() == ast.IdentKind && in.AsIdent() == "args": // as has(args.NAME)
+	case in.AsIdent() == "args": // as has(args.NAME)
 		return f.setPlace(location{place: placeArgs + literal, path: []string{literal}})
-	case in.Kind() == ast.IdentKind && in.AsIdent() == "actor.groups":
+	case in.AsIdent() == "actor.groups":
 		f.ask(location{}, func(t *tree) { t.member(literal) })
 		return f.setPlace(location{place: placeCaller})
 	}
@@ -335,36 +310,18 @@ func (f *former) acceptLoop(loop ast.ComprehensionExpr) bool {
 }
 
 func (f *former) acceptBody(e ast.Expr) bool {
-	if e.Kind() == ast.CallKind && slices.Contains(connectives, e.AsCall().FunctionName()) {
+	if isConnective(e) {
 		return !slices.ContainsFunc(e.AsCall().Args(), func(part ast.Expr) bool { return !f.acceptBody(part) })
 	}
 	return f.accept(e)
 }
 
-// bodyOf returns the test of a loop of exists or all. The macros make these loops: the accumulator
-// begins with false or true, each step joins the test to it, and the result is the accumulator.
-func bodyOf(loop ast.ComprehensionExpr) (ast.Expr, bool) {
-	accumulator := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == loop.AccuVar() }
-	start, step, stop := literalOf(loop.AccuInit()), loop.LoopStep(), loop.LoopCondition()
-	if loop.HasIterVar2() || start == nil || step.Kind() != ast.CallKind || stop.Kind() != ast.CallKind ||
-		!accumulator(loop.Result()) || stop.AsCall().FunctionName() != operators.NotStrictlyFalse {
+// bodyOf returns the test of a loop of exists or all: only these macros make loops whose steps join a
+// test to the result before.
+func bodyOf(loop ast.ComprehensionExpr) (body ast.Expr, ok bool) {
+	step := loop.LoopStep()
+	if loop.HasIterVar2() || !slices.Contains(connectives[:2], step.AsCall().FunctionName()) {
 		return nil, false
 	}
-
-	goesOn := stop.AsCall().Args()[0]
-	joins := step.AsCall()
-	switch {
-	case start == types.False && joins.FunctionName() == operators.LogicalOr:
-		if goesOn.Kind() != ast.CallKind || goesOn.AsCall().FunctionName() != operators.LogicalNot {
-			return nil, false
-		}
-		goesOn = goesOn.AsCall().Args()[0]
-	case start == types.True && joins.FunctionName() == operators.LogicalAnd:
-	default:
-		return nil, false
-	}
-	if !accumulator(goesOn) || !accumulator(joins.Args()[0]) {
-		return nil, false
-	}
-	return joins.Args()[1], true
+	return step.AsCall().Args()[1], true
 }
