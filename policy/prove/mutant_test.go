@@ -137,7 +137,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 		{"strict-when-forgotten", "side.go", "e.strict = p.Effect != rules.Allow ||", "e.strict = false &&"},
 		{"absent-forgotten", "places.go", "if !possible || !t.root.requires(name) {", "if !possible {"},
 		{"doubles-forgotten", "numbers.go", "add(doubleLiteral(near))", "_ = near"},
-		{"unusable-numbers-forgotten", "numbers.go", "return append(values, unheldNumbers(s)...)", "return values"},
+		{"unusable-numbers-forgotten", "numbers.go", "if !ok || seen[literal]", "if !ok || ratOf(literal) == nil || seen[literal]"},
 		{"null-forgotten", "cells.go", "if s.hasKind(null) {", "if false {"},
 		{"empty-list-forgotten", "cells.go", "sets, known := []subset{{}}, map[string]bool{\"\": true}", "sets, known := []subset{}, map[string]bool{}\n	for i := range elements {\n		sets = append(sets, subset{seen[i], []int{i}})\n	}"},
 		{"one-element-only", "cells.go", "joined := joinOutcomes(sets[next].seen, seen[i])", "if next > 0 {\n				continue\n			}\n			joined := joinOutcomes(sets[next].seen, seen[i])"},

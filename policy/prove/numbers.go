@@ -13,10 +13,7 @@ import (
 )
 
 // exactInt is the largest integer up to which a double holds every integer.
-const exactInt = 1 << 53
-
-// shortInt is an integer below which every integer is what a double means: it has 15 digits.
-const shortInt = 1_000_000_000_000_000
+const exactInt, exactBits = 1 << 53, 53
 
 // divideNumbers returns JSON numbers for every way in which a number can compare with the given
 // ones. Comparisons see a number's place among them, and which of four forms it has: an integer to
@@ -33,15 +30,17 @@ func divideNumbers(among []*big.Rat, s *shape) (values []value) {
 		values = append(values, value{number, literal})
 	}
 
-	for _, n := range integersNear(slices.Concat(among, s.bounds())) {
-		if n.IsInt64() {
-			add(n.String())
-		}
+	bounds := s.bounds()
+	for _, n := range integersNear(slices.Concat(among, bounds)) {
+		add(n.String())
 		if d, _ := new(big.Float).SetInt(n).Float64(); !math.IsInf(d, 0) {
 			add(doubleLiteral(d))
 		}
+		if n.BitLen() > exactBits {
+			add(n.String() + ".0") // which most doubles do not hold
+		}
 	}
-	for _, x := range slices.Concat(among, s.bounds()) {
+	for _, x := range slices.Concat(among, bounds) {
 		d, _ := x.Float64()
 		for _, near := range []float64{d, math.Nextafter(d, math.Inf(-1)), math.Nextafter(d, math.Inf(1))} {
 			if !math.IsInf(near, 0) {
@@ -53,24 +52,32 @@ func divideNumbers(among []*big.Rat, s *shape) (values []value) {
 		add(doubleLiteral(d))
 	}
 
-	return append(values, unheldNumbers(s)...)
+	// Between any two numbers there are some with too many digits, so bounds do not exclude them.
+	if !integersOnly {
+		values = append(values, value{number, "0.10000000000000000000001"})
+		tiny := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil))
+		for _, bound := range bounds {
+			values = append(values, value{number, new(big.Rat).Add(bound, tiny).FloatString(31)},
+				value{number, new(big.Rat).Sub(bound, tiny).FloatString(31)})
+		}
+	}
+	return values
 }
 
-// integersNear returns the integers at, below and above each number, those at the ends of what a
-// double and an int64 hold exactly, and zero.
+// integersNear returns the integers near each number, near the ends of what a double and an int64
+// hold exactly, and near zero.
 func integersNear(numbers []*big.Rat) (near []*big.Int) {
-	one := big.NewInt(1)
-	around := func(n *big.Int) {
-		near = append(near, new(big.Int).Sub(n, one), n, new(big.Int).Add(n, one))
-	}
-	near = append(near, big.NewInt(1), big.NewInt(0))
+	centers := []*big.Int{new(big.Int)}
 	for _, x := range numbers {
-		floor := new(big.Int).Div(x.Num(), x.Denom()) // Euclidean, and the denominator is positive
-		around(floor)
-		near = append(near, new(big.Int).Add(floor, big.NewInt(2)))
+		centers = append(centers, new(big.Int).Div(x.Num(), x.Denom())) // Euclidean, and the denominator is positive
 	}
 	for _, end := range []int64{exactInt, -exactInt, math.MaxInt64, math.MinInt64} {
-		around(big.NewInt(end))
+		centers = append(centers, big.NewInt(end))
+	}
+	for _, center := range centers {
+		for _, offset := range []int64{1, 0, -1, 2, -2} {
+			near = append(near, new(big.Int).Add(center, big.NewInt(offset)))
+		}
 	}
 	return near
 }
@@ -78,60 +85,19 @@ func integersNear(numbers []*big.Rat) (near []*big.Int) {
 // doubleLiteral writes a double as a JSON number that is not an integer literal.
 func doubleLiteral(d float64) string {
 	literal := strconv.FormatFloat(d, 'g', -1, 64)
-	if strings.Contains(literal, "e") {
-		return strings.Replace(literal, "e+", "e", 1)
-	}
-	if !strings.Contains(literal, ".") {
+	if !strings.ContainsAny(literal, ".e") {
 		literal += ".0"
 	}
-	return literal
-}
-
-// unheldNumbers returns numbers that no condition can use. All fail alike, so the schema excludes
-// them only if it has none.
-func unheldNumbers(s *shape) (values []value) {
-	least, greatest := s.range15()
-	if s.integersOnly() && least && greatest {
-		return nil
-	}
-
-	tiny := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(30), nil))
-	for _, bound := range s.bounds() {
-		above, below := new(big.Rat).Add(bound, tiny), new(big.Rat).Sub(bound, tiny)
-		values = append(values, value{number, above.FloatString(31)}, value{number, below.FloatString(31)})
-	}
-	for _, literal := range []string{
-		"99999999999999999999", "-99999999999999999999", "0.10000000000000000000001", "9007199254740993.0",
-	} {
-		values = append(values, value{number, literal})
-	}
-
-	return values
-}
-
-// range15 reports whether the schemas bound numbers from below and from above to 15 digits.
-func (s *shape) range15() (least, greatest bool) {
-	short := func(x *big.Rat) bool {
-		return x != nil && x.Cmp(big.NewRat(shortInt, 1)) <= 0 && x.Cmp(big.NewRat(-shortInt, 1)) >= 0
-	}
-	for _, n := range s.all {
-		least = least || short(n.Minimum) || short(n.ExclusiveMinimum)
-		greatest = greatest || short(n.Maximum) || short(n.ExclusiveMaximum)
-	}
-	return least, greatest
+	return strings.Replace(literal, "e+", "e", 1)
 }
 
 // formsOf returns the forms of a number in which conditions may judge it differently: as an integer
 // literal and as one with a point.
 func formsOf(literal string) []value {
-	forms := []value{value{number, literal}}
-	x, ok := new(big.Rat).SetString(literal)
-	if !ok {
-		return forms
-	}
-	if x.IsInt() {
+	forms := []value{{number, literal}}
+	if x, ok := new(big.Rat).SetString(literal); ok && x.IsInt() {
 		digits := x.Num().String()
-		return append(forms, value{number, digits}, value{number, digits + ".0"})
+		forms = append(forms, value{number, digits}, value{number, digits + ".0"})
 	}
 	return forms
 }
