@@ -2,7 +2,6 @@ package prove
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -79,8 +78,8 @@ func (d *divider) divide(t *tree, s *shape, wrap wrapper, level int) (values []v
 	if level > maxNesting {
 		return d.fail("its values are nested too deep")
 	}
-	if scalars, ok := s.listed(); ok {
-		return d.merge(d.listedValues(scalars, s), s, wrap)
+	if listed, ok := s.listed(); ok {
+		return d.merge(listed, s, wrap)
 	}
 
 	if s.hasKind(text) {
@@ -106,25 +105,6 @@ func (d *divider) divide(t *tree, s *shape, wrap wrapper, level int) (values []v
 		return d.fail("its conditions tell too many values apart")
 	}
 	return d.merge(values, s, wrap)
-}
-
-// listedValues returns the scalars of an enum that the shape allows, in all their forms.
-func (d *divider) listedValues(scalars []any, s *shape) (values []value) {
-	for _, scalar := range scalars {
-		switch v := scalar.(type) {
-		case nil:
-			values = append(values, nullValue)
-		case bool:
-			values = append(values, boolValue(v))
-		case string:
-			values = append(values, textValue(v))
-		case json.Number:
-			values = append(values, formsOf(v.String())...)
-		default:
-			return d.fail("its schema lists a value of an unknown form")
-		}
-	}
-	return slices.DeleteFunc(values, func(v value) bool { return !s.hasKind(v.kind) })
 }
 
 // divideText divides texts by what they are compared with, by the patterns and by the sizes.

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
@@ -60,30 +61,7 @@ func (s *shape) member(name string) (member shape, possible bool) {
 			roots = append(roots, others)
 		}
 	}
-	if s.closesUnevaluated() && len(roots) == 0 {
-		return shape{}, false
-	}
 	return shapeOf(roots...), true
-}
-
-// closesUnevaluated reports whether the schemas refuse every member that is in no properties.
-func (s *shape) closesUnevaluated() bool {
-	closed := false
-	for _, n := range s.all {
-		others := n.UnevaluatedProperties
-		switch {
-		case others != nil && others.Bool != nil && !*others.Bool:
-			closed = true
-		case others != nil:
-			return false
-		}
-		if n.AdditionalProperties != nil || len(n.PatternProperties)+len(n.AnyOf)+len(n.OneOf)+
-			len(n.DependentSchemas)+len(n.Dependencies) > 0 || n.If != nil || n.RecursiveRef != nil ||
-			n.DynamicRef != nil {
-			return false
-		}
-	}
-	return closed
 }
 
 func (s *shape) requires(name string) bool { return slices.Contains(s.required(), name) }
@@ -190,31 +168,40 @@ func (s *shape) inBounds(x *big.Rat) bool {
 	})
 }
 
-// listed returns the scalars of an enum or const of one of the schemas. It is false if there is
-// none, or if it has a list or an object: their numbers have several forms.
-func (s *shape) listed() (values []any, ok bool) {
+// listed returns the scalars of an enum or const, in all their forms. It is false if the schemas
+// have none, or only one with a list or an object: their numbers have several forms.
+func (s *shape) listed() (values []value, ok bool) {
 	for _, n := range s.all {
+		var listed []any
 		switch {
 		case n.Const != nil:
-			values = []any{*n.Const}
+			listed = []any{*n.Const}
 		case n.Enum != nil:
-			values = n.Enum.Values
+			listed = n.Enum.Values
 		default:
 			continue
 		}
-		if !slices.ContainsFunc(values, isNested) {
-			return values, true
+
+		values, ok = nil, true
+		for _, one := range listed {
+			switch v := one.(type) {
+			case nil:
+				values = append(values, nullValue)
+			case bool:
+				values = append(values, boolValue(v))
+			case string:
+				values = append(values, textValue(v))
+			case json.Number:
+				values = append(values, formsOf(v.String())...)
+			default:
+				ok = false
+			}
+		}
+		if ok {
+			return slices.DeleteFunc(values, func(v value) bool { return !s.hasKind(v.kind) }), true
 		}
 	}
 	return nil, false
-}
-
-func isNested(v any) bool {
-	switch v.(type) {
-	case []any, map[string]any:
-		return true
-	}
-	return false
 }
 
 // conforms reports whether a value is valid by all that the schemas say.
