@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pgfsm/policy/condition"
-	"pgfsm/policy/risk"
 )
 
 // maxWork bounds the policies and risks that a search looks at, over all points.
@@ -34,9 +33,9 @@ type problem struct {
 	isOpen  func(*atom) bool
 	levels  []condition.Risk
 
-	assumed []*atom   // whose outcomes were chosen freely, in order
-	guessed *riskRule // whose score was chosen freely; nil: none was
-	first   *atom     // the first atom on which the answer at the point depends
+	assumed []*atom // whose outcomes were chosen freely, in order
+	guessed *atom   // because of which any risk was taken for possible; nil: none
+	first   *atom   // the first atom on which the answer at the point depends
 
 	// goal says whether some calls at the point, and all of them, are sought. settle is called at
 	// points where all are. Both may end the search by finished.
@@ -76,7 +75,7 @@ func (p *problem) divideAll(atoms []*atom) {
 				return
 			}
 			for _, r := range p.fittingRules(a.risk) {
-				for _, one := range r.dependsOn() {
+				for _, one := range slices.Concat(r.predicates, r.score) {
 					add(one)
 				}
 			}
@@ -113,14 +112,6 @@ func (p *problem) fittingRules(r *riskRules) (fitting []*riskRule) {
 		}
 	}
 	return fitting
-}
-
-// dependsOn returns the atoms that decide what a rule does.
-func (r *riskRule) dependsOn() []*atom {
-	if r.score == nil || !r.score.exact {
-		return r.predicates
-	}
-	return slices.Concat(r.predicates, r.score.atoms)
 }
 
 // outcomesOf returns the outcomes that an atom can have at the point.
@@ -204,27 +195,30 @@ func (p *problem) setOutcomes(atoms []*atom, out []outcomes) {
 // branchOnRisk visits the risks that the calls at the point can have. First it visits what the risk
 // depends on.
 func (p *problem) branchOnRisk(about *atom) {
-	r := about.risk
-	guessedBefore := p.guessed
-	risks := p.levels
-	if risks == nil {
+	r, guessedBefore := about.risk, p.guessed
+	risks, guesses := p.levels, p.levels != nil
+	if !guesses {
 		for _, rule := range p.fittingRules(r) {
-			matches := p.matchOutcomes(rule)
-			for _, a := range rule.dependsOn() {
-				isScore := !slices.Contains(rule.predicates, a)
-				if !p.outcomesOf(a).isOne() && (isScore && matches != canFalse || !isScore && !matches.isOne()) {
+			if p.matchOutcomes(rule) == canFalse {
+				continue
+			}
+			for _, a := range slices.Concat(rule.predicates, rule.score) {
+				at, divided := p.slots[a]
+				switch known := p.outcomesOf(a).isOne(); {
+				case divided && p.chosen[at.domain] < 0 && !known:
 					p.branch(a)
 					return
+				case !known || slices.Contains(p.assumed, a): // it need not be so for the call
+					p.guessed, guesses = a, true
 				}
 			}
 		}
-		var ok bool
-		if risks, ok = p.possibleRisks(r); !ok {
-			p.free[about] = "the risk rules give too many scores"
-			p.guessed = guessedBefore
-			p.branch(about)
-			delete(p.free, about)
-			return
+		if !guesses {
+			judged := r.model.Judge(condition.NewSubject(p.call().Input(p.sides[0].bundle)))
+			risks, guesses = []condition.Risk{judged.Risk()}, judged.Spent != ""
+		}
+		if guesses {
+			risks = p.possibleRisks(r)
 		}
 	}
 
@@ -232,7 +226,7 @@ func (p *problem) branchOnRisk(about *atom) {
 	p.settled[r] = true
 	known := map[string]bool{}
 	for i := range risks {
-		out := p.riskOutcomes(r, &risks[i])
+		out := p.riskOutcomes(r, &risks[i], guesses)
 		key := fmt.Sprint(out)
 		if known[key] {
 			continue
@@ -249,13 +243,26 @@ func (p *problem) branchOnRisk(about *atom) {
 	p.settled[r], p.guessed = false, guessedBefore
 }
 
-// riskOutcomes returns the outcomes of the atoms about a risk.
-func (p *problem) riskOutcomes(r *riskRules, one *condition.Risk) []outcomes {
-	key := fmt.Sprintf("%p %s %d %q", r, one.Mode, one.Score, one.Rules)
+// possibleRisks returns the modes and scores of the calls at the point. Some may be of no call.
+func (p *problem) possibleRisks(r *riskRules) []condition.Risk {
+	return r.model.Possible(p.tool.server, p.tool.name, p.tool.env, func(rule int) (yes, no, unknown bool) {
+		out := p.matchOutcomes(&r.rules[rule])
+		return out&canTrue != 0, out&canFalse != 0, out&canFail != 0
+	})
+}
+
+// riskOutcomes returns the outcomes of the atoms about a risk. Of a guessed one, the rules are not known.
+func (p *problem) riskOutcomes(r *riskRules, one *condition.Risk, guessed bool) []outcomes {
+	key := fmt.Sprintf("%p %s %d %q %t", r, one.Mode, one.Score, one.Rules, guessed)
 	if p.asked[key] == nil {
 		in := p.tool.input()
 		in.Risk = *one
 		p.asked[key] = ask(p.asks[r], in)
+		for i, a := range p.asks[r] {
+			if guessed && slices.Contains(a.reads, "risk.rules") {
+				p.asked[key][i] = anything
+			}
+		}
 	}
 	return p.asked[key]
 }
@@ -267,34 +274,6 @@ func (p *problem) matchOutcomes(r *riskRule) outcomes {
 		out = out.and(p.outcomesOf(a))
 	}
 	return out
-}
-
-// maxRisks bounds the states of the risk rules that are followed.
-const maxRisks = 20_000
-
-// possibleRisks returns the risks that calls at the point can have. Some of them may be of no call
-// if a score is unknown.
-func (p *problem) possibleRisks(r *riskRules) (risks []condition.Risk, ok bool) {
-	t := p.tool
-	in := p.call().Input(p.sides[0].bundle)
-	// An atom that is assumed to have an outcome need not have it for the call.
-	isOpen := func(a *atom) bool { return !p.outcomesOf(a).isOne() || slices.Contains(p.assumed, a) }
-	asksRules := slices.ContainsFunc(p.asks[r], func(a *atom) bool { return slices.Contains(a.reads, "risk.rules") })
-	return r.model.Possible(t.server, t.name, t.env, risk.Possibility{
-		Matches: func(rule int) (yes, no, unknown bool) {
-			out := p.matchOutcomes(&r.rules[rule])
-			return out&canTrue != 0, out&canFalse != 0, out&canFail != 0
-		},
-		Scores: func(rule, score int) ([]float64, bool) {
-			if s := r.rules[rule].score; s.exact && !slices.ContainsFunc(s.atoms, isOpen) {
-				return s.valueFor(r, in, score)
-			}
-			p.guessed = &r.rules[rule]
-			return anyScore, true
-		},
-		Keeps: func(string) bool { return asksRules },
-		Most:  maxRisks,
-	})
 }
 
 // call returns a call of the chosen cells, and of any cells of the other places.

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"fmt"
 
 	"pgfsm/policy"
@@ -10,6 +11,8 @@ import (
 
 // maxTries bounds the calls that are tried for one claim, tool and form of callers.
 const maxTries = 200
+
+const notComputed = "its outcome is not computed"
 
 // A trial is the search for a call that settles a claim.
 type trial struct {
@@ -139,14 +142,9 @@ func (s *trial) try() {
 	case s.claim.covers(judged) && s.claim.concerns(decisions[0], decisions[1]):
 		s.result.Call, s.finished = c, true
 	case len(s.assumed) > 0:
-		why := s.free[s.assumed[0]]
-		if why == "" {
-			why = "its outcome is not computed"
-		}
-		s.doubt(why, s.assumed[0])
+		s.doubt(cmp.Or(s.free[s.assumed[0]], notComputed), s.assumed[0])
 	case s.guessed != nil:
-		s.doubt("the score of a risk rule is not computed",
-			&atom{source: s.guessed.score.program.Source(), where: fmt.Sprintf("risk rule %q", s.guessed.id)})
+		s.doubt(cmp.Or(s.free[s.guessed], notComputed), s.guessed)
 	default:
 		s.giveUp(fmt.Sprintf("internal error: the policies do not decide about %s as the proof expects", c.Args))
 	}

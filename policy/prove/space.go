@@ -328,7 +328,7 @@ func (p *problem) inversion(e *entry, about []*entry) *Inversion {
 	var stops []Inversion
 	for i := range p.levels {
 		level := p.levels[i]
-		p.setOutcomes(p.asks[r], p.riskOutcomes(r, &level))
+		p.setOutcomes(p.asks[r], p.riskOutcomes(r, &level, true))
 		decider, key := p.decider(e, about)
 		if decider == e && key != "" {
 			stops = append(stops, Inversion{Key: key, Less: level})
