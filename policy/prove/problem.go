@@ -198,6 +198,7 @@ func (p *problem) branchOnRisk(about *atom) {
 	r, guessedBefore := about.risk, p.guessed
 	risks, guesses := p.levels, p.levels != nil
 	if !guesses {
+		var guessed *atom
 		for _, rule := range p.fittingRules(r) {
 			if p.matchOutcomes(rule) == canFalse {
 				continue
@@ -209,11 +210,13 @@ func (p *problem) branchOnRisk(about *atom) {
 					p.branch(a)
 					return
 				case !known || slices.Contains(p.assumed, a): // it need not be so for the call
-					p.guessed, guesses = a, true
+					guessed = a
 				}
 			}
 		}
-		if !guesses {
+		if guesses = guessed != nil; guesses {
+			p.guessed = guessed
+		} else {
 			judged := r.model.Judge(condition.NewSubject(p.call().Input(p.sides[0].bundle)))
 			risks, guesses = []condition.Risk{judged.Risk()}, judged.Spent != ""
 		}
