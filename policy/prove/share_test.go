@@ -27,8 +27,7 @@ func TestShares(t *testing.T) {
 		{"one-of-two-cells", deny("args.amount > 500"), 0.5},
 		{"one-of-four-combinations", deny("args.amount > 500 && args.urgent"), 0.75},
 		{"two-of-three-cells", deny("args.amount > 500 || args.amount < 10"), 1.0 / 3},
-		// A person is denied, and so are agents with and without a provider whose name is too long.
-		{"two-of-six-callers", deny(`actor.id.startsWith("local:")`), 1.0 / 3},
+		{"a-name-that-no-condition-can-use", deny(`actor.id == "bob"`), 1.0 / 3},
 		{"free", deny("args.amount % 2 == 0"), 1.0 / 3},
 		{"holds", []rules.Policy{{ID: "ask", Effect: rules.Pending, Reason: "A person looks.", When: "args.urgent == true"}, open}, 0.5},
 	} {
