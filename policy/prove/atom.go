@@ -49,15 +49,23 @@ func (o outcomes) and(p outcomes) (out outcomes) {
 	return out
 }
 
-func outcomeBytes(out []outcomes) (b []byte) {
-	for _, o := range out {
-		b = append(b, byte(o))
-	}
-	return b
-}
-
 // isOne reports whether there is one outcome only.
 func (o outcomes) isOne() bool { return o != 0 && o&(o-1) == 0 }
+
+// A vector has the outcomes of atoms, one byte for each. It is a text, so that it can be a key.
+type vector string
+
+// join returns the outcomes of both vectors. An empty one has none.
+func (v vector) join(w vector) vector {
+	if v == "" {
+		return w
+	}
+	joined := []byte(v)
+	for i := range joined {
+		joined[i] |= w[i]
+	}
+	return vector(joined)
+}
 
 // An atom is a part of a condition that is not split at &&, ||, ! and ? :. Atoms with the same key
 // have the same result for every call.

@@ -107,6 +107,7 @@ func TestEdges(t *testing.T) {
 		{"name-beside-others", object(`{"type":"object","additionalProperties":true}`), deny(`args.a.all(x, x == "k")`), nil,
 			never(`has(args.a.k)`), prove.Refuted},
 		{"nothing-is-admitted", object(`{"type":"string","enum":[5]}`), allow("true"), nil, never("true"), prove.Unknown},
+		{"nothing-is-admitted-and-asked", object(`{"type":"string","enum":[5]}`), allow(`args.a == "x"`), nil, never(`args.a == "y"`), prove.Proved},
 		{"one-of-keeps-cells", object(`{"oneOf":[{"type":"integer"},{"type":"string"}]}`), deny(`args.a == "x"`), nil, never(`args.a == "x"`), prove.Proved},
 		{"one-of-is-tried", object(`{"oneOf":[{"type":"integer"},{"type":"string"}]}`), allow("true"), nil, never(`args.a == 5`), prove.Refuted},
 		{"two-arguments-proved-nevertheless", "", deny("args.a == args.b"), nil, never("args.a == args.b"), prove.Proved},

@@ -22,28 +22,27 @@ type divider struct {
 	atoms   []*atom
 	root    *tree
 	in      *condition.Input
-	known   map[string]string
+	known   map[string]vector
 	problem string // why the argument is not divided
 }
 
 // A wrapper puts a value into the arguments. It is nil within the elements of a list.
 type wrapper func(value) value
 
-// outcomes returns the outcomes of the atoms, one byte for each.
-func (d *divider) outcomes(arguments value) string {
+// outcomes returns the outcomes of the atoms.
+func (d *divider) outcomes(arguments value) vector {
 	if out, ok := d.known[arguments.json]; ok {
 		return out
 	}
 	d.in.Args = []byte(arguments.json)
-	out := ask(d.atoms, d.in)
-	b := outcomeBytes(out)
+	out := []byte(ask(d.atoms, d.in))
 	for i, a := range d.atoms {
 		if a.loop && arguments.isObjectAt(a.path) && !d.root.descend(a.path[1:]).dividesKeys() {
-			b[i] = byte(anything)
+			out[i] = byte(anything)
 		}
 	}
-	d.known[arguments.json] = string(b)
-	return string(b)
+	d.known[arguments.json] = vector(out)
+	return vector(out)
 }
 
 // merge merges values that no condition tells apart, and prefers values that conform to the schema.
@@ -51,7 +50,7 @@ func (d *divider) merge(values []value, s *shape, wrap wrapper) (merged []value)
 	if len(d.atoms) == 0 || wrap == nil {
 		return values
 	}
-	known, valid := map[string]int{}, map[string]bool{}
+	known, valid := map[vector]int{}, map[vector]bool{}
 	for _, v := range values {
 		key := d.outcomes(wrap(v))
 		i, ok := known[key]
@@ -260,7 +259,7 @@ func sizesAround(sizes []int, least int) []int {
 
 // A subset is a set of elements: which outcomes each condition has for some element.
 type subset struct {
-	seen     string // bits of the outcomes, by condition
+	seen     vector
 	elements []int
 }
 
@@ -316,15 +315,15 @@ func (d *divider) subsets(elements []value, wrap wrapper) []subset {
 		return sets
 	}
 
-	seen := make([]string, len(elements))
+	seen := make([]vector, len(elements))
 	for i := range elements {
 		seen[i] = d.outcomes(wrap(listOf(elements[i])))
 	}
 
-	sets, known := []subset{{}}, map[string]bool{"": true}
+	sets, known := []subset{{}}, map[vector]bool{"": true}
 	for next := 0; next < len(sets); next++ {
 		for i := range elements {
-			joined := joinOutcomes(sets[next].seen, seen[i])
+			joined := sets[next].seen.join(seen[i])
 			if known[joined] {
 				continue
 			}
@@ -337,17 +336,6 @@ func (d *divider) subsets(elements []value, wrap wrapper) []subset {
 		}
 	}
 	return sets
-}
-
-func joinOutcomes(a, b string) string {
-	if a == "" {
-		return b
-	}
-	joined := []byte(a)
-	for i := range joined {
-		joined[i] |= b[i]
-	}
-	return string(joined)
 }
 
 // sample returns one value, which the shape allows if such a value is found easily.

@@ -11,7 +11,7 @@ import (
 
 // A cell is a set of values of a place that no condition tells apart, with one of them.
 type cell struct {
-	out     []outcomes // by atom
+	out     vector
 	apply   func(*Call)
 	conform bool // the value that stands for the cell is valid by the schema
 }
@@ -21,14 +21,14 @@ type domain struct {
 	name    string
 	atoms   []*atom
 	cells   []cell
-	union   []outcomes // by atom, over all cells
-	problem string     // why the place is not divided; empty: it is
+	union   vector // of all cells
+	problem string // why the place is not divided; empty: it is
 }
 
 // addCell adds a cell, or replaces one with the same outcomes by one that conforms.
 func (d *domain) addCell(c cell) {
 	for i := range d.cells {
-		if slices.Equal(d.cells[i].out, c.out) {
+		if d.cells[i].out == c.out {
 			if c.conform && !d.cells[i].conform {
 				d.cells[i] = c
 			}
@@ -41,22 +41,20 @@ func (d *domain) addCell(c cell) {
 // finish sorts the cells, those of which a valid value is known first.
 func (d *domain) finish() {
 	slices.SortStableFunc(d.cells, func(a, b cell) int { return b2i(b.conform) - b2i(a.conform) })
-	d.union = make([]outcomes, len(d.atoms))
+	d.union = vector(make([]byte, len(d.atoms)))
 	for i := range d.cells {
-		for k, o := range d.cells[i].out {
-			d.union[k] |= o
-		}
+		d.union = d.union.join(d.cells[i].out)
 	}
 }
 
 // ask returns the outcomes of atoms for an input.
-func ask(atoms []*atom, in *condition.Input) []outcomes {
-	out := make([]outcomes, len(atoms))
+func ask(atoms []*atom, in *condition.Input) vector {
+	out := make([]byte, len(atoms))
 	subject := condition.NewSubject(in)
 	for i, a := range atoms {
-		out[i] = outcomeOf(a.program.True(subject.WithBudget(condition.MaxDecision, condition.MaxTrial)))
+		out[i] = byte(outcomeOf(a.program.True(subject.WithBudget(condition.MaxDecision, condition.MaxTrial))))
 	}
-	return out
+	return vector(out)
 }
 
 // A tool is a tool of the allowlist, as far as it is known.
@@ -80,10 +78,10 @@ func (t *tool) input() *condition.Input {
 // A cache has what was divided for other problems.
 type cache struct {
 	domains  map[string]*domain
-	outcomes map[string]map[string]string // of the conditions of an argument: by its value
+	outcomes map[string]map[string]vector // of the conditions of an argument: by its value
 }
 
-func newCache() *cache { return &cache{map[string]*domain{}, map[string]map[string]string{}} }
+func newCache() *cache { return &cache{map[string]*domain{}, map[string]map[string]vector{}} }
 
 // divide divides the place of atoms, or returns it as it was divided before: for tools with one
 // schema and the same conditions, an argument has the same cells.
@@ -107,7 +105,7 @@ func (p *problem) divide(place string, atoms []*atom) *domain {
 	switch {
 	case strings.HasPrefix(place, placeArgs):
 		if p.cache.outcomes[asked] == nil {
-			p.cache.outcomes[asked] = map[string]string{}
+			p.cache.outcomes[asked] = map[string]vector{}
 		}
 		p.divideArgument(d, p.cache.outcomes[asked])
 	case place == placeAnnotations:
@@ -133,7 +131,7 @@ func (p *problem) addCell(d *domain, conform bool, apply func(*Call)) {
 }
 
 // divideArgument divides the values of an argument.
-func (p *problem) divideArgument(d *domain, known map[string]string) {
+func (p *problem) divideArgument(d *domain, known map[string]vector) {
 	name, t := strings.TrimPrefix(d.name, placeArgs), p.tool
 	part, possible := t.root.member(name)
 	divided := &divider{atoms: d.atoms, root: treeOf(d.atoms), in: t.input(), known: known}
@@ -150,7 +148,7 @@ func (p *problem) divideArgument(d *domain, known map[string]string) {
 	}
 	for _, v := range values {
 		d.addCell(cell{
-			out:     []outcomes(divided.outcomes(wrap(v))),
+			out:     divided.outcomes(wrap(v)),
 			conform: part.conforms(&v),
 			apply:   func(c *Call) { c.members[name] = v },
 		})

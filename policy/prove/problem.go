@@ -26,7 +26,7 @@ type problem struct {
 	chosen   []int                  // by domain: the cell; -1 if it is open
 	asks     map[*riskRules][]*atom // the atoms about the risk
 	settled  map[*riskRules]bool    // the point has a risk
-	asked    map[string][]outcomes  // the outcomes of the atoms about a risk
+	asked    map[string]vector      // the outcomes of the atoms about a risk
 	// In a Space, the policies whose globs match, the atoms that are free, and the risks of calls.
 	fitting []*entry
 	fits    []bool // by index
@@ -53,7 +53,7 @@ type slot struct{ domain, index int }
 // divideAll divides the places of atoms, and of those that decide about the risk.
 func (p *problem) divideAll(atoms []*atom) {
 	p.slots, p.free, p.outcomes = map[*atom]slot{}, map[*atom]string{}, map[*atom]outcomes{}
-	p.asks, p.settled, p.asked = map[*riskRules][]*atom{}, map[*riskRules]bool{}, map[string][]outcomes{}
+	p.asks, p.settled, p.asked = map[*riskRules][]*atom{}, map[*riskRules]bool{}, map[string]vector{}
 	byPlace, places := map[string][]*atom{}, []string(nil)
 	var add func(a *atom)
 	add = func(a *atom) {
@@ -68,7 +68,7 @@ func (p *problem) divideAll(atoms []*atom) {
 			p.free[a] = "it has no place"
 		case a.place == placeConstant, a.place == placeRisk && a.risk == nil:
 			// Without risk rules every call has the same risk.
-			p.outcomes[a] = ask([]*atom{a}, p.tool.input())[0]
+			p.outcomes[a] = outcomes(ask([]*atom{a}, p.tool.input())[0])
 		case a.place == placeRisk:
 			p.asks[a.risk] = append(p.asks[a.risk], a)
 			if p.isOpen != nil {
@@ -119,8 +119,8 @@ func (p *problem) outcomesOf(a *atom) outcomes {
 	out := p.outcomes[a]
 	if at, ok := p.slots[a]; ok && !slices.Contains(p.assumed, a) {
 		d := p.domains[at.domain]
-		if out = d.union[at.index]; p.chosen[at.domain] >= 0 {
-			out = d.cells[p.chosen[at.domain]].out[at.index]
+		if out = outcomes(d.union[at.index]); p.chosen[at.domain] >= 0 {
+			out = outcomes(d.cells[p.chosen[at.domain]].out[at.index])
 		}
 	}
 	if out != 0 {
@@ -186,9 +186,9 @@ func (p *problem) branch(a *atom) {
 	p.outcomes[a], p.assumed = before, p.assumed[:len(p.assumed)-1]
 }
 
-func (p *problem) setOutcomes(atoms []*atom, out []outcomes) {
+func (p *problem) setOutcomes(atoms []*atom, out vector) {
 	for i, a := range atoms {
-		p.outcomes[a] = out[i]
+		p.outcomes[a] = outcomes(out[i])
 	}
 }
 
@@ -227,14 +227,13 @@ func (p *problem) branchOnRisk(about *atom) {
 
 	p.work += len(risks)
 	p.settled[r] = true
-	known := map[string]bool{}
+	known := map[vector]bool{}
 	for i := range risks {
 		out := p.riskOutcomes(r, &risks[i], guesses)
-		key := fmt.Sprint(out)
-		if known[key] {
+		if known[out] {
 			continue
 		}
-		known[key] = true
+		known[out] = true
 		p.setOutcomes(p.asks[r], out)
 		if p.search(); p.finished {
 			return
@@ -255,17 +254,18 @@ func (p *problem) possibleRisks(r *riskRules) []condition.Risk {
 }
 
 // riskOutcomes returns the outcomes of the atoms about a risk. Of a guessed one, the rules are not known.
-func (p *problem) riskOutcomes(r *riskRules, one *condition.Risk, guessed bool) []outcomes {
+func (p *problem) riskOutcomes(r *riskRules, one *condition.Risk, guessed bool) vector {
 	key := fmt.Sprintf("%p %s %d %q %t", r, one.Mode, one.Score, one.Rules, guessed)
-	if p.asked[key] == nil {
+	if p.asked[key] == "" {
 		in := p.tool.input()
 		in.Risk = *one
-		p.asked[key] = ask(p.asks[r], in)
+		out := []byte(ask(p.asks[r], in))
 		for i, a := range p.asks[r] {
 			if guessed && slices.Contains(a.reads, "risk.rules") {
-				p.asked[key][i] = anything
+				out[i] = byte(anything)
 			}
 		}
+		p.asked[key] = vector(out)
 	}
 	return p.asked[key]
 }

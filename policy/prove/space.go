@@ -133,7 +133,7 @@ func (s *Space) findLevels() {
 	}
 	highest := map[string]int{} // an index of levels, by mode and answers
 	for _, level := range s.risk.model.Levels() {
-		answers := level.Mode + string(outcomeBytes(ask(asking, &condition.Input{Risk: level})))
+		answers := level.Mode + string(ask(asking, &condition.Input{Risk: level}))
 		if i, ok := highest[answers]; ok {
 			s.levels[i] = level
 			continue
