@@ -28,10 +28,9 @@ type problem struct {
 	settled  map[*riskRules]bool    // the point has a risk
 	asked    map[string]vector      // the outcomes of the atoms about a risk
 	// In a Space, the policies whose globs match, the atoms that are free, and the risks of calls.
-	fitting []*entry
-	fits    []bool // by index
-	isOpen  func(*atom) bool
-	levels  []condition.Risk
+	fits   []bool // by index
+	isOpen func(*atom) bool
+	levels []condition.Risk
 
 	assumed []*atom // whose outcomes were chosen freely, in order
 	guessed *atom   // because of which any risk was taken for possible; nil: none

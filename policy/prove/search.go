@@ -29,9 +29,7 @@ func newTrial(t *tool, f form, c *claim, sides []*side, divided *cache) *trial {
 	for _, side := range sides {
 		entries := side.fitting(t.input())
 		for _, e := range entries {
-			for _, f := range e.formulas() {
-				atoms = append(atoms, f.atoms()...)
-			}
+			atoms = append(atoms, e.atoms()...)
 		}
 		s.entries = append(s.entries, entries)
 		s.cost += len(entries)

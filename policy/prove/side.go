@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
@@ -30,7 +31,7 @@ type entry struct {
 	held            ruling.Ruling
 }
 
-func (e *entry) formulas() []*formula { return []*formula{e.when, e.deny, e.ask} }
+func (e *entry) atoms() []*atom { return slices.Concat(e.when.atoms(), e.deny.atoms(), e.ask.atoms()) }
 
 // proofTime is the time of every call that is tried. Conditions about now are free.
 const proofTime = "2026-01-01T12:00:00.000Z"

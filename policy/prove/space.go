@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
 
@@ -99,9 +100,7 @@ func (s *Space) divideNames(name string, globs []string) []string {
 // atoms returns the atoms of all policies.
 func (s *Space) atoms() (all []*atom) {
 	for i := range s.policies {
-		for _, f := range s.policies[i].formulas() {
-			all = append(all, f.atoms()...)
-		}
+		all = append(all, s.policies[i].atoms()...)
 	}
 	return all
 }
@@ -148,15 +147,13 @@ func (s *Space) findLevels() {
 // addProblems adds the calls of a tool by every form of caller, unless policies judge them as those
 // of a tool that was seen.
 func (s *Space) addProblems(t *tool, anyName bool, seen map[string]bool) {
-	var fitting []*entry
-	fits := make([]bool, len(s.policies))
+	cost, fits := 0, make([]bool, len(s.policies))
 	var atoms, constants []*atom
 	for i := range s.policies {
 		if e := &s.policies[i]; e.globs.Fit(t.input()) {
-			fitting, fits[i] = append(fitting, e), true
-			for _, f := range e.formulas() {
-				atoms = append(atoms, f.atoms()...)
-			}
+			fits[i] = true
+			cost++
+			atoms = append(atoms, e.atoms()...)
 		}
 	}
 	for _, a := range atoms {
@@ -164,13 +161,13 @@ func (s *Space) addProblems(t *tool, anyName bool, seen map[string]bool) {
 			addTo(&constants, a)
 		}
 	}
-	key := fmt.Sprintf("%v%v", fitting, ask(constants, t.input()))
-	if len(fitting) == 0 || seen[key] {
+	key := fmt.Sprintf("%v%v", fits, ask(constants, t.input()))
+	if cost == 0 || seen[key] {
 		return
 	}
 	seen[key] = true
 	for _, f := range t.forms() {
-		p := &problem{tool: t, form: f, sides: []*side{s.side}, cache: s.divided, levels: s.levels, fitting: fitting, fits: fits, cost: len(fitting)}
+		p := &problem{tool: t, form: f, sides: []*side{s.side}, cache: s.divided, levels: s.levels, fits: fits, cost: cost}
 		p.isOpen = func(a *atom) bool {
 			return anyName && a.isAboutNames() || a.place == placeRisk && !a.isAboutLevel()
 		}
@@ -180,17 +177,6 @@ func (s *Space) addProblems(t *tool, anyName bool, seen map[string]bool) {
 			return
 		}
 	}
-}
-
-// exists reports whether a call can be one for which the goal is true.
-func (p *problem) exists(goal func() outcomes) (found bool) {
-	p.goal = func() (some, all bool) {
-		out := goal()
-		return out&canTrue != 0, out == canTrue
-	}
-	p.settle = func() { found, p.finished = true, true }
-	p.run()
-	return found
 }
 
 // run searches for settled points. If there are too many points, it takes any for settled.
@@ -208,15 +194,26 @@ func (p *problem) run() {
 
 // exists reports whether a call that the globs of a policy match can be one for which the goal is true.
 func (s *Space) exists(policy int, goal func(*problem) outcomes) bool {
-	return s.tooMany || slices.ContainsFunc(s.problems, func(p *problem) bool {
-		return p.fits[policy] && p.exists(func() outcomes { return goal(p) })
-	})
+	found := s.tooMany
+	for _, p := range s.problems {
+		if found || !p.fits[policy] {
+			continue
+		}
+		p.goal = func() (some, all bool) {
+			out := goal(p)
+			return out&canTrue != 0, out == canTrue
+		}
+		p.settle = func() { found, p.finished = true, true }
+		p.run()
+	}
+	return found
 }
 
 // Outcomes says whether a condition of a policy can be true, false, and fail for the calls that the
 // globs match. The conditions are when, deny and require_approval_if.
 func (s *Space) Outcomes(policy, condition int) (yes, no, fails bool) {
-	f := s.policies[policy].formulas()[condition]
+	e := &s.policies[policy]
+	f := []*formula{e.when, e.deny, e.ask}[condition]
 	can := func(one outcomes) bool {
 		return s.exists(policy, func(p *problem) outcomes {
 			switch out := p.eval(f, 0); {
@@ -285,29 +282,25 @@ type Inversion struct {
 // Inversion returns an example for a policy; nil if none was found.
 func (s *Space) Inversion(policy int) (found *Inversion) {
 	e := &s.policies[policy]
-	isAboutRisk := func(a *atom) bool { return a.isAboutLevel() }
-	var atoms []*atom
-	for _, f := range e.formulas() {
-		atoms = append(atoms, f.atoms()...)
-	}
-	if e.shadow || !e.strict || !slices.ContainsFunc(atoms, isAboutRisk) {
+	if e.shadow || !e.strict || !slices.ContainsFunc(e.atoms(), (*atom).isAboutLevel) {
 		return nil
 	}
 	for _, p := range s.problems {
-		about := slices.DeleteFunc(slices.Clone(p.fitting), func(a *entry) bool { return a.shadow })
-		if found != nil || len(about) > maxAbout || !slices.Contains(about, e) {
+		if found != nil || !p.fits[policy] || p.cost > maxAbout {
 			continue
 		}
 		p.goal = func() (some, all bool) { // every point at which what else the policy asks is known
-			i := slices.IndexFunc(atoms, func(a *atom) bool { return !isAboutRisk(a) && !p.outcomesOf(a).isOne() })
-			if i >= 0 {
-				p.first = atoms[i]
+			for _, a := range e.atoms() {
+				if !a.isAboutLevel() && !p.outcomesOf(a).isOne() {
+					p.first = a
+					return true, false
+				}
 			}
-			return true, i < 0
+			return true, true
 		}
 		p.settle = func() {
-			p.work += len(s.levels) * len(about)
-			found = p.inversion(e, about)
+			p.work += len(s.levels) * p.cost
+			found = s.inversion(p, e)
 			p.finished = found != nil || p.work > maxWork
 		}
 		p.run()
@@ -316,31 +309,29 @@ func (s *Space) Inversion(policy int) (found *Inversion) {
 }
 
 // inversion compares the risks that the calls at the point can have.
-func (p *problem) inversion(e *entry, about []*entry) *Inversion {
-	r := p.sides[0].risk
-	ranks := map[string]int{}
-	for i, mode := range r.content.Modes {
-		ranks[mode.Name] = i
-	}
-	isAbove := func(a, b condition.Risk) bool {
-		return (a.Mode != b.Mode || a.Score != b.Score) && ranks[a.Mode] >= ranks[b.Mode] && a.Score >= b.Score
+func (s *Space) inversion(p *problem, e *entry) *Inversion {
+	rank := func(level *condition.Risk) int {
+		return slices.IndexFunc(s.risk.content.Modes, func(m risk.Mode) bool { return m.Name == level.Mode })
 	}
 	var stops []Inversion
-	for i := range p.levels {
-		level := p.levels[i]
-		p.setOutcomes(p.asks[r], p.riskOutcomes(r, &level, true))
-		decider, key := p.decider(e, about)
+	for i := range s.levels {
+		level := s.levels[i]
+		p.setOutcomes(p.asks[s.risk], p.riskOutcomes(s.risk, &level, true))
+		decider, key := s.decider(p, e)
 		if decider == e && key != "" {
 			stops = append(stops, Inversion{Key: key, Less: level})
 			continue
 		}
 		// The call is allowed here: was it stopped at less risk?
-		k := slices.IndexFunc(stops, func(s Inversion) bool { return isAbove(level, s.Less) })
+		k := slices.IndexFunc(stops, func(stop Inversion) bool {
+			less := stop.Less
+			return (less.Mode != level.Mode || less.Score != level.Score) && rank(&less) <= rank(&level) && less.Score <= level.Score
+		})
 		if k >= 0 && decider != nil && key == "" {
 			return &Inversion{stops[k].Key, stops[k].Less, level, decider.index}
 		}
 	}
-	for _, a := range p.asks[r] {
+	for _, a := range p.asks[s.risk] {
 		p.outcomes[a] = anything
 	}
 	return nil
@@ -350,13 +341,14 @@ func (p *problem) inversion(e *entry, about []*entry) *Inversion {
 // empty if it allows. The policy is nil if it is not certain that one of both happens. Policies above
 // the subject that do not ask for the risk count as if they did not match, unless they match for
 // certain.
-func (p *problem) decider(subject *entry, policies []*entry) (by *entry, key string) {
-	for _, e := range policies {
-		asksRisk := slices.ContainsFunc(e.formulas(), func(f *formula) bool {
-			return slices.ContainsFunc(f.atoms(), func(a *atom) bool { return a.isAboutLevel() })
-		})
+func (s *Space) decider(p *problem, subject *entry) (by *entry, key string) {
+	for i := range s.policies {
+		e := &s.policies[i]
+		if !p.fits[i] || e.shadow {
+			continue
+		}
 		switch decides := p.decisionOutcomes(e); {
-		case decides == canFalse || decides != canTrue && e.index < subject.index && !asksRisk:
+		case decides == canFalse || decides != canTrue && i < subject.index && !slices.ContainsFunc(e.atoms(), (*atom).isAboutLevel):
 			continue
 		case decides != canTrue:
 			return nil, ""
@@ -367,7 +359,7 @@ func (p *problem) decider(subject *entry, policies []*entry) (by *entry, key str
 		case e.effect == rules.Allow && deny|asks == canFalse:
 			return e, ""
 		case p.eval(e.when, canTrue) != canTrue: // the condition fails, which denies
-		case e.effect != rules.Allow && slices.ContainsFunc(e.when.atoms(), func(a *atom) bool { return a.isAboutLevel() }):
+		case e.effect != rules.Allow && slices.ContainsFunc(e.when.atoms(), (*atom).isAboutLevel):
 			return e, "when"
 		case deny == canTrue:
 			return e, "deny"
