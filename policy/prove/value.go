@@ -65,14 +65,13 @@ func listOf(parts ...value) value {
 
 // isObjectAt reports whether a value has an object at a path of members.
 func (v value) isObjectAt(path []string) bool {
-	at, is := map[string]json.RawMessage{}, true
-	text := []byte(v.json)
-	for _, name := range append(path[:len(path):len(path)], "") {
-		at = nil
-		if is = text != nil && json.Unmarshal(text, &at) == nil && at != nil; !is {
+	at := json.RawMessage(v.json)
+	for _, name := range path {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(at, &members) != nil {
 			return false
 		}
-		text = at[name]
+		at = members[name]
 	}
-	return is
+	return strings.HasPrefix(string(at), "{")
 }
