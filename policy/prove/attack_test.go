@@ -158,6 +158,20 @@ func TestEdges(t *testing.T) {
 	}
 }
 
+// TestToolsAreDividedApart: what a condition asks about the caller can depend on the tool.
+func TestToolsAreDividedApart(t *testing.T) {
+	for _, schema := range []string{"", `{"type":"object"}`} {
+		f := newFixture(t, func(c *policy.Content) {
+			c.Roles = []policy.Role{{Role: "tool1", Actors: []string{"bob"}}}
+			c.Policy = &rules.Content{Policies: []rules.Policy{{ID: "own", When: "tool in actor.roles", Effect: rules.Allow}}}
+		}, schema, schema, schema)
+		result := f.prove(t, prove.Claim{ID: "c", Kind: prove.Never, Effect: rules.Allow})[0]
+		if result.Status != prove.Refuted || result.Call == nil || result.Call.Tool != "tool1" {
+			t.Errorf("with the schema %q the claim is %s %+v, want it refuted by a call of tool1", schema, result.Status, result.Call)
+		}
+	}
+}
+
 // TestTooManyCombinations gives up on policies whose proof has too many cases: each denies one combination of three of many
 // arguments, and together they deny every call.
 func TestTooManyCombinations(t *testing.T) {

@@ -43,6 +43,12 @@ func placeOf(name string) (place string, ok bool) {
 	return name, name == placeKind
 }
 
+// isAboutTool reports whether a name has one value for all calls of a tool.
+func isAboutTool(name string) bool {
+	place, ok := placeOf(name)
+	return ok && (place == placeConstant || place == placeAnnotations)
+}
+
 // classify finds the place that an atom asks about. Without one, the atom is free.
 func (a *atom) classify(e ast.Expr) {
 	f, places, whole := &former{atom: a}, []string(nil), true

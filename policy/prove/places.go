@@ -98,7 +98,12 @@ func (p *problem) divide(place string, atoms []*atom) *domain {
 	if p.tool.live != nil {
 		key += string(p.tool.live.InputSchema)
 	}
-	if known := p.cache.domains[key]; known != nil && place != placeAnnotations {
+	for _, a := range atoms {
+		if slices.ContainsFunc(a.reads, isAboutTool) {
+			key += fmt.Sprintf(" %p", p.tool)
+		}
+	}
+	if known := p.cache.domains[key]; known != nil {
 		return known
 	}
 
