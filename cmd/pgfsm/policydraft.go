@@ -62,7 +62,7 @@ type madeCall struct {
 // A draftReport says what a draft is worth.
 type draftReport struct {
 	Learned  int         `json:"learned"`  // calls
-	Tried    int         `json:"tried"`    // calls that the draft did not learn from
+	Tried    int         `json:"tried"`    // judged calls that the draft did not learn from
 	Refused  []string    `json:"refused"`  // those of them that it would refuse
 	Policies int         `json:"policies"` // drafted
 	Narrower claimResult `json:"narrower"`
@@ -126,11 +126,14 @@ func (a *app) draftPolicies(ctx context.Context, o *draftOptions, path string) e
 		Replayer: replayer,
 	}
 	for _, c := range calls[len(learned):] {
-		report.Tried++
 		compared := comparer.Compare(c.path, c.trace, nil)
 		if compared.Err != nil {
 			return fmt.Errorf("%s: %w", c.path, compared.Err)
 		}
+		if len(compared.Unknown) > 0 { // the record does not have what the policies read
+			continue
+		}
+		report.Tried++
 		if slices.Contains(compared.Kinds, ruling.NewlyDenied) {
 			report.Refused = append(report.Refused, fmt.Sprintf("%s %s by %q", c.path, compared.Tool, compared.By))
 		}

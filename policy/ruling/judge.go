@@ -21,6 +21,9 @@ type Judge struct {
 	compiled map[canonical.Digest]*policy.Bundle // the bundles by the digest of the risk rules
 }
 
+// unreadSession is in [Ruling.Unknown] if a policy reads the client's session and the run did not.
+const unreadSession = "the earlier calls of the session"
+
 // maxBundles bounds the bundles that a judge caches. Traces of a folder have few sets of risk
 // rules; a folder with thousands costs time and not memory.
 const maxBundles = 64
@@ -84,7 +87,7 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 		return nil, err
 	}
 	input := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
-	input.History = q.History
+	input.History, input.Session = q.History, q.Session
 	input.Pinned, input.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
 	if id := judge.Reread(q.Identity, b); id != nil {
 		input.Actor.Groups = id.Groups
@@ -93,6 +96,10 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	r := FromAssessment(judge.AssessSubject(subject))
 	if policy.HasSubject(q.Actor) {
 		r.Unknown = slices.DeleteFunc(subject.Unknown(), func(name string) bool { return !b.Omits(name) })
+	}
+	// The run recorded what its own rules read of the session.
+	if q.Session != nil && judge.ReadsSession() && !b.ReadsSession() {
+		r.Unknown = append(r.Unknown, unreadSession)
 	}
 	return r, nil
 }

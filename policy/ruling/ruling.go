@@ -59,8 +59,8 @@ type Ruling struct {
 	Quorum    int         `json:"quorum,omitzero"`
 	Expires   string      `json:"expires,omitzero"`
 	Fresh     int64       `json:"fresh_ms,omitzero"`
-	// Names that conditions read from the identity and the run did not record: the real decision
-	// may differ.
+	// What conditions read of the identity or the session and the run did not record: the real
+	// decision may differ.
 	Unknown []string `json:"unknown,omitempty"`
 }
 

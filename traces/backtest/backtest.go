@@ -72,8 +72,8 @@ type Call struct {
 	Kinds  []string       `json:"kinds"`
 	Before *ruling.Ruling `json:"before"` // nil: the call did not reach the policy gate
 	After  *ruling.Ruling `json:"after"`
-	// Unknown lists the parts of the identity that a judge reads and the run did not record. The
-	// call is not compared then.
+	// Unknown lists what a judge reads of the identity or the session and the run did not record.
+	// The call is not compared then.
 	Unknown []string `json:"unknown,omitempty"`
 	Err     error    `json:"-"` // why the trace cannot be used
 }
@@ -129,7 +129,7 @@ type Report struct {
 	Traces    int             `json:"traces"`
 	Judged    int             `json:"judged"` // calls that reached the policy gate
 	Unusable  int             `json:"unusable"`
-	Unknown   []Call          `json:"unknown,omitempty"` // calls with unknown identity, which are neither judged nor unusable
+	Unknown   []Call          `json:"unknown,omitempty"` // calls with unknown facts, which are neither judged nor unusable
 	Errors    []TraceError    `json:"errors"`
 	Decisions []DecisionCount `json:"decisions"` // every pair of decisions
 	Kinds     []KindCount     `json:"kinds"`     // every kind of change

@@ -170,6 +170,54 @@ func TestTryBundleWithoutTheArguments(t *testing.T) {
 	}
 }
 
+// TestTryBundleOfASession: a bundle that reads the client's session judges a run with the recorded session. If the run's
+// own bundle did not read it, its earlier calls are not recorded, and the decision is unknown.
+func TestTryBundleOfASession(t *testing.T) {
+	bundle := func(when string) policy.Content {
+		c := statestest.Content()
+		c.Policy = statestest.Policies(rules.Policy{ID: "no", When: when, Effect: rules.Deny}, rules.Policy{ID: "rest", Effect: rules.Allow})
+		return c
+	}
+	rewritten := &states.Session{Client: "claude", ID: "s-1", Calls: 7, Rewritten: true}
+	started := &states.Session{Client: "claude", ID: "s-1"}
+	for _, tc := range []struct {
+		name    string
+		session *states.Session
+		own, by string // conditions
+		state   fsm.State
+		unknown bool
+	}{
+		{"rewritten", rewritten, "session.calls > 100", "session.rewritten", states.Blocked, false},
+		{"seven-calls", rewritten, "session.calls > 100", "session.calls < 7", states.Permitted, false},
+		{"no-known-session", nil, "false", "!session.known", states.Blocked, false},
+		{"no-known-session-is-not-rewritten", nil, "false", "session.rewritten", states.Permitted, false},
+		{"earlier-calls-not-recorded", started, "false", "session.rewritten", states.Received, true},
+		{"not-asked", started, "false", "tool == 'other'", states.Permitted, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newFixture(t)
+			s := statestest.Find(t, "policy-allows")
+			s.Content, s.Decider, s.Request.Session = bundle(tc.own), nil, tc.session
+			if _, _, err := d.play(statestest.RunID, &s); err != nil {
+				t.Fatal(err)
+			}
+			by := statestest.MustBundle(bundle(tc.by), nil)
+			check.NoError(t, d.RecordActivation(t.Context(), by, ledger.ActivationReason{Cause: ledger.CauseStart}))
+			d.Inspect(func(r ledger.Reader) error {
+				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
+				check.NoError(t, err)
+				if w.By.State() != tc.state || (w.Unanswered != nil) != tc.unknown {
+					t.Errorf("it is at %s: %v; want %s, unknown %t", w.By.State(), w.Unanswered, tc.state, tc.unknown)
+				}
+				if tc.unknown && !strings.Contains(w.Unanswered.Error(), "the earlier calls of the session") {
+					t.Errorf("Unanswered = %v", w.Unanswered)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // TestActivations: the active bundle comes first, and each bundle once.
 func TestActivations(t *testing.T) {
 	d := newFixture(t)

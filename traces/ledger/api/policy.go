@@ -269,7 +269,7 @@ func (h *Handler) compareDraft(ctx context.Context, body *policyView) error {
 func (c *comparison) Total() string {
 	text := ""
 	if n := len(c.Unknown); n > 0 {
-		text = fmt.Sprintf("%d more cannot be compared: their runs did not record what a policy reads of the identity, "+
+		text = fmt.Sprintf("%d more cannot be compared: their runs did not record what a policy reads, "+
 			"such as %s. ", n, c.Unknown[0].Unknown[0])
 	}
 	if c.Partial {
