@@ -313,6 +313,26 @@ func TestAuthZENEvaluations(t *testing.T) {
 	s.sound()
 }
 
+// TestAuthZENTakesNoLongerThanARun: several evaluations share the time of one run. Those after it are denied.
+func TestAuthZENTakesNoLongerThanARun(t *testing.T) {
+	t.Parallel()
+	s := &hookStage{stage: newClientStage(t, byCommand())}
+	content := *s.options.Bundle.Content()
+	content.Limits.RunTimeout = 1
+	s.options.Bundle = statestest.MustBundle(content, nil)
+	s.ledger = s.open()
+	o := s.options
+	o.Ledger = s.ledger
+	s.mcp, _ = serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
+	p := newEnforcementPoint(t, s.mcp, newToken(t, s.ledger, "ann", ledger.RoleHook))
+	one := evaluationOf("ann", "ls")
+	all := p.evaluateAll(`{"evaluations":[` + strings.Repeat(one+",", 99) + one + `]}`)
+	if len(all) != 100 || *all[99].Decision {
+		t.Errorf("there are %d decisions, and the last is %+v, want 100 and a denial", len(all), all[len(all)-1].Context)
+	}
+	s.sound()
+}
+
 // TestAuthZENRefuses: a request that cannot be read gets a status and a text that says what is wrong, and is recorded nowhere.
 func TestAuthZENRefuses(t *testing.T) {
 	t.Parallel()
@@ -566,6 +586,14 @@ func TestAuthZENSubjects(t *testing.T) {
 		p.task(p.meta.Requests, requestOf(evaluationOf("bob", "make"), d), http.StatusBadRequest)
 		p.token = robot
 		p.task(a.Task.StatusEndpoint, "", http.StatusNotFound)
+	})
+	t.Run("for-a-blocked-person", func(t *testing.T) {
+		if err := s.ledger.BlockIdentity(t.Context(), token(t, s.ledger, "root", ledger.RoleAdmin), idp.Issuer, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if d := newEnforcementPoint(t, s.mcp, mesh).evaluate(evaluationOf("ann", "ls")); *d.Decision {
+			t.Errorf("the decision is %+v, want a denial", d.Context)
+		}
 	})
 	t.Run("no-hook-events", func(t *testing.T) {
 		if status, text := s.post(mesh, `{"kind":"end","client":"claude","session":"s"}`); status != http.StatusForbidden {
