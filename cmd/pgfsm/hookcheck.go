@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -134,10 +135,12 @@ func askHook(ctx context.Context, command, client string) (denied bool, printed 
 func askClient(ctx context.Context, name, title string) (tried, obeyed bool, note string) {
 	client := hookcheck.Find(name)
 	if client == nil || client.Asks {
-		return false, false, "not tried: " + title + " has no mode for that. Let it run a command that no policy allows"
+		return false, false, fmt.Sprintf("not tried: %s has no mode for that. Let it run the command %q, which the gateway denies",
+			title, hook.CheckCommand)
 	}
 	if _, err := exec.LookPath(client.Program); err != nil {
-		return false, false, "not tried: " + client.Program + " is not on the PATH"
+		return false, false, "not tried: " + client.Program + " is not on the PATH. Let it run the command " +
+			strconv.Quote(hook.CheckCommand) + ", which the gateway denies"
 	}
 	folder, err := os.MkdirTemp("", "pgfsm-hook-check")
 	if err != nil {
@@ -147,8 +150,7 @@ func askClient(ctx context.Context, name, title string) (tried, obeyed bool, not
 
 	ctx, cancel := context.WithTimeout(ctx, clientCheckTime)
 	defer cancel()
-	command := ": " + hook.CheckTool
-	outcome, err := client.Run(ctx, hookcheck.Options{Folder: folder, Environment: os.Environ(), Command: command})
+	outcome, err := client.Run(ctx, hookcheck.Options{Folder: folder, Environment: os.Environ(), Command: hook.CheckCommand})
 	switch {
 	case err != nil:
 		return false, false, "not tried: " + err.Error()
@@ -157,7 +159,7 @@ func askClient(ctx context.Context, name, title string) (tried, obeyed bool, not
 	case strings.Contains(outcome.Result, hook.DeniedText):
 		return true, true, title + " asked the hook, and did not run the command"
 	}
-	return true, false, fmt.Sprintf("%s did not obey: it did not start the hook, or a policy allows the command %q", title, command)
+	return true, false, title + " did not obey: it did not start the hook, or the hook did not deny"
 }
 
 func (c *hookCheck) print(w world, title string) {

@@ -168,7 +168,8 @@ func failsOpen(ctx context.Context, w world, client string, accepted bool) (open
 		version, found := claudeVersion(ctx)
 		switch {
 		case !found:
-			w.warn("claude is not on the PATH or does not tell its version: before 2.1.295, Claude Code lets a call run whose hook fails")
+			w.warn("claude is not on the PATH or does not tell its version: before 2.1.295, Claude Code lets a call run whose hook fails; " +
+				"compare claude --version")
 		case slices.Compare(version, blockingSince) < 0:
 			open = true
 			why = fmt.Sprintf("%s %d.%d.%d fails open: before 2.1.295, it lets a call run whose hook cannot start, is killed or is too slow; update it",

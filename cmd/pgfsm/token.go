@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/config"
+	"pgfsm/internal/hook"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
@@ -52,7 +53,11 @@ func newTokenCreate(f *ledgerFlags) *cobra.Command {
 				if caller.TokenID == "" && !policy.HasSubject(caller.Name) && role != ledger.RoleAdmin {
 					fmt.Fprintln(f.w.stderr, "This ledger has no admin: every user who can write its file or database can create tokens.")
 				}
-				fmt.Fprintf(f.w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
+				use := "the caller sets it as " + tokenVariable
+				if role == ledger.RoleHook {
+					use = "keep it in a file for pgfsm link --hooks --token-file FILE, or set it as " + hook.TokenVariable
+				}
+				fmt.Fprintf(f.w.stderr, "The token follows. It is not stored and cannot be shown again; %s.\n", use)
 				fmt.Fprintln(out, text)
 			})
 		})

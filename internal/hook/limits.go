@@ -9,6 +9,10 @@ import (
 // that client has a tool of that name.
 const CheckTool = "pgfsm_hook_check"
 
+// CheckCommand is a shell command that does nothing. [Translate] turns a client's call with it into
+// a call of [CheckTool], so that no policy can allow the command, or hold it for an approver.
+const CheckCommand = ": " + CheckTool
+
 // A Limit says what a client does that no hook can change.
 type Limit struct {
 	Title string // the client's name for people

@@ -46,7 +46,7 @@ func post(ctx context.Context, o options, event Event) (Answer, error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Answer{}, fmt.Errorf("the gateway did not answer within %s", o.timeout)
 	case err != nil:
-		return Answer{}, fmt.Errorf("the gateway cannot be asked: %w", err)
+		return Answer{}, fmt.Errorf("the gateway cannot be asked: %w; start it with pgfsm serve -c pgfsm.yaml", err)
 	}
 	defer response.Body.Close()
 	return readAnswer(response)
@@ -73,7 +73,8 @@ func readAnswer(response *http.Response) (a Answer, err error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return a, fmt.Errorf("the gateway does not accept the token (status %d): it must have the role hook", response.StatusCode)
+		return a, fmt.Errorf("the gateway does not accept the token (status %d): it is unknown, expired, revoked or of another role; %s",
+			response.StatusCode, tokenRemedy)
 	case response.StatusCode != http.StatusOK:
 		return a, fmt.Errorf("the gateway answered with status %d: %s", response.StatusCode,
 			visible.Quote(visible.Clip(string(text), maxQuoted)))

@@ -42,8 +42,17 @@ const (
 // TokenVariable is the variable that holds the token if there is no file with it.
 const TokenVariable = "PGFSM_HOOK_TOKEN"
 
-// DeniedText begins the reason of every denial.
+// DeniedText begins the reason of a denial, unless the call is held.
 const DeniedText = "pgfsm denied this call"
+
+// heldText begins the reason of a denial whose call waits for an approver.
+const heldText = "pgfsm holds this call"
+
+// heldCode is the code of a held call.
+const heldCode = "approval_required"
+
+// tokenRemedy ends a message about a token that is missing or not accepted.
+const tokenRemedy = "make one with pgfsm token create --role hook"
 
 // Usage is the command line after the name of the program.
 const Usage = "CLIENT --gateway URL|unix:SOCKET [--token-file FILE] [--observe] [--timeout 5s]"
@@ -160,7 +169,7 @@ func readToken(path string, getenv func(string) (string, bool)) (string, error) 
 	if path != "" {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", fmt.Errorf("the token cannot be read: %w", err)
+			return "", fmt.Errorf("the token cannot be read: %w; %s", err, tokenRemedy)
 		}
 		defer file.Close()
 		text, err := io.ReadAll(io.LimitReader(file, maxToken))
@@ -174,7 +183,7 @@ func readToken(path string, getenv func(string) (string, bool)) (string, error) 
 	case token == "" && path == "":
 		return "", errors.New("there is no token: name its file with --token-file, or set " + TokenVariable)
 	case token == "" || !visible.PlainWord(token):
-		return "", fmt.Errorf("%s holds no token", from)
+		return "", fmt.Errorf("%s holds no token; %s", from, tokenRemedy)
 	}
 	return token, nil
 }
@@ -233,16 +242,22 @@ func reasonOf(a Answer) string {
 	if a.Code != "" {
 		about = append(about, visible.Text(visible.Clip(a.Code, maxQuoted)))
 	}
-	if a.Run != "" {
+	if a.Run != "" && !strings.Contains(reason, a.Run) {
 		about = append(about, "run "+visible.Text(visible.Clip(a.Run, maxQuoted)))
 	}
+	held := a.Decide != "" || a.Code == heldCode
 	text := DeniedText + ": " + reason
+	if held {
+		text = heldText + ": " + reason
+	}
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, ", ") + ")"
 	}
 	if a.Decide != "" && !strings.Contains(reason, a.Decide) {
-		text += "\nAn approver decides at " + visible.Text(visible.Clip(a.Decide, maxReason)) +
-			". Make the same call again after the decision."
+		text += "\nAn approver decides at " + visible.Text(visible.Clip(a.Decide, maxReason)) + "."
+	}
+	if held {
+		text += "\nAfter the approval, make the same call again, once: in this session, with every argument the same, also a description."
 	}
 	return text
 }

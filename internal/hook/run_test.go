@@ -78,7 +78,7 @@ func TestRunAnswers(t *testing.T) {
 		{"allowed", `{"allowed":true}`},
 		{"denied", `{"allowed":false,"code":"policy_denied","reason":"no policy allows it","run":"0199c2b0-7"}`},
 		{"denied without a reason", `{"allowed":false,"reason":" \n\t"}`},
-		{"held", `{"allowed":false,"code":"approval_pending","reason":"an approver has to decide","run":"0199c2b0-8","decide":"http://127.0.0.1:8788/runs/0199c2b0-8"}`},
+		{"held", `{"allowed":false,"code":"approval_required","reason":"an approver has to decide about run 0199c2b0-8","run":"0199c2b0-8","decide":"http://127.0.0.1:8788/runs/0199c2b0-8"}`},
 	}
 
 	for _, client := range hook.Clients() {
@@ -136,10 +136,10 @@ func TestRunFailures(t *testing.T) {
 		args []string
 		want string
 	}{
-		"gateway-down":         {closed, nil, "the gateway cannot be asked: "},
+		"gateway-down":         {closed, nil, "; start it with pgfsm serve -c pgfsm.yaml"},
 		"no-such-socket":       {"unix:" + filepath.Join(t.TempDir(), "no"), nil, "the gateway cannot be asked: "},
 		"gateway-hangs":        {gateway(t, hanging), []string{"--timeout", "50ms"}, "the gateway did not answer within 50ms"},
-		"token-refused":        {gateway(t, status(401)), nil, "the gateway does not accept the token (status 401): it must have the role hook"},
+		"token-refused":        {gateway(t, status(401)), nil, "does not accept the token (status 401): it is unknown, expired, revoked or of another role; make one with pgfsm token create"},
 		"role-refused":         {gateway(t, status(403)), nil, "the gateway does not accept the token (status 403)"},
 		"no-such-endpoint":     {gateway(t, status(404)), nil, "the gateway answered with status 404"},
 		"gateway-fails":        {gateway(t, status(500)), nil, "the gateway answered with status 500"},
@@ -159,6 +159,7 @@ func TestRunFailures(t *testing.T) {
 		"no-time":              {closed, []string{"--timeout", "0s"}, "--timeout 0s is no time"},
 		"more-arguments":       {closed, []string{"claude"}, `unexpected argument "claude"`},
 		"no-token-file":        {closed, []string{"--token-file", filepath.Join(t.TempDir(), "no")}, "the token cannot be read: "},
+		"empty-token-file":     {closed, []string{"--token-file", os.DevNull}, "holds no token; make one with pgfsm token create --role hook"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -108,6 +108,9 @@ func (t *translation) readCall(ef eventForm) (err error) {
 	if err != nil {
 		return err
 	}
+	if t.event.Server == "" && isCheck(t.event.Arguments) {
+		t.event.Tool = CheckTool
+	}
 
 	if ef.failure != "" {
 		t.event.Error, err = t.text(ef.failure)
@@ -120,6 +123,18 @@ func (t *translation) readCall(ef eventForm) (err error) {
 		}
 	}
 	return nil
+}
+
+// isCheck reports whether the arguments of a shell have [CheckCommand].
+func isCheck(arguments jsontext.Value) bool {
+	var shell struct {
+		Command jsontext.Value `json:"command"`
+	}
+	if err := json.Unmarshal(arguments, &shell); err != nil || shell.Command.Kind() != '"' {
+		return false
+	}
+	command, err := jsontext.AppendUnquote(nil, shell.Command)
+	return err == nil && string(command) == CheckCommand
 }
 
 // readOwnTool reads an event that belongs to one tool of the client.

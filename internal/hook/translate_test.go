@@ -97,6 +97,24 @@ func TestTranslateRefuses(t *testing.T) {
 	}
 }
 
+// TestTranslateCheckCommand: a shell command that only checks the hook is a call of a tool that no client has.
+func TestTranslateCheckCommand(t *testing.T) {
+	for name, tt := range map[string]struct{ client, input, want string }{
+		"claude":  {"claude", `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":": pgfsm_hook_check","description":"a"}`, hook.CheckTool},
+		"cursor":  {"cursor", `{"hook_event_name":"beforeShellExecution","command":": pgfsm_hook_check","cwd":"/"`, hook.CheckTool},
+		"longer":  {"claude", `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":": pgfsm_hook_check; ls"}`, "Bash"},
+		"of-mcp":  {"claude", `{"hook_event_name":"PreToolUse","tool_name":"mcp__a__b","tool_input":{"command":": pgfsm_hook_check"}`, "b"},
+		"no-text": {"claude", `{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":[": pgfsm_hook_check"]}`, "Bash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			event, err := hook.Translate(tt.client, []byte(tt.input+`,"session_id":"s","conversation_id":"s"}`))
+			if err != nil || event.Tool != tt.want {
+				t.Errorf("Translate() has the tool %q and the error %v, want %q", event.Tool, err, tt.want)
+			}
+		})
+	}
+}
+
 // FuzzTranslate: whatever a client sends, an event that is accepted can be sent to the gateway.
 func FuzzTranslate(f *testing.F) {
 	for _, client := range hook.Clients() {

@@ -103,7 +103,12 @@ func (r *ConfiguredRunner) answerDelegation(ctx context.Context, d *delegation, 
 	case states.TypePending:
 		return r.answerHeldDelegation(run, o.Reason)
 	}
-	return r.answerDenied(run, string(o.Code), o.Reason)
+	reason := o.Reason
+	newer := o.Code == policy.CodeToolUnknown || o.Code == policy.CodeArgumentsInvalid
+	if newer && r.Upstreams.ClientTools(d.server) != nil {
+		reason += fmt.Sprintf(" If the client is newer than its schemas, give new ones: servers.%s.tools: FILE.json.", d.server)
+	}
+	return r.answerDenied(run, string(o.Code), reason)
 }
 
 // answerHeldDelegation answers about a call that waits for approval.

@@ -308,6 +308,7 @@ func TestHookRefuses(t *testing.T) {
 		{"a-long-session", s.token, strings.Replace(good, `"session":"s"`, `"session":"`+strings.Repeat("s", 129)+`"`, 1), "128 bytes", http.StatusBadRequest},
 		{"a-client-that-is-not-configured", s.token, strings.Replace(good, `"claude"`, `"codex"`, 1), `no server \"codex\"`, http.StatusOK},
 		{"an-unknown-tool", s.token, strings.Replace(good, `"Bash"`, `"Rm"`, 1), "tool_unknown", http.StatusOK},
+		{"a-tool-of-a-newer-client", s.token, strings.Replace(good, `"Bash"`, `"Rm"`, 1), "servers.claude.tools: FILE.json", http.StatusOK},
 		{"arguments-of-another-type", s.token, strings.Replace(good, `{"command":"ls"}`, `{"command":1}`, 1), "arguments_invalid", http.StatusOK},
 		{"arguments-that-are-no-object", s.token, strings.Replace(good, `{"command":"ls"}`, `["ls"]`, 1), `"allowed":false`, http.StatusOK},
 		{"no-arguments", s.token, strings.Replace(good, `,"arguments":{"command":"ls"}`, ``, 1), `"allowed":`, http.StatusOK},
