@@ -54,8 +54,14 @@ func (l *Ledger) Report(ctx context.Context, p *traces.Replayer, run string, by 
 			return err
 		}
 		now, err := l.timeAfter(end.At)
+		if err != nil {
+			return err
+		}
 		setReportTime(report, now)
-		return err
+		if by.TokenID == "" {
+			return nil
+		}
+		return by.recheckAction(r, now, ActTell)
 	})
 	switch {
 	case err != nil:
@@ -96,6 +102,9 @@ func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report s
 		return nil
 	}
 	return l.commit(ctx, func(b *batch) error {
+		if err := by.recheckCalls(b, ActTell); err != nil {
+			return err
+		}
 		return b.addEvent(nil, "", by.Name, &reportLate{
 			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: run, Token: by.TokenID,
 		})
@@ -209,23 +218,39 @@ type SessionState struct {
 	Rewritten bool // a call ran with other arguments than the permitted ones
 }
 
-// ReadSession returns the state of a client's session.
+// ReadSession returns the state of a client's session. Calls that were denied are not among those that are
+// counted, so no number of them hides others.
 func (l *Ledger) ReadSession(ctx context.Context, actor, session string) (state SessionState, err error) {
-	err = l.View(ctx, func(r Reader) error {
-		state = SessionState{}
-		for q, err := range r.Runs(Filter{Actor: actor, Session: session, Newest: true, Limit: MaxCounted}) {
-			if err != nil {
-				return err
-			}
-			if q.Sent != "" {
-				state.Calls++
-			}
-			state.Rewritten = state.Rewritten || q.Code == string(policy.CodeRewritten)
-		}
-		return nil
+	err = l.View(ctx, func(r Reader) (err error) {
+		state, err = readSession(r, actor, session)
+		return err
 	})
 	return state, err
 }
+
+func readSession(r Reader, actor, session string) (state SessionState, err error) {
+	for _, err := range r.Runs(Filter{Actor: actor, Session: session, Code: string(policy.CodeRewritten), Limit: 1}) {
+		if err != nil {
+			return state, err
+		}
+		state.Rewritten = true
+	}
+	for q, err := range r.Runs(Filter{Actor: actor, Session: session, Statuses: sentStatuses}) {
+		if err != nil {
+			return state, err
+		}
+		if q.Sent != "" {
+			state.Calls++
+		}
+		if state.Calls == MaxCounted {
+			break
+		}
+	}
+	return state, nil
+}
+
+// sentStatuses are those that a run may have whose call was sent or whose permit was handed out.
+var sentStatuses = []Status{Allowed, Approved, Executed, Failed, Indeterminate, Delegated, Reported, Unreported}
 
 // findDelegation returns the run of a request whose call the client makes itself: the one with the same id of
 // the client's call, or a held one of the same session with the same call that was not handed out.

@@ -219,6 +219,10 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		if s.returned != nil {
 			return ruleResult.Broken("a second result")
 		}
+	case *callRewritten:
+		if s.rewritten != nil {
+			return ruleResult.Broken("a call is rewritten twice")
+		}
 	case *runEnded:
 		return s.checkEnd(p)
 	}
@@ -343,7 +347,10 @@ func (s *runVerifier) checkEnd(p *runEnded) error {
 			return ruleOutcome.Broken("a run ends as unreported, and no permit was handed out")
 		}
 	case states.TypeFailed:
-		if s.sent == nil && o.Effect != states.NotSent {
+		switch {
+		case s.delegated != nil:
+			return ruleOutcome.Broken("a run whose permit was handed out ends as failed")
+		case s.sent == nil && o.Effect != states.NotSent:
 			return ruleOutcome.Broken("a run whose call did not leave ends as if it had")
 		}
 	default:

@@ -197,10 +197,10 @@ const isTimeOrNever = (v) => v === "" || isTime(v), isMap = (v) => v instanceof 
 const FORMS = {
   bytes: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
   score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
-  decides: (v) => typeof v === "boolean",
+  decides: (v) => typeof v === "boolean", cut: (v) => v === true, failed: (v) => v === true,
   approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
-  call: (v) => v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
+  call: (v, event) => event.get("type") === "call.delegated" ? isString(v) : v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
   credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,
 };
 const texts = (map, names) => names.split(" ").every((name) => isString(map.get(name)));
@@ -280,7 +280,7 @@ function formsHold(event, names, place) {
   for (const [name, value] of event) {
     const form = FORMS[name] ?? isString;
     if (name === "credential") byDefault("R17", () => credentialHolds(value, place));
-    must(form(value), place, `${name} has another form`, "R1");
+    must(form(value, event), place, `${name} has another form`, "R1");
     must(!names.includes(`${name}?`) || (value !== "" && value.length !== 0 && value.text !== "0"), place, `${name} is empty, and not left out`, "R1");
   }
 }

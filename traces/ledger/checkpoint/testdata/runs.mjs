@@ -248,7 +248,7 @@ function outcomeHolds(run, outcome, place) {
     case "reported":
       return must(run.told === "call.reported" && (outcome.get("code") === "rewritten") === Boolean(run.rewritten) && effect !== "not_sent", place, "there is no such report", "R22");
     case "unreported": return must(run.told === "call.unreported" && effect === "unknown", place, "no permit was handed out, or there is a report", "R22");
-    case "failed": return must(run.sent || effect === "not_sent", place, "a run whose call did not leave ends as if it had", "R22");
+    case "failed": return must(!run.delegates && run.sent || !run.sent && effect === "not_sent", place, "a run whose call did not leave ends as if it had", "R22");
   }
   must(false, place, `no run ends as ${type}`, "R22");
 }
