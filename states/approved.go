@@ -78,8 +78,12 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v
 	}
-	// As it is now: a condition on the time may deny the call by now.
-	if v = b.Decide(questionFor(r, b, tool, r.facts.Approved.At)).Verdict; v.Blocks() {
+	// As it is now: a condition on the time may deny the call by now, or one on the session.
+	current := questionFor(r, b, tool, r.facts.Approved.At)
+	if current.Session != nil {
+		current.Session.Rewritten = current.Session.Rewritten || r.facts.Approved.rewritten
+	}
+	if v = b.Decide(current).Verdict; v.Blocks() {
 		return tool, now, v
 	}
 

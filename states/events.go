@@ -156,6 +156,8 @@ type Decided struct {
 	Binding  canonical.Digest `json:"binding"`
 	Call     string           `json:"call,omitzero"` // the client's id of the call that asked again
 	Happened string           `json:"happened"`
+	// A call of the request's session ran with other arguments than the permitted ones, since the hold or before.
+	Rewritten bool `json:"rewritten,omitzero"`
 	// The context of the approved call, if pgfsm exports spans.
 	Trace *TraceContext `json:"trace,omitzero"`
 	// The votes in order; none if no approver decided in time.

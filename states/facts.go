@@ -154,9 +154,10 @@ type ApprovedFact struct {
 	By      []string         `json:"by"`
 	Verdict policy.Verdict   `json:"verdict"`
 
-	votes []policy.Vote
-	trace *TraceContext
-	call  string // the client's id of the call that asked again
+	votes     []policy.Vote
+	trace     *TraceContext
+	call      string // the client's id of the call that asked again
+	rewritten bool   // as in [Decided]
 }
 
 // PermittedFact: the single-use right to make one call with exactly these bytes.

@@ -36,13 +36,14 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	}
 
 	return Judgement{Approve, &ApprovedFact{
-		At:      d.At,
-		Binding: d.Binding,
-		By:      voters,
-		Verdict: v,
-		votes:   d.Votes,
-		trace:   d.Trace,
-		call:    d.Call,
+		At:        d.At,
+		Binding:   d.Binding,
+		By:        voters,
+		Verdict:   v,
+		votes:     d.Votes,
+		trace:     d.Trace,
+		call:      d.Call,
+		rewritten: d.Rewritten,
 	}}
 }
 

@@ -86,6 +86,13 @@ func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run stri
 	}
 
 	opened.decision.Call = options.Call
+	if s := resumed.Run.Request().Session; s != nil && options.Bundle != nil && options.Bundle.ReadsSession() {
+		session, err := l.ReadSession(ctx, resumed.Run.Request().Actor, s.Key())
+		if err != nil {
+			return resumed, err
+		}
+		opened.decision.Rewritten = session.Rewritten
+	}
 	live.Approver, live.Active = recordedApprover{opened.decision}, options.Bundle
 	var recorder states.Recorder = opened.recorder
 	if options.Watch != nil {

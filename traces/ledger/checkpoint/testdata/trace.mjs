@@ -15,7 +15,7 @@ const ANSWERS = {
   tools_listed: "bundle? happened kept? servers",
   completed: "content exchanges happened refusal?",
   history_read: "calls happened values",
-  decided: "at binding call? happened trace? votes",
+  decided: "at binding call? happened rewritten? trace? votes",
   call_reported: "arguments? at bytes? failed? happened result?",
   report_lapsed: "at happened reason",
   tool_returned: "happened result",
