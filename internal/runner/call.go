@@ -32,7 +32,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	}
 	sent := r.Bundle.ReadSentCall(call.Server, call.Tool, call.Arguments)
 	if plan := sent.Plan(); plan != nil {
-		request.Session = r.runner.sessions.join(announcedCall{call.From.Name, call.Server, call.Tool, plan.ArgsDigest()})
+		request.Session = r.runner.sessions.join(call.From.Name, announcedCall{call.Server, call.Tool, plan.ArgsDigest()})
 		if err := r.readSession(ctx, call.From, request.Session); err != nil {
 			return r.refuseUnrecorded(ctx, call, "", err)
 		}

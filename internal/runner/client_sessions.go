@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +11,12 @@ import (
 )
 
 const (
-	// maxClientSessions bounds the sessions of clients that are remembered. If there are more, all are forgotten.
+	// maxClientSessions bounds the sessions of one owner that are remembered. If there are more, all of this owner are
+	// forgotten.
 	maxClientSessions = 4 << 10
+	// maxAnnounced bounds the calls that somebody announced and that did not come yet. If there are more, the oldest of
+	// this actor is forgotten.
+	maxAnnounced = 1 << 10
 	// maxPrompts bounds the prompts that are recorded of one session.
 	maxPrompts = 256
 	// sessionIdle is the time after which an unused session is forgotten.
@@ -19,9 +24,6 @@ const (
 	// announcedFor is how long a hook's announcement of an MCP call waits for the call.
 	announcedFor = time.Minute
 )
-
-// A sessionKey names a session of a client: clients choose its id, so it belongs to one principal.
-type sessionKey struct{ owner, session string }
 
 // A clientSession is what this gateway remembers of a session.
 type clientSession struct {
@@ -32,34 +34,40 @@ type clientSession struct {
 
 // An announcedCall is an MCP call that a hook announced.
 type announcedCall struct {
-	owner, server, tool string
-	arguments           canonical.Digest
+	server, tool string
+	arguments    canonical.Digest
 }
 
 type announcement struct {
+	call    announcedCall
 	session states.Session
 	until   time.Time
 }
 
-// clientSessions remembers the sessions of clients whose hooks ask this gateway. The zero value has none.
+// clientSessions remembers the sessions of clients whose hooks ask this gateway. Each bound is one of an owner, so that
+// nobody makes the gateway forget what others told. The zero value has none.
 type clientSessions struct {
 	mu        sync.Mutex
-	sessions  map[sessionKey]*clientSession
-	announced map[announcedCall][]announcement
+	sessions  map[string]map[string]*clientSession // by owner, and the client's session: clients choose its id
+	announced map[string][]announcement            // by actor, the oldest first
 }
 
 // use returns a session, which it may change until it is told to stop.
 func (c *clientSessions) use(from gateway.Identity, session string, do func(*clientSession)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, now := sessionKey{from.Owner(), session}, time.Now()
-	s := c.sessions[key]
+	own, now := c.sessions[from.Owner()], time.Now()
+	s := own[session]
 	if s == nil || now.Sub(s.used) > sessionIdle {
-		if c.sessions == nil || len(c.sessions) >= maxClientSessions {
-			c.sessions = make(map[sessionKey]*clientSession)
+		if c.sessions == nil {
+			c.sessions = make(map[string]map[string]*clientSession)
+		}
+		if own == nil || len(own) >= maxClientSessions {
+			own = make(map[string]*clientSession)
+			c.sessions[from.Owner()] = own
 		}
 		s = new(clientSession)
-		c.sessions[key] = s
+		own[session] = s
 	}
 	s.used = now
 	do(s)
@@ -69,47 +77,48 @@ func (c *clientSessions) use(from gateway.Identity, session string, do func(*cli
 func (c *clientSessions) forget(from gateway.Identity, session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.sessions, sessionKey{from.Owner(), session})
+	delete(c.sessions[from.Owner()], session)
 }
 
-// announce notes that a client is about to make an MCP call in a session.
-func (c *clientSessions) announce(call announcedCall, session states.Session) {
+// announce notes that an actor's client is about to make an MCP call in a session.
+func (c *clientSessions) announce(actor string, call announcedCall, session states.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.announced == nil || len(c.announced) >= maxClientSessions {
-		c.announced = make(map[announcedCall][]announcement)
-	}
-	waiting := c.announced[call]
-	if len(waiting) < maxPrompts {
-		c.announced[call] = append(waiting, announcement{session, time.Now().Add(announcedFor)})
-	}
-}
-
-// join returns the session in which an MCP call was announced, and uses the announcement up. It returns nil if
-// nobody announced the call, or equal calls were announced in several sessions.
-func (c *clientSessions) join(call announcedCall) *states.Session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	waiting := c.announced[call]
 	now := time.Now()
+	waiting := unexpired(c.announced[actor], now)
+	if len(waiting) >= maxAnnounced {
+		waiting = waiting[1:]
+	}
+	if c.announced == nil {
+		c.announced = make(map[string][]announcement)
+	}
+	c.announced[actor] = append(waiting, announcement{call, session, now.Add(announcedFor)})
+}
+
+// join returns the session in which an actor's MCP call was announced, and uses the announcement up. It returns nil
+// if nobody announced the call, or equal calls were announced in several sessions.
+func (c *clientSessions) join(actor string, call announcedCall) *states.Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := unexpired(c.announced[actor], time.Now())
+	first := slices.IndexFunc(waiting, func(a announcement) bool { return a.call == call })
+	if first < 0 {
+		return nil
+	}
+	session := waiting[first].session
+	unlike := func(a announcement) bool { return a.call == call && a.session.Key() != session.Key() }
+	if slices.ContainsFunc(waiting, unlike) {
+		c.announced[actor] = slices.DeleteFunc(waiting, func(a announcement) bool { return a.call == call })
+		return nil
+	}
+	c.announced[actor] = slices.Delete(waiting, first, first+1)
+	return &session
+}
+
+// unexpired returns the announcements that still wait.
+func unexpired(waiting []announcement, now time.Time) []announcement {
 	for len(waiting) > 0 && now.After(waiting[0].until) {
 		waiting = waiting[1:]
 	}
-	if len(waiting) == 0 {
-		delete(c.announced, call)
-		return nil
-	}
-	first := waiting[0].session
-	for _, other := range waiting[1:] {
-		if other.session.Key() != first.Key() {
-			delete(c.announced, call)
-			return nil
-		}
-	}
-	if waiting = waiting[1:]; len(waiting) == 0 {
-		delete(c.announced, call)
-	} else {
-		c.announced[call] = waiting
-	}
-	return &first
+	return waiting
 }

@@ -155,8 +155,10 @@ func (r *ConfiguredRunner) answerRepeatedDelegation(ctx context.Context, d *dele
 	switch {
 	case sameID && (plan == nil || q.Server != d.server || q.Tool != d.tool || q.Arguments != "" && q.Arguments != plan.ArgsDigest()):
 		return r.answerDenied(run, string(policy.CodeCallReused), "The client's id of this call belongs to a call with other arguments.")
-	case q.Sent != "" && sameID:
+	case q.Sent != "" && sameID && q.Ended == "":
 		return hook.Answer{Allowed: true, Run: run}
+	case q.Sent != "" && sameID: // who asks again after the end would make another call with one permit
+		return r.answerDenied(run, string(policy.CodeCallReused), "The client's id of this call belongs to a call that has ended.")
 	case q.Status == ledger.Pending && q.Ended == "":
 		return r.answerHeldDelegation(run, q.Reason)
 	case q.Status == ledger.Approved && q.Ended == "":

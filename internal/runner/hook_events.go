@@ -13,6 +13,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/hook"
+	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/policy"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	maxClientID    = 128      // bytes of a client's id of a session, a prompt or a call
+	maxClientID    = 128      // bytes of a client's id of a session, a prompt or a call, and of who wrote a prompt
 	maxPromptBytes = 64 << 10 // bytes of a recorded prompt
 	gatewayEntry   = "pgfsm"  // the gateway's name in the files of clients, see pgfsm link
 	toolSeparator  = "__"     // joins server and tool for agents
@@ -130,7 +131,7 @@ func (r *ConfiguredRunner) hookCall(ctx context.Context, from gateway.Identity, 
 				fmt.Sprintf("The MCP server %q of the client is not behind the gateway.", e.Server))
 		}
 		arguments := digestOf("arguments", e.Arguments)
-		r.runner.sessions.announce(announcedCall{from.Name, server, tool, arguments}, *session)
+		r.runner.sessions.announce(from.Name, announcedCall{server, tool, arguments}, *session)
 		return hook.Answer{Allowed: true}
 	}
 
@@ -171,7 +172,8 @@ func (r *ConfiguredRunner) gatewayTool(entry, name string) (server, tool string,
 		server, behind = strings.CutPrefix(entry, gatewayEntry+"-")
 		tool = name
 	}
-	return server, tool, behind && slices.Contains(r.Bundle.Servers(), server)
+	behind = behind && slices.Contains(r.Bundle.Servers(), server)
+	return server, tool, behind && r.Upstreams.ClientTools(server) == nil // the gateway gets no call of a client's own tools
 }
 
 // hookPrompt records a prompt of a session.
@@ -195,7 +197,7 @@ func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity
 		}
 	}
 	index, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
-		ID: e.Prompt, Session: session.Key(), Source: cmp.Or(e.Source, "unknown"), Text: text, Cut: cut,
+		ID: e.Prompt, Session: session.Key(), Source: cmp.Or(visible.Clip(r.Secrets.String(e.Source), maxClientID), "unknown"), Text: text, Cut: cut,
 	})
 	if err != nil {
 		return err
