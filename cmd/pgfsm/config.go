@@ -215,6 +215,10 @@ func (o *initOptions) writeFiles() error {
 	var servers []config.ClientServer
 	configuration := visible.Text(filepath.Join(o.dir, config.FileName))
 	next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c ` + configuration
+	if o.bundle == config.CodingAgent {
+		next = "put the folder of your project in place of /home/me/project in policy.yaml, claims.yaml and tests.yaml, " +
+			"then: pgfsm policy test -c " + configuration + " " + visible.Text(filepath.Join(o.dir, "tests.yaml"))
+	}
 	if o.from != "" {
 		if servers, err = o.importServers(files); err != nil {
 			return err

@@ -21,11 +21,11 @@ var Demo embed.FS
 //go:embed bundles/*/*.yaml bundles/*/*.json
 var bundles embed.FS
 
-// codingAgent is the bundle for the tools of a coding agent. It has an allowlist of its own.
-const codingAgent = "coding-agent"
+// CodingAgent is the bundle for the tools of a coding agent. It has an allowlist of its own.
+const CodingAgent = "coding-agent"
 
 var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "change-management", "regulated-data",
-	codingAgent}
+	CodingAgent}
 
 // Bundles returns the names of the starter bundles, the simplest first:
 //
@@ -54,7 +54,8 @@ type StarterFile struct {
 
 // StarterFiles returns the files of a new configuration, its pgfsm.yaml first and its allowlist
 // second. They are valid without changes and connect to the demo servers. Unless the name is empty,
-// a starter bundle is added, which the configuration then names.
+// a starter bundle is added, which the configuration then names. The bundle coding-agent has the
+// server of its agent in place of the demo servers.
 func StarterFiles(bundle string) ([]StarterFile, error) {
 	files := []StarterFile{{FileName, slices.Clone(starter)}, {"allowlist.json", starterAllowlist},
 		{"pgfsm.schema.json", Schema("pgfsm")}}
@@ -72,7 +73,7 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 		files = append(files, StarterFile{name, text})
 	}
 
-	if bundle == codingAgent {
+	if bundle == CodingAgent {
 		if err := addCodingAgent(files); err != nil {
 			return nil, err
 		}
@@ -84,12 +85,19 @@ func StarterFiles(bundle string) ([]StarterFile, error) {
 	return files, nil
 }
 
-// The server of a coding agent in the starter, which is switched off there.
-var offClaude = regexp.MustCompile(`(?m)^#-(  claude:.*\n)#-(.*\n)#-(.*\n)`)
+var (
+	// The server of a coding agent in the starter, which is switched off there.
+	offClaude = regexp.MustCompile(`(?m)^#-(  claude:.*\n)#-(.*\n)#-(.*\n)`)
+	// The servers of the demo in the starter, with the comment before them, and the routes to them.
+	demoServers = regexp.MustCompile(`(?s)# MCP servers\. These are [^\n]*\n(servers:\n)  mcp-sharepoint:.*?\n(#-  docs:)`)
+	demoRoutes  = regexp.MustCompile(`(?m)^  routes:\n(    .*\n)+`)
+)
 
-// addCodingAgent switches on the server of a coding agent, and allows its tools besides the others.
+// addCodingAgent puts a coding agent and its tools in place of the demo servers.
 func addCodingAgent(files []StarterFile) (err error) {
-	files[0].Text = offClaude.ReplaceAll(files[0].Text, []byte("$1$2$3"))
-	files[1].Text, err = bundles.ReadFile("bundles/" + codingAgent + "/allowlist.json")
+	text := offClaude.ReplaceAll(files[0].Text, []byte("$1$2$3"))
+	text = demoServers.ReplaceAll(text, []byte("# MCP servers, and the coding agent.\n$1$2"))
+	files[0].Text = demoRoutes.ReplaceAll(text, nil)
+	files[1].Text, err = bundles.ReadFile("bundles/" + CodingAgent + "/allowlist.json")
 	return err
 }
