@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"pgfsm/internal/hook"
 	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/clitest"
 	"pgfsm/traces/ledger"
 )
 
@@ -236,4 +238,30 @@ func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
 	err := ledger.Poll(t.Context(), 50*time.Millisecond, func() (bool, error) { return done(), nil })
 	check.NoError(t, err)
+}
+
+// TestDocsHooks types what the page about hooks says, up to the gateway, which has fixed ports.
+func TestDocsHooks(t *testing.T) {
+	t.Parallel()
+	page := clitest.Read(t, filepath.Join(repository, "docs", "guide", "hooks.md"))
+	_, steps, _ := strings.Cut(page, "\n## From nothing")
+	steps, _, _ = strings.Cut(steps, "\n## ")
+	script := "set -e\n"
+	for _, fence := range fencePattern.FindAllStringSubmatch(steps, -1) {
+		if running := regexp.MustCompile(`pgfsm (serve|link|hook|console)`); fence[1] == "sh" && !running.MatchString(fence[2]) {
+			script += fence[2]
+		}
+	}
+
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "HOME="+home)
+	cmd.Dir = home
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	info, err := os.Stat(filepath.Join(home, ".config", "pgfsm", "hook.token"))
+	if err != nil || info.Size() == 0 || info.Mode().Perm() != 0o600 {
+		t.Errorf("the token's file is %v, %v, want one that only its owner can read", info, err)
+	}
 }
