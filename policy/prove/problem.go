@@ -164,7 +164,7 @@ func (p *problem) branch(a *atom) {
 		for i := range p.domains[at.domain].cells {
 			p.chosen[at.domain] = i
 			if p.search(); p.finished {
-				return
+				break
 			}
 		}
 		p.chosen[at.domain] = -1
@@ -179,15 +179,19 @@ func (p *problem) branch(a *atom) {
 		}
 		p.outcomes[a] = one
 		if p.search(); p.finished {
-			return
+			break
 		}
 	}
 	p.outcomes[a], p.assumed = before, p.assumed[:len(p.assumed)-1]
 }
 
-func (p *problem) setOutcomes(atoms []*atom, out vector) {
-	for i, a := range atoms {
-		p.outcomes[a] = outcomes(out[i])
+// setRisk sets the outcomes of the atoms about a risk; an empty vector leaves them open.
+func (p *problem) setRisk(r *riskRules, out vector) {
+	for i, a := range p.asks[r] {
+		p.outcomes[a] = anything
+		if out != "" {
+			p.outcomes[a] = outcomes(out[i])
+		}
 	}
 }
 
@@ -233,14 +237,12 @@ func (p *problem) branchOnRisk(about *atom) {
 			continue
 		}
 		known[out] = true
-		p.setOutcomes(p.asks[r], out)
+		p.setRisk(r, out)
 		if p.search(); p.finished {
-			return
+			break
 		}
 	}
-	for _, a := range p.asks[r] {
-		p.outcomes[a] = anything
-	}
+	p.setRisk(r, "")
 	p.settled[r], p.guessed = false, guessedBefore
 }
 

@@ -2,7 +2,6 @@ package prove
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -181,15 +180,9 @@ func (s *Space) addProblems(t *tool, anyName bool, seen map[string]bool) {
 
 // run searches for settled points. If there are too many points, it takes any for settled.
 func (p *problem) run() {
-	before := maps.Clone(p.outcomes)
 	p.giveUp = func(string) { p.settle() }
-	p.work = maxWork - maxSpaceWork
+	p.work, p.finished = maxWork-maxSpaceWork, false
 	p.search()
-	p.outcomes, p.assumed, p.guessed, p.finished = before, nil, nil, false
-	clear(p.settled)
-	for i := range p.chosen {
-		p.chosen[i] = -1
-	}
 }
 
 // exists reports whether a call that the globs of a policy match can be one for which the goal is true.
@@ -301,6 +294,7 @@ func (s *Space) Inversion(policy int) (found *Inversion) {
 		p.settle = func() {
 			p.work += len(s.levels) * p.cost
 			found = s.inversion(p, e)
+			p.setRisk(s.risk, "")
 			p.finished = found != nil || p.work > maxWork
 		}
 		p.run()
@@ -316,7 +310,7 @@ func (s *Space) inversion(p *problem, e *entry) *Inversion {
 	var stops []Inversion
 	for i := range s.levels {
 		level := s.levels[i]
-		p.setOutcomes(p.asks[s.risk], p.riskOutcomes(s.risk, &level, true))
+		p.setRisk(s.risk, p.riskOutcomes(s.risk, &level, true))
 		decider, key := s.decider(p, e)
 		if decider == e && key != "" {
 			stops = append(stops, Inversion{Key: key, Less: level})
@@ -330,9 +324,6 @@ func (s *Space) inversion(p *problem, e *entry) *Inversion {
 		if k >= 0 && decider != nil && key == "" {
 			return &Inversion{stops[k].Key, stops[k].Less, level, decider.index}
 		}
-	}
-	for _, a := range p.asks[s.risk] {
-		p.outcomes[a] = anything
 	}
 	return nil
 }
