@@ -133,6 +133,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 	for _, tt := range []struct{ name, file, is, becomes string }{
 		{"a-cell-dropped", "places.go", "	slices.SortStableFunc(d.cells,", "	d.cells = d.cells[:max(1, len(d.cells)-1)]\n	slices.SortStableFunc(d.cells,"},
 		{"failure-taken-for-false", "atom.go", "		return canFail\n	}\n	return boolOutcome(yes)", "		return canFalse\n	}\n	return boolOutcome(yes)"},
+		{"one-tool-for-all", "places.go", "key += fmt.Sprintf(\" %p\", p.tool)", "key += \"\""},
 		{"order-reversed", "side.go", "entries = append(entries, e)", "entries = append([]*entry{e}, entries...)"},
 		{"strict-when-forgotten", "side.go", "e.strict = p.Effect != rules.Allow ||", "e.strict = false &&"},
 		{"absent-forgotten", "places.go", "if !possible || !t.root.requires(name) {", "if !possible {"},

@@ -24,10 +24,11 @@ func TestProofsHoldForRandomCalls(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 38))
 		schema := randomSchema(r)
 		identity := func(c *policy.Content) {
-			c.Roles = []policy.Role{{Role: "admin", Actors: []string{"bob", "group:ops"}}, {Role: "staff", Actors: []string{"local:ann", "https://idp#bob"}}}
+			c.Roles = []policy.Role{{Role: "admin", Actors: []string{"bob", "group:ops"}}, {Role: "staff", Actors: []string{"local:ann", "https://idp#bob"}},
+				{Role: "tool1", Actors: []string{"bob", "local:ann"}}}
 		}
 		risks := randomRisk(r)
-		f := newFixture(t, func(c *policy.Content) { identity(c); c.Policy, c.Risk = randomPolicies(r), risks }, schema)
+		f := newFixture(t, func(c *policy.Content) { identity(c); c.Policy, c.Risk = randomPolicies(r), risks }, schema, schema)
 		old := newFixture(t, func(c *policy.Content) {
 			identity(c)
 			c.Risk = risks
@@ -45,7 +46,7 @@ func TestProofsHoldForRandomCalls(t *testing.T) {
 				i := r.IntN(len(c.Policy.Policies))
 				c.Policy.Policies[i].When = randomCondition(r, 1)
 			}
-		}, schema)
+		}, schema, schema)
 		claims := randomClaims(r, old.bundle)
 		results := f.prove(t, claims...)
 		for i := range results {
@@ -67,7 +68,7 @@ func TestProofsHoldForRandomCalls(t *testing.T) {
 			if schema != "" && live.Input().Judge(args) != nil {
 				continue
 			}
-			in := randomInput(r, f.bundle, args, "tool0", schema != "")
+			in := randomInput(r, f.bundle, args, fmt.Sprint("tool", r.IntN(2)), schema != "")
 			for i := range results {
 				settled := results[i].Status == prove.Proved && claims[i].Kind != prove.Reachable ||
 					results[i].Status == prove.Refuted && claims[i].Kind == prove.Reachable

@@ -187,13 +187,13 @@ func randomAtom(r *rand.Rand) string {
 	case 15:
 		return []string{
 			`actor.id == "bob"`, `"admin" in actor.roles`, `actor.kind == "person"`, `"ops" in actor.groups`,
-			`actor.id.startsWith("https://")`, `actor.client == "cli"`, `"staff" in actor.roles`, `actor.on_behalf_of == ""`,
-		}[r.IntN(8)]
+			`actor.id.startsWith("https://")`, `actor.client == "cli"`, `"staff" in actor.roles`, `actor.on_behalf_of == ""`, `tool in actor.roles`,
+		}[r.IntN(9)]
 	}
 	return []string{
-		`tool == "tool0"`, `env == "prod"`, `tool_annotations.destructiveHint`, `pinned`, `history.count("actor", "1h") > 3`,
+		`tool == "tool0"`, `tool.endsWith("1")`, `env == "prod"`, `tool_annotations.destructiveHint`, `pinned`, `history.count("actor", "1h") > 3`,
 		`history.sum("actor", "1h", "n") >= 5.5`, `tool_annotations.readOnlyHint || true`,
-	}[r.IntN(7)]
+	}[r.IntN(8)]
 }
 
 // randomRiskAtom returns a test that risk rules can make.
