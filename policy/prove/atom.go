@@ -95,39 +95,31 @@ var connectives = []string{operators.LogicalAnd, operators.LogicalOr, operators.
 
 func isConnective(e ast.Expr) bool { return slices.Contains(connectives, e.AsCall().FunctionName()) }
 
-// outcomes returns the outcomes of the formula, given those of its atoms. A nil formula is a
-// condition that is not written.
-func (f *formula) outcomes(unwritten outcomes, of func(*atom) outcomes) outcomes {
-	if f == nil {
-		return unwritten
+// outcomes returns the outcomes of the formula, given those of its atoms.
+func (f *formula) outcomes(of func(*atom) outcomes) outcomes {
+	if f.atom != nil {
+		return of(f.atom)
 	}
-	switch f.operator {
-	case operators.LogicalAnd:
-		left := f.parts[0].outcomes(0, of)
-		if left == canFalse {
-			return canFalse
-		}
-		return left.and(f.parts[1].outcomes(0, of))
-	case operators.LogicalOr:
-		left := f.parts[0].outcomes(0, of)
-		if left == canTrue {
-			return canTrue
-		}
-		return left.negate().and(f.parts[1].outcomes(0, of).negate()).negate()
-	case operators.LogicalNot:
-		return f.parts[0].outcomes(0, of).negate()
-	case operators.Conditional:
-		chosen := f.parts[0].outcomes(0, of)
-		out := chosen & canFail
-		if chosen&canTrue != 0 {
-			out |= f.parts[1].outcomes(0, of)
-		}
-		if chosen&canFalse != 0 {
-			out |= f.parts[2].outcomes(0, of)
-		}
-		return out
+	first := f.parts[0].outcomes(of)
+	switch {
+	case f.operator == operators.LogicalNot:
+		return first.negate()
+	case f.operator == operators.LogicalAnd && first == canFalse, f.operator == operators.LogicalOr && first == canTrue:
+		return first
+	case f.operator == operators.LogicalAnd:
+		return first.and(f.parts[1].outcomes(of))
+	case f.operator == operators.LogicalOr:
+		return first.negate().and(f.parts[1].outcomes(of).negate()).negate()
 	}
-	return of(f.atom)
+
+	out := first & canFail // of c ? a : b
+	if first&canTrue != 0 {
+		out |= f.parts[1].outcomes(of)
+	}
+	if first&canFalse != 0 {
+		out |= f.parts[2].outcomes(of)
+	}
+	return out
 }
 
 // openAtom returns the first atom on which the outcome depends.
@@ -135,7 +127,7 @@ func (f *formula) openAtom(of func(*atom) outcomes) *atom {
 	if f.atom != nil {
 		return f.atom
 	}
-	open := func(part *formula) bool { return !part.outcomes(0, of).isOne() }
+	open := func(part *formula) bool { return !part.outcomes(of).isOne() }
 	return f.parts[slices.IndexFunc(f.parts, open)].openAtom(of)
 }
 

@@ -128,9 +128,13 @@ func (p *problem) outcomesOf(a *atom) outcomes {
 	return anything // it is not divided
 }
 
-// eval returns the outcomes of a formula at the point, and notes the first atom that is open.
+// eval returns the outcomes of a formula at the point, and notes the first atom that is open. A nil
+// formula is a condition that is not written.
 func (p *problem) eval(f *formula, unwritten outcomes) outcomes {
-	out := f.outcomes(unwritten, p.outcomesOf)
+	if f == nil {
+		return unwritten
+	}
+	out := f.outcomes(p.outcomesOf)
 	if p.first == nil && !out.isOne() {
 		p.first = f.openAtom(p.outcomesOf)
 	}
