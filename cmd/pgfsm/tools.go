@@ -70,6 +70,11 @@ func (a *app) listTools(ctx context.Context, notAllowed bool) error {
 	}
 
 	servers, tools := states.Statuses(c), present.Tools(a.Bundle.Content(), c)
+	for i := range servers {
+		if a.Upstreams.ClientTools(servers[i].Server) != nil {
+			servers[i].Protocol = "" // there is no connection: the client asks by hook
+		}
+	}
 	reads, others := present.NotAllowed(tools)
 	if notAllowed {
 		tools = slices.Concat(reads, others)
@@ -97,7 +102,11 @@ func serverHead(s states.ServerStatus) string {
 	if s.Status != policy.ServerUp {
 		return fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 	}
-	return fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), cli.Count(s.Tools, "tool"), visible.Text(s.Protocol))
+	how := "asks by hook"
+	if s.Protocol != "" {
+		how = "MCP " + visible.Text(s.Protocol)
+	}
+	return fmt.Sprintf("%s (%s, %s)", visible.Text(s.Server), cli.Count(s.Tools, "tool"), how)
 }
 
 // allowOptions are the flags of allow.

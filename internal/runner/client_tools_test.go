@@ -73,8 +73,8 @@ func TestPeopleSeeACodingAgentsTools(t *testing.T) {
 	pins := &present.Pins{Definition: func(canonical.Digest) []byte { return nil }}
 	servers := r.Configured().Servers(pins)
 	last := servers[len(servers)-1]
-	if last.Server != "claude" || last.Status != policy.ServerUp || len(last.Tools) != 1 || !last.Tools[0].Allowed {
-		t.Errorf("the last server is %+v, want claude, up, with the tool Bash, which is allowed", last)
+	if last.Server != "claude" || last.Status != policy.ServerUp || last.Protocol != "" || len(last.Tools) != 1 || !last.Tools[0].Allowed {
+		t.Errorf("the last server is %+v, want claude, up, without a revision of MCP, with the allowed tool Bash", last)
 	}
 	if servers[0].Status != present.ServerUnknown {
 		t.Errorf("the server %s is %s, want it not to have been asked", servers[0].Server, servers[0].Status)

@@ -106,6 +106,9 @@ func (r *ConfiguredRunner) Servers(pins *present.Pins) (servers []present.Server
 			s.Status, s.Code, s.Reason, s.Name = listed.Status, listed.Code, listed.Reason, listed.Name
 			s.Version, s.Protocol, s.Tools = listed.Version, listed.Protocol,
 				present.ServerTools(r.Bundle.Content(), c, listed.Server, pins)
+			if r.Upstreams != nil && r.Upstreams.ClientTools(configured.Name) != nil {
+				s.Protocol = "" // there is no connection: the client asks by hook
+			}
 			state, _ := r.lastListing(configured.Name)
 			s.Since, s.Asked = state.since, state.at
 		}
