@@ -26,7 +26,7 @@ const (
 )
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
-var pure = []string{"fsm", "states", "policy", "policy/condition", "policy/draft", "policy/evidence", "policy/lint", "policy/prove", "policy/risk", "policy/rules", "policy/ruling",
+var pure = []string{"fsm", "states", "policy", "policy/condition", "policy/draft", "policy/evidence", "policy/lint", "policy/origin", "policy/prove", "policy/risk", "policy/rules", "policy/ruling",
 	"policy/schema", "policy/screen", "internal/canonical", "internal/config", "internal/docdiff", "internal/glob", "internal/secret", "internal/visible"}
 
 // impure are the imports that would give them one.

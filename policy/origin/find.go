@@ -1,0 +1,241 @@
+package origin
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/canonical"
+)
+
+// Roles of arguments.
+const (
+	Target  = "target"
+	Amount  = "amount"
+	Content = "content"
+)
+
+// Origins of leaves.
+const (
+	Request = "request"
+	Trusted = "trusted"
+	Own     = "own"
+	None    = "none"
+)
+
+// MaxLeaves is how many leaves with a role, and how many without, are looked for. A call with more is not found.
+const MaxLeaves = 256
+
+// A Leaf is a scalar of the arguments, or a member's name, and where it comes from.
+type Leaf struct {
+	At     string `json:"at"`              // JSON pointer in the arguments
+	Name   bool   `json:"name,omitzero"`   // the leaf is the name of that member, not its value
+	Role   string `json:"role,omitzero"`   // target, amount, content or empty
+	Exempt bool   `json:"exempt,omitzero"` // null, boolean or member of an enum, and no target: needs no origin
+	Origin string `json:"origin"`          // request, trusted, own or none
+	Source string `json:"source,omitzero"` // run of the result, or entry of the prompt
+	Place  string `json:"place,omitzero"`  // JSON pointer in the result
+	Start  int    `json:"start,omitzero"`  // bytes of the prompt
+	End    int    `json:"end,omitzero"`
+	Form   string `json:"form,omitzero"` // which of the six forms; empty: as it stands
+}
+
+// Find returns the leaves of a call's arguments in canonical order and where each comes from. At most MaxLeaves+1
+// leaves with a role and as many without are returned. Arguments that are no JSON object are one target of origin none.
+func (r *Rules) Find(s *Session, server, tool string, args, inputSchema jsontext.Value) []Leaf {
+	f := &finder{rules: r, session: s, schema: inputSchema}
+	if r != nil {
+		f.roles = r.roles[toolName{server, tool}]
+	}
+	if s != nil {
+		var prompts PromptLabel
+		if r != nil {
+			prompts = r.prompts
+		}
+		f.passages = prompts.passagesOf(s)
+		f.documents = make([]jsontext.Value, len(s.Results))
+		f.arguments = make([][]argument, len(s.Results))
+	}
+
+	doc, err := canonical.JSON(args)
+	if err == nil && jsontext.Value(doc).Kind() == '{' {
+		err = eachNode(doc, nil, f.addNode)
+		if err == nil {
+			return f.leaves
+		}
+	}
+	return []Leaf{{Role: Target, Origin: None}}
+}
+
+// A finder looks for the leaves of one call.
+type finder struct {
+	rules     *Rules
+	session   *Session
+	schema    jsontext.Value
+	roles     []rolePath
+	passages  []passage
+	documents []jsontext.Value // by result: the document, once it was needed
+	arguments [][]argument     // by result, once they were needed
+	leaves    []Leaf
+	counts    [2]int // of leaves without and with a role
+}
+
+// addNode adds the leaves of a node of the arguments: the name of a member, and a scalar.
+func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) {
+	if len(path) == 0 {
+		return
+	}
+	if isMember && f.isChosenName(path) {
+		name, of := path[len(path)-1], path[:len(path)-1]
+		f.addLeaf(Leaf{At: pointerOf(path), Name: true, Role: Target}, newValue(name, Target, wordsOf(of), false))
+	}
+
+	leaf := Leaf{At: pointerOf(path), Role: f.roleOf(path)}
+	text, isText := scalarText(node)
+	switch {
+	case isContainer(node):
+		if len(path) >= MaxDepth {
+			f.addLeaf(leaf, nil) // what is below is not looked at, and so is not found
+		}
+	case isText:
+		leaf.Exempt = leaf.Role != Target && isEnumMember(f.schema, path, node)
+		f.addLeaf(leaf, newValue(text, leaf.Role, wordsOf(path), false))
+	case node.Kind() == 'n':
+		leaf.Exempt = leaf.Role != Target
+		f.addLeaf(leaf, nil)
+	default:
+		leaf.Exempt = leaf.Role != Target
+		f.addLeaf(leaf, newValue(string(node), leaf.Role, wordsOf(path), true))
+	}
+}
+
+// roleOf returns the role of a path: target before amount before content.
+func (f *finder) roleOf(path []string) string {
+	for _, r := range f.roles { // compiled in this order
+		if r.path.matches(path) {
+			return r.role
+		}
+	}
+	return ""
+}
+
+// isChosenName reports whether the last name of path was chosen by the caller and belongs to a target: the schema does
+// not declare it, and its object is at or below a target, or * matches it.
+func (f *finder) isChosenName(path []string) bool {
+	last := len(path) - 1
+	return slices.ContainsFunc(f.roles, func(r rolePath) bool {
+		matched := last < len(r.path) && r.path[last] == "*" && r.path[:last].matches(path)
+		return r.role == Target && (matched || r.path.matches(path[:last]))
+	}) && !isDeclared(f.schema, path)
+}
+
+// addLeaf finds the value and adds the leaf. Leaves beyond the limit are left out.
+func (f *finder) addLeaf(leaf Leaf, v *value) {
+	count := &f.counts[0]
+	if leaf.Role != "" {
+		count = &f.counts[1]
+	}
+	if *count > MaxLeaves {
+		return
+	}
+	*count++
+
+	leaf.Origin = None
+	if v != nil && v.text != "" && f.session != nil {
+		f.findValue(&leaf, v)
+	}
+	f.leaves = append(f.leaves, leaf)
+}
+
+// findValue sets the origin of a leaf: the first that applies, as the value stands and then in a form.
+func (f *finder) findValue(leaf *Leaf, v *value) {
+	if f.findRequest(leaf, v, false) {
+		return
+	}
+	var hits []hit
+	if !v.bool {
+		hits = f.withoutEchoes(v, f.hitsOf(v))
+	}
+	if leaf.takeHit(hits, false) || f.findRequest(leaf, v, true) {
+		return
+	}
+	leaf.takeHit(hits, true)
+}
+
+// findRequest looks for the value in the prompts.
+func (f *finder) findRequest(leaf *Leaf, v *value, forms bool) bool {
+	if !v.inForm {
+		return false
+	}
+	for _, p := range f.passages {
+		at, form, ok := v.findIn(p.text, forms)
+		if !ok {
+			continue
+		}
+		leaf.Origin, leaf.Source, leaf.Form = Request, strconv.FormatInt(p.prompt.Entry, 10), form
+		leaf.Start, leaf.End = p.start+at.start, p.start+at.end
+		if p.text != p.raw {
+			written := foldText(p.raw)
+			leaf.Start, leaf.End = p.start+written.from[at.start], p.start+written.to[at.end-1]
+		}
+		return true
+	}
+	return false
+}
+
+// Found reports whether a call needs nobody: without paths, if it has a target and each is found; with paths, if each
+// path has a leaf that is found, and none that is not. Paths are names with / between, in which * stands for any index
+// or member; they cover all that is below. It fails if there are more than [MaxLeaves] leaves.
+func Found(leaves []Leaf, paths ...string) bool {
+	var counts [2]int
+	for _, leaf := range leaves {
+		if leaf.Role != "" {
+			counts[1]++
+		} else {
+			counts[0]++
+		}
+	}
+	if counts[1] > MaxLeaves || len(paths) > 0 && counts[0] > MaxLeaves {
+		return false
+	}
+
+	if len(paths) == 0 {
+		return allFound(leaves, func(leaf *Leaf) bool { return leaf.Role == Target })
+	}
+	for _, path := range paths {
+		p, err := compilePlace("/" + path)
+		if err != nil || !allFound(leaves, func(leaf *Leaf) bool { return p.matches(splitPointer(leaf.At)) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// allFound reports whether one of the selected leaves is found, and each that needs an origin is.
+func allFound(leaves []Leaf, selected func(*Leaf) bool) (found bool) {
+	for i := range leaves {
+		leaf := &leaves[i]
+		switch {
+		case !selected(leaf):
+		case leaf.Origin == Request, leaf.Origin == Trusted, leaf.Origin == Own:
+			found = true
+		case !leaf.Exempt:
+			return false
+		}
+	}
+	return found
+}
+
+// splitPointer returns the names of a JSON pointer.
+func splitPointer(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	names := strings.Split(pointer[1:], "/")
+	for i := range names {
+		names[i] = unescapePointer(names[i])
+	}
+	return names
+}
