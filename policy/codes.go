@@ -60,12 +60,14 @@ const (
 	CodeIndeterminate Code = "indeterminate"
 	CodeRewritten     Code = "rewritten"
 	CodeUnreported    Code = "unreported"
-	CodeCallReused    Code = "call_id_reused"
-	CodeTimeout       Code = "deadline_exceeded"
-	CodePlannerFailed Code = "planner_failed"
-	CodeEffectFailed  Code = "effect_failed"
-	CodeRecordFailed  Code = "record_failed"
-	CodeRateLimited   Code = "rate_limited"
+
+	CodeReportedFailed Code = "reported_failed"
+	CodeCallReused     Code = "call_id_reused"
+	CodeTimeout        Code = "deadline_exceeded"
+	CodePlannerFailed  Code = "planner_failed"
+	CodeEffectFailed   Code = "effect_failed"
+	CodeRecordFailed   Code = "record_failed"
+	CodeRateLimited    Code = "rate_limited"
 )
 
 // CodeDoc documents one code.
@@ -163,6 +165,8 @@ func Codes() []CodeDoc {
 			"Use another id for each call."},
 		{CodeRewritten, GateRun, "The client reported that it made the call with other arguments than the permitted ones, perhaps because another " +
 			"of its hooks changed them.", "Check in the system behind the tool what happened, and look at the client's other hooks."},
+		{CodeReportedFailed, GateRun, "The client makes the call itself, and reported that the call failed. It may have had a part of its effect.",
+			"Look at what the client says, and check in the system behind the tool what happened."},
 		{CodeUnreported, GateRun, "The client makes the call itself, and did not report it in time. It may have made the call.",
 			"Check in the system behind the tool whether the call happened before you request it again."},
 		{CodeIndeterminate, GateRun, "The process ended, or lost its lease on the ledger, during the call. The server may have executed the call. " +

@@ -16,6 +16,7 @@ func (delegated) Judge(r *Run, ev Event) Judgement {
 			Arguments: e.Arguments,
 			Failed:    e.Failed,
 			Permit:    permit,
+			Ran:       e.Ran,
 			Result:    e.Result,
 			Rewritten: e.Arguments != "" && e.Arguments != r.facts.Validated.Arguments,
 		}}

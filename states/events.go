@@ -185,7 +185,9 @@ type CallReported struct {
 	Bytes     int              `json:"bytes,omitzero"`  // the size of the result
 	Failed    bool             `json:"failed,omitzero"` // the call failed
 	Happened  string           `json:"happened"`
-	Result    canonical.Digest `json:"result,omitzero"` // the digest of the result; empty: the client does not say
+	// The arguments with which the call ran, canonical, if they are others than the permitted ones.
+	Ran    jsontext.Value   `json:"ran,omitzero"`
+	Result canonical.Digest `json:"result,omitzero"` // the digest of the result; empty: the client does not say
 }
 
 // ReportLapsed means that no report came in time.

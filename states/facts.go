@@ -232,6 +232,7 @@ type ReportedFact struct {
 	Arguments canonical.Digest `json:"arguments,omitzero"`
 	Failed    bool             `json:"failed,omitzero"`
 	Permit    canonical.Digest `json:"permit"`
+	Ran       jsontext.Value   `json:"ran,omitzero"` // the arguments with which a rewritten call ran
 	Result    canonical.Digest `json:"result,omitzero"`
 	// The call ran with other arguments than the permitted ones.
 	Rewritten bool `json:"rewritten,omitzero"`

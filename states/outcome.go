@@ -61,7 +61,7 @@ func (r *Run) Outcome() Outcome {
 		o.Type, o.Effect, o.Code, o.Reason = TypeReported, EffectDone, "", "The client reported the call."
 		f := r.facts.Reported
 		if f.Failed {
-			o.Effect, o.Reason = EffectUnknown, "The client reported that the call failed."
+			o.Effect, o.Code, o.Reason = EffectUnknown, policy.CodeReportedFailed, "The client reported that the call failed."
 		}
 		if f.Rewritten {
 			o.Code, o.Reason = policy.CodeRewritten, "The client reported that the call ran with other arguments than the permitted ones."

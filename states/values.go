@@ -42,6 +42,9 @@ func (e *CallReported) check() error {
 	if e.Bytes < 0 {
 		return fmt.Errorf("a result of %d bytes", e.Bytes)
 	}
+	if e.Ran != nil && canonical.Sum("arguments", e.Ran) != e.Arguments {
+		return errors.New("the arguments with which the call ran do not have their digest")
+	}
 	return nil
 }
 

@@ -235,6 +235,9 @@ func (f *ledgerFlags) castVote(ctx context.Context, o *openedLedger, v ledger.Ba
 // callNext returns a text that names the processes that make an approved call, and the command to
 // make it if none of them runs.
 func callNext(q *ledger.RunRow, resume string) string {
+	if states.Delegates(q.Kind) {
+		return fmt.Sprintf("The client has to make the same call again, in the same session, before %s. It is then permitted once.", q.Expires)
+	}
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
 		makes = "the command that waits for it (--wait), " + makes

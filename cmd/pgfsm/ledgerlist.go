@@ -100,7 +100,7 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 		})
 	})
 	checkFirst(cmd, func() error {
-		if err := notEmpty(cmd, "actor", "task", "server", "tool", "policy", "code", "since", "until",
+		if err := notEmpty(cmd, "actor", "task", "session", "server", "tool", "policy", "code", "since", "until",
 			"text"); err != nil {
 			return err
 		}
@@ -110,6 +110,7 @@ func newLedgerList(f *ledgerFlags) *cobra.Command {
 	l.addFlags(cmd, nil, 50)
 	cmd.Flags().StringVar(&l.Who, "actor", "", "runs of this `NAME`: an actor, or a display name, which several actors may have")
 	cmd.Flags().StringVar(&l.Task, "task", "", "runs of the task with this `ID`")
+	cmd.Flags().StringVar(&l.Session, "session", "", "runs of the client's session with this `NAME`, such as claude/ID")
 	cmd.Flags().StringVar(&l.Server, "server", "", "calls of the server with this `NAME`")
 	cmd.Flags().StringVar(&l.Tool, "tool", "", "calls of the tool with this `NAME`")
 	cmd.Flags().StringVar(&l.Policy, "policy", "", "runs that the policy with this `ID` decided")

@@ -86,7 +86,7 @@ func findPrompt(r ledger.Reader, first *ledger.Event) (string, error) {
 		return "", nil
 	}
 	text := valueAt(e.Payload, "/text")
-	return fmt.Sprintf("%s: %s (entry %d)", valueAt(e.Payload, "/source"), text[:min(len(text), maxPromptShown)], index), err
+	return fmt.Sprintf("%s (entry %d, by %s)", text[:min(len(text), maxPromptShown)], index, cmp.Or(valueAt(e.Payload, "/source"), "the client")), err
 }
 
 // firstEvent returns the first event of an entry.
@@ -192,7 +192,7 @@ func (d *Details) Rows(events []Event, now string) []Row {
 
 // sentName says what the time means at which a call left pgfsm.
 func (r *Run) sentName() string {
-	if states.Delegates(r.Kind) {
+	if r.ByClient() {
 		return "Permit handed out"
 	}
 	return "Call sent"

@@ -58,7 +58,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.ToolResult:        {{"/bytes", "bytes "}},
 	ledger.CallDelegated:     {{"/call", "client's call "}},
 	ledger.CallReported:      {{"/failed", "failed "}, {"/result", "result "}},
-	ledger.CallRewritten:     {{"/arguments", "arguments "}},
+	ledger.CallRewritten:     {{"/args", ""}},
 	ledger.CallUnreported:    {{"/reason", ""}},
 	ledger.ReportLate:        {{"/run", "run "}},
 	ledger.PromptCaptured:    {{"/session", ""}, {"/source", ""}, {"/text", ""}},

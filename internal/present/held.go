@@ -25,6 +25,7 @@ type HeldCall struct {
 	Track     Track
 
 	Description string // what the server says about the tool
+	Prompt      string // the prompt of the client's session before the call; empty if none is known
 	Hints       string
 	Bundle      *policy.Bundle // the run's own
 }
@@ -76,6 +77,13 @@ func ReadHeldCall(r ledger.Reader, p *traces.Replayer, run string) (h HeldCall, 
 		return h, err
 	}
 
+	first, err := firstEvent(r, b.Row.First)
+	if err != nil {
+		return h, err
+	}
+	if h.Prompt, err = findPrompt(r, &first); err != nil {
+		return h, err
+	}
 	f := ledger.Filter{Actor: q.Actor, Task: q.Task, Before: q.Run, Newest: true}
 	if h.Earlier, _, err = ReadRuns(r, f, maxEarlier); err != nil {
 		return h, err

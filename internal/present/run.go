@@ -209,6 +209,9 @@ func RunWithArgs(r ledger.Reader, q *ledger.RunRow) (run Run, err error) {
 	return run, err
 }
 
+// ByClient reports whether the client makes the call of the run itself.
+func (r *Run) ByClient() bool { return states.Delegates(r.Kind) }
+
 // Overdue reports whether a pending run has expired at a time, even if no process has recorded that
 // yet.
 func (r *Run) Overdue(now string) bool {

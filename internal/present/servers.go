@@ -142,7 +142,7 @@ func NewServers(r ledger.Reader, servers []Server, note string) (s Servers, err 
 		if q.Sent != "" {
 			s.Servers[i].Calls++
 		}
-		if q.Sent != "" && (q.Status == ledger.Failed || q.Status == ledger.Indeterminate) {
+		if q.Sent != "" && (q.Status == ledger.Failed || q.Status == ledger.Indeterminate || q.Status == ledger.Reported && q.Code != "") {
 			s.Servers[i].Failures++
 		}
 		return nil

@@ -82,7 +82,7 @@ func NewSummary(a *ledger.Activity) Summary {
 	for _, c := range a.Counts {
 		s.Runs += c.Runs
 		statuses[c.Status] += c.Runs
-		if c.Code != "" && Refused(c.Status) {
+		if c.Code != "" && (Refused(c.Status) || c.Status == ledger.Reported) {
 			codes[c.Code] += c.Runs
 		}
 		hour := c.At

@@ -212,9 +212,12 @@ func (r *ConfiguredRunner) resumeDelegation(ctx context.Context, d *delegation, 
 func (r *ConfiguredRunner) report(ctx context.Context, from gateway.Identity, session *states.Session, server, tool string,
 	arguments, result jsontext.Value, failed bool) error {
 	event := &states.CallReported{Arguments: digestOf("arguments", arguments), Bytes: len(result), Failed: failed, Result: digestOf("result", result)}
-	run, err := r.findDelegated(ctx, from, session, server, tool, event.Arguments)
+	run, permitted, err := r.findDelegated(ctx, from, session, server, tool, event.Arguments)
 	if err != nil || run == "" {
 		return err
+	}
+	if event.Arguments != "" && event.Arguments != permitted {
+		event.Ran, _ = canonical.JSON(arguments) // strict, because it has a digest
 	}
 	ended, err := r.runner.options.Ledger.Report(ctx, r.runner.replayer, run, askerOf(from), event)
 	switch {
@@ -246,24 +249,24 @@ func digestOf(kind string, value jsontext.Value) canonical.Digest {
 
 // findDelegated returns the run of a reported call: by the client's id of the call or, if it has none, the oldest
 // one of the session without a report whose arguments are the same, else whose tool is. It is empty if there is none.
+// permitted is the digest of the arguments of the permitted call.
 func (r *ConfiguredRunner) findDelegated(ctx context.Context, from gateway.Identity, session *states.Session, server, tool string,
-	arguments canonical.Digest) (run string, err error) {
+	arguments canonical.Digest) (run string, permitted canonical.Digest, err error) {
 	f := ledger.Filter{Actor: from.Name, Session: session.Key(), ClientCall: session.CallID()}
 	if f.ClientCall == "" {
 		f.Statuses, f.Open, f.Server, f.Tool = []ledger.Status{ledger.Delegated}, true, server, tool
 	}
 	err = r.runner.options.Ledger.View(ctx, func(look ledger.Reader) error {
-		run = ""
-		same := false
+		run, permitted = "", ""
 		for q, err := range look.Runs(f) {
 			if err != nil {
 				return err
 			}
-			if q.Delegates() && (run == "" || !same && q.Arguments == arguments) {
-				run, same = q.RunID, q.Arguments == arguments
+			if q.Delegates() && (run == "" || permitted != arguments && q.Arguments == arguments) {
+				run, permitted = q.RunID, q.Arguments
 			}
 		}
 		return nil
 	})
-	return run, err
+	return run, permitted, err
 }

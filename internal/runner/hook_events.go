@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -197,7 +196,7 @@ func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity
 		}
 	}
 	index, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
-		ID: e.Prompt, Session: session.Key(), Source: cmp.Or(visible.Clip(r.Secrets.String(e.Source), maxClientID), "unknown"), Text: text, Cut: cut,
+		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(r.Secrets.String(e.Source), maxClientID), Text: text, Cut: cut,
 	})
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func TestHookReports(t *testing.T) {
 		{"not-reported-yet", func(hook.Event) []hook.Event { return nil }, ledger.Delegated, "", []ledger.Type{ledger.CallDelegated}},
 		{"reported", func(e hook.Event) []hook.Event { return []hook.Event{as(e, hook.KindResult)} }, ledger.Reported, "",
 			[]ledger.Type{ledger.CallDelegated, ledger.CallReported, ledger.RunEnded}},
-		{"failed", func(e hook.Event) []hook.Event { return []hook.Event{as(e, hook.KindFailure)} }, ledger.Reported, "",
+		{"failed", func(e hook.Event) []hook.Event { return []hook.Event{as(e, hook.KindFailure)} }, ledger.Reported, policy.CodeReportedFailed,
 			[]ledger.Type{ledger.CallDelegated, ledger.CallReported, ledger.RunEnded}},
 		{"reported-twice", func(e hook.Event) []hook.Event { return []hook.Event{as(e, hook.KindResult), as(e, hook.KindFailure)} }, ledger.Reported, "",
 			[]ledger.Type{ledger.CallDelegated, ledger.CallReported, ledger.RunEnded}},

@@ -45,7 +45,7 @@ func delegated() []Scenario {
 	return []Scenario{
 		variant("hook-not-reported-yet", states.Delegated, "", 0, func(s *Scenario) { s.Request = hook(GoodPlan) }),
 		variant("hook-reported", states.Reported, "", 0, reported(ran)),
-		variant("hook-reported-without-digests", states.Reported, "", 0, reported(&states.CallReported{At: ran.At, Failed: true})),
+		variant("hook-reported-without-digests", states.Reported, policy.CodeReportedFailed, 0, reported(&states.CallReported{At: ran.At, Failed: true})),
 		variant("hook-rewritten", states.Reported, policy.CodeRewritten, 0,
 			reported(&states.CallReported{Arguments: digest("arguments", "{}"), At: ran.At})),
 		variant("hook-unreported", states.Unreported, policy.CodeUnreported, 0, reported(lapsed)),

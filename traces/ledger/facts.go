@@ -103,7 +103,7 @@ func reportsOf(f *states.Facts) (reported *callReported, rewritten *callRewritte
 	if r := f.Reported; r != nil {
 		reported = &callReported{Arguments: r.Arguments, Failed: r.Failed, Result: r.Result}
 		if r.Rewritten {
-			rewritten = &callRewritten{Arguments: r.Arguments}
+			rewritten = &callRewritten{Args: r.Ran, Arguments: r.Arguments}
 		}
 	}
 	if u := f.Unreported; u != nil {

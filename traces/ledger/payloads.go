@@ -332,7 +332,8 @@ type callReported struct {
 
 type callRewritten struct {
 	typed
-	Arguments canonical.Digest `json:"arguments"` // of the call that ran
+	Args      jsontext.Value   `json:"args,omitzero"` // with which the call ran
+	Arguments canonical.Digest `json:"arguments"`     // the digest of Args
 }
 
 type callUnreported struct {

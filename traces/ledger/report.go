@@ -214,7 +214,7 @@ func (v *verifier) checkTold(e *Event, token string) error {
 
 // A SessionState is what earlier calls of a client's session say.
 type SessionState struct {
-	Calls     int  // how many calls were permitted; at most [MaxCounted]
+	Calls     int  // how many of the newest [MaxCounted] runs were permitted
 	Rewritten bool // a call ran with other arguments than the permitted ones
 }
 

@@ -131,14 +131,14 @@ func (n *nowView) Refused() (out struct {
 	return out
 }
 
-// Executed returns the number of executed runs.
-func (n *nowView) Executed() int {
+// Executed returns the number of runs whose call was made, or whose client says so.
+func (n *nowView) Executed() (runs int) {
 	for _, c := range n.Statuses {
-		if c.Status == ledger.Executed {
-			return c.Runs
+		if c.Status == ledger.Executed || c.Status == ledger.Reported {
+			runs += c.Runs
 		}
 	}
-	return 0
+	return runs
 }
 
 // countColumns counts the runs of each unit of time. Units without a run have empty columns.
@@ -178,7 +178,7 @@ func (n *nowView) countColumns() {
 		}
 		sums := &n.Chart.Columns[i]
 		switch {
-		case c.Status == ledger.Executed:
+		case c.Status == ledger.Executed || c.Status == ledger.Reported:
 			sums.Executed += c.Runs
 		case present.Refused(c.Status):
 			sums.Not += c.Runs

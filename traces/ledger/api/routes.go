@@ -63,7 +63,7 @@ var apiRoutes = []route{
 		serve: document((*Handler).readPending)},
 	{method: "GET", path: "/requests", may: readers, serve: document((*Handler).readRequests),
 		query: []string{
-			"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
+			"actor", "after", "code", "limit", "policy", "server", "session", "since", "status", "task", "tool", "until",
 		}},
 	{method: "GET", path: "/replicas", may: readers, serve: document((*Handler).readReplicas)},
 	{method: "GET", path: "/summary", may: readers, query: []string{"since"}, serve: document((*Handler).readSummary)},

@@ -47,12 +47,16 @@ func (b *runView) Outcome() string {
 		return "Nobody knows whether the call had an effect."
 	case q.Status == ledger.Delegated:
 		return "pgfsm permitted the call once. The client makes it, and has not reported it yet."
+	case q.Status == ledger.Reported && q.Code == string(policy.CodeRewritten):
+		return "pgfsm permitted the call once, and the client reported that it ran with other arguments."
 	case q.Status == ledger.Reported && q.Code != "":
-		return "pgfsm permitted the call once, and the client reported another one."
+		return "pgfsm permitted the call once, and the client reported that it failed."
 	case q.Status == ledger.Reported:
 		return "pgfsm permitted the call once, and the client reported it."
 	case q.Status == ledger.Unreported:
 		return "pgfsm permitted the call once. Nobody knows whether the client made it."
+	case q.ByClient() && q.Sent == "":
+		return "The client got no permit."
 	case q.Sent != "":
 		return "pgfsm sent the call once."
 	case q.State == string(states.NeedsInfo):

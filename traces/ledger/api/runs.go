@@ -59,13 +59,14 @@ func (h *Handler) readPending(v *visit) (runPage, error) {
 // readRequests reads one page of the runs that the query chooses.
 func (h *Handler) readRequests(v *visit) (runPage, error) {
 	f := ledger.Filter{
-		Who:    v.query["actor"],
-		Task:   v.query["task"],
-		Server: v.query["server"],
-		Tool:   v.query["tool"],
-		Policy: v.query["policy"],
-		Code:   v.query["code"],
-		Text:   v.query["text"],
+		Who:     v.query["actor"],
+		Task:    v.query["task"],
+		Session: v.query["session"],
+		Server:  v.query["server"],
+		Tool:    v.query["tool"],
+		Policy:  v.query["policy"],
+		Code:    v.query["code"],
+		Text:    v.query["text"],
 	}
 	var statuses []string
 	if names := v.query["status"]; names != "" {
@@ -145,7 +146,7 @@ var runFields = []field{
 	{Name: "actor", Label: "Actor"}, {Name: "server", Label: "Server"}, {Name: "tool", Label: "Tool"},
 	{Name: "code", Label: "Code"}, {Name: "since", Label: "Since", Hint: hintOfTime},
 	{Name: "text", Label: "Text in the arguments"},
-	{Name: "task", Label: "Task"}, {Name: "policy", Label: "Policy"}, {Name: "until", Label: "Until", Hint: hintOfTime},
+	{Name: "task", Label: "Task"}, {Name: "session", Label: "Session"}, {Name: "policy", Label: "Policy"}, {Name: "until", Label: "Until", Hint: hintOfTime},
 }
 
 // commonFields is the number of common filters.

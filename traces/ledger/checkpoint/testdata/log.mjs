@@ -176,7 +176,7 @@ const RUN_EVENTS = {
   "tool.result": "bytes",
   "call.delegated": "after_ms? call? inputs permit steps",
   "call.reported": "arguments? failed? result?",
-  "call.rewritten": "arguments",
+  "call.rewritten": "args? arguments",
   "call.unreported": "reason",
   "run.ended": "after_ms? head inputs outcome steps",
   "outcome.delivered": "how",

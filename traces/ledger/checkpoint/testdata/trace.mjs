@@ -16,7 +16,7 @@ const ANSWERS = {
   completed: "content exchanges happened refusal?",
   history_read: "calls happened values",
   decided: "at binding call? happened rewritten? trace? votes",
-  call_reported: "arguments? at bytes? failed? happened result?",
+  call_reported: "arguments? at bytes? failed? happened ran? result?",
   report_lapsed: "at happened reason",
   tool_returned: "happened result",
   effect_failed: "code effect exchanges? happened reason",
@@ -34,7 +34,7 @@ const FACTS = {
   permit: "arguments assessed binding? bundle definition permit plan round? server tool trace?",
   dispatch: "permit",
   delegate: "call? permit",
-  report: "arguments? failed? permit result? rewritten?",
+  report: "arguments? failed? permit ran? result? rewritten?",
   lapse: "permit reason",
   return: "bytes permit result",
   parse: "definition result structured verdict",
@@ -337,7 +337,8 @@ function factsHold(step, run, place) {
     break;
   case "report": {
     const event = step.get("event"), ran = event.get("arguments");
-    for (const name of ["arguments", "failed", "result"]) equals(name, event.get(name));
+    for (const name of ["arguments", "failed", "ran", "result"]) equals(name, event.get(name));
+    must(!event.has("ran") || digest("arguments", event.get("ran")) === ran, place, "ran does not have its digest");
     equals("rewritten", ran !== undefined && ran !== run.arguments ? true : undefined);
     each("permit");
     break;
@@ -445,7 +446,7 @@ function outcomeOf(steps, run) {
     break;
   case "reported":
     outcome.effect = facts.get("failed") ? "unknown" : "done";
-    outcome.code = facts.get("rewritten") ? "rewritten" : "";
+    outcome.code = facts.get("rewritten") ? "rewritten" : facts.get("failed") ? "reported_failed" : "";
     outcome.reason = "The client reported " + (facts.get("rewritten") ? "that the call ran with other arguments than the permitted ones."
       : facts.get("failed") ? "that the call failed." : "the call.");
     break;
