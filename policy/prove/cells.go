@@ -37,7 +37,7 @@ func (d *divider) outcomes(arguments value) vector {
 	d.in.Args = []byte(arguments.json)
 	out := []byte(ask(d.atoms, d.in))
 	for i, a := range d.atoms {
-		if a.loop && arguments.isObjectAt(a.path) {
+		if a.loop && arguments.isObjectAt(a.path) && !d.root.descend(a.path[1:]).dividesKeys() {
 			out[i] = byte(anything)
 		}
 	}
@@ -168,7 +168,39 @@ func (d *divider) divideObject(t *tree, s *shape, wrap wrapper, level int) []val
 		objects = longer
 	}
 
+	if wrap != nil && t.dividesKeys() {
+		return d.addKeys(t, names, objects, wrap)
+	}
 	return d.fillObjects(t, objects)
+}
+
+// addKeys adds members that no condition names, with every set of names that loops tell apart. A
+// loop over an object sees the names of its members as it sees the elements of a list.
+func (d *divider) addKeys(t *tree, names []string, objects []members, wrap wrapper) (all []value) {
+	texts, ok := divideAmong(slices.Concat(t.element.literals, names), t.element.patterns, t.element.sizes)
+	if !ok {
+		return d.fail("the patterns for its names have too many states together")
+	}
+	texts = slices.DeleteFunc(texts, func(name string) bool { return slices.Contains(names, name) })
+	keys := make([]value, len(texts))
+	for i, name := range texts {
+		keys[i] = textValue(name)
+	}
+
+	sets := d.subsets(keys, wrap)
+	if len(sets)*len(objects) > maxValues {
+		return d.fail("its names have too many combinations")
+	}
+	for _, o := range objects {
+		for _, set := range sets {
+			longer := o
+			for _, i := range set.elements {
+				longer = longer.appendMember(texts[i], boolValue(true))
+			}
+			all = append(all, longer.value())
+		}
+	}
+	return all
 }
 
 // divideMember returns what a member of an object can be.

@@ -308,6 +308,7 @@ func (f *former) acceptLoop(loop ast.ComprehensionExpr) bool {
 	f.ask(l, func(t *tree) {
 		addTo(&t.sizes, 0)
 		t.elements()
+		t.loops = true
 	})
 	l.element = true
 	f.variable, f.over = loop.IterVar(), l

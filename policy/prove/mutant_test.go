@@ -148,7 +148,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 		{"literals-forgotten", "cells.go", "addTo(&texts, literal)", "_ = literal"},
 		{"unknown-groups-forgotten", "caller.go", "add(nil) // unknown groups", "if p.form != subject {\n		add(nil)\n	}"},
 		{"people-forgotten", "caller.go", "staticAgent, staticPerson, subject}", "staticAgent, subject}"},
-		{"names-forgotten", "cells.go", "if a.loop &&", "if false &&"},
+		{"names-forgotten", "cells.go", "return d.addKeys(t, names, objects, wrap)", "return d.fillObjects(t, objects)"},
 		{"holds-compare-equal", "claim.go", "return slices.Contains(changes, ruling.HoldWeakened) ||", "return false &&"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 // maxTries bounds the calls that are tried for one claim, tool and form of callers.
 const maxTries = 200
 
-// notComputed is the reason for an atom whose cell says that it can have any outcome.
-const notComputed = "it loops over an argument that can be an object"
+const notComputed = "its outcome is not computed"
 
 // A trial is the search for a call that settles a claim.
 type trial struct {

@@ -15,6 +15,7 @@ type tree struct {
 	sizes    []int      // sizes that it is compared with
 	members  map[string]*tree
 	element  *tree // nil: no condition asks about elements
+	loops    bool  // a loop asks about the elements, or of an object about the names of its members
 }
 
 // maxSize is the greatest size of a text or a list that is told apart from others.
@@ -65,4 +66,10 @@ func (t *tree) descend(path []string) *tree {
 		t = t.member(name)
 	}
 	return t
+}
+
+// dividesKeys reports whether objects are divided by what loops ask about the names of their
+// members. They are not if sizes are asked, too: a name that is alike cannot always be added.
+func (t *tree) dividesKeys() bool {
+	return t.loops && !slices.ContainsFunc(t.sizes, func(size int) bool { return size > 0 })
 }

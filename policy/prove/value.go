@@ -65,13 +65,14 @@ func listOf(parts ...value) value {
 
 // isObjectAt reports whether a value has an object at a path of members.
 func (v value) isObjectAt(path []string) bool {
-	at := json.RawMessage(v.json)
-	for _, name := range path {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(at, &members) != nil {
+	at, is := map[string]json.RawMessage{}, true
+	text := []byte(v.json)
+	for _, name := range append(path[:len(path):len(path)], "") {
+		at = nil
+		if is = text != nil && json.Unmarshal(text, &at) == nil && at != nil; !is {
 			return false
 		}
-		at = members[name]
+		text = at[name]
 	}
-	return strings.HasPrefix(string(at), "{")
+	return is
 }
