@@ -58,9 +58,12 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	return first, nil
 }
 
-// A RepeatedCall identifies an agent's call that is repeated. Its fields have the values of the
-// same fields of [RunRow].
+// A RepeatedCall identifies a call that is repeated. Its fields have the values of the same fields of
+// [RunRow]. Kind is empty for an agent's call; only for the other kinds, whose client makes the call
+// itself, Session counts, and a run whose permit was handed out is none.
 type RepeatedCall struct {
+	Kind       string
+	Session    string
 	Actor      string
 	OnBehalfOf string
 	Client     string

@@ -261,18 +261,13 @@ func (r *RunRecorder) findDelegation(look Reader) (run string, err error) {
 			return row.RunID, err
 		}
 	}
-	call, ok := r.repeatedCall()
+	repeated, ok := r.repeatedCall()
 	if !ok {
 		return "", nil
 	}
-	for row, err := range look.Runs(Filter{Actor: q.Actor, Session: q.Session.Key(), Server: call.Server, Tool: call.Tool, Held: true}) {
-		if err != nil {
-			return "", err
-		}
-		if row.Kind == q.Kind && row.Session == q.Session.Key() && row.OnBehalfOf == call.OnBehalfOf && row.Client == call.Client &&
-			row.Arguments == call.Arguments && row.Sent == "" && row.Delivered == "" {
-			return row.RunID, nil
-		}
+	repeated.Kind, repeated.Session = q.Kind, q.Session.Key()
+	if run, err = look.FindWaiting(repeated); errors.Is(err, ErrNotFound) {
+		return "", nil
 	}
-	return "", nil
+	return run, err
 }

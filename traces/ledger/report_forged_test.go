@@ -26,6 +26,8 @@ func TestVerifyJudgesReports(t *testing.T) {
 		{"hook-unreported", forgery{"nothing-changed-of-an-unreported-call", unedited, ""}},
 		{"hook-reported-without-digests", forgery{"nothing-changed-of-a-failed-call", unedited, ""}},
 		{"hook-not-reported-yet", forgery{"nothing-changed-of-an-open-call", unedited, ""}},
+		{"hook-not-reported-yet", forgery{"another-permit", digests(ledger.CallDelegated, "permit", string(canonical.Sum("other", nil))), "call.delegated"}},
+		{"hook-not-reported-yet", forgery{"a-step-of-an-open-call-left-out", edits(ledger.CallDelegated, `"authorize",`, ``), "decided otherwise"}},
 		{"hook-reported", forgery{"delegated-twice", repeated(ledger.CallDelegated), "a permit is handed out"}},
 		{"hook-reported", forgery{"never-delegated", without(ledger.CallDelegated), "a report about a request"}},
 		{"hook-reported", forgery{"reported-twice", repeated(ledger.CallReported), "a report about a request"}},

@@ -98,8 +98,8 @@ type Reader interface {
 	// group. It returns the groups in order.
 	Counts(newest int, since string, unit time.Duration) iter.Seq2[Count, error]
 	// FindWaiting returns the id of the oldest run of exactly this call to which a repetition
-	// attaches: an agent's call that was held, and whose outcome was not delivered yet. The error
-	// is ErrNotFound if there is none. Its cost does not depend on the number of runs.
+	// attaches: a call that was held, and whose outcome was not delivered yet. The error is
+	// ErrNotFound if there is none. Its cost does not depend on the number of runs.
 	FindWaiting(RepeatedCall) (string, error)
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all blobs, ordered by digest.

@@ -29,10 +29,10 @@ type Reexecution struct {
 // OK reports whether this build decides every run as recorded, with the recorded head.
 func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 && r.OtherTrace == 0 }
 
-// reexecute executes the run again, if a Replayer is set and the run has ended or is held.
+// reexecute executes the run again, if a Replayer is set and the run has ended, is held, or waits for a report.
 func (s *runVerifier) reexecute() error {
 	p := s.verifier.o.Replayer
-	if p == nil || s.ended == nil && (s.asked == nil || s.row.Sent != "") {
+	if p == nil || s.ended == nil && !s.row.parked() && (s.asked == nil || s.row.Sent != "") {
 		return nil
 	}
 

@@ -123,6 +123,7 @@ func TestPlans(t *testing.T) {
 			"counted-of-actor-whatever-the-tool", ledger.Filter{Counted: true, Actor: "ann", Since: "2026"},
 			"runs_counted_actor_at (actor=? AND <expr>>?)", true,
 		},
+		{"call-of-a-session", ledger.Filter{Actor: "ann", Session: "claude/s-1", ClientCall: "c-1", Limit: 1}, "runs_client_call (session=? AND client_call=?)", false},
 		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "runs_open", false},
 		{"held", ledger.Filter{Held: true, Limit: 20}, "SCAN runs USING INDEX runs_held", false},
 		{"held-and-denied", ledger.Filter{Held: true, Statuses: append(two, ledger.Denied), Limit: 20}, "SCAN runs USING INDEX runs_held", false},
@@ -148,7 +149,9 @@ func TestPlansOfOneRow(t *testing.T) {
 		args               []any
 	}{
 		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
-		{"waiting", sqlrows.Waiting, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", make([]byte, 32)}},
+		{"waiting", sqlrows.Waiting, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", make([]byte, 32), "agent"}},
+		{"waiting-of-a-hook", sqlrows.WaitingDelegated, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)",
+			[]any{"ann", "", "", "files", "read", make([]byte, 32), "hook", "claude/s-1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {
@@ -194,7 +197,7 @@ func TestPutRunWritesFewIndexes(t *testing.T) {
 		}
 		check.NoError(t, rows.Err())
 		slices.Sort(written)
-		want := []string{"runs", "runs_counted_actor", "runs_counted_actor_at", "runs_counted_task", "runs_held", "runs_open", "runs_status", "runs_waiting"}
+		want := []string{"runs", "runs_client_call", "runs_counted_actor", "runs_counted_actor_at", "runs_counted_task", "runs_held", "runs_open", "runs_status", "runs_waiting"}
 		if !slices.Equal(written, want) {
 			t.Errorf("PutRun writes %v, want %v", written, want)
 		}

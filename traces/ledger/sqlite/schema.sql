@@ -79,6 +79,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
 CREATE INDEX runs_session ON runs (session, run) WHERE session <> '';
+-- Asked for before each call of a client's hook, while all other writers wait.
+CREATE INDEX runs_client_call ON runs (session, client_call, run) WHERE session <> '';
 CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
 -- whichever is later, and while it may yet leave always.
@@ -88,8 +90,8 @@ CREATE INDEX runs_counted_task ON runs (task, server, tool, CASE WHEN ended IS N
 WHERE task <> '' AND (sent IS NOT NULL OR ended IS NULL);
 -- What people were asked about, in order. Without it all that a policy ever denied would be looked at to find the few that people did.
 CREATE INDEX runs_held ON runs (run, status) WHERE binding IS NOT NULL;
--- What a repetition of a call attaches to: asked for before each call of an agent.
-CREATE INDEX runs_waiting ON runs (actor, server, tool, arguments, run) WHERE kind = 'agent' AND binding IS NOT NULL AND delivered IS NULL;
+-- What a repetition of a call attaches to: asked for before each call of an agent or a hook.
+CREATE INDEX runs_waiting ON runs (actor, server, tool, arguments, run) WHERE binding IS NOT NULL AND delivered IS NULL;
 
 -- The same for people. Where JSON is taken apart, U+0000, which no text of PostgreSQL can have, is shown as U+FFFD.
 CREATE VIEW requests AS SELECT

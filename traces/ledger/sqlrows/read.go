@@ -1,6 +1,7 @@
 package sqlrows
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -332,19 +333,29 @@ func (t *Tx) Counts(newest int, since string, unit time.Duration) iter.Seq2[ledg
 }
 
 // attachable repeats the conditions of the partial index, so that the database uses the index.
-const attachable = "kind = '" + states.KindAgent + "' AND binding IS NOT NULL AND delivered IS NULL"
+const attachable = "binding IS NOT NULL AND delivered IS NULL AND kind = ?"
 
 // Waiting is the query of [ledger.Reader.FindWaiting].
-const Waiting = "SELECT run FROM runs WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
-	" ORDER BY run LIMIT 1"
+const Waiting = waiting + firstRun
+
+// WaitingDelegated is the same for a call that its client makes itself.
+const WaitingDelegated = waiting + " AND session = ? AND sent IS NULL" + firstRun
+
+const (
+	waiting  = "SELECT run FROM runs WHERE actor = ? AND on_behalf_of = ? AND client = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable
+	firstRun = " ORDER BY run LIMIT 1"
+)
 
 func (t *Tx) FindWaiting(l ledger.RepeatedCall) (string, error) {
 	var arguments values
 	if arguments.addDigest(l.Arguments); arguments.err != nil {
 		return "", arguments.err
 	}
-	return queryRow(t, "a run that waits for", l.Tool, (*Row).ID, Waiting, l.Actor, l.OnBehalfOf, l.Client, l.Server,
-		l.Tool, arguments.list[0])
+	query, args := Waiting, []any{l.Actor, l.OnBehalfOf, l.Client, l.Server, l.Tool, arguments.list[0], cmp.Or(l.Kind, states.KindAgent)}
+	if l.Kind != "" {
+		query, args = WaitingDelegated, append(args, l.Session)
+	}
+	return queryRow(t, "a run that waits for", l.Tool, (*Row).ID, query, args...)
 }
 
 func readBlob(r *Row) ledger.Blob {

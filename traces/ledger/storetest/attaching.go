@@ -27,6 +27,9 @@ func waiting(t *testing.T, h Harness) {
 			of(5, func(q *ledger.RunRow) { q.Actor = "bob" }), of(6, func(q *ledger.RunRow) { q.Arguments = digest("other args") }),
 			of(51, func(q *ledger.RunRow) { q.OnBehalfOf = "ben" }), of(52, func(q *ledger.RunRow) { q.OnBehalfOf = "cat" }),
 			of(53, func(q *ledger.RunRow) { q.Client = "desk" }),
+			of(60, func(q *ledger.RunRow) { q.Kind, q.Session, q.Sent = states.KindHook, "claude/s-1", late }),
+			of(61, func(q *ledger.RunRow) { q.Kind, q.Session = states.KindHook, "claude/s-1" }),
+			of(62, func(q *ledger.RunRow) { q.Kind = states.KindEvaluation }),
 			of(7, func(q *ledger.RunRow) { q.Server = "mail" }), of(8, func(q *ledger.RunRow) { q.Tool = "write" }))
 	})
 	look := ledger.RepeatedCall{Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args")}
@@ -45,6 +48,9 @@ func waiting(t *testing.T, h Harness) {
 		{"another-server", func(l *ledger.RepeatedCall) { l.Server = "mail" }, 7},
 		{"another-tool", func(l *ledger.RepeatedCall) { l.Tool = "write" }, 8},
 		{"actor-in-other-case", func(l *ledger.RepeatedCall) { l.Actor = "Ann" }, 0},
+		{"of-a-hook", func(l *ledger.RepeatedCall) { l.Kind, l.Session = states.KindHook, "claude/s-1" }, 61},
+		{"of-another-session", func(l *ledger.RepeatedCall) { l.Kind, l.Session = states.KindHook, "claude/s-2" }, 0},
+		{"of-an-evaluation", func(l *ledger.RepeatedCall) { l.Kind = states.KindEvaluation }, 62},
 		{"of-nobody", func(l *ledger.RepeatedCall) { l.Actor = "" }, 0},
 		{"nothing", func(l *ledger.RepeatedCall) { *l = ledger.RepeatedCall{} }, 0},
 	} {

@@ -81,6 +81,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_status ON runs (status, run) WHERE status NOT IN ('executed', 'denied');
 CREATE INDEX runs_task ON runs (task, run) WHERE task <> '';
 CREATE INDEX runs_session ON runs (session, run) WHERE session <> '';
+-- Asked for before each call of a client's hook, while all other writers wait.
+CREATE INDEX runs_client_call ON runs (session, client_call, run) WHERE session <> '';
 CREATE INDEX runs_open ON runs (run) WHERE ended IS NULL;
 -- Nothing bounds the names of a call that is denied, and an index has no entry of more than 2,704 bytes.
 CREATE INDEX runs_counted_actor ON runs (left(actor, 128), left(server, 128), left(tool, 128),
@@ -90,7 +92,7 @@ CREATE INDEX runs_counted_actor_at ON runs (left(actor, 128),
 CREATE INDEX runs_counted_task ON runs (task, left(server, 128), left(tool, 128),
 (CASE WHEN ended IS NULL THEN 9223372036854775807 WHEN sent > at THEN sent ELSE at END)) WHERE task <> '' AND (sent IS NOT NULL OR ended IS NULL);
 CREATE INDEX runs_held ON runs (run, status) WHERE binding IS NOT NULL;
-CREATE INDEX runs_waiting ON runs (arguments, run) WHERE kind = 'agent' AND binding IS NOT NULL AND delivered IS NULL;
+CREATE INDEX runs_waiting ON runs (arguments, run) WHERE binding IS NOT NULL AND delivered IS NULL;
 
 -- The operators of json fail if a text in it has U+0000, which no text of PostgreSQL can have.
 CREATE VIEW requests AS SELECT encode(run, 'hex')::uuid::text AS run_id,
