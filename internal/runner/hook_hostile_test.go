@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"pgfsm/internal/hook"
+	"pgfsm/internal/runner"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -122,4 +124,46 @@ func TestHookPromptIsBounded(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// TestHookTwoGateways: two gateways of one ledger hand the permit of an approved call out once, and give the askings about one id one run.
+func TestHookTwoGateways(t *testing.T) {
+	t.Parallel()
+	s := newHookStage(t, hold)
+	o := s.options
+	o.Ledger = s.open()
+	second := *s
+	second.mcp, _ = serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
+	for round := range 10 {
+		e := bash(fmt.Sprint("first-", round), fmt.Sprint("make ", round))
+		held := s.tell(e)
+		q := request(t, s.ledger, held.Run)
+		name := fmt.Sprint("bob", round)
+		vote(t, s.ledger, held.Run, q.Binding, token(t, s.ledger, name, ledger.RoleApprover), true)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		permits := make(map[string]int)
+		for i := range 16 {
+			again := e
+			again.Call = fmt.Sprintf("again-%d-%d", round, i/2) // each id at both gateways
+			body, _ := json.Marshal(again)
+			at := s
+			if i%2 == 1 {
+				at = &second
+			}
+			all.Go(func() {
+				var answer hook.Answer
+				if _, text := at.post(s.token, string(body)); json.Unmarshal([]byte(text), &answer) == nil && answer.Allowed {
+					mu.Lock()
+					permits[again.Call+answer.Run]++
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if len(permits) != 1 {
+			t.Errorf("the permits %v were handed out, want one", permits)
+		}
+	}
+	s.sound()
 }
