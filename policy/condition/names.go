@@ -123,7 +123,7 @@ var names = []declaredName{
 		func(s *Subject) ref.Val { return nameText(s.session().ID) }},
 	{sessionPrefix + "client", cel.StringType, inPolicy | inRisk, "the client, such as claude or codex; empty if the session is not known",
 		func(s *Subject) ref.Val { return nameText(s.session().Client) }},
-	{sessionPrefix + "calls", cel.IntType, inPolicy | inRisk, "how many calls of the session were permitted before; at most 10,000 are counted",
+	{sessionPrefix + "calls", cel.IntType, inPolicy | inRisk, "how many calls of the session were permitted before; at most 10,000 are counted, and calls of the same moment see the same number",
 		func(s *Subject) ref.Val { return types.Int(s.session().Calls) }},
 	{sessionPrefix + "rewritten", cel.BoolType, inPolicy | inRisk,
 		"whether the client reported that a call of the session ran with other arguments than the permitted ones",
