@@ -5,9 +5,9 @@
 //
 // If [Found] holds for a call, each target of the call stands, whole, in what the user wrote or in a result that the
 // operator trusts; each [Leaf] says where. This is not taint tracking: no data is followed. A value that a model split,
-// encoded, translated or computed is not found. The rules are a closed list, by project design of 2026; the idea that
-// the user's request and labelled sources authorize a value is CaMeL's (Debenedetti et al., "Defeating Prompt
-// Injections by Design", arXiv:2503.18813).
+// encoded, translated or computed is not found. That the user's words and labelled sources authorize a value, and text
+// of strangers does not, is the idea of CaMeL (Debenedetti et al., "Defeating Prompt Injections by Design",
+// arXiv:2503.18813).
 //
 // # Words
 //
@@ -41,8 +41,14 @@
 // # What comes back
 //
 // A value that stood in the arguments of an earlier call of the session, and was not found there, never becomes trusted
-// or own: the server may only return what it was sent. Arguments that a server composes of several arguments are beyond
-// this rule. Results with errors never count.
+// or own: the server may only return what it was sent. It stood there if an argument has its letters and digits in this
+// order, or, of fewer than [MinCharacters], only these. A value that a server composes from several arguments, or
+// decodes, is beyond this rule. Results with errors never count.
+//
+// # Not promised
+//
+// Origin says nothing about calls without a target, about the choice among genuine values, and about bad content to a
+// right recipient.
 //
 // The package is pure: it uses no clock, randomness, network or files.
 package origin

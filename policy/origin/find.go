@@ -83,9 +83,9 @@ type finder struct {
 }
 
 // addNode adds the leaves of a node of the arguments: the name of a member, and a scalar.
-func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) {
+func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) bool {
 	if len(path) == 0 {
-		return
+		return true
 	}
 	if isMember && f.isChosenName(path) {
 		name, of := path[len(path)-1], path[:len(path)-1]
@@ -109,6 +109,7 @@ func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) {
 		leaf.Exempt = leaf.Role != Target
 		f.addLeaf(leaf, newValue(string(node), leaf.Role, wordsOf(path), true))
 	}
+	return true
 }
 
 // roleOf returns the role of a path: target before amount before content.

@@ -22,7 +22,7 @@ type passage struct {
 	text   string // folded
 }
 
-// A folded text knows where its characters stand in the text as written.
+// A foldedText knows where its characters stand in the text as written.
 type foldedText struct {
 	text     string
 	from, to []int // by byte of text: where its character begins and ends
@@ -31,11 +31,28 @@ type foldedText struct {
 // fold returns s in the form in which values are compared: NFKC, without invisible characters, with one space for each
 // run of white space and none at the ends.
 func fold(s string) string {
-	if isFolded(s) {
-		return s
+	for range maxFoldings {
+		if isFolded(s) {
+			break
+		}
+		next := norm.NFKC.String(strings.Join(strings.FieldsFunc(strings.Map(visibleOrSpace, s), isSpace), " "))
+		if next == s {
+			break
+		}
+		s = next
 	}
-	return foldText(s).text
+	return s
 }
+
+// visibleOrSpace drops invisible characters.
+func visibleOrSpace(r rune) rune {
+	if isInvisible(r) && !isSpace(r) {
+		return -1
+	}
+	return r
+}
+
+func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // isFolded reports whether s is ASCII in that form.
 func isFolded(s string) bool {
@@ -50,6 +67,7 @@ func isFolded(s string) bool {
 	return s == "" || last != ' '
 }
 
+// foldText is fold that keeps places. It is slower, and needed only for evidence.
 func foldText(s string) foldedText {
 	f := foldedText{text: s, from: make([]int, len(s)), to: make([]int, len(s))}
 	for i := range len(s) {

@@ -78,6 +78,12 @@ func groupsOfFour(s string) string {
 	return strings.Join(groups, " ")
 }
 
+// Limits in bytes of texts that can be an amount or a date.
+const (
+	maxAmount = 64
+	maxDate   = 64
+)
+
 // An amount is a decimal number without signs of thousands and needless zeros, and its currency.
 type amount struct {
 	number, currency string
@@ -89,6 +95,9 @@ type span struct{ start, end int }
 
 // amountOf reads s as an amount. The number is empty if s is none.
 func amountOf(s string) amount {
+	if len(s) > maxAmount || !strings.ContainsAny(s, "0123456789") {
+		return amount{}
+	}
 	if m := amountPattern.FindStringSubmatchIndex(s); m != nil {
 		if a, at := readAmount(s, m, true); at == (span{0, len(s)}) {
 			return a
@@ -220,11 +229,23 @@ func (l link) isBelow(base link) bool {
 
 // dateOf returns the ISO date that s is, or "".
 func dateOf(s string) string {
+	if len(s) > maxDate || countDigits(s) < len("12026") {
+		return ""
+	}
 	m := datePattern.FindStringSubmatch(s)
 	if m == nil || m[0] != s {
 		return ""
 	}
 	return readDate(m)
+}
+
+func countDigits(s string) (n int) {
+	for i := range len(s) {
+		if '0' <= s[i] && s[i] <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // readDate returns the date of a match of datePattern, or "" if there is no such day.

@@ -86,6 +86,8 @@ func TestFound(t *testing.T) {
 		"path-absent":                 {`{"to":"Alice"}`, []string{"text"}, false},
 		"two-paths":                   {`{"text":"nowhere","to":"Alice"}`, []string{"to", "text"}, false},
 		"path-with-star":              {`{"items":[{"id":17},{"id":"zzzz"}]}`, []string{"items/*/id"}, false},
+		"name-at-a-star":              {`{"items":{"zzzz":{"id":"Alice"}}}`, nil, false},
+		"name-at-a-star-found":        {`{"items":{"hello":{"id":"Alice"}}}`, nil, true},
 		"path-with-star-found":        {`{"items":[{"id":"Alice","x":"zzzz"},{"id":"hello"}]}`, []string{"items/*/id"}, true},
 		"path-covers-what-is-below":   {`{"items":[{"id":"Alice","x":"zzzz"}]}`, []string{"items"}, false},
 		"path-broken":                 {`{"to":"Alice"}`, []string{"to~"}, false},
@@ -111,6 +113,15 @@ func TestFound(t *testing.T) {
 				t.Error("found without roles")
 			}
 		})
+	}
+}
+
+func TestBrokenArgumentsAreATarget(t *testing.T) {
+	for _, args := range []string{``, `[]`, `{`, `{"a":1,"a":1}`, `"Alice"`} {
+		want := origin.Leaf{Role: origin.Target, Origin: origin.None}
+		if leaves := (*origin.Rules)(nil).Find(&origin.Session{}, "s", "t", []byte(args), nil); len(leaves) != 1 || leaves[0] != want {
+			t.Errorf("%q: got %+v, want %+v", args, leaves, want)
+		}
 	}
 }
 
@@ -168,6 +179,23 @@ func TestSessionLabels(t *testing.T) {
 	}
 	if !rules.Untrusted(nil) || !rules.Private(nil) {
 		t.Error("without a session all may be there")
+	}
+}
+
+func TestLongPromptIsPasted(t *testing.T) {
+	for _, pasted := range []bool{false, true} {
+		rules, err := origin.Compile(origin.Labels{Prompts: origin.PromptLabel{Pasted: pasted}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for size, want := range map[int]bool{origin.MaxTyped: true, origin.MaxTyped + 1: pasted} { // the order does not matter
+			text := "ask Alice" + strings.Repeat(".", size-len("ask Alice"))
+			session := &origin.Session{Prompts: []origin.Prompt{{Entry: 1, Source: "user", Text: text}}}
+			leaves := rules.Find(session, "s", "t", []byte(`{"to":"Alice"}`), nil)
+			if got := leaves[0].Origin == origin.Request; got != want {
+				t.Errorf("%d bytes, pasted %v: got request %v, want %v", size, pasted, got, want)
+			}
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type Prompt struct {
 type Result struct {
 	Run       string
 	Call      int64 // entry of the ledger at which the call was judged; 0: before all others
-	Entry     int64 // entry of the ledger at which the result came
+	Entry     int64 // entry at which the result came; a result that is not behind its Call does not count
 	Server    string
 	Tool      string
 	Failed    bool
@@ -86,14 +86,14 @@ func (f *finder) hitsOf(v *value) (hits []hit) {
 	for i := range f.session.Results {
 		result := &f.session.Results[i]
 		tool := f.rules.toolOf(result.Server, result.Tool)
-		if tool == nil || result.Failed || !v.mayEqualIn(result.Value, tool.Text == "json") {
+		if tool == nil || result.Failed || result.Entry <= result.Call || !v.mayEqualIn(result.Value, tool.Text == "json") {
 			continue
 		}
 		if f.documents[i] == nil {
 			f.documents[i] = documentOf(result, tool)
 		}
-		tool.eachLabelled(f.session, f.documents[i], func(path []string, origin string, node jsontext.Value) {
-			if origin == Own && !result.Found || !v.mayEqual(node) {
+		tool.eachLabelled(f.session, f.documents[i], v, func(path []string, origin string, node jsontext.Value) {
+			if origin == Own && !result.Found {
 				return
 			}
 			text, ok := scalarText(node)
@@ -163,7 +163,7 @@ func (f *finder) wasArgument(text string, known int64) bool {
 			case a.unknown, a.text == text, needle != "" && a.squashed == needle,
 				utf8.RuneCountInString(needle) >= MinCharacters && strings.Contains(a.squashed, needle),
 				date != "" && dateOf(a.text) == date,
-				number != "" && len(a.text) <= MaxPattern && amountOf(a.text).number == number:
+				number != "" && amountOf(a.text).number == number:
 				return true
 			}
 		}
@@ -181,7 +181,7 @@ type argument struct {
 func argumentsOf(result *Result) []argument {
 	arguments := []argument{}
 	add := func(text string) { arguments = append(arguments, argument{text: text, squashed: squash(text)}) }
-	err := eachNode(result.Arguments, nil, func(path []string, isMember bool, node jsontext.Value) {
+	err := eachNode(result.Arguments, nil, func(path []string, isMember bool, node jsontext.Value) bool {
 		if isMember {
 			add(path[len(path)-1])
 		}
@@ -191,6 +191,7 @@ func argumentsOf(result *Result) []argument {
 		if isContainer(node) && len(path) >= MaxDepth {
 			arguments = append(arguments, argument{unknown: true})
 		}
+		return true
 	})
 	if err != nil || result.Arguments.Kind() != '{' {
 		arguments = append(arguments, argument{unknown: true})
@@ -214,10 +215,15 @@ func documentOf(result *Result, tool *toolRules) jsontext.Value {
 	return doc
 }
 
-// eachLabelled calls do with each scalar of a document that the labels trust or call created.
-func (t *toolRules) eachLabelled(s *Session, doc jsontext.Value, do func(path []string, origin string, node jsontext.Value)) {
+// eachLabelled calls do with each scalar of a document that the labels trust or call created, and that may equal v.
+func (t *toolRules) eachLabelled(
+	s *Session, doc jsontext.Value, v *value, do func(path []string, origin string, node jsontext.Value),
+) {
 	itemDepth := -1 // the length of the path of the trusted item that is being read
-	_ = eachNode(doc, nil, func(path []string, _ bool, node jsontext.Value) {
+	_ = eachNode(doc, nil, func(path []string, _ bool, node jsontext.Value) bool {
+		if !v.mayEqual(node) {
+			return false
+		}
 		if itemDepth >= len(path) {
 			itemDepth = -1
 		}
@@ -232,6 +238,7 @@ func (t *toolRules) eachLabelled(s *Session, doc jsontext.Value, do func(path []
 		case containsPath(t.creates, path):
 			do(path, Own, node)
 		}
+		return true
 	})
 }
 
@@ -258,27 +265,34 @@ func scalarText(node jsontext.Value) (string, bool) {
 
 func isContainer(node jsontext.Value) bool { return node.Kind() == '{' || node.Kind() == '[' }
 
-// eachNode calls do with a value and all below it to MaxDepth, containers first; isMember says that the last segment of
-// the path is the name of a member. do must not keep path and node. The error is the decoder's.
-func eachNode(node jsontext.Value, path []string, do func(path []string, isMember bool, node jsontext.Value)) error {
-	do(path, false, node)
-	return eachBelow(node, path, do)
+// A visitor is called with a node of a document; isMember says that the last segment of its path is the name of a
+// member. It returns false to leave out what is below, and must not keep path and node.
+type visitor func(path []string, isMember bool, node jsontext.Value) bool
+
+// eachNode visits a value and all below it to MaxDepth, containers first. The error is the decoder's.
+func eachNode(node jsontext.Value, path []string, visit visitor) error {
+	if !visit(path, false, node) {
+		return nil
+	}
+	return eachBelow(node, path, visit)
 }
 
-func eachBelow(node jsontext.Value, path []string, do func(path []string, isMember bool, node jsontext.Value)) error {
+func eachBelow(node jsontext.Value, path []string, visit visitor) error {
 	if len(path) >= MaxDepth || !isContainer(node) {
 		return nil
 	}
 	return eachChild(node, func(name string, child jsontext.Value) error {
 		below := append(path, name)
-		do(below, node.Kind() == '{', child)
-		return eachBelow(child, below, do)
+		if !visit(below, node.Kind() == '{', child) {
+			return nil
+		}
+		return eachBelow(child, below, visit)
 	})
 }
 
 // eachChild calls do with the members of an object or the elements of a list.
 func eachChild(node jsontext.Value, do func(name string, child jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(node))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(node), jsontext.AllowDuplicateNames(true)) // documents are checked before
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}

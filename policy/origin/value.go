@@ -57,8 +57,6 @@ func inForm(s string) bool {
 	return isFolded(s) || strings.ContainsFunc(s, isBeyondASCII) && fold(s) == s
 }
 
-func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
-
 // equals reports whether the value equals a scalar of a result, and in which form. below allows URLs below the scalar.
 // What the scalar must contain is looked for first, because patterns are slow.
 func (v *value) equals(scalar string, below bool) (form string, ok bool) {
