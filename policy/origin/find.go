@@ -175,12 +175,16 @@ func (f *finder) findRequest(leaf *Leaf, v *value, forms bool) bool {
 		if !ok {
 			continue
 		}
-		leaf.Origin, leaf.Source, leaf.Form = Request, strconv.FormatInt(p.prompt.Entry, 10), form
-		leaf.Start, leaf.End = p.start+at.start, p.start+at.end
+		from, to := at.start, at.end
 		if p.text != p.raw {
 			written := foldText(p.raw)
-			leaf.Start, leaf.End = p.start+written.from[at.start], p.start+written.to[at.end-1]
+			if written.text != p.text {
+				continue // there is no evidence
+			}
+			from, to = written.from[at.start], written.to[at.end-1]
 		}
+		leaf.Origin, leaf.Source, leaf.Form = Request, strconv.FormatInt(p.prompt.Entry, 10), form
+		leaf.Start, leaf.End = p.start+from, p.start+to
 		return true
 	}
 	return false

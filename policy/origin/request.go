@@ -101,9 +101,10 @@ func (v *value) introduced(text string, start int) bool {
 	return word == "id" || word == "number" || slices.Contains(v.words, word)
 }
 
-// longEnough reports whether the value needs no word before it, or has one.
+// longEnough reports whether the value needs no word before it, or has one; # is also one if the value begins with it.
 func (v *value) longEnough(text string, at span) bool {
-	return !v.bool && utf8.RuneCountInString(text[at.start:at.end]) >= MinCharacters || v.introduced(text, at.start)
+	return !v.bool && utf8.RuneCountInString(text[at.start:at.end]) >= MinCharacters ||
+		text[at.start] == '#' || v.introduced(text, at.start)
 }
 
 // findText finds needle in text where accept agrees.
