@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/xeipuuv/gojsonschema"
 
+	"pgfsm/internal/hook"
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
@@ -29,7 +30,20 @@ const threeEnds = `version: 1
 policies:
   - {id: people, match: {tool: look}, when: 'args.n < 9', effect: pending, reason: "People decide.", approvers: [owners], expires: 1h}
   - {id: soon, match: {tool: look}, when: 'history.count("actor", "1h") < 9', effect: pending, reason: "Soon.", expires: 1s}
+  - {id: client, match: {server: claude}, effect: allow, reason: "The client's own."}
 `
+
+// hookEvents are the events of a client's hook: a prompt, and calls that are reported, rewritten, and not reported in time.
+var hookEvents = []string{
+	`{"kind":"prompt","client":"claude","session":"s","source":"user","text":"Look around."}`,
+	`{"kind":"call","client":"claude","session":"s","call":"1","tool":"Read","arguments":{"file_path":"/a"}}`,
+	`{"kind":"result","client":"claude","session":"s","call":"1","tool":"Read","arguments":{"file_path":"/a"},"result":"text"}`,
+	`{"kind":"call","client":"claude","session":"s","call":"2","tool":"Read","arguments":{"file_path":"/a"}}`,
+	`{"kind":"failure","client":"claude","session":"s","call":"2","tool":"Read","arguments":{"file_path":"/b"}}`,
+	`{"kind":"call","client":"claude","session":"s","call":"3","tool":"Read","arguments":{"file_path":"/a"}}`,
+	`{"kind":"end","client":"claude","session":"s"}`,
+	`{"kind":"result","client":"claude","session":"s","call":"3","tool":"Read","arguments":{"file_path":"/a"}}`,
+}
 
 // TestSecondVerifierReadsServe gives the verifier in JavaScript a ledger with every type of event, which a gateway wrote for callers of an
 // identity provider, and its traces and proofs.
@@ -53,7 +67,9 @@ roles: {owners: ["group:owners"]}
 `, p.Issuer))}, p}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	o.writes(t, "policy.yaml", threeEnds)
-	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, in("pgfsm.yaml")), "{type: http,", "{type: http, expose: [tools, resources],", 1))
+	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, in("pgfsm.yaml")), "{echo: {type: http,",
+		"{claude: {kind: client, tools: builtin}, echo: {type: http, expose: [tools, resources],", 1))
+	o.writes(t, "allowlist.json", `{"echo": ["look"], "claude": ["Read"]}`)
 	o.served = serve(t, o.dir)
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
 	do := func(args ...string) clitest.Result {
@@ -89,6 +105,18 @@ roles: {owners: ["group:owners"]}
 	for _, name := range []string{"ci@example.com (" + p.Issuer + "#ci)", "bob@example.com (" + p.Issuer + "#bob)", "by carol@example.com (" + p.Issuer + "#carol)"} {
 		if !strings.Contains(shows, name) {
 			t.Errorf("approvals show and ledger list print no %s: %s", name, shows)
+		}
+	}
+	told := do("token", "create", "--role", "hook", "--name", "hook-1", "--json").Member("/secret")
+	for _, event := range hookEvents {
+		resp, err := send(t.Context(), http.MethodPost, o.base+hook.Path,
+			http.Header{"Authorization": {"Bearer " + told}, "Content-Type": {"application/json"}}, event)
+		check.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		check.NoError(t, err)
+		resp.Body.Close()
+		if !strings.Contains(string(body), `"allowed":true`) {
+			t.Errorf("the hook's %s is answered %s", event, body)
 		}
 	}
 	do("identity", "block", p.Issuer, "eve")

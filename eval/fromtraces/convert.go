@@ -69,7 +69,7 @@ func caseOf(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	case facts.Held != nil:
 		c.Attack, c.Wants, c.Expect = held, []eval.Call{call}, &eval.Expect{Wants: string(policy.CodeApprovalDenied)}
 		return c, nil
-	case facts.Dispatched != nil:
+	case facts.ConsumedPermit() != "":
 		c.Needs, c.Expect = []eval.Call{call}, &eval.Expect{Needs: eval.Made}
 		return c, nil
 	case interrupted != nil && interrupted.Code != policy.CodeToolDefinitionChanged:

@@ -352,8 +352,8 @@ func (e *evaluation) call() (*delegation, *decision) {
 		denied := deny(code, reason)
 		return nil, &denied
 	}
-	if e.Action.Name != "tools/call" && e.Action.Name != "call" {
-		return refuse(codeActionUnknown, `action.name is neither "tools/call" nor "call".`)
+	if e.Action.Name != gateway.MethodCall && e.Action.Name != "call" {
+		return refuse(codeActionUnknown, fmt.Sprintf("action.name is neither %q nor \"call\".", gateway.MethodCall))
 	}
 	if e.Resource.Type != "tool" && e.Resource.Type != "mcp_tool" {
 		return refuse(codeResourceUnknown, `resource.type is neither "tool" nor "mcp_tool".`)
