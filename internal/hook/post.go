@@ -117,7 +117,7 @@ func newClient(gateway string) (*http.Client, string, error) {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, "", errors.New("--gateway is not a URL such as http://127.0.0.1:8787, or unix: and the path of a socket")
 	case u.Scheme != "https" && !plain:
-		return nil, "", errors.New("--gateway must begin with https://, http:// or unix:")
+		return nil, "", errors.New("--gateway begins with none of unix:, https:// and http://")
 	case plain && !loopback.Host(u.Hostname()):
 		return nil, "", errors.New("--gateway must begin with https://, because the token would cross the network unencrypted")
 	}

@@ -152,7 +152,7 @@ func TestRunFailures(t *testing.T) {
 		"allowed-twice":        {gateway(t, answering(`{"allowed":false,"allowed":true}`)), nil, "the gateway's answer is not one of this version"},
 		"answer-too-long":      {gateway(t, answering(`{"allowed":true,"reason":"`+strings.Repeat("x", 70000)+`"}`)), nil, "the gateway's answer is longer than 65536 bytes"},
 		"no-url":               {"gateway", nil, "--gateway is not a URL"},
-		"another-scheme":       {"ftp://127.0.0.1", nil, "--gateway must begin with https://, http:// or unix:"},
+		"another-scheme":       {"ftp://127.0.0.1", nil, "--gateway begins with none of unix:, https:// and http://"},
 		"plain-to-elsewhere":   {"http://gateway.example.com", nil, "--gateway must begin with https://, because"},
 		"no-gateway":           {"", nil, "--gateway is missing"},
 		"unknown-flag":         {closed, []string{"--fast"}, "flag provided but not defined: -fast"},
