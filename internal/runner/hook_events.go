@@ -134,6 +134,9 @@ func (r *ConfiguredRunner) hookCall(ctx context.Context, from gateway.Identity, 
 		return hook.Answer{Allowed: true}
 	}
 
+	if e.Arguments.Kind() != '{' {
+		return r.answerDenied("", string(policy.CodeArgumentsInvalid), "The arguments of the call are no JSON object.")
+	}
 	if r.Upstreams.ClientTools(e.Client) == nil {
 		return r.answerDenied("", string(policy.CodeServerUnknown),
 			fmt.Sprintf("The configuration has no server %q of the kind client, so no tool of this client is allowed.", e.Client))
