@@ -217,9 +217,29 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 	// Just before an approved call is sent, the clock and the tokens are checked once more.
 	f := r.run.Facts()
 	if (f.Dispatched != nil || f.Delegated != nil) && r.row.Sent == "" && f.Approved != nil {
+		if err := r.checkAskingCall(b, f.Delegated); err != nil {
+			return err
+		}
 		return checkApproval(b, &r.row)
 	}
 	return r.checkRequester(b)
+}
+
+// checkAskingCall returns an error if the client's id of the call that asked again is that of another run: one id
+// gets one answer.
+func (r *RunRecorder) checkAskingCall(b Reader, f *states.DelegatedFact) error {
+	if f == nil || f.Call == "" {
+		return nil
+	}
+	for q, err := range b.Runs(Filter{Actor: r.row.Actor, Session: r.row.Session, ClientCall: f.Call, Limit: 2}) {
+		if err != nil {
+			return err
+		}
+		if q.RunID != r.row.RunID {
+			return &ClaimError{Row: q, Err: ErrTaken}
+		}
+	}
+	return nil
 }
 
 // owns reports whether this process may continue the run. Any process may record the report about a
