@@ -168,6 +168,8 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 	for loaded().Equal(loadTime) { // the server reloads its files asynchronously
 		time.Sleep(5 * time.Millisecond)
 	}
+	// Whether a COMMIT waits for a standby is decided by the checkpointer's copy of the settings. It loads them before it answers.
+	check.NoError(t, c.Exec(t.Context(), "postgres", "CHECKPOINT"))
 }
 
 // Remove stops the server at once and removes its data.
