@@ -84,7 +84,7 @@ func dispatchOf(f *states.Facts, own canonical.Digest) (again *decisionMade, sen
 		return nil, sent
 	}
 	sent.Trace = f.Permitted.Trace.TraceID()
-	return newDecision(unlessOwn(f.Permitted.Bundle, own), f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition), sent
+	return decisionAgain(f, own), sent
 }
 
 // delegateOf returns the permit that is handed out, without its steps, and the decision about an approved call.
@@ -93,9 +93,14 @@ func delegateOf(f *states.Facts, own canonical.Digest) (again *decisionMade, han
 		return nil, nil
 	}
 	if f.Approved != nil {
-		again = newDecision(unlessOwn(f.Permitted.Bundle, own), f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition)
+		again = decisionAgain(f, own)
 	}
 	return again, &callDelegated{Call: f.Delegated.Call, Permit: f.Delegated.Permit}
+}
+
+// decisionAgain returns the decision about an approved call just before it is made.
+func decisionAgain(f *states.Facts, own canonical.Digest) *decisionMade {
+	return newDecision(unlessOwn(f.Permitted.Bundle, own), f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition)
 }
 
 // reportsOf returns what the client said about the call that it made itself, or that it said nothing.

@@ -200,11 +200,7 @@ func headersOf(r Reader, ranges []Range) (headers []PrunedEntry, err error) {
 
 // mayPrune returns an error for a caller who may not prune, before the work begins.
 func (l *Ledger) mayPrune(r Reader, by Caller) error {
-	end, err := r.End()
-	if err != nil {
-		return err
-	}
-	now, err := l.timeAfter(end.At)
+	now, err := l.readTime(r)
 	if err != nil {
 		return err
 	}

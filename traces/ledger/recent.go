@@ -74,11 +74,7 @@ func (l *Ledger) CheckRequester(ctx context.Context, requester Caller, a Action)
 		return nil
 	}
 	return l.View(ctx, func(r Reader) error {
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		now, err := l.timeAfter(end.At)
+		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}

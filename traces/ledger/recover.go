@@ -27,11 +27,7 @@ type Recovered struct {
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		now, err := l.timeAfter(end.At)
+		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}

@@ -49,11 +49,7 @@ func (l *Ledger) Report(ctx context.Context, p *traces.Replayer, run string, by 
 		if rec, err = Load(r, run); err != nil {
 			return err
 		}
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		now, err := l.timeAfter(end.At)
+		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}
@@ -133,11 +129,7 @@ func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within time.Dura
 func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duration) (runs []string, err error) {
 	f.Statuses, f.Open = []Status{Delegated}, true
 	err = l.View(ctx, func(r Reader) error {
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		now, err := l.timeAfter(end.At)
+		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}

@@ -269,11 +269,7 @@ func (l *Ledger) recordedDecision(r Reader, q *RunRow) (*states.Decided, error) 
 		d.At = cast[n-1].vote.At
 		return d, nil
 	}
-	end, err := r.End()
-	if err != nil {
-		return nil, err
-	}
-	d.At, err = l.timeAfter(end.At)
+	d.At, err = l.readTime(r)
 	return d, err
 }
 
@@ -365,11 +361,7 @@ func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event
 // revoked since.
 func (g *guard) checkLapsed(ctx context.Context, expires string) (expired bool, revoked string, err error) {
 	err = g.ledger.View(context.WithoutCancel(ctx), func(r Reader) error {
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		now, err := g.ledger.timeAfter(end.At)
+		now, err := g.ledger.readTime(r)
 		if err != nil {
 			return err
 		}
