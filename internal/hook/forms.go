@@ -40,14 +40,8 @@ var forms = []form{
 		prompt:  []string{"prompt_id"},
 		agent:   []string{"agent_id"},
 		folder:  []string{"cwd"},
-		events: map[string]eventForm{
-			"PreToolUse":         {kind: KindCall},
-			"PostToolUse":        {kind: KindResult, result: "tool_response"},
-			"PostToolUseFailure": {kind: KindFailure, failure: "error"},
-			"UserPromptSubmit":   {kind: KindPrompt},
-			"SessionEnd":         {kind: KindEnd},
-		},
-		deny: denyNested,
+		events:  claudeEvents,
+		deny:    denyNested,
 	},
 	{
 		name:    "codex",
@@ -106,14 +100,8 @@ var forms = []form{
 		session: claudeSession,
 		agent:   []string{"agent_id"},
 		folder:  []string{"cwd"},
-		events: map[string]eventForm{
-			"PreToolUse":         {kind: KindCall},
-			"PostToolUse":        {kind: KindResult, result: "tool_response"},
-			"PostToolUseFailure": {kind: KindFailure, failure: "error"},
-			"UserPromptSubmit":   {kind: KindPrompt},
-			"SessionEnd":         {kind: KindEnd},
-		},
-		deny: denyCopilot,
+		events:  claudeEvents,
+		deny:    denyCopilot,
 	},
 }
 
@@ -122,6 +110,13 @@ const kindNone = ""
 
 // VS Code runs Claude Code's hooks too, and has names of its own for two members.
 var (
+	claudeEvents = map[string]eventForm{
+		"PreToolUse":         {kind: KindCall},
+		"PostToolUse":        {kind: KindResult, result: "tool_response"},
+		"PostToolUseFailure": {kind: KindFailure, failure: "error"},
+		"UserPromptSubmit":   {kind: KindPrompt},
+		"SessionEnd":         {kind: KindEnd},
+	}
 	claudeSession = []string{"session_id", "sessionId"}
 	eventNames    = []string{"hook_event_name", "hookEventName"}
 )

@@ -228,10 +228,13 @@ func (t *translation) mcpContext() (server, tool string, err error) {
 		Server string `json:"server_name"`
 		Tool   string `json:"tool_name"`
 	}
-	for name, to := range map[string]any{"mcp_server": &claude, "mcp_context": &gemini} { // at most one is there: the order does not matter
-		if value := t.members[name]; value != nil && value.Kind() != 'n' {
-			if err := json.Unmarshal(value, to); err != nil {
-				return "", "", fmt.Errorf("%s does not name a server", name)
+	for _, m := range []struct {
+		name string
+		to   any
+	}{{"mcp_server", &claude}, {"mcp_context", &gemini}} {
+		if value := t.members[m.name]; value != nil && value.Kind() != 'n' {
+			if err := json.Unmarshal(value, m.to); err != nil {
+				return "", "", fmt.Errorf("%s does not name a server", m.name)
 			}
 		}
 	}

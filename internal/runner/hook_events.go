@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -45,7 +44,7 @@ func (s *Service) Answer(ctx context.Context, from gateway.Identity, says *polic
 		p := &decisionPoint{ConfiguredRunner: active.Value, url: s.agentsURL(), from: from, says: says}
 		return p.answer(ctx, path, body)
 	}
-	if from.Token == "" { // whoever tells events decides which sessions and prompts are recorded
+	if from.Token == "" { // the events of a hook decide which sessions and prompts are recorded
 		return jsonReply(http.StatusForbidden, hook.Answer{
 			Code:   codeHookEvent,
 			Reason: "hooks need a token of pgfsm token create --role hook, and this one is of an identity provider",
@@ -111,9 +110,9 @@ func readHookEvent(body []byte) (*hook.Event, error) {
 	case e.Tool == "" && e.Kind != hook.KindPrompt && e.Kind != hook.KindEnd:
 		return nil, fmt.Errorf("tool is empty")
 	}
-	for name, id := range map[string]string{"session": e.Session, "prompt": e.Prompt, "call": e.Call} { // any fault will do
-		if len(id) > maxClientID || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
-			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters", name, maxClientID)
+	for _, m := range []struct{ name, id string }{{"session", e.Session}, {"prompt", e.Prompt}, {"call", e.Call}} {
+		if len(m.id) > maxClientID || strings.ContainsFunc(m.id, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters", m.name, maxClientID)
 		}
 	}
 	return e, nil
@@ -183,23 +182,16 @@ func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity
 	told := &r.runner.sessions
 	full := false
 	told.use(from, session.Key(), func(s *clientSession) {
-		if s.prompts++; s.prompts > maxPrompts {
-			full = true
-		}
+		s.prompts++
+		full = s.prompts > maxPrompts
 	})
 	if full {
 		return nil
 	}
 	text := r.Secrets.String(e.Text)
-	cut := len(text) > maxPromptBytes
-	if cut {
-		text = text[:maxPromptBytes]
-		for !utf8.ValidString(text) {
-			text = text[:len(text)-1]
-		}
-	}
 	index, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
-		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(r.Secrets.String(e.Source), maxClientID), Text: text, Cut: cut,
+		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(r.Secrets.String(e.Source), maxClientID),
+		Text: visible.Cut(text, maxPromptBytes, ""), Cut: len(text) > maxPromptBytes,
 	})
 	if err != nil {
 		return err

@@ -287,7 +287,7 @@ func TestHookDeniedByAnApprover(t *testing.T) {
 	s.sound()
 }
 
-// TestHookRefuses: whoever has no token of the role hook gets no answer, and no event that is not whole has an effect.
+// TestHookRefuses: a client without a token of the role hook gets no answer, and no event that is not whole has an effect.
 func TestHookRefuses(t *testing.T) {
 	t.Parallel()
 	s := newHookStage(t, nil)
