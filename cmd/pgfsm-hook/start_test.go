@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// aimP95 is the time from the start to the answer on a machine that does nothing else. A client
-// starts the program for every call.
-const aimP95 = 15 * time.Millisecond
+// maxSize bounds the program, in bytes.
+const maxSize = 12e6
 
 const call = `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t"}`
 
@@ -48,40 +47,30 @@ func askOnce(tb testing.TB, program, url string) {
 	}
 }
 
-// TestStartToAnswer logs the size of the program and how long it takes. The time depends on the
-// machine, so only a time that no client could bear fails.
+// TestStartToAnswer starts the program as it is released: it answers, and it is small, because it
+// is loaded for every call.
 func TestStartToAnswer(t *testing.T) {
 	program, url := buildHook(t)
+	askOnce(t, program, url)
 	info, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	starts := 200
-	if testing.Short() {
-		starts = 10
-	}
-
-	var took []time.Duration
-	for range starts {
-		began := time.Now()
-		askOnce(t, program, url)
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	p95 := took[len(took)*95/100]
-	t.Logf("%.1f MB; start to answer of %d: p50 %s, p95 %s (aim: %s)", float64(info.Size())/1e6, starts,
-		took[len(took)/2].Round(time.Microsecond), p95.Round(time.Microsecond), aimP95)
-	if worst := 20 * aimP95; p95 > worst {
-		t.Errorf("p95 is %s, want at most %s", p95, worst)
-	}
-	if info.Size() > 12e6 {
-		t.Errorf("the program has %d bytes, want at most 12 MB: it imports too much", info.Size())
+	if info.Size() > maxSize {
+		t.Errorf("the program has %d bytes, want at most %d: it imports too much", info.Size(), int64(maxSize))
 	}
 }
 
+// BenchmarkStartToAnswer measures the time from the start to the answer. On a machine that does
+// nothing else, p95 should be at most 15 ms. The time depends on the machine, so no test checks it.
 func BenchmarkStartToAnswer(b *testing.B) {
 	program, url := buildHook(b)
+	var took []time.Duration
 	for b.Loop() {
+		began := time.Now()
 		askOnce(b, program, url)
+		took = append(took, time.Since(began))
 	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1e3, "p95-ms")
 }
