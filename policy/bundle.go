@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/schema"
@@ -29,8 +30,9 @@ type Bundle struct {
 	inputs       map[toolKey]*inputSchema // the schemas that replace those of servers
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
-	risk         *risk.Model // nil: no risk rules
-	rules        *rules.Set  // nil: no policy, the allowlist decides
+	risk         *risk.Model   // nil: no risk rules
+	rules        *rules.Set    // nil: no policy, the allowlist decides
+	origins      *origin.Rules // nil: no labels
 	reads        reads
 	decider      Decider
 
@@ -99,6 +101,11 @@ func Compile(content Content) (*Bundle, error) {
 	if content.Policy != nil {
 		if b.rules, err = rules.Compile(*content.Policy, content.Identity.claimNames()...); err != nil {
 			errs = append(errs, err)
+		}
+	}
+	if content.Labels != nil {
+		if b.origins, err = origin.Compile(*content.Labels); err != nil {
+			fault("labels: %w", err)
 		}
 	}
 	// These read the compiled risk rules and policies.
@@ -184,6 +191,9 @@ func (b *Bundle) Text() string { return b.text }
 
 // Servers returns the names of the servers, in the operator's order. They must not be changed.
 func (b *Bundle) Servers() []string { return b.servers }
+
+// Origins returns the compiled labels; nil if there are none.
+func (b *Bundle) Origins() *origin.Rules { return b.origins }
 
 // Digest identifies the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }

@@ -5,6 +5,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -27,6 +28,7 @@ type Content struct {
 	Planner   Planner        `json:"planner"`
 	Risk      *risk.Content  `json:"risk,omitzero"`
 	Policy    *rules.Content `json:"policy,omitzero"`
+	Labels    *origin.Labels `json:"labels,omitzero"`
 	Roles     []Role         `json:"roles,omitempty"`
 	Identity  *IdentityRules `json:"identity,omitzero"`
 	// The operator's schemas, which replace the inputSchema of servers.

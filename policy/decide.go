@@ -20,10 +20,14 @@ type Question struct {
 	Now       string             // RFC 3339; the time of the request or of the decision
 	History   []condition.Answer // the answers about earlier calls
 	Session   *Session           // the client's session; nil: none is known
+	Origins   *Origins           // where the arguments come from; nil: no session is known
 }
 
 // A Session says in which session of a client a call was requested.
 type Session = condition.Session
+
+// Origins say where the arguments of a call come from, and what may be in its session.
+type Origins = condition.Origins
 
 // Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
@@ -74,6 +78,7 @@ func (b *Bundle) WithDecider(d Decider) *Bundle {
 		schemaLimits: b.schemaLimits,
 		risk:         b.risk,
 		rules:        b.rules,
+		origins:      b.origins,
 		reads:        b.reads,
 		same:         b.same,
 		decider:      d,
@@ -169,6 +174,7 @@ func (b *Bundle) conditionInput(q Question) *condition.Input {
 		Now:         q.Now,
 		History:     q.History,
 		Session:     q.Session,
+		Origins:     q.Origins,
 		Actor:       b.ConditionActor(q.Actor, q.Identity),
 		Annotations: condition.Annotations(q.Tool.Annotations),
 	}

@@ -38,6 +38,11 @@ func (b *Bundle) ReadsSession() bool {
 	return b.decider == nil && (b.risk.Programs().ReadsSession() || b.rules.Programs().ReadsSession())
 }
 
+// ReadsOrigins reports whether risk rules or policies read where the arguments of a call come from.
+func (b *Bundle) ReadsOrigins() bool {
+	return b.decider == nil && (b.risk.Programs().ReadsOrigins() || b.rules.Programs().ReadsOrigins())
+}
+
 // checkQueries bounds the queries of all rules and policies together, because the globs may match
 // one call with all of them.
 func (b *Bundle) checkQueries() error {

@@ -52,6 +52,8 @@ func replaceCall(i interpreter.InterpretableV2) (interpreter.InterpretableV2, er
 		return newMatchCall(c)
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 		return finiteCall{c}, nil
+	case foundFunction, originFunction:
+		return originCall{c}, nil
 	}
 	switch {
 	case strings.HasPrefix(name, "math."):

@@ -50,6 +50,8 @@ func callRefused(e ast.Expr) (id int64, problem, remedy string) {
 	case strings.HasPrefix(name, historyPrefix):
 		_, id, problem, remedy = queryOf(e.AsCall())
 		return id, problem, remedy
+	case name == foundFunction, name == originFunction:
+		return pathRefused(e.AsCall())
 	case name == "matches":
 		return patternRefused(args[len(args)-1])
 	case slices.Contains(omitted, name):

@@ -215,8 +215,8 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if n := len(condition.Names()); n != 27 {
-		t.Errorf("Names() has %d names, want 27", n)
+	if n := len(condition.Names()); n != 29 {
+		t.Errorf("Names() has %d names, want 29", n)
 	}
 }
 

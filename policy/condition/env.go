@@ -88,7 +88,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 	}
 
 	if where&(inPolicy|inRisk) != 0 {
-		options = append(options, historyFunctions()...)
+		options = append(append(options, historyFunctions()...), originFunctions()...)
 	}
 
 	for _, n := range names {

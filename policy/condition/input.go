@@ -1,5 +1,7 @@
 package condition
 
+import "pgfsm/policy/origin"
+
 // An Input is everything that a condition may use: one call. Nothing is looked up while a condition
 // is evaluated, so the same Input gives the same answer at any time and on any machine.
 type Input struct {
@@ -13,6 +15,7 @@ type Input struct {
 	Now         string      // RFC 3339, as recorded for the run
 	Risk        Risk        // the result of the risk rules
 	Session     *Session    // the client's session; nil: none is known
+	Origins     *Origins    // where the arguments come from; nil: no session is known
 	History     []Answer    // the answers about earlier calls; a query without an answer is an error
 }
 
@@ -21,6 +24,12 @@ type Session struct {
 	ID, Client string
 	Calls      int  // how many calls of the session were permitted before
 	Rewritten  bool // a call of the session ran with other arguments than the permitted ones
+}
+
+// Origins say where the arguments of a call come from, and what may be in its session.
+type Origins struct {
+	Leaves             []origin.Leaf
+	Untrusted, Private bool // see [origin.Rules.Untrusted] and [origin.Rules.Private]
 }
 
 // An Actor is the verified caller. Using something of it that is unknown is an error.

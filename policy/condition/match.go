@@ -94,6 +94,11 @@ func (p Programs) ReadsSession() bool {
 	return slices.ContainsFunc(p, func(one Placed) bool { return one.Program.ReadsSession() })
 }
 
+// ReadsOrigins reports whether a program reads where arguments come from.
+func (p Programs) ReadsOrigins() bool {
+	return slices.ContainsFunc(p, func(one Placed) bool { return one.Program.ReadsOrigins() })
+}
+
 // Uses reports whether a program reads one of actor.groups and actor.claims.NAME.
 func (p Programs) Uses(name string) bool {
 	return slices.ContainsFunc(p, func(one Placed) bool { return one.Program.Uses(name) })

@@ -59,16 +59,26 @@ func (e *Env) Number(src string) (*Program, error) {
 // Uses reports whether the expression reads one of actor.groups and actor.claims.NAME.
 func (p *Program) Uses(name string) bool { return p != nil && slices.Contains(p.uses, name) }
 
-// ReadsSession reports whether the expression reads the session of the call.
+// ReadsSession reports whether the expression reads the session of the call. Where arguments come from is not of it.
 func (p *Program) ReadsSession() bool {
-	return p != nil && slices.ContainsFunc(p.uses, func(name string) bool { return strings.HasPrefix(name, sessionPrefix) })
+	return p != nil && slices.ContainsFunc(p.uses, func(name string) bool {
+		return strings.HasPrefix(name, sessionPrefix) && !slices.Contains(readsOrigins, name)
+	})
 }
 
 // lookedUpNames returns those names that an expression reads whose values are looked up only if one does:
-// actor.groups, the claims, and those of the session.
+// actor.groups, the claims, those of the session, and the functions about origins.
 func lookedUpNames(a *ast.AST) (found []string) {
-	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.IdentKind)) {
-		if name := e.AsIdent(); name == nameGroups || strings.HasPrefix(name, ClaimPrefix) || strings.HasPrefix(name, sessionPrefix) {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher()) {
+		name := ""
+		switch e.Kind() {
+		case ast.IdentKind:
+			name = e.AsIdent()
+		case ast.CallKind:
+			name = e.AsCall().FunctionName()
+		}
+		if name == nameGroups || slices.Contains(readsOrigins, name) || strings.HasPrefix(name, ClaimPrefix) ||
+			strings.HasPrefix(name, sessionPrefix) {
 			found = append(found, name)
 		}
 	}

@@ -104,6 +104,9 @@ func (v *view) ResolveName(full string) (any, bool) {
 	if strings.HasPrefix(full, historyPrefix) {
 		return (*Subject)(v).answerValue(full), true
 	}
+	if full == originsName {
+		return v.input.Origins, true
+	}
 
 	if full == nameGroups && v.input.Actor.Groups == nil {
 		(*Subject)(v).readUnknown(full)

@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,10 +191,16 @@ func (f *finder) findRequest(leaf *Leaf, v *value, forms bool) bool {
 	return false
 }
 
-// Found reports whether a call needs nobody: without paths, if it has a target and each is found; with paths, if each
-// path has a leaf that is found, and none that is not. Paths are names with / between, in which * stands for any index
-// or member; they cover all that is below. It fails if there are more than [MaxLeaves] leaves.
-func Found(leaves []Leaf, paths ...string) bool {
+// byStrength are the origins, the strongest first.
+var byStrength = []string{Request, Trusted, Own, None}
+
+// Found reports whether a call needs nobody: whether the weakest origin of its targets, or of each path, is not none.
+func Found(leaves []Leaf, paths ...string) bool { return Weakest(leaves, paths...) != None }
+
+// Weakest returns the weakest origin of the targets of a call; with paths, of what each of them covers. The order is
+// request, trusted, own, none. Leaves that need no origin and have none are passed over; where no other is left, and for
+// calls with more than [MaxLeaves] leaves, the answer is none. Paths are as for [CheckPath].
+func Weakest(leaves []Leaf, paths ...string) string {
 	var counts [2]int
 	for _, leaf := range leaves {
 		if leaf.Role != "" {
@@ -203,34 +210,57 @@ func Found(leaves []Leaf, paths ...string) bool {
 		}
 	}
 	if counts[1] > MaxLeaves || len(paths) > 0 && counts[0] > MaxLeaves {
-		return false
+		return None
 	}
 
 	if len(paths) == 0 {
-		return allFound(leaves, func(leaf *Leaf) bool { return leaf.Role == Target })
+		return byStrength[weakestOf(leaves, func(leaf *Leaf) bool { return leaf.Role == Target })]
 	}
+	weakest := 0
 	for _, path := range paths {
-		p, err := compilePlace("/" + path)
-		if err != nil || !allFound(leaves, func(leaf *Leaf) bool { return p.matches(splitPointer(leaf.At)) }) {
-			return false
+		p, err := compileArgument(path)
+		if err != nil {
+			return None
 		}
+		weakest = max(weakest, weakestOf(leaves, func(leaf *Leaf) bool { return p.matches(splitPointer(leaf.At)) }))
 	}
-	return true
+	return byStrength[weakest]
 }
 
-// allFound reports whether one of the selected leaves is found, and each that needs an origin is.
-func allFound(leaves []Leaf, selected func(*Leaf) bool) (found bool) {
+// weakestOf returns the index in byStrength of the weakest origin of the selected leaves.
+func weakestOf(leaves []Leaf, selected func(*Leaf) bool) int {
+	none, weakest := len(byStrength)-1, -1
 	for i := range leaves {
 		leaf := &leaves[i]
+		if !selected(leaf) {
+			continue
+		}
+		at := slices.Index(byStrength, leaf.Origin)
 		switch {
-		case !selected(leaf):
-		case leaf.Origin == Request, leaf.Origin == Trusted, leaf.Origin == Own:
-			found = true
+		case at >= 0 && at < none:
+			weakest = max(weakest, at)
 		case !leaf.Exempt:
-			return false
+			return none
 		}
 	}
-	return found
+	if weakest < 0 {
+		return none
+	}
+	return weakest
+}
+
+// CheckPath returns why a text is no path of arguments: names with / between them, in which * stands for any index or
+// member. A path covers all that is below it.
+func CheckPath(path string) error {
+	_, err := compileArgument(path)
+	return err
+}
+
+func compileArgument(path string) (pattern, error) {
+	if strings.Contains("/"+path+"/", "//") {
+		return nil, fmt.Errorf("%q has an empty name; write names with / between, such as items/*/id", path)
+	}
+	return compileSegments(path, strings.Split(path, "/"))
 }
 
 // splitPointer returns the names of a JSON pointer.

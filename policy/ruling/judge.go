@@ -87,7 +87,7 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 		return nil, err
 	}
 	input := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Identity, q.Arguments, q.Now)
-	input.History, input.Session = q.History, q.Session
+	input.History, input.Session, input.Origins = q.History, q.Session, q.Origins
 	input.Pinned, input.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
 	if id := judge.Reread(q.Identity, b); id != nil {
 		input.Actor.Groups = id.Groups
