@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,11 +28,12 @@ type coder struct {
 	*testing.T
 	dir    string
 	s      *served
+	at     string // the gateway as its hooks reach it
 	secret string // a file with a token of the role hook
 	token  string
 }
 
-// newCoder writes the starter bundle, with a short time for reports, and starts the gateway.
+// newCoder writes the starter bundle, with a short time for reports and a unix socket, and starts the gateway.
 func newCoder(t *testing.T) *coder {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,9 +41,10 @@ func newCoder(t *testing.T) *coder {
 	path := filepath.Join(dir, "pgfsm.yaml")
 	text, err := os.ReadFile(path)
 	check.NoError(t, err)
-	short := strings.Replace(string(text), "report_within: 10m", "report_within: 1s", 1)
+	short := strings.Replace(string(text), "report_within: 10m", "report_within: 1s\n  socket: pgfsm.sock", 1)
 	check.NoError(t, os.WriteFile(path, []byte(short+"\nledger: sqlite:pgfsm.db\n"), 0o600))
 	c := &coder{T: t, dir: dir, s: serve(t, dir), secret: filepath.Join(dir, "hook.token")}
+	c.at = c.s.base
 	c.token = makeToken(t, path, ledger.RoleHook, "ada")
 	check.NoError(t, os.WriteFile(c.secret, []byte(c.token+"\n"), 0o600))
 	return c
@@ -49,7 +53,7 @@ func newCoder(t *testing.T) *coder {
 // hook starts the hook with an event of Claude Code, and returns what it prints.
 func (c *coder) hook(event, call, command string) string {
 	c.Helper()
-	cmd := exec.CommandContext(c.Context(), "pgfsm", "hook", "claude", "--gateway", c.s.base, "--token-file", c.secret)
+	cmd := exec.CommandContext(c.Context(), "pgfsm", "hook", "claude", "--gateway", c.at, "--token-file", c.secret)
 	cmd.Stdin = strings.NewReader(fmt.Sprintf(
 		`{"hook_event_name":%q,"session_id":"s-1","prompt_id":"p-1","cwd":"/home/me/project","tool_name":"Bash","tool_input":{"command":%q},`+
 			`"tool_response":{"stdout":""},"tool_use_id":%q}`, event, command, call))
@@ -133,6 +137,48 @@ func TestHooksJourney(t *testing.T) {
 	}
 	c.s.stop(t, exitYes)
 	commandIn(t.Context(), c.dir, nil, "ledger", "verify", "--deep").Want(t, exitYes)
+}
+
+// TestHooksOverASocket: the gateway listens on a unix socket that only its user can reach, and that needs a token too. It replaces the
+// socket of a gateway that was killed, but not that of one that runs, and removes its own when it ends.
+func TestHooksOverASocket(t *testing.T) {
+	t.Parallel()
+	c := newCoder(t)
+	socket := filepath.Join(c.dir, "pgfsm.sock")
+	c.at = "unix:" + socket
+	if info, err := os.Stat(socket); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Fatalf("the socket is %v, %v, want one that only its owner can use", info, err)
+	}
+	if out := c.hook("PreToolUse", "call-1", "git status --short"); out != "{}" {
+		t.Errorf("an allowed call: the client gets %s, want no objection", out)
+	}
+	if out := c.hook("PreToolUse", "call-2", "cat .env"); !strings.Contains(out, "policy_denied") {
+		t.Errorf("a call that names credentials: the client gets %s, want a denial", out)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	for _, path := range []string{"/mcp", hook.Path} {
+		resp, err := client.Post("http://localhost"+path, "application/json", strings.NewReader(`{}`))
+		check.NoError(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("without a token %s answers %d, want 401", path, resp.StatusCode)
+		}
+	}
+
+	commandIn(t.Context(), c.dir, nil, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0").
+		Expect(t, exitCould, "serve.socket: another process listens on")
+	c.s.kill()
+	c.s = serve(t, c.dir)
+	if out := c.hook("PostToolUse", "call-1", "git status --short"); out != "{}" {
+		t.Errorf("after the gateway was killed: the client gets %s", out)
+	}
+	c.s.stop(t, exitYes)
+	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+		t.Errorf("after the end: %v, want no socket", err)
+	}
 }
 
 // TestHooksDecideAsTheTestsOfTheBundleSay: for each call of the tests of the starter bundle, the hook gets the decision that its test

@@ -103,7 +103,7 @@ func (o *linkOptions) linkHooks(ctx context.Context, w world, name string) error
 // hookCommand returns the command that the client starts: pgfsm-hook beside this program, or this
 // program.
 func (o *linkOptions) hookCommand(loaded *config.Loaded, client string) (string, error) {
-	endpoint, err := o.endpointURL(loaded)
+	gateway, err := o.hookGateway(loaded)
 	if err != nil {
 		return "", err
 	}
@@ -126,13 +126,23 @@ func (o *linkOptions) hookCommand(loaded *config.Loaded, client string) (string,
 	if small := filepath.Join(filepath.Dir(program), "pgfsm-hook"+filepath.Ext(program)); isProgram(small) {
 		words = []string{small}
 	}
-	words = append(words, client, "--gateway", strings.TrimSuffix(endpoint, "/mcp"), "--token-file", token)
+	words = append(words, client, "--gateway", gateway, "--token-file", token)
 	for i, word := range words {
 		if words[i], err = quoteWord(word); err != nil {
 			return "", err
 		}
 	}
 	return strings.Join(words, " "), nil
+}
+
+// hookGateway returns the gateway as a hook on this machine reaches it.
+func (o *linkOptions) hookGateway(loaded *config.Loaded) (string, error) {
+	if socket := loaded.Serve.Socket; socket != "" {
+		path, err := filepath.Abs(socket)
+		return hook.SocketPrefix + path, err
+	}
+	endpoint, err := o.endpointURL(loaded)
+	return strings.TrimSuffix(endpoint, "/mcp"), err
 }
 
 func isProgram(path string) bool {

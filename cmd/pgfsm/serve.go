@@ -18,6 +18,7 @@ import (
 	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/visible"
 	"pgfsm/internal/web"
+	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/lint"
 	"pgfsm/traces/ledger"
@@ -106,7 +107,7 @@ func (o *gatewayOptions) serveGateway(ctx context.Context, w world, adminWanted 
 	running := false // a running service closes its listeners itself
 	defer func() {
 		if !running {
-			err = errors.Join(err, closeAll(options.MCP, options.Admin))
+			err = errors.Join(err, closeAll(options.MCP, options.Socket, options.Admin))
 		}
 	}()
 	if err != nil {
@@ -234,6 +235,12 @@ func (o *gatewayOptions) serviceOptions(ctx context.Context, a *app, l *openedLe
 	if !o.stdio {
 		if options.MCP, err = openListener(secured, cmp.Or(o.listen, configured.Listen), configured.PublicURL); err != nil {
 			return options, fmt.Errorf("serve.listen (flag --listen): %w", err)
+		}
+		if configured.Socket != "" {
+			if options.Socket, err = loopback.ListenSocket(configured.Socket); err != nil {
+				return options, fmt.Errorf("serve.socket: %w", err)
+			}
+			log.Info("socket", "path", visible.Text(configured.Socket))
 		}
 	}
 

@@ -49,6 +49,7 @@ func Exposable() []string {
 // [policy.Content] or of traces: an operator may change them without changing a decision.
 type Serve struct {
 	Listen, Admin string   // HOST:PORT, on this machine unless there is TLS
+	Socket        string   // path of a unix socket that serves the same as Listen; may be empty
 	PublicURL     string   // scheme and host at which agents reach Listen; may be empty
 	AdminURL      string   // the same for people and Admin
 	TLS           TLS      // TLS of both addresses
@@ -157,7 +158,7 @@ func (l *loader) copyServe() {
 	if s.Rate = l.Limits.Rate; s.Rate != nil && s.Rate.Identity == (RateLimit{}) {
 		s.Rate.Identity = RateLimit{PerMinute: NoLimit, Burst: NoLimit, AtOnce: NoLimit}
 	}
-	for _, file := range []*string{&s.TLS.Cert, &s.TLS.Key, &s.TLS.ClientCA} {
+	for _, file := range []*string{&s.Socket, &s.TLS.Cert, &s.TLS.Key, &s.TLS.ClientCA} {
 		if *file != "" {
 			*file = l.resolvePath(*file)
 		}

@@ -20,8 +20,12 @@ import (
 // maxAnswer is the longest answer of the gateway in bytes.
 const maxAnswer = 64 << 10
 
-// socketPrefix begins a gateway that is a unix socket.
-const socketPrefix = "unix:"
+const (
+	// SocketPrefix begins a gateway that is a unix socket.
+	SocketPrefix = "unix:"
+	// SocketHost is the Host header of requests to a unix socket.
+	SocketHost = "localhost"
+)
 
 // post sends an event to the gateway and returns its answer.
 func post(ctx context.Context, o options, event Event) (Answer, error) {
@@ -104,11 +108,11 @@ func newClient(gateway string) (*http.Client, string, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 
-	if socket, isSocket := strings.CutPrefix(gateway, socketPrefix); isSocket {
+	if socket, isSocket := strings.CutPrefix(gateway, SocketPrefix); isSocket {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}
-		return client, "http://localhost" + Path, nil
+		return client, "http://" + SocketHost + Path, nil
 	}
 
 	u, err := url.Parse(gateway)

@@ -17,6 +17,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
+	"pgfsm/internal/hook"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway"
@@ -30,9 +31,10 @@ import (
 
 // ServiceOptions select what a [Service] serves, and where. A nil listener or client is not served.
 type ServiceOptions struct {
-	MCP   net.Listener // agents' listener, for HTTP
-	Stdio *Stdio       // the client over stdio
-	Admin net.Listener // listener of the console, the approvals API and health checks
+	MCP    net.Listener // agents' listener, for HTTP
+	Socket net.Listener // serves the same as MCP
+	Stdio  *Stdio       // the client over stdio
+	Admin  net.Listener // listener of the console, the approvals API and health checks
 
 	PublicURL string // scheme and host at which agents reach MCP; may be empty
 	AdminURL  string // scheme and host at which people reach Admin; may be empty
@@ -169,6 +171,9 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 	}
 	if s.options.MCP != nil {
 		c.Front.Hosts = hostNames(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
+	}
+	if s.options.Socket != nil {
+		c.Front.Hosts = append(c.Front.Hosts, hook.SocketHost)
 	}
 	s.setAgentAuthenticator(&c, g.Identity)
 	c.Observe = g.measureRequest
@@ -311,8 +316,10 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 
-	if o.MCP != nil {
-		start(func() error { return s.gateway.Serve(ctx, o.MCP) })
+	for _, l := range []net.Listener{o.MCP, o.Socket} {
+		if l != nil {
+			start(func() error { return s.gateway.Serve(ctx, l) })
+		}
 	}
 
 	if o.Stdio != nil {

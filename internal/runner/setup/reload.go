@@ -252,7 +252,7 @@ func (r *Reloader) nextConfig(candidate *judged) *runner.Next {
 func keptServe(started, next config.Serve) config.Serve {
 	next.Listen, next.Admin, next.PublicURL, next.AdminURL, next.TLS = started.Listen, started.Admin, started.PublicURL,
 		started.AdminURL, started.TLS
-	next.Record, next.Sessions, next.Hosts, next.RemindBefore = started.Record, started.Sessions, started.Hosts,
+	next.Socket, next.Record, next.Sessions, next.Hosts, next.RemindBefore = started.Socket, started.Record, started.Sessions, started.Hosts,
 		started.RemindBefore
 	return next
 }
@@ -261,7 +261,8 @@ func keptServe(started, next config.Serve) config.Serve {
 var needRestart = []string{
 	"approvals.hooks", "approvals.remind_before", "checkpoints", "identity.issuers", "ledger", "serve.admin",
 	"serve.admin_url", "serve.hosts",
-	"serve.listen", "serve.public_url", "serve.record", "serve.sessions", "serve.tls", "telemetry.otlp", "traces.dir",
+	"serve.listen", "serve.public_url", "serve.record", "serve.sessions", "serve.socket", "serve.tls", "telemetry.otlp",
+	"traces.dir",
 }
 
 // keyValues returns the values of the keys of a configuration and its files.
@@ -303,6 +304,7 @@ func (s *Setup) keyValues() map[string]any {
 		"serve.public_url":        serve.PublicURL,
 		"serve.record":            serve.Record,
 		"serve.sessions":          serve.Sessions,
+		"serve.socket":            serve.Socket,
 		"serve.tls":               serve.TLS,
 		"servers":                 []any{c.Servers, serve.Expose},
 		"summary":                 c.Summary,

@@ -123,6 +123,7 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "https://a.", "https://c.", "", "serve.public_url"},
 		{"pgfsm.yaml", "admin_url: \"https://b.", "admin_url: \"https://c.", "", "serve.admin_url"},
 		{"pgfsm.yaml", "serve: {", "serve: {tls: {cert: a, key: b}, ", "", "serve.tls"},
+		{"pgfsm.yaml", "serve: {", "serve: {socket: a.sock, ", "", "serve.socket"},
 		{"pgfsm.yaml", "explain", "opaque", "serve.denials", ""},
 		{"pgfsm.yaml", "keep", "none", "", "serve.record"},
 		{"pgfsm.yaml", "hosts: [a.", "hosts: [c.", "", "serve.hosts"},

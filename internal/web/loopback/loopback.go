@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Host reports whether a host is this machine: localhost, or a loopback address without a zone and
@@ -48,6 +50,36 @@ func Listen(address string) (net.Listener, error) {
 	}
 	if !Addr(on.Addr()) {
 		return nil, errors.Join(fmt.Errorf("the address %q is refused: %w", address, ErrElsewhere), on.Close())
+	}
+	return on, nil
+}
+
+// maxSocketPath is the longest path of a unix socket in bytes on every system.
+const maxSocketPath = 103
+
+// ListenSocket listens on a unix socket that only this user can reach. It replaces a socket on which
+// nobody listens, and no other file. Close removes the socket.
+func ListenSocket(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path %q has %d bytes; a socket's has at most %d", path, len(path), maxSocketPath)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		conn, err := net.Dial("unix", path)
+		switch {
+		case err == nil:
+			return nil, errors.Join(fmt.Errorf("another process listens on %s; end it, or choose another path", path), conn.Close())
+		case errors.Is(err, syscall.ECONNREFUSED): // its process has ended
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	on, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, on.Close())
 	}
 	return on, nil
 }

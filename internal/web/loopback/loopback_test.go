@@ -2,6 +2,11 @@ package loopback_test
 
 import (
 	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"pgfsm/internal/web/loopback"
@@ -43,6 +48,70 @@ func TestListen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestListenSocketReplacesNoOtherFile: what is at the path stays, unless it is a socket on which nobody listens.
+func TestListenSocketReplacesNoOtherFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, path, refused string
+	}{
+		{"nothing", "new.sock", ""},
+		{"socket-of-an-ended-process", "stale.sock", ""},
+		{"socket-of-a-process", "used.sock", "another process listens on"},
+		{"file", "file", "address already in use"},
+		{"dangling-link", "link", "address already in use"},
+		{"folder-is-missing", "missing/a.sock", "no such file or directory"},
+		{"too-long", strings.Repeat("a", 104), "a socket's has at most 103"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(dir, c.path)
+			switch c.path {
+			case "stale.sock", "used.sock":
+				on := listenUnix(t, path)
+				if c.path == "stale.sock" {
+					on.SetUnlinkOnClose(false)
+					on.Close()
+				}
+			case "file":
+				if err := os.WriteFile(path, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			case "link":
+				listenUnix(t, filepath.Join(dir, "other.sock")).Close()
+				if err := os.Symlink("other.sock", path); err != nil {
+					t.Skip(err)
+				}
+			}
+			on, err := loopback.ListenSocket(path)
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("ListenSocket = %v, want %q", err, c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Lstat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != os.ModeSocket|0o600 {
+				t.Errorf("the socket is %v, %v, want one that only its owner can use", info, err)
+			}
+			on.Close()
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("after the end: %v, want no socket", err)
+			}
+		})
+	}
+}
+
+func listenUnix(t *testing.T, path string) *net.UnixListener {
+	t.Helper()
+	on, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { on.Close() })
+	return on.(*net.UnixListener)
 }
 
 func TestHost(t *testing.T) {
