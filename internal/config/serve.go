@@ -63,6 +63,7 @@ type Serve struct {
 	OnPending string // [PendingResult], [PendingError]
 	// Time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder.
 	RemindBefore  int64
+	ClaimWithin   int64      // time after an approval in which a client that makes the call itself asks again, in milliseconds
 	ReportWithin  int64      // time for the report about a call that a client makes itself, in milliseconds
 	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure `json:"-"` // one for each MCP server, in the order of Content.Servers

@@ -86,7 +86,7 @@ func (b *Bound) checkBinding() error {
 	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server,
 		bound.Tool != q.Tool,
 		bound.Arguments != q.Arguments, bound.Definition != q.Definition, b.Assessed.Bundle != q.Bundle,
-		bound.Expires != q.Expires:
+		bound.Expires != q.Expires && !q.UsesApproval():
 		return fmt.Errorf("%w: the request %s is not what its record binds", traces.ErrTampered, q.RunID)
 	case b.Definition == nil:
 		return errors.New("the record of the run holds no definition of its tool")

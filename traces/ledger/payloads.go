@@ -280,6 +280,7 @@ type approvalVote struct {
 	Credential *policy.Credential `json:"credential,omitempty"`
 	Decides    bool               `json:"decides"`           // this vote decides the request
 	Display    string             `json:"display,omitempty"` // the voter's name as people read it
+	Expires    string             `json:"expires,omitempty"` // of a vote that decides: see [Settings.approvalExpires]
 	// The voter's groups on which the vote depends: see [votingGroups].
 	Groups []string `json:"groups,omitempty"`
 	Key    string   `json:"key"` // the caller's Idempotency-Key, if there was one

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 
 	"pgfsm/fsm"
@@ -161,7 +162,7 @@ func (p *approvalVote) applyTo(r *RunRow, e *Event) error {
 	case p.approve:
 		r.Agreed++
 		if p.Decides {
-			r.Status = Approved
+			r.Status, r.Expires = Approved, cmp.Or(p.Expires, r.Expires)
 		}
 	case !p.Decides:
 		return ruleQuorum.Broken("a denial that does not decide")

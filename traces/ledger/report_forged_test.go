@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
@@ -66,14 +67,12 @@ func TestVerifyJudgesReports(t *testing.T) {
 // TestVerifyJudgesApprovedPermits: the same of a permit that was handed out after an approval.
 func TestVerifyJudgesApprovedPermits(t *testing.T) {
 	d := newFixture(t)
-	run, s := d.approved(func(s *statestest.Scenario) {
-		s.Request = statestest.Find(t, "hook-held").Request
-		s.Request.Actor = "ann"
-	})
+	run, s := d.approvedHook()
 	if err := d.Claim(t.Context(), run); !errors.Is(err, ledger.ErrAskAgain) {
 		t.Fatalf("Claim() = %v, want ErrAskAgain", err)
 	}
 	check.NoError(t, d.ClaimAsked(t.Context(), run))
+	d.Clock.Add(time.Minute)
 	options := world(s)
 	options.Call = "call-2"
 	resumed, err := d.Resume(t.Context(), d.replayer(nil), run, options)
@@ -90,6 +89,14 @@ func TestVerifyJudgesApprovedPermits(t *testing.T) {
 		forgery{"without-a-decision", without(ledger.DecisionMade), "1 decisions are recorded"},
 		forgery{"twice", repeated(ledger.CallDelegated), "a permit is handed out"},
 		forgery{"for-the-first-call", edits(ledger.CallDelegated, `"call":"call-2"`, `"call":"call-1"`), "call.delegated"},
+		forgery{"approved-for-longer", edits(ledger.ApprovalApproved, `"expires":"2026-11-21T11`, `"expires":"2026-11-22T11`), "the approval expires at"},
+		forgery{"approved-for-as-long-as-the-hold", edits(ledger.ApprovalApproved, `"expires":"2026-11-21T11:00:00.000Z",`, ``), "the approval expires at"},
+		forgery{"approved-by-another-setting", edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":5400001`), "the approval expires at"},
+		forgery{"a-setting-that-is-negative", edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":-1`), "negative"},
+		forgery{"after-the-approval-expired", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			all = edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":1`)(t, all)
+			return edits(ledger.ApprovalApproved, `T11:00:00.000Z`, `T09:30:00.001Z`)(t, all)
+		}, "after its approval had expired"},
 	)
 }
 

@@ -3,10 +3,12 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"pgfsm/internal/test/check"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -51,9 +53,7 @@ func TestLapse(t *testing.T) {
 // TestOneIDOneRun: the permit of an approved call is not handed out for an id of the client's call that another run has.
 func TestOneIDOneRun(t *testing.T) {
 	d := newFixture(t)
-	asks := statestest.Find(t, "hook-held").Request
-	asks.Actor = "ann"
-	run, s := d.approved(func(s *statestest.Scenario) { s.Request = asks })
+	run, s := d.approvedHook()
 	other := statestest.Find(t, "hook-not-reported-yet")
 	other.Request.Actor, other.Request.Session = "ann", &states.Session{Call: "call-2", Client: "claude", ID: "session-1"}
 	if o, _, err := d.play(ledgertest.NewID(t), &other); err != nil || o.Type != states.TypeDelegated {
@@ -69,4 +69,64 @@ func TestOneIDOneRun(t *testing.T) {
 		t.Errorf("the run is %s, sent %q; want it approved and not handed out", q.Status, q.Sent)
 	}
 	d.sound()
+}
+
+// TestClaimWithin: a client that makes the call itself may use an approval for as long as the settings of the run say, also when the
+// hold would have expired. After that, the run ends as expired.
+func TestClaimWithin(t *testing.T) {
+	decided, err := time.Parse(time.RFC3339, inTime)
+	check.NoError(t, err)
+	ends := decided.Add(ledgertest.ClaimWithin)
+	for _, c := range []struct {
+		name string
+		at   time.Time
+		want states.Outcome
+	}{
+		{"after-the-hold-would-have-expired", ends.Add(-time.Millisecond), states.Outcome{Type: states.TypeDelegated}},
+		{"too-late", ends, states.Outcome{Type: states.TypeBlocked, Code: policy.CodeApprovalExpired}},
+	} {
+		for _, asks := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s-asked-%t", c.name, asks), func(t *testing.T) {
+				d := newFixture(t)
+				run, s := d.approvedHook()
+				if q := d.Run(run); q.Expires != ends.Format(policy.TimeForm) {
+					t.Fatalf("the approval expires at %s, want %s", q.Expires, ends)
+				}
+				d.Clock.Set(t, c.at.Format(policy.TimeForm))
+				var o states.Outcome
+				if asks {
+					check.NoError(t, d.ClaimAsked(t.Context(), run))
+					resumed, err := d.Resume(t.Context(), d.replayer(nil), run, world(s))
+					check.NoError(t, err)
+					o = resumed.Outcome
+				} else {
+					recovered, err := d.Recover(t.Context(), d.replayer(nil))
+					check.NoError(t, err)
+					if c.want.Type == states.TypeDelegated {
+						c.want = states.Outcome{} // it waits
+					}
+					if len(recovered) > 0 {
+						o = recovered[0].Outcome
+					}
+				}
+				if o.Type != c.want.Type || o.Code != c.want.Code {
+					t.Errorf("the outcome is %+v, want %+v", o, c.want)
+				}
+				d.Inspect(func(r ledger.Reader) error {
+					_, err := ledger.BoundOf(r, d.replayer(nil), run)
+					return err
+				})
+				d.forge(t, forgery{"nothing-changed", unedited, ""})
+			})
+		}
+	}
+}
+
+// approvedHook returns a run of a hook that a person has approved.
+func (d *fixture) approvedHook() (string, *statestest.Scenario) {
+	d.TB.Helper()
+	return d.approved(func(s *statestest.Scenario) {
+		s.Request = statestest.Find(d.TB, "hook-held").Request
+		s.Request.Actor = "ann"
+	})
 }

@@ -249,8 +249,8 @@ func matchesRecord(q *RunRow, run *states.Run, reworded bool) bool {
 	b, a := &f.Held.Bound, f.Assessed
 	boundMatches := q.RunID == b.Run && q.Actor == b.Actor && q.Server == b.Server && q.Tool == b.Tool &&
 		q.Arguments == b.Arguments &&
-		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() && q.Expires == b.Expires &&
-		q.Binding == f.Held.Binding
+		q.Definition == b.Definition && q.Bundle == run.Bundle().Digest() &&
+		(q.Expires == b.Expires || q.UsesApproval()) && q.Binding == f.Held.Binding
 	judgmentMatches := q.Env == run.Bundle().Content().Env && q.Mode == a.Mode && q.Score == a.Score &&
 		q.Policy == a.Policy && (reworded || q.Reason == a.Verdict.Reason) && q.Quorum == max(a.Quorum, 1) &&
 		slices.Equal(q.Approvers, a.Approvers)
@@ -344,13 +344,14 @@ func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event
 		return nil, nil
 	}
 
-	expired, revoked, err := g.checkLapsed(ctx, run.HeldCall().Expires)
+	expires := g.opened.row.Expires
+	expired, revoked, err := g.checkLapsed(ctx, expires)
 	switch {
 	case err != nil:
 		return nil, err
 	case expired:
 		return states.Interruption(policy.CodeApprovalExpired,
-			"The request expired at "+run.HeldCall().Expires+", before the call was made."), nil
+			"The request expired at "+expires+", before the call was made."), nil
 	case revoked != "":
 		return states.Interruption(policy.CodeApprovalMismatch, revoked), nil
 	}

@@ -168,6 +168,10 @@ func (r *RunRow) Validated() bool { return r.Definition != "" }
 // Delegates reports whether the client makes the call of the run itself, if pgfsm permits it.
 func (r *RunRow) Delegates() bool { return states.Delegates(r.Kind) }
 
+// UsesApproval reports whether Expires is the time until which the client may use the approval: the client makes the
+// call itself, and enough people have agreed.
+func (r *RunRow) UsesApproval() bool { return r.Delegates() && r.Binding != "" && r.Agreed >= r.Quorum }
+
 // parked reports whether the run waits for a person or for a report, so that no process has it.
 func (r *RunRow) parked() bool { return r.State == states.Pending || r.State == states.Delegated }
 

@@ -4,13 +4,17 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"pgfsm/policy"
 )
 
-// Settings are what the log records of a configuration, so that its readers know who could vote, and how
-// long the record is kept.
+// Settings are what the log records of a configuration, so that its readers know who could vote, how long an
+// approval could be used, and how long the record is kept.
 type Settings struct {
+	// For how many milliseconds a client that makes its calls itself may use an approval; 0: until the hold expires.
+	ClaimWithin int64 `json:"claim_within_ms,omitzero"`
+
 	Issuers []string `json:"issuers,omitempty"` // of identity providers
 	May     *May     `json:"may,omitempty"`     // nil without issuers
 	// For how many days the record is kept; 0: the configuration does not say.
@@ -38,6 +42,15 @@ func (s *Settings) giveVote(name string, groups []string) bool {
 		group, isGroup := strings.CutPrefix(entry, policy.GroupPrefix)
 		return isGroup && id.InGroup(group) || entry == name
 	})
+}
+
+// approvalExpires returns until when a client that makes its calls itself may use an approval that was decided at a
+// time; empty if that is until the hold expires.
+func (s *Settings) approvalExpires(at string) string {
+	if s.ClaimWithin == 0 {
+		return ""
+	}
+	return addToTime(at, time.Duration(s.ClaimWithin)*time.Millisecond)
 }
 
 // votingGroups returns the groups of an identity on which a vote depends, sorted: those that roles of the

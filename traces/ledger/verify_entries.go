@@ -210,6 +210,9 @@ func (v *verifier) checkGeneration(e *decodedEvent, g *generation) error {
 	if g.Events != EventList {
 		return ruleGeneration.Broken("entry %d: there is no version %d of the list of events", e.event.Index, g.Events)
 	}
+	if g.ClaimWithin < 0 || g.Retention < 0 {
+		return ruleForm.Broken("entry %d: a time that is negative", e.event.Index)
+	}
 	v.stated.add(e.event.Type, g)
 	_, err := v.blobs.checkedText(g.Bundle, BlobBundle, "entries", entryKey(e.event.Index))
 	return err

@@ -244,6 +244,8 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 		return ruleVote.Broken("a vote about a request that is %s", q.Status)
 	case !policy.IsBefore(e.At, q.Expires):
 		return ruleVote.Broken("a vote after the request had expired")
+	case p.Expires != s.approvalExpires(e, p):
+		return ruleExpiry.Broken("a vote after which the approval expires at %q, should be %q", p.Expires, s.approvalExpires(e, p))
 	case !p.approve && e.By == q.Actor:
 		return s.checkWithdrawal(e, p)
 	case bundle.SamePerson(e.By, q.Actor), q.OnBehalfOf != "" && bundle.SamePerson(e.By, q.OnBehalfOf):
@@ -269,6 +271,14 @@ func (s *runVerifier) checkVote(e *Event, p *approvalVote) error {
 	}
 
 	return ruleVoteRight.Wrap(s.verifier.checkToken(p.Token, e.By, ActVote, e))
+}
+
+// approvalExpires returns until when the client may use the approval if this vote decides; empty for other votes.
+func (s *runVerifier) approvalExpires(e *Event, p *approvalVote) string {
+	if !p.approve || !p.Decides || !s.row.Delegates() {
+		return ""
+	}
+	return s.first.generation.approvalExpires(e.At)
 }
 
 // votingGroups returns those of the groups of a vote on which it depends.
@@ -318,6 +328,9 @@ func compareClaims(a, b policy.Claim) int { return strings.Compare(a.Name, b.Nam
 func (s *runVerifier) checkSend(e *Event, decidedAt string) error {
 	if s.asked != nil && !policy.IsBefore(decidedAt, s.asked.Expires) {
 		return ruleCall.Broken("a call that was decided about after its expiry")
+	}
+	if s.asked != nil && !policy.IsBefore(e.At, s.row.Expires) {
+		return ruleCall.Broken("a call after its approval had expired")
 	}
 	names := []string{s.row.Actor, s.row.OnBehalfOf}
 	for i := range s.votes {

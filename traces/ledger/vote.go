@@ -109,11 +109,20 @@ func (b *batch) recordVote(v *Ballot, bundle *policy.Bundle, owner string) (q Ru
 
 	// One denial decides; approvals decide when enough different people agree.
 	decides := !v.Approve || bundle.Agreed(heldCall(&q), b.now, append(votesOf(cast), v.asVote(b.now))).Allows()
+	expires := ""
+	if v.Approve && decides && q.Delegates() {
+		settings, err := settingsOf(b, &q)
+		if err != nil {
+			return q, nil, err
+		}
+		expires = settings.approvalExpires(b.now)
+	}
 	return q, nil, b.addEventAndRow(&q, v.By.Name, &approvalVote{
 		Binding:    v.Binding,
 		Decides:    decides,
 		Credential: v.By.identityOrZero().Credential,
 		Display:    v.By.identityOrZero().Display,
+		Expires:    expires,
 		Groups:     v.groups,
 		Key:        v.Key,
 		Reason:     v.Reason,

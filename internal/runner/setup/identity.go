@@ -105,7 +105,7 @@ func loginClient(providers *runner.Identity, issuer *config.Issuer, id, secret s
 
 // LedgerSettings returns what the ledger records of a configuration.
 func LedgerSettings(loaded *config.Loaded) ledger.Settings {
-	settings := ledger.Settings{Retention: loaded.Retention}
+	settings := ledger.Settings{ClaimWithin: loaded.Serve.ClaimWithin, Retention: loaded.Retention}
 	for i := range loaded.Identity.Issuers {
 		settings.Issuers = append(settings.Issuers, loaded.Identity.Issuers[i].URL)
 	}

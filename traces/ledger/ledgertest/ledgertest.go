@@ -95,12 +95,16 @@ func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
 	return f
 }
 
+// ClaimWithin is how long a client may use an approval: longer than [Holding] waits for it.
+const ClaimWithin = 90 * time.Minute
+
 // Settings are those of a configuration with identity providers whose owners may vote.
 func Settings() ledger.Settings {
 	const corp = "https://login.example.com/realms/corp"
 	return ledger.Settings{
-		Issuers: []string{corp, corp + "/", corp + "/sub", corp + "orate", "https://login.example.com", "https://login.example.net/realms/corp"},
-		May:     &ledger.May{Approve: []string{"group:owners"}},
+		ClaimWithin: int64(ClaimWithin / time.Millisecond),
+		Issuers:     []string{corp, corp + "/", corp + "/sub", corp + "orate", "https://login.example.com", "https://login.example.net/realms/corp"},
+		May:         &ledger.May{Approve: []string{"group:owners"}},
 	}
 }
 

@@ -150,8 +150,8 @@ function signatureHolds({ key, type }, text, signature) {
 // The events of each class, with their members.
 const LOG_EVENTS = {
   "log.created": "origin",
-  "command.started": "build bundle env events format issuers? machine may? retention_days?",
-  "bundle.activated": "actor? build bundle cause changed? env events format issuers? machine may? previous? proved? retention_days?",
+  "command.started": "build bundle claim_within_ms? env events format issuers? machine may? retention_days?",
+  "bundle.activated": "actor? build bundle cause changed? claim_within_ms? env events format issuers? machine may? previous? proved? retention_days?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
@@ -168,8 +168,8 @@ const RUN_EVENTS = {
   "risk.scored": "mode rules? score",
   "decision.made": "bundle? code? condition? gate outcome policy reason",
   "approval.requested": "after_ms? approvers binding expires inputs last quorum steps",
-  "approval.approved": "binding credential? decides display? groups? key reason token",
-  "approval.denied": "binding credential? decides display? groups? key reason token",
+  "approval.approved": "binding credential? decides display? expires? groups? key reason token",
+  "approval.denied": "binding credential? decides display? expires? groups? key reason token",
   "approval.expired": "binding expires",
   "run.claimed": "",
   "proxy.sent": "after_ms? inputs permit steps trace?",
@@ -195,7 +195,7 @@ const isTimeOrNever = (v) => v === "" || isTime(v), isMap = (v) => v instanceof 
 
 // The forms of members that are no texts, or of a form of their own.
 const FORMS = {
-  bytes: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
+  bytes: isCount, claim_within_ms: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
   score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
   decides: (v) => typeof v === "boolean", cut: (v) => v === true, failed: (v) => v === true,
   approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, steps: isTexts,

@@ -104,12 +104,13 @@ export class RunRules {
       case "approval.requested":
         must(run.status === "pending" && !run.held, place, "nothing holds the call, or it is held already", "R13");
         run.held = event;
+        run.expires = event.get("expires");
         run.owner = "";
         break;
       case "approval.approved": case "approval.denied": this.voted(run, event, by, at, place); break;
       case "approval.expired":
         must(run.held && !run.sent && ["pending", "approved"].includes(run.status), place, `the call is ${run.status}`, "R19");
-        must(["binding", "expires"].every((name) => event.get(name) === run.held.get(name)) && at >= event.get("expires"), place, "it is not the expiry of the hold, or too early", "R19");
+        must(event.get("binding") === run.held.get("binding") && event.get("expires") === run.expires && at >= event.get("expires"), place, "it is not the expiry of the hold, or too early", "R19");
         run.status = "expired";
         break;
       case "run.claimed": run.owner = by; break;
@@ -118,6 +119,7 @@ export class RunRules {
         must(["allowed", "approved"].includes(run.status) && !run.sent, place, `the call is ${run.status}, or was sent before`, "R20");
         must(run.owner !== "", place, "no process owns the run", "R20");
         must(!run.held || isTime(run.decidedAt) && run.decidedAt < run.held.get("expires"), place, "it was decided about after its expiry", "R20");
+        must(!run.held || at < run.expires, place, "its approval had expired", "R20");
         this.notBlocked([run.actor, run.onBehalfOf, ...run.votes.map((vote) => vote.by)], place, "R20");
         run.sent = true;
         if (type === "call.delegated") run.owner = "";
@@ -165,6 +167,10 @@ export class RunRules {
     const approves = event.get("type") === "approval.approved";
     must(run.held && run.status === "pending" && event.get("binding") === run.held.get("binding") && at < run.held.get("expires"), place,
       "the call is not held, not by this binding, or not any more", "R14");
+    const usable = approves && event.get("decides") && run.delegates, within = usable && run.generation?.get("claim_within_ms");
+    const expires = within ? new Date(new Date(at).getTime() + number(within)).toISOString() : undefined;
+    must(event.get("expires") === expires || usable && !run.generation, place, "the approval expires at another time", "R19");
+    run.expires = event.get("expires") ?? run.expires;
     if (!approves && by === run.actor) this.takenBack(event, by, run, at, place);
     else {
       this.voterHolds(run, event, by, place);
