@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -30,9 +31,10 @@ type Bundle struct {
 	inputs       map[toolKey]*inputSchema // the schemas that replace those of servers
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
-	risk         *risk.Model   // nil: no risk rules
-	rules        *rules.Set    // nil: no policy, the allowlist decides
-	origins      *origin.Rules // nil: no labels
+	risk         *risk.Model        // nil: no risk rules
+	rules        *rules.Set         // nil: no policy, the allowlist decides
+	origins      *origin.Rules      // nil: no labels
+	items        condition.Programs // the conditions of trusted_if
 	reads        reads
 	decider      Decider
 
@@ -103,12 +105,8 @@ func Compile(content Content) (*Bundle, error) {
 			errs = append(errs, err)
 		}
 	}
-	if content.Labels != nil {
-		if b.origins, err = origin.Compile(*content.Labels); err != nil {
-			fault("labels: %w", err)
-		}
-	}
-	// These read the compiled risk rules and policies.
+	errs = append(errs, b.compileLabels())
+	// These read the compiled risk rules, policies and labels.
 	errs = append(errs, b.checkQueries(), b.compileIdentity())
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
@@ -191,9 +189,6 @@ func (b *Bundle) Text() string { return b.text }
 
 // Servers returns the names of the servers, in the operator's order. They must not be changed.
 func (b *Bundle) Servers() []string { return b.servers }
-
-// Origins returns the compiled labels; nil if there are none.
-func (b *Bundle) Origins() *origin.Rules { return b.origins }
 
 // Digest identifies the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }

@@ -79,6 +79,7 @@ func (b *Bundle) WithDecider(d Decider) *Bundle {
 		risk:         b.risk,
 		rules:        b.rules,
 		origins:      b.origins,
+		items:        b.items,
 		reads:        b.reads,
 		same:         b.same,
 		decider:      d,

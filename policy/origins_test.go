@@ -75,7 +75,66 @@ func TestOriginsOfABundle(t *testing.T) {
 		t.Errorf("labels do not change the digest: %v", err)
 	}
 	content.Labels.Tools[0].Results = "some"
-	if _, err := policy.Compile(content); err == nil || !strings.Contains(err.Error(), "labels: tools[0]: results") {
-		t.Errorf("Compile() = %v, want the place of the fault", err)
+	content.Labels.Tools[0].Items, content.Labels.Tools[0].TrustedIf = "/*", "item.from = 1"
+	_, err = policy.Compile(content)
+	for _, want := range []string{"tools[0], results: ", "tools[0], trusted_if: 1:11: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Compile() = %v, want %s", err, want)
+		}
+	}
+}
+
+// TestHoldsItem: a condition of trusted_if judges an item for an actor; what fails or is not of the labels does not hold.
+func TestHoldsItem(t *testing.T) {
+	content := statestest.Content()
+	content.Identity = &policy.IdentityRules{Claims: []string{"email", "team"}}
+	label := func(tool, condition string) origin.ToolLabel {
+		return origin.ToolLabel{Server: "s", Tool: tool, Items: "/*", TrustedIf: condition}
+	}
+	const own, member, scalar, costly = "item.from == actor.claims.email", "item.team in actor.groups", "item == 7",
+		"item.all(a, item.all(b, item.all(c, item.all(d, true))))"
+	content.Labels = &origin.Labels{Tools: []origin.ToolLabel{
+		label("a", own), label("b", member), label("c", scalar), label("d", costly),
+	}}
+	b, err := policy.Compile(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	actor := policy.SubjectName("https://id.example", "1")
+	full := &policy.Identity{Kind: policy.ActorAgent, Groups: &[]string{"ops"},
+		Claims: []policy.Claim{{Name: "email", Value: "ann@example.com"}, {Name: "team", Value: "ops"}}}
+	recorded := b.Recorded(actor, full)
+	if len(recorded.Claims) != 1 || recorded.Groups == nil {
+		t.Fatalf("%+v is recorded, want the claim email and the groups", recorded)
+	}
+	many := "[" + strings.Repeat("1,", 200) + "1]"
+
+	for _, tc := range []struct {
+		name, condition, item string
+		want                  bool
+	}{
+		{"own-mail", own, `{"from":"ann@example.com"}`, true},
+		{"mail-of-another", own, `{"from":"eve@example.com"}`, false},
+		{"member-is-missing", own, `{"to":"ann@example.com"}`, false},
+		{"member-of-a-group", member, `{"team":"ops"}`, true},
+		{"scalar", scalar, `7`, true},
+		{"no-json", scalar, `7 7`, false},
+		{"not-in-the-labels", "true", `7`, false},
+		{"too-costly", costly, many, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := b.HoldsItem(actor, recorded)(tc.condition, []byte(tc.item)); got != tc.want {
+				t.Errorf("%s holds for %s: %v, want %v", tc.condition, tc.item, got, tc.want)
+			}
+		})
+	}
+
+	if b.HoldsItem("agent", nil)(own, []byte(`{"from":"ann@example.com"}`)) {
+		t.Error("an actor without claims has an item of its own")
+	}
+	holds := b.HoldsItem(actor, recorded)
+	if !holds(scalar, []byte(`7`)) || holds(costly, []byte(many)) || holds(scalar, []byte(`7`)) {
+		t.Error("a condition holds after the budget was spent, or not before")
 	}
 }

@@ -18,7 +18,9 @@ type reads struct {
 
 // compileIdentity compiles the content's rules about actors and their identity provider.
 func (b *Bundle) compileIdentity() error {
-	uses := func(name string) bool { return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) }
+	uses := func(name string) bool {
+		return b.risk.Programs().Uses(name) || b.rules.Programs().Uses(name) || b.items.Uses(name)
+	}
 	b.reads.groups = uses("actor.groups")
 
 	for _, claim := range b.content.Identity.claimNames() {

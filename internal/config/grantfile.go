@@ -116,6 +116,6 @@ func (l *loader) addGrant(name string, text []byte) {
 	}
 	l.out.Content.Grants = append(l.out.Content.Grants, g)
 	for _, server := range f.root.membersOf("tools") {
-		l.warnUnknownServer(f, server)
+		l.warnUnknownServer(f, server.at, server.key)
 	}
 }

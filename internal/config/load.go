@@ -54,6 +54,7 @@ type Loaded struct {
 	Literals     []string // file:line:col: a secret that is a literal, not a reference
 	RiskPlaces   *Places  // places in the file of Content.Risk; nil if there is none
 	PolicyPlaces *Places  // places in the file of Content.Policy; nil if there is none
+	LabelPlaces  *Places  // places in the file of Content.Labels; nil if there is none
 	// Claims about the policies, which are no part of Content: they judge no call.
 	Claims     []PolicyClaim
 	ClaimsPath string // the file of Claims; empty if there is none
@@ -112,6 +113,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.readSchemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
 	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
+	l.out.Content.Labels, l.out.LabelPlaces = namedEntries(l, "labels", ReadLabels)
 	if err := c.err(); err != nil {
 		l.others = append(err.(Errors), l.others...)
 	}
@@ -125,6 +127,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	}
 
 	l.warnUnlikely(over.Allowlist)
+	l.warnUnknownLabels()
 	return l.out, nil
 }
 
@@ -376,22 +379,22 @@ func (l *loader) addAllowlist(at path, list GroupList) {
 	}
 
 	for _, m := range f.root.members {
-		l.warnUnknownServer(f, m)
+		l.warnUnknownServer(f, m.at, m.key)
 	}
 }
 
 // warnUnknownServer warns about the name of a server that is not configured, which is often a typing
 // error.
-func (l *loader) warnUnknownServer(f *file, m member) {
+func (l *loader) warnUnknownServer(f *file, at place, name string) {
 	names := l.Servers.names()
-	if slices.Contains(names, m.key) {
+	if slices.Contains(names, name) {
 		return
 	}
-	hint := Nearest(m.key, names)
+	hint := Nearest(name, names)
 	if hint != "" {
 		hint = "; " + hint
 	}
-	l.addWarning(f, m.at, "no server %s is configured%s", quote(m.key), hint)
+	l.addWarning(f, at, "no server %s is configured%s", quote(name), hint)
 }
 
 // readSchemas reads the operator's schemas of tools: the schemas for arguments, and the types of

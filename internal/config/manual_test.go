@@ -16,6 +16,7 @@ import (
 const (
 	manual   = "../../docs/reference/policy-language.md"
 	tutorial = "../../docs/guide/policies.md"
+	origins  = "../../docs/guide/origin.md"
 )
 
 func nameTable() string {
@@ -51,11 +52,11 @@ func TestManualHasEveryOp(t *testing.T) {
 	}
 }
 
-// examples are the files that the tutorial and the manual show, in order, by the name in their first line.
+// examples are the files that the tutorials and the manual show, in order, by the name in their first line.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
 	var text strings.Builder
-	for _, page := range []string{tutorial, manual} {
+	for _, page := range []string{tutorial, manual, origins} {
 		part, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -67,8 +68,8 @@ func examples(t *testing.T) map[string][]string {
 	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 8 || len(out["policy.yaml"]) != 4 {
-		t.Fatalf("the pages have %d examples, %d named, want 8", n, len(fences))
+	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 11 || len(out["policy.yaml"]) != 5 {
+		t.Fatalf("the pages have %d examples, %d named, want 11", n, len(fences))
 	}
 	return out
 }
@@ -94,5 +95,10 @@ func TestManualExamplesAreValid(t *testing.T) {
 	}
 	if _, err := ReadClaims("claims.yaml", []byte(files["claims.yaml"])); err != nil {
 		t.Error(err)
+	}
+	for _, text := range shown["labels.yaml"] {
+		if _, _, err := ReadLabels("labels.yaml", []byte(text), "email"); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (p *Places) findKey(list string, i int, key string) (place, path) {
 	case ok && err == nil:
 		return p.findPredicate(entry.child("when", "args"), j, part)
 	default:
-		entry = entry.child(strings.Split(key, ".")...)
+		entry = entry.child(strings.Split(strings.ReplaceAll(key, "[", ".["), ".")...)
 	}
 
 	return p.file.findNearest(entry).value.at, entry

@@ -23,7 +23,7 @@ var schemaFiles embed.FS
 
 // SchemaNames returns the kinds of files that have a schema.
 func SchemaNames() []string {
-	return []string{"pgfsm", "policy", "risk", "grant", "tests", "claims", "allowlist"}
+	return []string{"pgfsm", "policy", "risk", "grant", "tests", "claims", "labels", "allowlist"}
 }
 
 // Schema returns the JSON Schema of a kind of file, for editors: this package refuses whatever the
@@ -54,6 +54,7 @@ var (
 	testsSchema     = loadSchema("tests", "")
 	actorSchema     = loadSchema("tests", "actor")
 	claimsSchema    = loadSchema("claims", "")
+	labelsSchema    = loadSchema("labels", "")
 )
 
 // loadSchema reads a schema, or one of its definitions. The schemas are embedded: any error is a

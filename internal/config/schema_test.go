@@ -19,6 +19,7 @@ import (
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -186,6 +187,7 @@ func TestKeysAreDocumented(t *testing.T) {
 		{"policy-language.md", "keys of policy.yaml", "policy"},
 		{"policy-language.md", "keys of tests", "tests"},
 		{"policy-language.md", "keys of claims.yaml", "claims"},
+		{"policy-language.md", "keys of labels.yaml", "labels"},
 	} {
 		t.Run(c.schema, func(t *testing.T) {
 			golden.Section(t, "../../docs/reference/"+c.page, "<!-- "+c.section+": generated -->\n", "<!-- "+c.section+": end -->\n", keyTable(t, c.schema))
@@ -275,6 +277,8 @@ func TestSchemasHaveTheBoundsOfThePackages(t *testing.T) {
 		{"tests", "tests", config.MaxPolicyTests},
 		{"claims", "claims", config.MaxClaims},
 		{"claims", "claims[].when", condition.MaxSource},
+		{"labels", "tools[].items", origin.MaxPattern},
+		{"labels", "tools[].trusted_if", condition.MaxSource},
 	} {
 		p := all[c.schema][c.key]
 		if p == nil {
@@ -320,7 +324,7 @@ func TestStarter(t *testing.T) {
 				"pgfsm.yaml": string(yaml), "allowlist.json": string(files[1].Text),
 				"schemas/policy-entry.json": "{}", "schemas/read-file.json": `{"type": "object"}`,
 				"grant.yaml": "version: 1\ntools: {}\n", "risk.yaml": "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
-				"claims.yaml": "version: 1\nclaims: [{id: a, never: allow}]\n",
+				"claims.yaml": "version: 1\nclaims: [{id: a, never: allow}]\n", "labels.yaml": "version: 1\n",
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -63,10 +63,11 @@ func callRefused(e ast.Expr) (id int64, problem, remedy string) {
 	return 0, "", ""
 }
 
-// loopRefused rejects loops whose variable hides a name.
+// loopRefused rejects loops whose variable hides a name of policies and risk rules.
 func loopRefused(e ast.Expr) (id int64, problem, remedy string) {
 	for _, n := range append(Names(), Name{Name: historyPrefix}) {
-		if root, _, _ := strings.Cut(n.Name, "."); root == e.AsComprehension().IterVar() {
+		root, _, _ := strings.Cut(n.Name, ".")
+		if root == e.AsComprehension().IterVar() && root != nameItem { // item is a usual name of an element
 			return e.ID(), fmt.Sprintf("the loop calls its element %s, which has a meaning already", root),
 				"choose another name"
 		}

@@ -89,6 +89,7 @@ func TestJudge(t *testing.T) {
 		{"object-in-order", `args.map(k, k)[0] == 'amount' && args.risk.map(k, k) == ['score']`, true, ""},
 		{"loops", `args.list.exists(x, x.lowerAscii() == 'b') && args.list.all(x, x != 'c') &&
 			args.list.exists_one(x, x == 'a') && args.list.filter(x, x == 'a') == ['a'] && args.list.map(x, x == 'a', 1) == [1]`, true, ""},
+		{"loop-over-items", `args.list.exists(item, item == 'a')`, true, ""},
 		{"loop-over-names", `args.deep.exists(k, k == 'n' && args.deep[k] == null)`, true, ""},
 		{"list-added", `args.list + ['c'] == ['a', 'B', 'c']`, true, ""},
 		{"matches", `args.text.matches('(?i)^ssn') && matches(args.text, '[0-9]$')`, true, ""},
@@ -195,8 +196,12 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	item, err := condition.ItemEnv("NAME")
+	if err != nil {
+		t.Fatal(err)
+	}
 	types := map[string]string{
-		"string": "''", "int": "0", "double": "0.0", "bool": "true", "list(string)": "['']", "map(string, dyn)": "args",
+		"dyn": "item", "string": "''", "int": "0", "double": "0.0", "bool": "true", "list(string)": "['']", "map(string, dyn)": "args",
 		"timestamp": "timestamp('2026-01-01T00:00:00Z')",
 	}
 	for _, n := range condition.Names() {
@@ -205,7 +210,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s has the type %q", n.Name, n.Type)
 			continue
 		}
-		for where, e := range map[string]*condition.Env{"policy": policies, "risk": risk, "score": score} {
+		for where, e := range map[string]*condition.Env{"policy": policies, "risk": risk, "score": score, "item": item} {
 			_, err := e.Bool("[" + n.Name + ", " + like + "][0] == " + n.Name + " && type(" + n.Name + ") == type(" + like + ")")
 			if there := strings.Contains(n.Where, where); there != (err == nil) {
 				t.Errorf("%s in %s expressions: %v, want there %t", n.Name, where, err, there)
@@ -215,8 +220,8 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if n := len(condition.Names()); n != 29 {
-		t.Errorf("Names() has %d names, want 29", n)
+	if n := len(condition.Names()); n != 30 {
+		t.Errorf("Names() has %d names, want 30", n)
 	}
 }
 

@@ -40,6 +40,7 @@ type Env struct {
 	options []cel.EnvOption // the options without the type of args
 	tracker *cost.Tracker   // a tracker at zero
 	claims  []string        // the configured ones
+	where   kinds
 }
 
 // PolicyEnv returns the names for conditions of policies, with the given claims as
@@ -61,6 +62,9 @@ func RiskEnv(vars []string, claims ...string) (*Env, error) { return newEnv(inRi
 
 // ScoreEnv returns the names for the thresholds of set_mode_by_score: `score`.
 func ScoreEnv() (*Env, error) { return newEnv(inScore, nil, nil) }
+
+// ItemEnv returns the names for conditions of trusted_if: `item`, the actor and the given claims.
+func ItemEnv(claims ...string) (*Env, error) { return newEnv(inItem, nil, claims) }
 
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -129,7 +133,7 @@ func newEnv(where kinds, vars, claims []string) (*Env, error) {
 		return nil, err
 	}
 
-	e := &Env{cel: env, options: options, claims: claims}
+	e := &Env{cel: env, options: options, claims: claims, where: where}
 	e.tracker, err = e.newTracker()
 
 	return e, err

@@ -64,6 +64,8 @@ func (e *Env) remedyFor(problem string) string {
 		return "the configuration names no claims: add it to claims of an issuer"
 	case strings.HasPrefix(problem, undeclaredClaim):
 		return "the configured claims are " + strings.Join(e.claims, ", ")
+	case strings.HasPrefix(problem, "undeclared reference") && e.where == inItem:
+		return "trusted_if reads item and the names of the actor"
 	case strings.HasPrefix(problem, "undeclared reference") && !strings.Contains(problem, "did you mean"):
 		return "arguments are written args.NAME, text in quotes"
 	case strings.Contains(problem, "'(int, double)'"), strings.Contains(problem, "'(double, int)'"):

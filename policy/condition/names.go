@@ -12,7 +12,7 @@ import (
 type Name struct {
 	Name    string // the name in expressions
 	Type    string // its CEL type
-	Where   string // the kinds of expression that may name it: policy, risk, score
+	Where   string // the kinds of expression that may name it: policy, risk, score, item
 	Meaning string
 }
 
@@ -22,7 +22,7 @@ func Names() []Name {
 	for _, n := range names {
 		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
 	}
-	return append(out, Name{ClaimPrefix + "NAME", "string", (inPolicy | inRisk).String(),
+	return append(out, Name{ClaimPrefix + "NAME", "string", (inPolicy | inRisk | inItem).String(),
 		"the claim that the configuration calls NAME; an error if the requester's token lacks it, and for requesters of no identity provider"},
 		Name{varPrefix + "NAME", "double", inRisk.String(),
 			"the value of the variable NAME of the risk rules; an error if the variable failed"})
@@ -35,11 +35,12 @@ const (
 	inPolicy kinds = 1 << iota
 	inRisk
 	inScore
+	inItem
 )
 
 func (k kinds) String() string {
 	var words []string
-	for i, word := range []string{"policy", "risk", "score"} {
+	for i, word := range []string{"policy", "risk", "score", "item"} {
 		if k&(1<<i) != 0 {
 			words = append(words, word)
 		}
@@ -71,10 +72,10 @@ var names = []declaredName{
 	{"tool", cel.StringType, inPolicy | inRisk, "the tool", func(s *Subject) ref.Val { return nameText(s.input.Tool) }},
 	{"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration",
 		func(s *Subject) ref.Val { return nameText(s.input.Env) }},
-	{"actor.id", cel.StringType, inPolicy | inRisk,
+	{"actor.id", cel.StringType, inPolicy | inRisk | inItem,
 		"the requester's verified name; empty if the requester is not verified",
 		func(s *Subject) ref.Val { return nameText(s.input.Actor.ID) }},
-	{"actor.roles", texts, inPolicy | inRisk,
+	{"actor.roles", texts, inPolicy | inRisk | inItem,
 		"the roles of the verified requester; an error if a role has groups and the requester's groups are unknown",
 		func(s *Subject) ref.Val {
 			if s.input.Actor.RolesUnknown {
@@ -82,15 +83,15 @@ var names = []declaredName{
 			}
 			return types.NewStringList(types.DefaultTypeAdapter, s.input.Actor.Roles)
 		}},
-	{"actor.kind", cel.StringType, inPolicy | inRisk, "what the requester is: agent or person",
+	{"actor.kind", cel.StringType, inPolicy | inRisk | inItem, "what the requester is: agent or person",
 		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.Kind) }},
-	{"actor.client", cel.StringType, inPolicy | inRisk,
+	{"actor.client", cel.StringType, inPolicy | inRisk | inItem,
 		"the OAuth client of the requester's token; empty for requesters of no identity provider",
 		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.Client) }},
-	{"actor.on_behalf_of", cel.StringType, inPolicy | inRisk,
+	{"actor.on_behalf_of", cel.StringType, inPolicy | inRisk | inItem,
 		"the person for whom an agent acts, as actor.id; empty if there is none",
 		func(s *Subject) ref.Val { return s.input.Actor.knownText(s.input.Actor.OnBehalfOf) }},
-	{nameGroups, texts, inPolicy | inRisk,
+	{nameGroups, texts, inPolicy | inRisk | inItem,
 		"the requester's groups at the identity provider; an error if they are unknown, empty for requesters of no identity provider",
 		func(s *Subject) ref.Val {
 			if s.input.Actor.Groups == nil {
@@ -141,6 +142,7 @@ var names = []declaredName{
 	{"risk.rules", texts, inPolicy, "the ids of the risk rules that matched, in order",
 		func(s *Subject) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, s.risk.Rules) }},
 	{nameScore, cel.DoubleType, inRisk | inScore, "the score so far", nil},
+	{nameItem, cel.DynType, inItem, "the item of a result that trusted_if of labels.yaml judges", nil},
 }
 
 // Names that have a meaning of their own in this package.
@@ -148,6 +150,7 @@ const (
 	nameGroups = "actor.groups"
 	nameArgs   = "args"
 	nameScore  = "score"
+	nameItem   = "item"
 	riskPrefix = "risk."
 
 	sessionPrefix = "session."

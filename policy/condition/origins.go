@@ -47,10 +47,8 @@ func pathRefused(call ast.CallExpr) (id int64, problem, remedy string) {
 	if !ok {
 		return arg.ID(), "the argument of " + call.FunctionName() + " must be written out", `as in found("to")`
 	}
-	if err := origin.CheckPath(path); err != nil {
-		return arg.ID(), err.Error(), ""
-	}
-	return 0, "", ""
+	problem, remedy = origin.CheckPath(path)
+	return arg.ID(), problem, remedy
 }
 
 // An originCall is a call of found or origin.

@@ -69,6 +69,12 @@ func (s *Subject) WithScore(score float64) *Subject {
 	return s
 }
 
+// WithItem sets `item`, a JSON value, for conditions of trusted_if, and returns s.
+func (s *Subject) WithItem(item []byte) *Subject {
+	s.values[nameItem] = decodeJSON("the item has", item)
+	return s
+}
+
 // WithVar sets `vars.NAME`, for expressions of risk rules, and returns s.
 func (s *Subject) WithVar(name string, value float64) *Subject {
 	s.values[varPrefix+name] = types.Double(value)

@@ -14,17 +14,22 @@ import (
 // decodeArgs converts the arguments to a value, or to an error value, so that every use of them
 // fails.
 func decodeArgs(args []byte) ref.Val {
-	if len(args) > MaxArgs {
-		return types.NewErr("the arguments have %d bytes, more than %d", len(args), MaxArgs)
-	}
-	if err := canonical.CheckDepth(args, MaxArgsDepth); err != nil {
-		return types.WrapErr(err)
-	}
-	if jsontext.Value(args).Kind() != '{' {
+	if jsontext.Value(args).Kind() != '{' && len(args) <= MaxArgs {
 		return types.NewErr("the arguments are not a JSON object")
 	}
+	return decodeJSON("the arguments have", args)
+}
+
+// decodeJSON converts a JSON value; has begins the error about its size.
+func decodeJSON(has string, text []byte) ref.Val {
+	if len(text) > MaxArgs {
+		return types.NewErr("%s %d bytes, more than %d", has, len(text), MaxArgs)
+	}
+	if err := canonical.CheckDepth(text, MaxArgsDepth); err != nil {
+		return types.WrapErr(err)
+	}
 	var v ref.Val
-	err := canonical.Decode(args, func(dec *jsontext.Decoder) (err error) {
+	err := canonical.Decode(text, func(dec *jsontext.Decoder) (err error) {
 		if v, err = decodeValue(dec); err != nil {
 			return err
 		}

@@ -218,8 +218,8 @@ func Weakest(leaves []Leaf, paths ...string) string {
 	}
 	weakest := 0
 	for _, path := range paths {
-		p, err := compileArgument(path)
-		if err != nil {
+		p, problem, _ := compileArgument(path)
+		if problem != "" {
 			return None
 		}
 		weakest = max(weakest, weakestOf(leaves, func(leaf *Leaf) bool { return p.matches(splitPointer(leaf.At)) }))
@@ -251,14 +251,14 @@ func weakestOf(leaves []Leaf, selected func(*Leaf) bool) int {
 
 // CheckPath returns why a text is no path of arguments: names with / between them, in which * stands for any index or
 // member. A path covers all that is below it.
-func CheckPath(path string) error {
-	_, err := compileArgument(path)
-	return err
+func CheckPath(path string) (problem, remedy string) {
+	_, problem, remedy = compileArgument(path)
+	return problem, remedy
 }
 
-func compileArgument(path string) (pattern, error) {
+func compileArgument(path string) (p pattern, problem, remedy string) {
 	if strings.Contains("/"+path+"/", "//") {
-		return nil, fmt.Errorf("%q has an empty name; write names with / between, such as items/*/id", path)
+		return nil, fmt.Sprintf("%q has an empty name", path), "write names with / between, such as items/*/id"
 	}
 	return compileSegments(path, strings.Split(path, "/"))
 }

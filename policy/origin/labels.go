@@ -3,6 +3,7 @@ package origin
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -90,127 +91,145 @@ func (p pattern) matches(path []string) bool {
 
 func (p pattern) equals(path []string) bool { return len(p) == len(path) && p.matches(path) }
 
-// Compile checks and compiles labels. An error names the entry and what to write instead.
+// A Fault is one thing that is wrong with labels.
+type Fault struct {
+	List            string // tools or roles
+	Index           int    // of the entry
+	Key             string // within the entry, such as trusted[0]; empty for the whole entry
+	Problem, Remedy string
+}
+
+// Error returns the place, the problem and the remedy in one line.
+func (f *Fault) Error() string {
+	where := f.List + "[" + strconv.Itoa(f.Index) + "]"
+	if f.Key != "" {
+		where += "." + f.Key
+	}
+	return where + ": " + f.Problem + "; " + f.Remedy
+}
+
+// Compile checks and compiles labels. The error joins a [*Fault] for each thing that is wrong.
 func Compile(labels Labels) (*Rules, error) {
-	r := &Rules{
+	c := &compiler{rules: &Rules{
 		tools:   map[toolName]*toolRules{},
 		roles:   map[toolName][]rolePath{},
 		prompts: labels.Prompts,
+	}}
+
+	for i := range labels.Tools {
+		label := &labels.Tools[i]
+		c.list, c.index = "tools", i
+		c.checkName(label.Server, label.Tool, c.rules.tools[toolName{label.Server, label.Tool}] != nil)
+		c.compileTool(label)
+	}
+	for i := range labels.Roles {
+		label := &labels.Roles[i]
+		c.list, c.index = "roles", i
+		c.checkName(label.Server, label.Tool, c.rules.roles[toolName{label.Server, label.Tool}] != nil)
+		c.compileRoles(label)
 	}
 
-	for i, label := range labels.Tools {
-		name := toolName{label.Server, label.Tool}
-		rules, err := compileTool(label)
-		if err == nil && r.tools[name] != nil {
-			err = errors.New("the tool has an entry already; write one entry for each tool")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("tools[%d]: %w", i, err)
-		}
-		r.tools[name] = rules
+	if len(c.faults) > 0 {
+		return nil, errors.Join(c.faults...)
 	}
-
-	for i, label := range labels.Roles {
-		name := toolName{label.Server, label.Tool}
-		paths, err := compileRoles(label)
-		if err == nil && r.roles[name] != nil {
-			err = errors.New("the tool has an entry already; write one entry for each tool")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("roles[%d]: %w", i, err)
-		}
-		r.roles[name] = paths
-	}
-
-	return r, nil
+	return c.rules, nil
 }
 
-func compileTool(label ToolLabel) (*toolRules, error) {
-	if err := checkName(label.Server, label.Tool); err != nil {
-		return nil, err
+// A compiler compiles one entry after the other and collects what is wrong.
+type compiler struct {
+	rules  *Rules
+	list   string
+	index  int
+	faults []error
+}
+
+func (c *compiler) addFault(key, remedy, problem string, args ...any) {
+	c.faults = append(c.faults, &Fault{c.list, c.index, key, fmt.Sprintf(problem, args...), remedy})
+}
+
+// checkName refuses names that name no tool, and a second entry of a tool.
+func (c *compiler) checkName(server, tool string, known bool) {
+	const remedy = "write one entry for each tool"
+	switch {
+	case server == "":
+		c.addFault("server", remedy, "the server is missing")
+	case tool == "":
+		c.addFault("tool", remedy, "the tool is missing")
+	case strings.Contains(server+tool, "*"):
+		c.addFault("tool", remedy+" instead of *", "server and tool name one tool")
+	case known:
+		c.addFault("", remedy, "the tool has an entry already")
 	}
+}
+
+func (c *compiler) compileTool(label *ToolLabel) {
 	places := len(label.Trusted) + len(label.Creates)
 	switch {
 	case label.Results != "" && label.Results != "trusted" && label.Results != "untrusted":
-		return nil, fmt.Errorf("results: %q is neither trusted nor untrusted", label.Results)
+		c.addFault("results", "write trusted or untrusted", "%q is neither", label.Results)
 	case label.Text != "" && label.Text != "json" && label.Text != "text":
-		return nil, fmt.Errorf("text: %q is neither json nor text", label.Text)
+		c.addFault("text", "write json or text", "%q is neither", label.Text)
 	case (label.Items == "") != (label.TrustedIf == ""):
-		return nil, errors.New("items and trusted_if need each other; write both or neither")
+		c.addFault("", "write both or neither", "items and trusted_if need each other")
 	case label.Results == "trusted" && (len(label.Trusted) > 0 || label.Items != ""):
-		return nil, errors.New("results: trusted covers all places; leave it out, or trusted, items and trusted_if")
+		c.addFault("results", "leave it out, or trusted, items and trusted_if", "trusted covers all places")
 	case label.Prefix && label.Results != "trusted" && places == 0 && label.Items == "":
-		return nil, errors.New("prefix: no place of this tool is trusted; write trusted or leave out prefix")
+		c.addFault("prefix", "write trusted, or leave out prefix", "no place of this tool is trusted")
 	}
 
-	rules := &toolRules{ToolLabel: label}
-	var err error
-	if rules.trusted, err = compilePlaces("trusted", label.Trusted); err != nil {
-		return nil, err
+	c.rules.tools[toolName{label.Server, label.Tool}] = &toolRules{
+		ToolLabel: *label,
+		trusted:   c.compilePlaces("trusted", label.Trusted),
+		creates:   c.compilePlaces("creates", label.Creates),
+		items:     c.compilePlace("items", label.Items),
 	}
-	if rules.creates, err = compilePlaces("creates", label.Creates); err != nil {
-		return nil, err
-	}
-	if rules.items, err = compilePlace(label.Items); err != nil {
-		return nil, fmt.Errorf("items: %w", err)
-	}
-
-	return rules, nil
 }
 
-// checkName refuses names that name no tool.
-func checkName(server, tool string) error {
-	switch {
-	case server == "":
-		return errors.New("server is missing")
-	case tool == "":
-		return errors.New("tool is missing")
-	case strings.Contains(server+tool, "*"):
-		return errors.New("server and tool name one tool; write an entry for each instead of *")
-	}
-	return nil
-}
-
-func compilePlaces(key string, places []string) ([]pattern, error) {
-	var patterns []pattern
+func (c *compiler) compilePlaces(key string, places []string) []pattern {
+	patterns := make([]pattern, len(places))
 	for i, place := range places {
-		p, err := compilePlace(place)
-		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", key, i, err)
-		}
-		patterns = append(patterns, p)
+		patterns[i] = c.compilePlace(key+"["+strconv.Itoa(i)+"]", place)
 	}
-	return patterns, nil
+	return patterns
 }
 
 // compilePlace compiles a JSON pointer (RFC 6901) with *. The empty pointer is the whole document.
-func compilePlace(place string) (pattern, error) {
+func (c *compiler) compilePlace(key, place string) pattern {
 	if place == "" {
-		return pattern{}, nil
+		return pattern{}
 	}
 	if place[0] != '/' {
-		return nil, fmt.Errorf("%q is no JSON pointer; begin with /", place)
+		c.addFault(key, "begin with /", "%q is no JSON pointer", place)
+		return nil
 	}
-	return compileSegments(place, strings.Split(place[1:], "/"))
+	return c.compileSegments(key, place, strings.Split(place[1:], "/"))
 }
 
-// compileSegments decodes the segments of the path.
-func compileSegments(path string, segments []string) (pattern, error) {
+func (c *compiler) compileSegments(key, path string, segments []string) pattern {
+	p, problem, remedy := compileSegments(path, segments)
+	if problem != "" {
+		c.addFault(key, remedy, "%s", problem)
+	}
+	return p
+}
+
+// compileSegments decodes the segments of a path.
+func compileSegments(path string, segments []string) (p pattern, problem, remedy string) {
 	switch {
 	case len(path) > MaxPattern:
-		return nil, fmt.Errorf("the path has %d bytes, more than %d", len(path), MaxPattern)
+		return nil, fmt.Sprintf("the path has %d bytes, more than %d", len(path), MaxPattern), "write a shorter one"
 	case len(segments) > MaxDepth:
-		return nil, fmt.Errorf("the path has %d segments, more than %d", len(segments), MaxDepth)
+		return nil, fmt.Sprintf("the path has %d segments, more than %d", len(segments), MaxDepth), "write a shorter one"
 	}
 
-	p := make(pattern, len(segments))
+	p = make(pattern, len(segments))
 	for i, segment := range segments {
 		p[i] = unescapePointer(segment)
 		if escapePointer(p[i]) != segment {
-			return nil, fmt.Errorf("%q has ~ without 0 or 1; write ~0 for ~", path)
+			return nil, fmt.Sprintf("%q has ~ without 0 or 1", path), "write ~0 for ~"
 		}
 	}
-	return p, nil
+	return p, "", ""
 }
 
 func unescapePointer(s string) string {
@@ -230,12 +249,8 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-func compileRoles(label RoleLabel) ([]rolePath, error) {
-	if err := checkName(label.Server, label.Tool); err != nil {
-		return nil, err
-	}
-
-	var paths []rolePath
+func (c *compiler) compileRoles(label *RoleLabel) {
+	paths := []rolePath{}
 	roles := map[string]string{} // by path
 	for _, list := range []struct {
 		role  string
@@ -244,26 +259,19 @@ func compileRoles(label RoleLabel) ([]rolePath, error) {
 		for i, path := range list.paths {
 			key := list.role + "[" + strconv.Itoa(i) + "]"
 			if roles[path] != "" {
-				return nil, fmt.Errorf("%s: %q has the role %s already", key, path, roles[path])
-			}
-			segments := strings.Split(path, ".")
-			for k := range segments {
-				if segments[k] == "" {
-					return nil, fmt.Errorf("%s: %q has an empty name; write names with dots between, such as items.*.id", key, path)
-				}
-				segments[k] = escapePointer(segments[k])
-			}
-			p, err := compileSegments(path, segments)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", key, err)
+				c.addFault(key, "give it one role", "%q has the role %s already", path, roles[path])
 			}
 			roles[path] = list.role
-			paths = append(paths, rolePath{list.role, p})
+			segments := strings.Split(escapePointer(path), ".")
+			if slices.Contains(segments, "") {
+				c.addFault(key, "write names with dots between, such as items.*.id", "%q has an empty name", path)
+			}
+			paths = append(paths, rolePath{list.role, c.compileSegments(key, path, segments)})
 		}
 	}
 
-	if paths == nil {
-		return nil, errors.New("no argument has a role; write target, amount or content")
+	if len(paths) == 0 {
+		c.addFault("", "write target, amount or content", "no argument has a role")
 	}
-	return paths, nil
+	c.rules.roles[toolName{label.Server, label.Tool}] = paths
 }

@@ -287,6 +287,7 @@ func (s *Setup) keyValues() map[string]any {
 		"identity":                []any{c.Identity, identity.Required, identity.Scopes, identity.Speakers, identity.May},
 		"identity.issuers":        identity.Issuers,
 		"input":                   c.Input,
+		"labels":                  c.Labels,
 		"ledger":                  namedLedger,
 		"ledger_retention":        loaded.Retention,
 		"limits":                  []any{c.Limits, serve.Rate, serve.Held, serve.ServerSessions},
