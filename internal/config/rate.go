@@ -40,18 +40,24 @@ type Rate struct {
 // checkLimitedTools refuses the limit of a tool that no allowlist file names: with a misspelled
 // name, the limit would have no effect. Call it after the allowlist files are read.
 func (l *loader) checkLimitedTools(allowlist string) {
-	rate := l.Limits.Rate
-	if rate == nil || allowlist != "" || l.out.Closed != nil {
+	if allowlist != "" || l.out.Closed != nil {
 		return
 	}
-	for _, server := range rate.Tools {
-		for _, tool := range server.Value {
-			l.checkLimitedTool(server.Name, tool.Name)
+	if rate := l.Limits.Rate; rate != nil {
+		for _, server := range rate.Tools {
+			for _, tool := range server.Value {
+				l.checkLimitedTool(path{"limits", "rate", "tools", server.Name}, server.Name, tool.Name)
+			}
+		}
+	}
+	for _, server := range l.Servers {
+		for _, tool := range server.Value.ReportWithin {
+			l.checkLimitedTool(path{"servers", server.Name, "report_within"}, server.Name, tool.Name)
 		}
 	}
 }
 
-func (l *loader) checkLimitedTool(server, tool string) {
+func (l *loader) checkLimitedTool(at path, server, tool string) {
 	var names []string
 	for _, a := range l.out.Content.Allowlist {
 		if a.Server == server {
@@ -59,7 +65,7 @@ func (l *loader) checkLimitedTool(server, tool string) {
 		}
 	}
 	if !slices.Contains(names, tool) {
-		l.addKeyFault(path{"limits", "rate", "tools", server, tool},
+		l.addKeyFault(at.child(tool),
 			nearestOr(tool, names, "allow the tool, or remove the limit"),
 			"no allowlist file allows the tool %s of %s", quote(tool), quote(server))
 	}

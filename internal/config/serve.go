@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Values of serve.denials: a refusal tells an agent the reason, or only that the call was refused.
@@ -62,15 +63,28 @@ type Serve struct {
 	Hold      int64
 	OnPending string // [PendingResult], [PendingError]
 	// Time between a web hook's reminder and a held call's expiry, in milliseconds; 0: no reminder.
-	RemindBefore  int64
-	ClaimWithin   int64      // time after an approval in which a client that makes the call itself asks again, in milliseconds
-	ReportWithin  int64      // time for the report about a call that a client makes itself, in milliseconds
-	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
-	Expose        []Exposure `json:"-"` // one for each MCP server, in the order of Content.Servers
-	Rate          *Rate      `json:"-"` // limits of agents' calls; nil: no limits
+	RemindBefore int64
+	ClaimWithin  int64 // time after an approval in which a client that makes the call itself asks again, in milliseconds
+	ReportWithin int64 // time for the report about a call that a client makes itself, in milliseconds
+	// ToolReports has the times of tools for which ReportWithin does not hold, by server.
+	ToolReports   Table[Table[int64]] `json:"-"`
+	CatalogMaxAge int64               // the maximum age of a tool list, in milliseconds; 0: list before every call
+	Expose        []Exposure          `json:"-"` // one for each MCP server, in the order of Content.Servers
+	Rate          *Rate               `json:"-"` // limits of agents' calls; nil: no limits
 
 	ServerSessions int // maximum of sessions with all stdio servers together
 	Held           int // maximum of one caller's calls that wait for approvers
+}
+
+// ReportTime returns how long the gateway waits for the report about a call of a tool.
+func (s *Serve) ReportTime(server, tool string) time.Duration {
+	within := s.ReportWithin
+	if i := s.ToolReports.index(server); i >= 0 {
+		if tools := s.ToolReports[i].Value; tools.index(tool) >= 0 {
+			within = tools[tools.index(tool)].Value
+		}
+	}
+	return time.Duration(within) * time.Millisecond
 }
 
 // Exposure lists the kinds of messages that the gateway relays for one server.
@@ -165,6 +179,9 @@ func (l *loader) copyServe() {
 		}
 	}
 	for _, server := range l.Servers {
+		if times := server.Value.ReportWithin; len(times) > 0 {
+			s.ToolReports = append(s.ToolReports, Entry[Table[int64]]{server.Name, times})
+		}
 		if server.Value.Type == TypeClient {
 			continue
 		}

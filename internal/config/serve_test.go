@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // loadServe loads a configuration of one server with more lines behind it.
@@ -58,6 +61,31 @@ func TestListenStaysOnThisMachine(t *testing.T) {
 		_, err := loadServe(t, fmt.Sprintf("serve: {listen: %q, admin: \"127.0.0.1:7999\"}\n", c.address))
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("Load of %q: %v, want %q in it", c.address, err, c.says)
+		}
+	}
+}
+
+// TestReportTime: the time for the report about a call is that of its tool, and otherwise that of the gateway.
+func TestReportTime(t *testing.T) {
+	c, err := Load("c.yaml", openMap(map[string]string{
+		"c.yaml": `version: 1
+servers: {claude: {kind: client, tools: builtin, report_within: {Bash: 2h}}, codex: {kind: client, tools: builtin}}
+allowlist: allow.json
+serve: {report_within: 5m}
+`,
+		"allow.json": `{"claude": ["Bash", "Read"], "codex": ["Bash"]}`,
+	}), Overrides{})
+	check.NoError(t, err)
+	for _, tt := range []struct {
+		server, tool string
+		want         time.Duration
+	}{
+		{"claude", "Bash", 2 * time.Hour},
+		{"claude", "Read", 5 * time.Minute},
+		{"codex", "Bash", 5 * time.Minute},
+	} {
+		if got := c.Serve.ReportTime(tt.server, tt.tool); got != tt.want {
+			t.Errorf("ReportTime(%s, %s) = %s, want %s", tt.server, tt.tool, got, tt.want)
 		}
 	}
 }

@@ -152,6 +152,8 @@ type serverSettings struct {
 	Auth        struct{ ClientCredentials *ClientCredentials }
 	Expose      oneOrMany
 	Schemas     Table[string]
+
+	ReportWithin Table[int64] // by tool
 }
 
 type modelSettings struct {

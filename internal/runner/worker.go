@@ -143,7 +143,7 @@ func (w *Worker) sweepIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, time.Duration(w.runner.Configured().Serve.ReportWithin)*time.Millisecond)
+	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, w.runner.Configured().Serve.ReportTime)
 	if err != nil {
 		return err
 	}

@@ -107,15 +107,16 @@ func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report s
 	})
 }
 
-// Lapse ends the runs whose permit was handed out longer ago than within, and about which the client has not
-// reported.
-func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within time.Duration) (ended []Recovered, err error) {
+// Lapse ends the runs whose permit was handed out longer ago than within allows for their tool, and about which the
+// client has not reported.
+func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within func(server, tool string) time.Duration) (ended []Recovered, err error) {
 	runs, err := l.delegatedRuns(ctx, Filter{}, within)
 	if err != nil {
 		return nil, err
 	}
-	for _, run := range runs {
-		lapsed := &states.ReportLapsed{Reason: fmt.Sprintf("The client did not report the call within %s.", within)}
+	for _, q := range runs {
+		run := q.RunID
+		lapsed := &states.ReportLapsed{Reason: fmt.Sprintf("The client did not report the call within %s.", within(q.Server, q.Tool))}
 		one, err := l.Report(ctx, p, run, Caller{}, lapsed)
 		if errors.Is(err, ErrTaken) || errors.Is(err, ErrNotDelegated) {
 			continue // another process was faster
@@ -125,8 +126,8 @@ func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within time.Dura
 	return ended, nil
 }
 
-// delegatedRuns returns the ids of the runs of a filter that have waited for a report for some time.
-func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duration) (runs []string, err error) {
+// delegatedRuns returns the runs of a filter that have waited for a report for the time of their tool.
+func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, within func(server, tool string) time.Duration) (runs []RunRow, err error) {
 	f.Statuses, f.Open = []Status{Delegated}, true
 	err = l.View(ctx, func(r Reader) error {
 		now, err := l.readTime(r)
@@ -142,8 +143,8 @@ func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duratio
 			if err != nil {
 				return err
 			}
-			if !policy.IsBefore(latest.Add(-since).Format(timeForm), q.Sent) {
-				runs = append(runs, q.RunID)
+			if !policy.IsBefore(latest.Add(-within(q.Server, q.Tool)).Format(timeForm), q.Sent) {
+				runs = append(runs, q)
 			}
 		}
 		return nil
@@ -154,12 +155,12 @@ func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, since time.Duratio
 // LapseSession ends the runs of a client's session about which the client has not reported: the session is over.
 // It returns how many these were.
 func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) (lapsed int, err error) {
-	runs, err := l.delegatedRuns(ctx, Filter{Actor: actor, Session: session}, 0)
+	runs, err := l.delegatedRuns(ctx, Filter{Actor: actor, Session: session}, func(string, string) time.Duration { return 0 })
 	if err != nil {
 		return 0, err
 	}
-	for _, run := range runs {
-		_, err := l.Report(ctx, p, run, Caller{}, &states.ReportLapsed{Reason: "The client's session ended without a report."})
+	for _, q := range runs {
+		_, err := l.Report(ctx, p, q.RunID, Caller{}, &states.ReportLapsed{Reason: "The client's session ended without a report."})
 		switch {
 		case err == nil:
 			lapsed++

@@ -33,13 +33,19 @@ func TestLapse(t *testing.T) {
 	if err := d.Claim(ctx, statestest.RunID); !errors.Is(err, ledger.ErrStarted) {
 		t.Errorf("Claim() = %v, want ErrStarted", err)
 	}
-	lapsed, err := d.Lapse(ctx, d.replayer(nil), time.Hour)
+	within := func(server, tool string) time.Duration {
+		if q := d.Run(statestest.RunID); server != q.Server || tool != q.Tool {
+			t.Errorf("Lapse() asks for the time of %s %s, want %s %s", server, tool, q.Server, q.Tool)
+		}
+		return time.Hour
+	}
+	lapsed, err := d.Lapse(ctx, d.replayer(nil), within)
 	check.NoError(t, err)
 	if len(lapsed) > 0 {
 		t.Errorf("Lapse() = %+v before the time", lapsed)
 	}
 	d.Clock.Add(time.Hour)
-	lapsed, err = d.Lapse(ctx, d.replayer(nil), time.Hour)
+	lapsed, err = d.Lapse(ctx, d.replayer(nil), within)
 	check.NoError(t, err)
 	if len(lapsed) != 1 || lapsed[0].Err != nil || lapsed[0].Outcome.Type != states.TypeUnreported {
 		t.Fatalf("Lapse() = %+v, want the run unreported", lapsed)

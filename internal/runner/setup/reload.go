@@ -309,7 +309,7 @@ func (s *Setup) keyValues() map[string]any {
 		"serve.sessions":          serve.Sessions,
 		"serve.socket":            serve.Socket,
 		"serve.tls":               serve.TLS,
-		"servers":                 []any{c.Servers, serve.Expose},
+		"servers":                 []any{c.Servers, serve.Expose, serve.ToolReports},
 		"summary":                 c.Summary,
 		"telemetry.otlp":          s.OTLP,
 		"traces.dir":              loaded.TracesDir,
