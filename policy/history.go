@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 
+	"pgfsm/internal/canonical"
 	"pgfsm/policy/condition"
 )
 
@@ -41,6 +43,11 @@ func (b *Bundle) ReadsSession() bool {
 // ReadsOrigins reports whether risk rules or policies read where the arguments of a call come from.
 func (b *Bundle) ReadsOrigins() bool {
 	return b.decider == nil && (b.risk.Programs().ReadsOrigins() || b.rules.Programs().ReadsOrigins())
+}
+
+// SameLabels reports whether two bundles find the same origins of arguments.
+func (b *Bundle) SameLabels(other *Bundle) bool {
+	return bytes.Equal(canonical.MustMarshal(b.content.Labels), canonical.MustMarshal(other.content.Labels))
 }
 
 // checkQueries bounds the queries of all rules and policies together, because the globs may match

@@ -74,6 +74,9 @@ func rejudge(r *Run, b *policy.Bundle, listed *ToolsListed) (tool *policy.Tool, 
 	if b.ReadsSession() && !r.bundle.ReadsSession() && r.request.Session != nil {
 		return tool, now, bundleChanged("The active configuration reads the session of this call, which was not read when the call was held.")
 	}
+	if b.ReadsOrigins() && !sameOrigins(r, b) {
+		return tool, now, bundleChanged("The active configuration reads where the arguments come from, and that was not read by its labels when the call was held.")
+	}
 	if v = b.Authorize(tool, id, r.facts.Validated.Definition, plan.Args.Bytes(),
 		r.facts.Authorized.taskWithCalls(r.request.Task)); !v.Allows() {
 		return tool, now, v

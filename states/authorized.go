@@ -60,6 +60,7 @@ func questionFor(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy
 		Now:       now,
 		History:   r.facts.Authorized.historyAnswers(),
 		Session:   r.request.Session.forPolicies(),
+		Origins:   r.facts.Authorized.origins().forPolicies(),
 	}
 }
 

@@ -21,15 +21,17 @@ type Binding struct {
 	Env        string           `json:"env"`
 	Expires    string           `json:"expires"`
 	// The greatest age of the approver's sign-in at a vote; 0: any.
-	Fresh      int64            `json:"fresh_ms,omitzero"`
-	Kind       string           `json:"kind,omitzero"` // only if the client makes the call itself
-	Mode       string           `json:"mode"`
-	OnBehalfOf string           `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
-	Pin        canonical.Digest `json:"pin"`                   // empty if the tool is not pinned
-	Policy     string           `json:"policy"`
-	Quorum     int              `json:"quorum"`
-	Risk       []BoundRisk      `json:"risk"`
-	Run        string           `json:"run"`
+	Fresh      int64  `json:"fresh_ms,omitzero"`
+	Kind       string `json:"kind,omitzero"` // only if the client makes the call itself
+	Mode       string `json:"mode"`
+	OnBehalfOf string `json:"on_behalf_of,omitzero"` // the person for whom the actor acts
+	// Where the arguments come from; empty if that was not read.
+	Origins canonical.Digest `json:"origins,omitzero"`
+	Pin     canonical.Digest `json:"pin"` // empty if the tool is not pinned
+	Policy  string           `json:"policy"`
+	Quorum  int              `json:"quorum"`
+	Risk    []BoundRisk      `json:"risk"`
+	Run     string           `json:"run"`
 	// The operator's, in place of the tool's inputSchema.
 	Schema  canonical.Digest `json:"schema,omitempty"`
 	Score   int              `json:"score"`
@@ -59,6 +61,7 @@ func bindCall(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Bind
 		Expires:    a.Expires,
 		Fresh:      a.Fresh,
 		Mode:       a.Mode,
+		Origins:    r.facts.Authorized.origins().digest(),
 		Pin:        tool.Pin,
 		Policy:     a.Policy,
 		Quorum:     a.Quorum,
@@ -107,6 +110,7 @@ func (b *Binding) describeChanges(now *Binding) string {
 		{"the environment", b.Env, now.Env},
 		{"the connection of the server", b.Connection.Short(), now.Connection.Short()},
 		{"the tool's definition", b.Definition.Short(), now.Definition.Short()},
+		{"the origins of the arguments", b.Origins.Short(), now.Origins.Short()},
 		{"the tool's pin", b.Pin.Short(), now.Pin.Short()},
 		{"the operator's schema of the tool", b.Schema.Short(), now.Schema.Short()},
 		{"the risk mode", b.Mode, now.Mode}, {"the risk score", b.Score, now.Score},

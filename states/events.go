@@ -51,6 +51,7 @@ const (
 // ReadHistory requests the earlier calls, and counts the run's own call from then on.
 type ReadHistory struct {
 	Do      string                `json:"do"`
+	Origins bool                  `json:"origins,omitzero"` // also find where the arguments come from
 	Queries []policy.HistoryQuery `json:"queries"`
 	Task    bool                  `json:"task"` // also count the calls of the run's task, by tool
 }
@@ -146,6 +147,7 @@ type Exchange struct {
 type HistoryRead struct {
 	Calls    []policy.TaskCalls     `json:"calls"` // the calls of the run's task, by server and tool
 	Happened string                 `json:"happened"`
+	Origins  *Origins               `json:"origins,omitzero"`
 	Values   []policy.HistoryAnswer `json:"values"` // one for each query, in order
 }
 

@@ -7,7 +7,7 @@ import (
 
 // validated authorizes the call by the operator's allowlist, pins and grants (INV-3). Where grants
 // count the calls of a task, or risk rules and policies ask about calls before, it has them read
-// first; with that the call takes its place among those that others find.
+// first, and where they ask for it, where the arguments come from; with that the call takes its place among those that others find.
 type validated struct{}
 
 func (validated) Want(r *Run) Command {
@@ -23,10 +23,11 @@ func historyWanted(r *Run) *ReadHistory {
 	f := r.facts.Validated
 	queries := r.bundle.Queries(f.Server, f.Tool)
 	task := r.request.Task != "" && r.bundle.Counts(f.Server, f.Tool)
-	if len(queries) == 0 && !task {
+	origins := r.bundle.ReadsOrigins() && r.request.HasSession()
+	if len(queries) == 0 && !task && !origins {
 		return nil
 	}
-	return &ReadHistory{Do: doReadHistory, Queries: queries, Task: task}
+	return &ReadHistory{Do: doReadHistory, Origins: origins, Queries: queries, Task: task}
 }
 
 func (validated) Judge(r *Run, ev Event) Judgement {
@@ -53,9 +54,9 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 	return Judgement{Authorize, fact}
 }
 
-// answersCommand reports whether each query is answered, in order.
+// answersCommand reports whether each query is answered, in order, and the origins are there.
 func (e *HistoryRead) answersCommand(wanted *ReadHistory) bool {
-	if len(e.Values) != len(wanted.Queries) {
+	if len(e.Values) != len(wanted.Queries) || (e.Origins != nil) != wanted.Origins {
 		return false
 	}
 	for i := range e.Values {

@@ -22,6 +22,8 @@ func checkEvent(ev Event) error {
 		return e.check()
 	case *Decided:
 		return e.check()
+	case *HistoryRead:
+		return e.Origins.check()
 	case *CallReported:
 		return e.check()
 	case *EffectFailed:

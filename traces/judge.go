@@ -126,6 +126,12 @@ func (d *recordedEffects) Do(_ context.Context, command states.Command) (states.
 // answerHistory answers from the recorded earlier calls.
 func (d *recordedEffects) answerHistory(command *states.ReadHistory) (states.Event, error) {
 	answer := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(command.Queries))}
+	if command.Origins {
+		if d.history == nil || d.history.Origins == nil || !d.run.Bundle().SameLabels(d.own) {
+			return nil, &UnansweredError{"where the arguments come from, by these labels"}
+		}
+		answer.Origins = d.history.Origins
+	}
 	if f := d.run.Facts().Validated; command.Task {
 		if d.history == nil || !d.own.Counts(f.Server, f.Tool) {
 			return nil, &UnansweredError{"the earlier calls of the task"}

@@ -29,18 +29,18 @@ const (
 // MaxLeaves is how many leaves with a role, and how many without, are looked for. A call with more is not found.
 const MaxLeaves = 256
 
-// A Leaf is a scalar of the arguments, or a member's name, and where it comes from.
+// A Leaf is a scalar of the arguments, or a member's name, and where it comes from. Its members are in canonical order.
 type Leaf struct {
-	At     string `json:"at"`              // JSON pointer in the arguments
-	Name   bool   `json:"name,omitzero"`   // the leaf is the name of that member, not its value
-	Role   string `json:"role,omitzero"`   // target, amount, content or empty
-	Exempt bool   `json:"exempt,omitzero"` // null, boolean or member of an enum, and no target: needs no origin
-	Origin string `json:"origin"`          // request, trusted, own or none
-	Source string `json:"source,omitzero"` // run of the result, or entry of the prompt
-	Place  string `json:"place,omitzero"`  // JSON pointer in the result
-	Start  int    `json:"start,omitzero"`  // bytes of the prompt
+	At     string `json:"at"` // JSON pointer in the arguments
 	End    int    `json:"end,omitzero"`
-	Form   string `json:"form,omitzero"` // which of the six forms; empty: as it stands
+	Exempt bool   `json:"exempt,omitzero"` // null, boolean or member of an enum, and no target: needs no origin
+	Form   string `json:"form,omitzero"`   // which of the six forms; empty: as it stands
+	Name   bool   `json:"name,omitzero"`   // the leaf is the name of that member, not its value
+	Origin string `json:"origin"`          // request, trusted, own or none
+	Place  string `json:"place,omitzero"`  // JSON pointer in the result
+	Role   string `json:"role,omitzero"`   // target, amount, content or empty
+	Source string `json:"source,omitzero"` // the result's Run, or entry of the prompt
+	Start  int    `json:"start,omitzero"`  // bytes of the prompt, to End
 }
 
 // Find returns the leaves of a call's arguments in canonical order and where each comes from. At most MaxLeaves+1

@@ -29,9 +29,9 @@ type Prompt struct {
 
 // A Result is a call of the session with what it returned.
 type Result struct {
-	Run       string
-	Call      int64 // entry of the ledger at which the call was judged; 0: before all others
-	Entry     int64 // entry at which the result came; a result that is not behind its Call does not count
+	Run       string // names the call in evidence
+	Call      int64  // entry of the ledger at which the call was judged; 0: before all others
+	Entry     int64  // entry at which the result came; a result that is not behind its Call does not count
 	Server    string
 	Tool      string
 	Failed    bool
@@ -62,6 +62,12 @@ func (r *Rules) anyResult(s *Session, is func(*toolRules) bool) bool {
 		}
 	}
 	return false
+}
+
+// ReadsResults reports whether a value can come from results of a tool.
+func (r *Rules) ReadsResults(server, tool string) bool {
+	t := r.toolOf(server, tool)
+	return t != nil && (t.Results == "trusted" || len(t.Trusted)+len(t.Creates) > 0 || t.TrustedIf != "")
 }
 
 // toolOf returns the labels of a tool, or nil.

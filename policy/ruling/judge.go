@@ -21,8 +21,12 @@ type Judge struct {
 	compiled map[canonical.Digest]*policy.Bundle // the bundles by the digest of the risk rules
 }
 
-// unreadSession is in [Ruling.Unknown] if a policy reads the client's session and the run did not.
-const unreadSession = "the earlier calls of the session"
+// These are in [Ruling.Unknown] if a policy reads the client's session, or where arguments come from, and the run
+// did not.
+const (
+	unreadSession = "the earlier calls of the session"
+	unreadOrigins = "where the arguments come from"
+)
 
 // maxBundles bounds the bundles that a judge caches. Traces of a folder have few sets of risk
 // rules; a folder with thousands costs time and not memory.
@@ -100,6 +104,9 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	// The run recorded what its own rules read of the session.
 	if q.Session != nil && judge.ReadsSession() && !b.ReadsSession() {
 		r.Unknown = append(r.Unknown, unreadSession)
+	}
+	if judge.ReadsOrigins() && !b.ReadsOrigins() {
+		r.Unknown = append(r.Unknown, unreadOrigins)
 	}
 	return r, nil
 }

@@ -1,9 +1,12 @@
 package statestest
 
 import (
+	"slices"
+
 	"pgfsm/fsm"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -63,7 +66,54 @@ func history() []Scenario {
 			withChange(denyAll, func(p *rules.Policy) { p.Match.Tool, p.When = "drop_*", `history.count("actor", "1h") > 0` }), allowReads),
 		asks("history-interrupted", blocked, policy.CodeCancelled, states.Interruption(policy.CodeCancelled, "The run was cancelled."), AtMost),
 	}
-	return append(scenarios, counted()...)
+	return slices.Concat(scenarios, counted(), origins())
+}
+
+// origins are runs that depend on where arguments come from.
+func origins() []Scenario {
+	labels := &origin.Labels{Roles: []origin.RoleLabel{{Server: Server, Tool: Tool, Target: []string{"policy_id"}}}}
+	reads := func(name string, state fsm.State, code policy.Code, calls int, read *states.Origins, changes ...func(*Scenario)) Scenario {
+		return variant(name, state, code, calls, func(s *Scenario) {
+			s.Content.Policy = Policies(withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "!found()" }))
+			s.Content.Labels, s.Request.Task = labels, "nightly"
+			s.World.History = &states.HistoryRead{Calls: []policy.TaskCalls{}, Origins: read, Values: []policy.HistoryAnswer{}}
+			for _, change := range changes {
+				change(s)
+			}
+		})
+	}
+	from := func(leaf origin.Leaf) *states.Origins {
+		leaf.At, leaf.Role = "/policy_id", origin.Target
+		return &states.Origins{Leaves: []origin.Leaf{leaf}, Prompts: []int64{3}, Runs: []int64{5, 8}, Untrusted: true}
+	}
+	none, held := from(origin.Leaf{Origin: origin.None}), policy.CodeApprovalRequired
+	approved := func(s *Scenario) { s.World.Decided = Votes(Vote(policy.VoteApprove, "dora", At)) }
+	with := func(change func(*policy.Content)) func(*Scenario) {
+		return func(s *Scenario) {
+			c := s.Content
+			change(&c)
+			s.World.Active = MustBundle(c, nil)
+		}
+	}
+	return []Scenario{
+		reads("origins-found", states.Answered, "", 1, from(origin.Leaf{Origin: origin.Trusted, Place: "/id", Source: "5"})),
+		reads("origins-found-in-a-prompt", states.Answered, "", 1, from(origin.Leaf{Origin: origin.Request, Source: "3", Start: 5, End: 15})),
+		reads("origins-not-found", states.Pending, held, 0, none),
+		reads("origins-not-looked-for", states.Pending, held, 0, states.NoOrigins("the session has more than 1024 calls")),
+		reads("origins-not-found-and-approved", states.Answered, "", 1, none, approved),
+		reads("origins-without-an-answer", states.Failed, policy.CodeEffectFailed, 0, nil),
+		reads("origins-of-another-prompt", states.Failed, policy.CodeEffectFailed, 0,
+			from(origin.Leaf{Origin: origin.Request, Source: "4", Start: 5, End: 15})),
+		reads("origins-without-a-session", states.Pending, held, 0, nil, func(s *Scenario) { s.Request.Task, s.World.History = "", nil }),
+		reads("origins-by-other-labels", states.Blocked, policy.CodeBundleChanged, 0, none, approved,
+			with(func(c *policy.Content) { c.Labels = nil })),
+		reads("origins-not-read-when-held", states.Blocked, policy.CodeBundleChanged, 0, nil, approved,
+			with(func(c *policy.Content) {
+				c.Policy = Policies(withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "!found()" }))
+			}), func(s *Scenario) {
+				s.Content.Policy, s.World.History = Policies(withChange(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "true" })), nil
+			}),
+	}
 }
 
 // counted are runs of a task whose calls the ledger counts.

@@ -1,0 +1,159 @@
+package states
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/canonical"
+	"pgfsm/policy"
+	"pgfsm/policy/origin"
+)
+
+// Origins say where the arguments of a call come from, and what was looked at to find that out. The members are in
+// canonical order.
+type Origins struct {
+	Failed    string        `json:"failed,omitzero"` // why nothing was looked at
+	Leaves    []origin.Leaf `json:"leaves"`
+	Private   bool          `json:"private,omitzero"` // see [origin.Rules.Private]
+	Prompts   []int64       `json:"prompts"`          // indexes of the entries of the session's prompts
+	Runs      []int64       `json:"runs"`             // indexes of the first entries of the runs that made the session's calls
+	Untrusted bool          `json:"untrusted,omitzero"`
+}
+
+// HasSession reports whether earlier prompts and calls belong together with the request: those of the client's
+// session that a hook told, or else of the request's task.
+func (r *Request) HasSession() bool { return r.Session != nil || r.Task != "" }
+
+// FindOrigins finds where the arguments of the run's call come from. untrusted: the session had results that nobody
+// has seen. The results of the session are named by the first entry of their run.
+func (r *Run) FindOrigins(s *origin.Session, runs []int64, untrusted bool) *Origins {
+	tool, rules := r.facts.Validated.tool, r.bundle.Origins()
+	found := &Origins{
+		Leaves:    rules.Find(s, tool.Server, tool.Name, r.Plan().Args.Bytes(), jsontext.Value(tool.InputSchema)),
+		Private:   rules.Private(s),
+		Prompts:   make([]int64, len(s.Prompts)),
+		Runs:      append([]int64{}, runs...),
+		Untrusted: untrusted || rules.Untrusted(s),
+	}
+	for i := range s.Prompts {
+		found.Prompts[i] = s.Prompts[i].Entry
+	}
+	if found.Leaves == nil {
+		found.Leaves = []origin.Leaf{}
+	}
+	return found
+}
+
+// NoOrigins are those of a call whose session cannot be looked at.
+func NoOrigins(reason string) *Origins {
+	return &Origins{
+		Failed: reason, Leaves: []origin.Leaf{}, Private: true, Prompts: []int64{}, Runs: []int64{}, Untrusted: true,
+	}
+}
+
+// origins returns where the arguments come from; nil if that was not read.
+func (f *AuthorizedFact) origins() *Origins {
+	if f == nil || f.history == nil {
+		return nil
+	}
+	return f.history.Origins
+}
+
+// Origins returns where the arguments of the run's call come from; nil if that was not read.
+func (r *Run) Origins() *Origins { return r.facts.Authorized.origins() }
+
+// forPolicies returns the origins as conditions read them.
+func (o *Origins) forPolicies() *policy.Origins {
+	if o == nil {
+		return nil
+	}
+	return &policy.Origins{Leaves: o.Leaves, Untrusted: o.Untrusted, Private: o.Private}
+}
+
+// digest names the origins; empty if there are none.
+func (o *Origins) digest() canonical.Digest {
+	if o == nil {
+		return ""
+	}
+	return canonical.Sum("origins", canonical.MustSorted(o))
+}
+
+// sameOrigins reports whether the origins that the run read are those that another bundle would read.
+func sameOrigins(r *Run, b *policy.Bundle) bool {
+	return !r.request.HasSession() || r.Origins() != nil && b.SameLabels(r.bundle)
+}
+
+// DecodeOrigins reads origins strictly: only the form in which they are recorded is accepted.
+func DecodeOrigins(raw jsontext.Value) (*Origins, error) {
+	o := new(Origins)
+	if err := canonical.Unmarshal(raw, o); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(canonical.MustSorted(o), raw) {
+		return nil, errors.New("the origins are not in their one form")
+	}
+	return o, o.check()
+}
+
+// check refuses origins that no ledger finds.
+func (o *Origins) check() error {
+	if o == nil {
+		return nil
+	}
+	if o.Failed != "" && (len(o.Leaves)+len(o.Prompts)+len(o.Runs) > 0 || !o.Private || !o.Untrusted) {
+		return errors.New("origins were found although nothing was looked at")
+	}
+	for _, entries := range [][]int64{o.Prompts, o.Runs} {
+		for i, entry := range entries {
+			if entry < 1 || i > 0 && entry <= entries[i-1] {
+				return errors.New("the prompts or runs that were looked at are not in order")
+			}
+		}
+	}
+	if len(o.Leaves) > 2*(origin.MaxLeaves+1) {
+		return fmt.Errorf("there are %d leaves", len(o.Leaves))
+	}
+	for i := range o.Leaves {
+		if err := o.checkLeaf(&o.Leaves[i]); err != nil {
+			return fmt.Errorf("the argument %s: %w", o.Leaves[i].At, err)
+		}
+	}
+	return nil
+}
+
+// checkLeaf checks that the source of a leaf was looked at, and that the leaf has the evidence of its origin.
+func (o *Origins) checkLeaf(leaf *origin.Leaf) error {
+	if !slices.Contains([]string{"", origin.Target, origin.Amount, origin.Content}, leaf.Role) {
+		return fmt.Errorf("the role is %q", leaf.Role)
+	}
+	var sources []int64
+	inPrompt := leaf.Origin == origin.Request
+	switch leaf.Origin {
+	case origin.Request:
+		sources = o.Prompts
+	case origin.Trusted, origin.Own:
+		sources = o.Runs
+	case origin.None:
+		if leaf.Source+leaf.Form != "" {
+			return errors.New("it has evidence of no origin")
+		}
+	default:
+		return fmt.Errorf("the origin is %q", leaf.Origin)
+	}
+	if leaf.Origin != origin.None {
+		source, err := strconv.ParseInt(leaf.Source, 10, 64)
+		if err != nil || strconv.FormatInt(source, 10) != leaf.Source || !slices.Contains(sources, source) {
+			return fmt.Errorf("its source %q was not looked at", leaf.Source)
+		}
+	}
+	if !inPrompt && (leaf.Start != 0 || leaf.End != 0) || inPrompt && (leaf.Start < 0 || leaf.End <= leaf.Start) ||
+		leaf.Place != "" && leaf.Origin != origin.Trusted && leaf.Origin != origin.Own {
+		return errors.New("its place is not one of its origin")
+	}
+	return nil
+}
