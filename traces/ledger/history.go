@@ -60,7 +60,11 @@ func (r *RunRecorder) answerQueries(b Reader, wanted *states.ReadHistory) (*stat
 	if p.lastPrune, err = r.ledger.lastPrune(b); err != nil {
 		return nil, err
 	}
-	return p.answerAll(b, wanted)
+	read, err := p.answerAll(b, wanted)
+	if err == nil && wanted.Origins {
+		read.Origins, err = findOrigins(b, r.run, now)
+	}
+	return read, err
 }
 
 // ReadEarlierCalls returns what [RunRecorder.ReadHistory] would return for a call that is not made.

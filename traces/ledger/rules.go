@@ -31,6 +31,7 @@ const (
 	ruleResult     Rule = "R21"
 	ruleOutcome    Rule = "R22"
 	ruleDelivery   Rule = "R23"
+	ruleOrigins    Rule = "R50"
 
 	ruleTokens     Rule = "R24"
 	ruleBlocks     Rule = "R25"

@@ -102,6 +102,9 @@ func (s *runVerifier) judgeRecord(rec *Record, p *traces.Replayer) (sameTrace bo
 	if err := s.compareEvents(resumption); err != nil {
 		return false, err
 	}
+	if err := s.findOriginsAgain(resumption.Run); err != nil {
+		return false, err
+	}
 
 	sameTrace = s.asked == nil || steps[s.heldAt-1].Hash == s.asked.Last
 	if s.ended == nil {

@@ -176,7 +176,7 @@ func (s *runVerifier) addInputs(e *Event, r *record) error {
 		return asFault("entries", key, err)
 	}
 	s.inputs = append(s.inputs, inputs...)
-	return nil
+	return asFault("entries", key, s.checkOrigins(r))
 }
 
 // checkEvent returns an error for an event that is not allowed, besides the checks of

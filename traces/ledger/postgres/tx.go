@@ -20,7 +20,8 @@ var dialect = &sqlrows.Dialect{
 	// The operators of json fail if a text in it has U+0000.
 	Args: `CASE WHEN args = '@' THEN (SELECT (replace(e.body, '\u0000', '\ufffd')::json #> '{events,0,call,args}')::text ` +
 		`FROM entries e WHERE e.idx = first) ELSE args END`,
-	HexRun: "encode(run, 'hex')",
+	HexRun:  "encode(run, 'hex')",
+	Session: `replace(e.body, '\u0000', '\ufffd')::json #>> '{events,0,session}'`,
 	Name: func(column string) string {
 		// The same expression as in the indexes.
 		return "left(" + column + ", 128) = left(?, 128) AND " + column + " = ?"

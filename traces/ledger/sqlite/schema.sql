@@ -27,6 +27,8 @@ CREATE TABLE entries (
 ) STRICT;
 -- Relayed messages are entries of no run, and many: the others must be found without reading them.
 CREATE INDEX entries_type ON entries (type) WHERE type IS NOT NULL AND type <> 'mcp.passed';
+-- The prompts of a client's session.
+CREATE INDEX entries_prompts ON entries (body ->> '$.events[0].session') WHERE type = 'prompt.captured';
 
 -- What is known of each run.
 CREATE TABLE runs (

@@ -33,6 +33,7 @@ func newDialect(path string) sqlrows.Dialect {
 		Unindexed: "+",
 		Args:      "iif(args = '@', (SELECT e.body -> '$.events[0].call.args' FROM entries e WHERE e.idx = first), args)",
 		HexRun:    "lower(hex(run))",
+		Session:   "e.body ->> '$.events[0].session'",
 		Name:      func(column string) string { return column + " = ?" },
 	}
 }

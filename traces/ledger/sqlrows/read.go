@@ -74,6 +74,12 @@ func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
 	return queryRows(t, fullPage, readEntry, OfType, string(kind))
 }
 
+// Prompts implements [ledger.Reader]. The condition repeats that of the partial index.
+func (t *Tx) Prompts(session string) iter.Seq2[ledger.Entry, error] {
+	return queryRows(t, fullPage, readEntry, "SELECT "+entryColumns+" FROM entries e WHERE e.type = 'prompt.captured' AND "+
+		t.dialect.Session+" = ? ORDER BY e.idx", session)
+}
+
 func (t *Tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return queryRows(t, fullPage, readEntry,
 		"SELECT "+entryColumns+" FROM entries e WHERE e.idx >= ? ORDER BY e.idx", from)

@@ -23,6 +23,7 @@ type Dialect struct {
 	Unindexed string // prefix of a column that must not be looked up in an index
 	Args      string // expression for the arguments of a run, also where only its entry has them
 	HexRun    string // expression for the id of a run in lower-case hexadecimal
+	Session   string // expression for the client's session in the body of a prompt, as its index has it
 	// Condition that the actor, the server or the tool equals each parameter.
 	Name func(column string) string
 }

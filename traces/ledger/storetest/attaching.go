@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -86,10 +88,17 @@ func ofType(t *testing.T, h Harness) {
 		e.Type = kind
 		update(t, s, func(tx ledger.Tx) error { return add(tx, e) })
 	}
-	gone := entry(7, "")
+	for i, session := range []string{"claude/1", "claude/2", "claude/1"} {
+		e := entry(int64(7+i), "")
+		e.Type, e.Body = ledger.PromptCaptured, jsontext.Value(`{"events":[{"session":"`+session+`","text":"\\u0000 \u0000"}]}`)
+		update(t, s, func(tx ledger.Tx) error { return add(tx, e) })
+	}
+	gone := entry(10, "")
 	gone.Type = ledger.LedgerPruned
-	update(t, s, func(tx ledger.Tx) error { return add(tx, removed(gone), entry(8, id(1))) })
+	update(t, s, func(tx ledger.Tx) error { return add(tx, removed(gone), entry(11, id(1))) })
 	view(t, s, func(r ledger.Reader) {
+		wantEqual(t, "prompts", []int64{7, 9}, indexes(list(t, r.Prompts("claude/1"))))
+		wantEqual(t, "prompts of another session", []int64(nil), indexes(list(t, r.Prompts("claude"))))
 		for kind, want := range map[ledger.Type][]int64{ // in any order
 			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,
 		} {

@@ -4,7 +4,7 @@ import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, Literal, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { RunRules, tasksHold } from "./runs.mjs";
-import { REQUEST, credentialHolds, identityHolds, verifyTrace } from "./trace.mjs";
+import { REQUEST, credentialHolds, identityHolds, originsHold, sessionKey, verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
 
@@ -435,12 +435,16 @@ class Export {
       if (cls !== "run") {
         this.rules.addLogEvent(event, entry.by, at, eventPlace);
         this.addLogEvent(event, index, at, place);
+        if (event.get("type") === "prompt.captured") entry.session = { actor: entry.by, key: event.get("session") };
         if (event.has("events")) entry.generation = event;
         continue;
       }
       const generation = event.has("gen") ? this.generationOf(event.get("gen"), entry.by, index, place) : undefined;
       const bundle = generation && this.contentOf(generation.get("bundle"));
       this.rules.addRunEvent(body.get("run"), event, entry.by, at, eventPlace, generation, bundle);
+      const request = event.get("request");
+      if (isMap(request)) entry.session = { actor: request.get("actor"), key: sessionKey(request), task: request.get("task") };
+      for (const input of event.get("inputs") ?? []) this.originsHold(input.get("event"), entry.run.entries[0], eventPlace);
     }
     must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other", "R5");
     if (index === 0) this.origin = events[0].get("origin");
@@ -456,6 +460,23 @@ class Export {
   contentOf(digest) {
     if (!this.bundles.has(digest)) this.bundles.set(digest, parse(this.blobs.get(`bundle ${digest}`), `bundle ${digest}`));
     return this.bundles.get(digest);
+  }
+
+  // originsHold checks that an event of a run names only entries of the run's session before the run.
+  originsHold(event, first, place) {
+    if (!isMap(event) || event.get("happened") !== "history_read" || !event.has("origins")) return;
+    const origins = event.get("origins"), own = this.entries[first - this.first].session;
+    if (!own) return; // the export begins later
+    byDefault("R50", () => shaped(place, () => originsHold(origins, `${place}: origins`)));
+    must(own.key !== undefined || own.task !== undefined, place, "origins of arguments are found in no session", "R50");
+    for (const [type, list] of [["prompt.captured", origins.get("prompts")], ["request.created", origins.get("runs")]]) {
+      for (const index of list.map((v) => Number(v.text))) {
+        if (index < this.first) continue;
+        const entry = index < first ? this.entries[index - this.first] : undefined, session = entry?.session;
+        const isOwn = entry?.left || session && session.actor === own.actor && session.key === own.key && (own.key !== undefined || session.task === own.task);
+        must(entry?.types[0] === type && isOwn, place, `entry ${index} is none of its session before it`, "R50");
+      }
+    }
   }
 
   followsClosed(index, type, place) {

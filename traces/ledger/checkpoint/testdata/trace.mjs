@@ -6,7 +6,7 @@ import { Literal, canonical, digest, digestBytes, isString, isTime, members, mus
 const COMMANDS = {
   list_tools: "do servers",
   complete: "do input planner prompt purpose",
-  read_history: "do queries task",
+  read_history: "do origins? queries task",
   await_decision: "binding do",
   await_report: "do permit",
   call_tool: "arguments do permit round? server tool trace?",
@@ -14,7 +14,7 @@ const COMMANDS = {
 const ANSWERS = {
   tools_listed: "bundle? happened kept? servers",
   completed: "content exchanges happened refusal?",
-  history_read: "calls happened values",
+  history_read: "calls happened origins? values",
   decided: "at binding call? happened rewritten? trace? votes",
   call_reported: "arguments? at bytes? failed? happened ran? result?",
   report_lapsed: "at happened reason",
@@ -54,7 +54,7 @@ const PARTS = {
   effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", risk: "failed matched mode reason rule score",
   shadow: "condition effect failed policy", values: "failed of path scope value window", votes: "at binding by display? groups? outcome reason",
 };
-const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? pin policy quorum risk run schema? " +
+const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? origins? pin policy quorum risk run schema? " +
   "score server session? tool";
 export const REQUEST = "actor at identity? kind large? round? session? task? text trace?";
 const KINDS = ["ask", "call", "agent", "hook", "evaluation"];
@@ -205,7 +205,12 @@ function effectHolds(step, run, place) {
   if (happened === "tools_listed") listingHolds(event, step, run, place + "event");
   if (happened === "completed") completionHolds(event, command, place + "event");
   if (happened === "effect_failed") must(EFFECTS.includes(event.get("effect")), place + "event", "effect is unknown");
-  if (happened === "history_read") run.history = digest("history", event);
+  if (happened === "history_read") {
+    must(event.has("origins") === (command.get("origins") === true), place + "event", "origins are not what was asked for");
+    if (event.has("origins")) originsHold(event.get("origins"), place + "event: origins");
+    run.origins = event.has("origins") ? digest("origins", event.get("origins")) : undefined;
+    run.history = digest("history", event);
+  }
   if (happened === "tool_returned") run.returned = textBytes(event.get("result"), place + "event: result");
   if (happened === "decided") {
     traceContextHolds(event.get("trace"), place + "event: trace");
@@ -217,6 +222,36 @@ function effectHolds(step, run, place) {
       must(isTime(time) && before <= time, place + "event", "a vote is out of order");
       return time;
     });
+  }
+}
+
+// originsHold checks what is said of where arguments come from, without a look at the session.
+export function originsHold(origins, place) {
+  members(origins, "failed? leaves private? prompts runs untrusted?", place);
+  const isIndex = (v) => v instanceof Literal && /^[1-9][0-9]{0,15}$/.test(v.text), isOn = (map, name) => !map.has(name) || map.get(name) === true;
+  const [leaves, prompts, runs] = ["leaves", "prompts", "runs"].map((name) => origins.get(name));
+  must([leaves, prompts, runs].every(Array.isArray) && isOn(origins, "private") && isOn(origins, "untrusted"), place, "a member has another form");
+  for (const entries of [prompts, runs]) {
+    must(entries.every((v, i) => isIndex(v) && (i === 0 || Number(entries[i - 1].text) < Number(v.text))), place, "the prompts or runs are not in order");
+  }
+  if (origins.has("failed")) {
+    const nothing = leaves.length + prompts.length + runs.length === 0 && origins.has("private") && origins.has("untrusted");
+    must(isString(origins.get("failed")) && origins.get("failed") !== "" && nothing, place, "origins were found although nothing was looked at");
+  }
+  must(leaves.length <= 514, place, `there are ${leaves.length} leaves`);
+  for (const leaf of leaves) {
+    members(leaf, "at end? exempt? form? name? origin place? role? source? start?", `${place}: leaves`);
+    const at = leaf.get("at"), from = leaf.get("origin"), leafPlace = `${place}: ${at}`;
+    const forms = ["form", "place", "role", "source"].every((name) => !leaf.has(name) || isString(leaf.get(name)) && leaf.get(name) !== "");
+    must(isString(at) && forms && isOn(leaf, "exempt") && isOn(leaf, "name"), leafPlace, "a member has another form");
+    must(["target", "amount", "content", undefined].includes(leaf.get("role")), leafPlace, "the role is unknown");
+    must(["request", "trusted", "own", "none"].includes(from), leafPlace, "the origin is unknown");
+    const sources = { request: prompts, trusted: runs, own: runs, none: [] }[from], isIn = sources.some((v) => v.text === leaf.get("source"));
+    must(from === "none" ? !leaf.has("source") && !leaf.has("form") : isIn, leafPlace, "its source was not looked at");
+    const start = leaf.get("start") ?? new Literal("0"), end = leaf.get("end") ?? new Literal("0");
+    must((!leaf.has("start") || isIndex(start)) && (!leaf.has("end") || isIndex(end)), leafPlace, "its place has another form");
+    must(from === "request" ? Number(end.text) > Number(start.text) : !leaf.has("start") && !leaf.has("end"), leafPlace, "its place is not one of its origin");
+    must(!leaf.has("place") || ["trusted", "own"].includes(from), leafPlace, "its place is not one of its origin");
   }
 }
 
@@ -378,7 +413,7 @@ function ownSchema(bundle, plan) {
 }
 
 // sessionKey names the session of the client in which a call was requested.
-function sessionKey(request) {
+export function sessionKey(request) {
   const session = request.get("session");
   return session && `${session.get("client")}/${session.get("id")}`;
 }
@@ -390,7 +425,7 @@ function boundHolds(bound, run, place) {
     actor: run.request.get("actor"), kind: DELEGATED.includes(run.request.get("kind")) ? run.request.get("kind") : undefined,
     session: DELEGATED.includes(run.request.get("kind")) ? sessionKey(run.request) : undefined, on_behalf_of: run.request.get("identity")?.get("on_behalf_of"), run: run.id, env: run.bundle.get("content").get("env"),
     arguments: run.arguments, definition: run.definition, schema: run.schema, server: run.plan.get("server"), tool: run.plan.get("tool"),
-    connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
+    origins: run.origins, connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
   for (const [name, want] of Object.entries(expected)) must(bound.get(name) === want, place, `${name} does not match`);
 }

@@ -33,6 +33,8 @@ CREATE TABLE entries (
     CHECK ((body IS NULL) <> (header IS NULL))
 );
 CREATE INDEX entries_type ON entries (type, idx) WHERE type IS NOT NULL AND type <> 'mcp.passed';
+-- The prompts of a client's session.
+CREATE INDEX entries_prompts ON entries ((replace(body, '\u0000', '\ufffd')::json #>> '{events,0,session}'), idx) WHERE type = 'prompt.captured';
 
 CREATE TABLE runs (
     first      bigint PRIMARY KEY,
