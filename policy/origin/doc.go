@@ -25,12 +25,14 @@
 //
 // Prompts of source user count, and of source sdk if the labels say so. Prompts over [MaxTyped] bytes, text from the
 // first to the last code fence of a prompt, and block quotes count only with the label pasted. Prompts are compared in
-// NFKC, with single spaces and without invisible characters. The value must be in that form already. The domain of an
-// address, and scheme and host of a URL, are compared without case; the value has them in lower case, or as written.
+// NFKC, with single spaces and without invisible characters. Raised and lowered characters, fractions and trademark signs
+// are boundaries. The value must be in that form already. The domain of an address, and scheme and host of a URL, are
+// compared without case; the value has them in lower case, or as written.
 //
-// Beside the value stands no letter, mark, digit or _ @ - + /. A sign that joins (such as . or :) is a boundary only if
-// no such character follows. A number is not part of a longer number. Values of fewer than [MinCharacters] characters,
-// and booleans, count only after a word of the argument's name, "id", "number" or #.
+// Beside the value stands no letter, mark, digit, hyphen, minus or _ @ + /, and before it no apostrophe that follows a
+// letter. A sign that joins (such as . or :) is a boundary only if no such character follows. Within a URL, no other value
+// is found. A number is not part of a longer number. Values of fewer than [MinCharacters] characters, and booleans, count
+// only after a word of the argument's name, "id", "number" or #.
 //
 // # Forms
 //
@@ -42,13 +44,15 @@
 //
 // A value that stood in the arguments of an earlier call of the session, and was not found there, never becomes trusted
 // or own: the server may only return what it was sent. It stood there if an argument has its letters and digits in this
-// order, or, of fewer than [MinCharacters], only these. A value that a server composes from several arguments, or
-// decodes, is beyond this rule. Results with errors never count.
+// order, without marks, or, of fewer than [MinCharacters], only these. Percent-encoded arguments and numbers with an
+// exponent are also read decoded. A value that a server composes from several arguments, or decodes in another way, is
+// beyond this rule, and so is one that an earlier session made a server keep. Results with errors never count.
 //
 // # Not promised
 //
 // Origin says nothing about calls without a target, about the choice among genuine values, and about bad content to a
-// right recipient.
+// right recipient. A word that the user wrote is found whatever it meant: where strangers choose names freely, such as
+// handles, one of them can be called "please".
 //
 // The package is pure: it uses no clock, randomness, network or files.
 package origin

@@ -133,6 +133,20 @@ func (f foldedText) normalize() foldedText {
 	return next
 }
 
+// withoutRaised replaces raised and lowered characters, fractions and numbers in circles by signs with as many bytes:
+// folding makes 12² the number 122, and a name with a trademark sign another name.
+func withoutRaised(s string) string {
+	if !strings.ContainsFunc(s, isBeyondASCII) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.In(r, unicode.No, unicode.Lm) && !strings.ContainsRune("ªº™℠", r) || norm.NFKC.IsNormalString(string(r)) {
+			return r
+		}
+		return [...]rune{2: '¦', 3: utf8.RuneError, 4: '\U000F0000'}[utf8.RuneLen(r)]
+	}, s)
+}
+
 // isSpace counts the blank Braille pattern (U+2800) as white space, because it looks like it.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\u2800' }
 
@@ -152,7 +166,8 @@ func (p PromptLabel) passagesOf(s *Session) (passages []passage) {
 			continue
 		}
 		if p.Pasted {
-			passages = append(passages, passage{prompt, 0, prompt.Text, fold(prompt.Text)})
+			raw := withoutRaised(prompt.Text)
+			passages = append(passages, passage{prompt, 0, raw, fold(raw)})
 			continue
 		}
 		if len(prompt.Text) <= MaxTyped {
@@ -173,7 +188,7 @@ func appendTyped(passages []passage, prompt *Prompt) []passage {
 func appendUnquoted(passages []passage, prompt *Prompt, begin, end int) []passage {
 	quoted := false
 	keep := func(end int) {
-		if raw := prompt.Text[begin:end]; !quoted && strings.TrimSpace(raw) != "" {
+		if raw := withoutRaised(prompt.Text[begin:end]); !quoted && strings.TrimSpace(raw) != "" {
 			passages = append(passages, passage{prompt, begin, raw, fold(raw)})
 		}
 	}

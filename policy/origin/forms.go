@@ -39,7 +39,9 @@ const months = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?
 // returns "" for other text.
 func addressOf(s string) (address string, named bool) {
 	if open := strings.LastIndexByte(s, '<'); open >= 0 && strings.HasSuffix(s, ">") {
-		if strings.ContainsAny(s[:open], "@,;<>") || !inForm(s) {
+		// Programs read groups, comments and encoded words in a name, and may find another address there.
+		name := s[:open]
+		if strings.ContainsAny(name, "@,;<>:()[]\\") || strings.Contains(name, "=?") || strings.Count(name, `"`)%2 != 0 || !inForm(s) {
 			return "", false
 		}
 		s, named = s[open+1:len(s)-1], true

@@ -12,17 +12,29 @@ const MinCharacters = 4
 
 // Signs that join a value with what is beside it.
 const (
-	joining       = "_@-+/"      // whatever follows
-	joiningBefore = ".:&%~\\"    // if the value begins with such a character
-	joiningBehind = ".:?#&=%~\\" // if such a character follows
-	inAddress     = "!#$?^"      // before an address: its local part can have them
-	inURL         = ",;!$*()'"   // behind a URL, if such a character follows
-	beforeValue   = " :=\"'(#"   // between a word and a short value
-	inNumber      = ",'’"        // between digits
-	numberSigns   = "+.,' #$€£¥" // of values that are numbers
+	joining       = "_@-+/−⁄∕"      // whatever follows
+	joiningBefore = ".:&%~\\。·‧"    // if the value begins with such a character
+	joiningBehind = ".:?#&=%~\\。·‧" // if such a character follows
+	noHyphens     = "—―⸺⸻"          // dashes between sentences
+	apostrophes   = "'’"            // before the value, if such a character is before them
+	urlEnds       = " <>\""         // before a URL
+	inAddress     = "!#$?^"         // before an address: its local part can have them
+	inURL         = ",;!$*()'"      // behind a URL, if such a character follows
+	beforeValue   = " :=\"'(#"      // between a word and a short value
+	inNumber      = ",'’"           // between digits
+	numberSigns   = "+.,' #$€£¥"    // of values that are numbers
 )
 
-func isJoined(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune(joining, r) }
+func isJoined(r rune) bool {
+	return isAlphanumeric(r) || strings.ContainsRune(joining, r) ||
+		unicode.In(r, unicode.Pd, unicode.Pc) && !strings.ContainsRune(noHyphens, r)
+}
+
+// isInURL reports whether a URL, or an address with parameters, continues at start.
+func isInURL(text string, start int) bool {
+	before := text[strings.LastIndexAny(text[:start], urlEnds)+1 : start]
+	return strings.Contains(before, "://") || strings.Contains(before, "mailto:")
+}
 
 // standsAt reports whether text[at.start:at.end] stands between boundaries and may be the value.
 func (v *value) standsAt(text string, at span) bool {
@@ -31,11 +43,13 @@ func (v *value) standsAt(text string, at span) bool {
 	last, _ := utf8.DecodeLastRuneInString(found)
 
 	if before, size := utf8.DecodeLastRuneInString(text[:at.start]); size > 0 {
+		beyond := lastRune(text[:at.start-size])
 		if isJoined(before) || isJoined(first) && strings.ContainsRune(joiningBefore, before) ||
-			v.address != "" && strings.ContainsRune(inAddress, before) {
+			strings.ContainsRune(apostrophes, before) && isJoined(beyond) ||
+			v.address != "" && strings.ContainsRune(inAddress, before) || isInURL(text, at.start) {
 			return false
 		}
-		if unicode.IsDigit(first) && continuesNumber(found, before, lastRune(text[:at.start-size])) {
+		if unicode.IsDigit(first) && continuesNumber(found, before, beyond) {
 			return false
 		}
 	}

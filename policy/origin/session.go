@@ -2,6 +2,7 @@ package origin
 
 import (
 	"bytes"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -186,7 +187,12 @@ type argument struct {
 // argumentsOf returns the texts that a call sent. What cannot be read can be any text.
 func argumentsOf(result *Result) []argument {
 	arguments := []argument{}
-	add := func(text string) { arguments = append(arguments, argument{text: text, squashed: squash(text)}) }
+	add := func(text string) {
+		arguments = append(arguments, argument{text: text, squashed: squash(text)})
+		for _, read := range readings(text) {
+			arguments = append(arguments, argument{text: read, squashed: squash(read)})
+		}
+	}
 	err := eachNode(result.Arguments, nil, func(path []string, isMember bool, node jsontext.Value) bool {
 		if isMember {
 			add(path[len(path)-1])
@@ -203,6 +209,17 @@ func argumentsOf(result *Result) []argument {
 		arguments = append(arguments, argument{unknown: true})
 	}
 	return arguments
+}
+
+// readings returns what else servers commonly take a text for: what is percent-encoded, and a number with an exponent.
+func readings(text string) (texts []string) {
+	if decoded, err := url.QueryUnescape(text); err == nil && decoded != text {
+		texts = append(texts, decoded)
+	}
+	if number, err := strconv.ParseFloat(text, 64); err == nil && strings.ContainsAny(text, "eE") {
+		texts = append(texts, strconv.FormatFloat(number, 'f', -1, 64))
+	}
+	return texts
 }
 
 // documentOf returns the JSON document of a result. Text of a tool with text: json that is no JSON stays one scalar.

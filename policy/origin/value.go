@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/unicode/norm"
 )
 
 // A value is the text of a leaf, read once in all forms.
@@ -153,13 +154,14 @@ func containsFold(doc []byte, origin string) bool {
 	}
 }
 
-// squash returns the letters and digits of s in lower case. It finds values in arguments whatever signs are between.
+// squash returns the letters and digits of s in lower case, without marks. It finds values in arguments whatever signs
+// are between, also if the server made a name of them that has only such letters.
 func squash(s string) string {
 	if strings.ContainsFunc(s, isBeyondASCII) {
-		s = fold(s)
+		s = norm.NFKD.String(fold(s))
 	}
 	return strings.Map(func(r rune) rune {
-		if isAlphanumeric(r) {
+		if isAlphanumeric(r) && !unicode.IsMark(r) {
 			return unicode.ToLower(r)
 		}
 		return -1
