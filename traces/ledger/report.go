@@ -91,7 +91,7 @@ func setReportTime(report states.Event, now string) {
 	}
 }
 
-// reportLate records a report about a run that has ended as unreported. A second lapse is nothing.
+// reportLate records the first report about a run that has ended as unreported. A second lapse is nothing.
 func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report states.Event) error {
 	e, ok := report.(*states.CallReported)
 	if !ok {
@@ -100,6 +100,15 @@ func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report s
 	return l.commit(ctx, func(b *batch) error {
 		if err := by.recheckCalls(b, ActTell); err != nil {
 			return err
+		}
+		for e, err := range b.EntriesOfType(ReportLate) {
+			if err != nil {
+				return err
+			}
+			single, err := e.singleEvent()
+			if err != nil || single.payload.(*reportLate).Run == run {
+				return err
+			}
 		}
 		return b.addEvent(nil, "", by.Name, &reportLate{
 			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: run, Token: by.TokenID,
@@ -203,6 +212,27 @@ func (v *verifier) checkTold(e *Event, token string) error {
 		return v.checkNotBlocked(e.Index, e.By)
 	}
 	return v.checkToken(token, e.By, ActTell, e)
+}
+
+// checkLate checks that a late report is the first one about a run that had ended as unreported. Of pruned runs, only
+// how many ended so is known.
+func (v *verifier) checkLate(e *Event, run string) error {
+	if v.late[run] {
+		return ruleLate.Broken("a second late report about the run %s", run)
+	}
+	v.late[run] = true
+	q, err := v.r.Run(run)
+	switch {
+	case errors.Is(err, ErrNotFound) && v.prunedSilent > 0:
+		v.prunedSilent--
+	case errors.Is(err, ErrNotFound):
+		return ruleLate.Broken("a late report about the run %s, which is not there", run)
+	case err != nil:
+		return err
+	case q.Status != Unreported || q.Entry > e.Index:
+		return ruleLate.Broken("a late report about the run %s, which had not ended as unreported", run)
+	}
+	return nil
 }
 
 // A SessionState is what earlier calls of a client's session say.

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,49 @@ func TestToldByARevokedToken(t *testing.T) {
 	if q := d.Run(open); q.Status != ledger.Delegated {
 		t.Errorf("the run is %s", q.Status)
 	}
-	d.forge(t, forgery{"nothing-changed", unedited, ""})
+	other := "01a21edb-9225-71a8-bddf-01e9c214baac"
+	d.forge(t,
+		forgery{"nothing-changed", unedited, ""},
+		forgery{"late-twice", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.ReportLate)
+			again := all[i]
+			again.Index = -1 // an entry of its own
+			return slices.Insert(all, i, again)
+		}, "a second late report"},
+		forgery{"late-about-no-run", edits(ledger.ReportLate, late, other), "which is not there"},
+		forgery{"late-about-no-id-of-a-run", edits(ledger.ReportLate, late, "x"), "which is not there"},
+		forgery{"late-about-an-open-run", edits(ledger.ReportLate, late, open), "had not ended as unreported"},
+	)
+}
+
+// TestLateReportIsRecordedOnce: the first late report about a run is recorded, and stays when the run is pruned.
+func TestLateReportIsRecordedOnce(t *testing.T) {
+	d := newFixture(t)
+	signer, _ := d.newKey()
+	s := statestest.Find(t, "hook-unreported")
+	runs := []string{ledgertest.NewID(t), ledgertest.NewID(t)}
+	for _, run := range runs {
+		session := *s.Request.Session
+		session.Call = run
+		s.Request.Actor, s.Request.Session = "ann", &session
+		_, _, err := d.play(run, &s)
+		check.NoError(t, err)
+		for range 2 {
+			_, err := d.Report(t.Context(), d.replayer(nil), run, ledger.LocalUser("local:alice"), &states.CallReported{Failed: true})
+			check.NoError(t, err)
+		}
+	}
+	if n := d.count(ledger.ReportLate); n != len(runs) {
+		t.Errorf("%d late reports are recorded, want %d", n, len(runs))
+	}
+	d.sound()
+	order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(runs[0])}}
+	_, err := d.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order)}, root)
+	check.NoError(t, err)
+	d.forge(t,
+		forgery{"of-a-pruned-run", unedited, ""},
+		forgery{"of-two-pruned-runs", edits(ledger.ReportLate, runs[1], "x"), "which is not there"},
+	)
 }
 
 // TestReadSession: no number of denied calls hides those that were permitted, or a rewritten one.

@@ -49,6 +49,8 @@ const (
 	rulePruneOrdered   Rule = "R36"
 	rulePruneOrder     Rule = "R37"
 	ruleLeftOut        Rule = "R38"
+
+	ruleLate Rule = "R50" // of the log itself; R39 to R49 are those of package checkpoint
 )
 
 // faultOf returns the fault of a row that breaks a rule.

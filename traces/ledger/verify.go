@@ -133,12 +133,14 @@ type verifier struct {
 	missing      []Range         // entries without a body
 	prunedRanges []Range         // entries that later entries name as pruned
 	lastPrune    *ledgerPruned   // the last prune
+	late         map[string]bool // runs about which there was a late report
+	prunedSilent int             // pruned runs that ended as unreported, without those in late
 	stated       *statedSettings // at the last entry; nil if not every entry is read
 }
 
 func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {
 	return &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r), generations: make(generations),
-		runs: make(map[string]*runVerifier), tokens: make(map[string]Token)}
+		runs: make(map[string]*runVerifier), late: make(map[string]bool), tokens: make(map[string]Token)}
 }
 
 // progressEvery is the number of entries between two calls of Progress.

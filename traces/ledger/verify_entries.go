@@ -171,7 +171,10 @@ func (v *verifier) checkEntry(e *Entry) error {
 		v.report.Origin = p.Origin
 		return asFault("entries", key, ruleFirstEntry.Wrap(checkpoint.CheckOrigin(p.Origin)))
 	case *reportLate:
-		return asFault("entries", key, ruleSession.Wrap(v.checkTold(&single.event, p.Token)))
+		if err := v.checkTold(&single.event, p.Token); err != nil {
+			return asFault("entries", key, ruleSession.Wrap(err))
+		}
+		return asFault("entries", key, v.checkLate(&single.event, p.Run))
 	case *promptCaptured:
 		return asFault("entries", key, ruleSession.Wrap(v.checkTold(&single.event, p.Token)))
 	case *mcpPassed:
@@ -239,6 +242,9 @@ func (v *verifier) checkPrunedEntry(e *Entry) error {
 		return ruleClass.Broken("it was pruned, and still belongs to a run")
 	case e.N > 0 && !v.isPruned(e.Previous):
 		return rulePruneRuns.Broken("it was pruned, and the entry before it of its run was not")
+	}
+	if slices.Contains(h.Types, string(CallUnreported)) {
+		v.prunedSilent++
 	}
 	v.missing = addIndex(v.missing, e.Index)
 	return nil

@@ -430,6 +430,7 @@ class Export {
     const events = body === undefined ? [] : eventsOf(header, body, (kind, name) => this.blob(kind, name), place);
     if (cls === "run") entry.run = this.runs.add(header, body, hash, index, place);
     if (cls === "run" && entry.left) this.rules.forget(entry.run.id);
+    if (entry.left && types.includes("call.unreported")) this.rules.prunedSilent++;
     for (const event of events) {
       const eventPlace = `${place}: ${event.get("type")}`;
       if (cls !== "run") {

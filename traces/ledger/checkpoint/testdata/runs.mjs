@@ -1,4 +1,4 @@
-// The rules of runs, tokens and blocked people (R10 to R28): who asked, who voted, and what was sent.
+// The rules of runs, tokens and blocked people (R10 to R28, R50): who asked, who voted, and what was sent.
 
 import { count, isDigest, isTime, must } from "./json.mjs";
 import { DELEGATED } from "./trace.mjs";
@@ -17,6 +17,8 @@ export class RunRules {
     this.tokens = new Map(); // by id
     this.blocked = new Set(); // names
     this.runs = new Map(); // by id
+    this.late = new Set(); // ids of runs about which there was a late report
+    this.prunedSilent = 0; // pruned runs that ended as unreported, without those in late
     this.settings = undefined; // the stated ones: an event with a generation
   }
 
@@ -61,9 +63,19 @@ export class RunRules {
           must(hasNoToken(by), place, `${by} needs a token`, "R27");
           this.notBlocked([by], place, "R27");
         }
+        if (event.get("type") === "report.late") this.lateHolds(event.get("run"), place);
         break;
       case "access.refused": must(isSubject(by), place, `${by} is no subject of an identity provider`, "R27");
     }
+  }
+
+  // lateHolds checks that a late report is the first one about a run that had ended as unreported. Of a pruned run, nobody knows the id.
+  lateHolds(id, place) {
+    const run = this.runs.get(id);
+    must(!this.late.has(id), place, "it is the second late report about the run", "R50");
+    this.late.add(id);
+    if (run) must(run.ended && run.told === "call.unreported", place, "the run had not ended as unreported", "R50");
+    else must(!this.complete || this.prunedSilent-- > 0, place, "the run is not there", "R50");
   }
 
   tokenHolds(id, name, role, at, place, rule) {
