@@ -2,6 +2,7 @@ package condition
 
 import (
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -35,6 +36,12 @@ func originFunctions() []cel.EnvOption {
 			cel.Overload("found_string", path, cel.BoolType)),
 		cel.Function(originFunction, cel.Overload("origin_string", path, cel.StringType)),
 	}
+}
+
+// ReadsCall reports whether a function gives facts about the call, not about its operands: earlier
+// calls, or origins.
+func ReadsCall(function string) bool {
+	return function == foundFunction || function == originFunction || strings.HasPrefix(function, historyPrefix)
 }
 
 // pathRefused returns the problem of the path in a call of found or origin.

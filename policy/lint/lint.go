@@ -81,10 +81,11 @@ type expression struct {
 	ast    *ast.AST
 }
 
-// reads reports whether the expression reads a name.
+// reads reports whether the expression reads a name; for an empty name, whether it reads anything of the call.
 func (x *expression) reads(name string) bool {
 	return len(ast.MatchDescendants(ast.NavigateAST(x.ast), func(e ast.NavigableExpr) bool {
-		return e.Kind() == ast.IdentKind && (name == "" || e.AsIdent() == name)
+		return e.Kind() == ast.IdentKind && (name == "" || e.AsIdent() == name) ||
+			e.Kind() == ast.CallKind && name == "" && condition.ReadsCall(e.AsCall().FunctionName())
 	})) > 0
 }
 

@@ -132,6 +132,8 @@ func TestLint(t *testing.T) {
 		{"always-true", when("args.amount < 10 || true"), []string{"condition_always_true policies[1] when"}, nil},
 		{"always-fails", when("1 / 0 == 1"), []string{"condition_always_fails policies[1] when"}, when("args.amount / 0.0 == 1.0")},
 		{"score-always-fails", scored("10 / 0"), []string{"condition_always_fails rules[0] score_expr"}, scored("10 / 1")},
+		{"score-fails-if-nothing-is-found", scored("session.private ? 10 : 10 / 0"), nil, scored(`found() || history.count("actor", "1h") > 1 ? 10 : 10 / 0`)},
+		{"always-held-unless-found", func(c *policy.Content) { c.Policy.Policies[0].RequireApprovalIf = "!found()" }, nil, nil},
 		{"variable-always-fails", func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "1 / 0"}} },
 			[]string{"condition_always_fails vars[0] expr"},
 			func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "double(args.amount)"}} }},

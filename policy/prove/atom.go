@@ -185,6 +185,8 @@ func (r *reader) split(of *ast.AST, e ast.Expr, source, where string) (*formula,
 			addTo(&a.reads, x.AsIdent())
 		case x.Kind() == ast.CallKind && strings.HasPrefix(x.AsCall().FunctionName(), "history."):
 			addTo(&a.reads, placeHistory)
+		case x.Kind() == ast.CallKind && condition.ReadsCall(x.AsCall().FunctionName()):
+			addTo(&a.reads, placeOrigins)
 		}
 	}
 

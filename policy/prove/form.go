@@ -20,6 +20,7 @@ const (
 	placeAnnotations = "annotations" // the four hints together
 	placeHistory     = "history"     // the prefix of a query
 	placeArgs        = "args."       // the prefix of an argument
+	placeOrigins     = "origins"     // found and origin, which are not divided
 	placeRisk        = "risk"        // risk.*, computed from the other places
 	placeActor       = "actor."      // the prefix of the places of the caller:
 	placeCaller      = "actor.id"    // the name, the groups, and the roles that follow

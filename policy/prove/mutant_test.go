@@ -143,6 +143,7 @@ func TestMutantsOfTheProver(t *testing.T) {
 		{"empty-list-forgotten", "cells.go", "sets, known := []subset{{}}, map[vector]bool{\"\": true}", "sets, known := []subset{}, map[vector]bool{}\n	for i := range elements {\n		sets = append(sets, subset{seen[i], []int{i}})\n	}"},
 		{"one-element-only", "cells.go", "joined := sets[next].seen.join(seen[i])", "if next > 0 {\n				continue\n			}\n			joined := sets[next].seen.join(seen[i])"},
 		{"uncertain-rules-lower", "../risk/assess.go", "s.level = max(s.level, levelBefore)", "_ = levelBefore"},
+		{"origins-forgotten", "atom.go", "addTo(&a.reads, placeOrigins)", "_ = placeOrigins"},
 		{"free-atoms-are-true", "problem.go", "p.free[a] = a.free", "p.free[a], p.outcomes[a] = a.free, canTrue"},
 		{"last-class-forgotten", "automaton.go", "for class, char := range classes {", "for class, char := range classes[:max(1, len(classes)-1)] {"},
 		{"literals-forgotten", "cells.go", "addTo(&texts, literal)", "_ = literal"},

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -182,8 +183,9 @@ func randomAtom(r *rand.Rand) string {
 		return fmt.Sprintf("risk.score %s %d", order, []int{0, 10, 50, 90, 100}[r.IntN(5)])
 	case 13:
 		return []string{`risk.mode == "danger"`, `risk.mode in ["review", "danger"]`, `"r0" in risk.rules`}[r.IntN(3)]
-	case 14: // free: two arguments, or a form that is not analyzed
-		return []string{`args.m == args.n`, `args.n % 2 == 0`, `args.s.lowerAscii() == "ab"`, `args.n + 1 > 6`, `args.m[0] == "a"`}[r.IntN(5)]
+	case 14: // free: two arguments, a form that is not analyzed, or where arguments come from
+		return []string{`args.m == args.n`, `args.n % 2 == 0`, `args.s.lowerAscii() == "ab"`, `args.n + 1 > 6`, `args.m[0] == "a"`,
+			`found()`, `found("m")`, `origin("m") == "request"`, `session.untrusted`, `session.private && args.n > 5`}[r.IntN(10)]
 	case 15:
 		return []string{
 			`actor.id == "bob"`, `"admin" in actor.roles`, `actor.kind == "person"`, `"ops" in actor.groups`,
@@ -368,6 +370,11 @@ func randomInput(r *rand.Rand, b *policy.Bundle, args []byte, tool string, pinne
 			{Of: "count", Scope: "actor", Window: 3600, Value: []string{"0", "3", "4", "100"}[r.IntN(4)]},
 			{Of: "sum", Scope: "actor", Window: 3600, Path: "n", Value: []string{"0", "5.5", "5.4", "6", "1e400"}[r.IntN(5)]},
 		}
+	}
+	if r.IntN(3) > 0 {
+		in.Origins = &condition.Origins{Untrusted: r.IntN(2) == 0, Private: r.IntN(2) == 0, Leaves: []origin.Leaf{
+			{At: "/m", Role: []string{"", origin.Target}[r.IntN(2)], Origin: []string{origin.Request, origin.Trusted, origin.None}[r.IntN(3)]},
+		}}
 	}
 	return in
 }

@@ -6,13 +6,15 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
 
-// TestSessions: what conditions read of the client's session is free. So a proof holds for every
-// session, a counterexample is a call without a known session, and everything else is unknown.
+// TestSessions: what conditions read of the client's session, and of the origins of arguments, is
+// free. So a proof holds for every session, a counterexample is a call without a known session, and
+// everything else is unknown.
 func TestSessions(t *testing.T) {
 	open := rules.Policy{ID: "open", Effect: rules.Allow}
 	deny := func(when string) []rules.Policy {
@@ -52,6 +54,18 @@ func TestSessions(t *testing.T) {
 		{"reachable-without-a-session", deny("session.rewritten"), nil, reachable, prove.Proved, "", ""},
 		{"reachable-only-with-a-session", allow("session.known"), nil, reachable, prove.Unknown, "session.known", `policy "yes", when`},
 		{"not-reachable", deny("session.known || !session.known"), nil, reachable, prove.Refuted, "", ""},
+		{"held-unless-found", []rules.Policy{{ID: "ask", Effect: rules.Allow, RequireApprovalIf: "!found()"}}, nil, never("!found()"), prove.Proved, "", ""},
+		{"denied-if-found-or-not", deny("found('a') || !found('a')"), nil, never(""), prove.Proved, "", ""},
+		{"one-path-says-nothing-of-another", deny("!found('a')"), nil, never("!found('b')"), prove.Unknown, "!found('b')", `claim "c", when`},
+		{"found-says-nothing-of-the-origin", deny("!found('a')"), nil, never("origin('a') == 'none'"), prove.Unknown, "origin('a') == 'none'", `claim "c", when`},
+		{"nothing-is-found-without-a-session", deny("found()"), nil, never("!found()"), prove.Refuted, "", ""},
+		{"allowed-only-if-found", allow("found()"), nil, never(""), prove.Unknown, "found()", `policy "yes", when`},
+		{"only-of-the-request", allow("origin('a') == 'request'"), nil, never(""), prove.Unknown, "origin('a') == 'request'", `policy "yes", when`},
+		{"beside-an-argument", deny("!found() && args.a > 5"), nil, never("args.a > 5"), prove.Unknown, "!found() && args.a > 5", `policy "no", when`},
+		{"untrusted", deny("session.untrusted && session.private"), nil, never("session.untrusted && session.private"), prove.Proved, "", ""},
+		{"only-if-nothing-is-private", allow("!session.private"), nil, reachable, prove.Unknown, "!session.private", `policy "yes", when`},
+		{"score-of-origins", deny("risk.score < 90"), &risk.Content{Modes: risk.DefaultModes(), Initial: "safe",
+			Rules: []risk.Rule{{ID: "nowhere", ScoreExpr: "origin('a') == 'none' ? 95.0 : 10.0"}}}, never(""), prove.Refuted, "", ""},
 		{"score-of-the-session", deny("risk.score < 90"), rated, never(""), prove.Refuted, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,8 +91,12 @@ func TestProofsHoldForSessions(t *testing.T) {
 	conditions := []string{
 		"session.known", "!session.known", "session.rewritten", "session.calls >= 3", "session.calls < 3 && session.known",
 		"session.client == 'claude'", "session.id != ''", "session.known && !session.rewritten", "session.id == 's-1' || session.calls > 9",
+		"found()", "!found('a') || session.private", "origin('a') in ['request', 'own']", "session.untrusted && !session.private",
 	}
 	sessions := []*condition.Session{nil}
+	leaf := func(at, from string) origin.Leaf { return origin.Leaf{At: at, Role: origin.Target, Origin: from} }
+	origins := []*condition.Origins{nil, {}, {Untrusted: true}, {Private: true}, {Leaves: []origin.Leaf{leaf("/a", origin.Own)}},
+		{Leaves: []origin.Leaf{leaf("/a", origin.Request), leaf("/b", origin.None)}, Untrusted: true, Private: true}}
 	for _, id := range []string{"s-1", "s-2"} {
 		for _, client := range []string{"claude", "codex"} {
 			for _, calls := range []int{0, 2, 3, 10} {
@@ -102,12 +120,12 @@ func TestProofsHoldForSessions(t *testing.T) {
 			}
 			for i, r := range f.prove(t, claims...) {
 				count[r.Status]++
-				if r.Status == prove.Unknown && (r.Where == "" || !strings.Contains(r.Condition, "session.")) {
+				if r.Status == prove.Unknown && (r.Where == "" || !strings.Contains(r.Condition, "session.") && !strings.ContainsAny(r.Condition, "(")) {
 					t.Errorf("%s, then %s: %+v is unknown, and the result names %s: %q", first, second, claims[i], r.Where, r.Condition)
 				}
-				for _, session := range sessions {
+				for n, session := range sessions {
 					in := &condition.Input{Server: "pay", Tool: "tool0", Env: "prod", Args: []byte("{}"), Pinned: true,
-						Now: "2026-05-05T10:00:00.000Z", Session: session}
+						Now: "2026-05-05T10:00:00.000Z", Session: session, Origins: origins[(n+i)%len(origins)]}
 					in.Actor = f.bundle.ConditionActor("agent", nil)
 					if r.Status == prove.Proved && concerns(f.bundle, &claims[i], in) {
 						t.Fatalf("%s, then %s: the proof of %+v is contradicted by %+v", first, second, claims[i], session)
