@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 )
 
 const formatDuration = "go-duration"
@@ -33,6 +34,7 @@ var formats = map[string]format{
 	"decide-url":    {check: checkDecideURL},
 	"expression":    {lines: true},
 	"history-query": {check: checkQuery},
+	"argument-path": {check: checkArgumentPath},
 	"ledger":        {check: checkLedger},
 	"lines":         {lines: true},
 	"re2":           {check: checkPattern},
@@ -64,6 +66,12 @@ func checkArgument(s string) fault {
 		return fault{"is not a JSON pointer", "write /NAME/NAME, with ~1 for a / and ~0 for a ~ in a name"}
 	}
 	return fault{}
+}
+
+// checkArgumentPath judges a path as in found("to").
+func checkArgumentPath(s string) fault {
+	problem, remedy := origin.CheckPath(s)
+	return fault{problem, remedy}
 }
 
 // checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which

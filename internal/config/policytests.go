@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -36,7 +37,8 @@ type TestInput struct {
 	Args         jsontext.Value      // canonical
 	Pinned       *bool               // the tool's definition is pinned; nil: from the configuration
 	Annotations  *policy.Annotations // the tool's annotations; nil: the configuration's
-	Session      *policy.Session     // the client's session; nil: none is known
+	Session      *TestSession        // the client's session; nil: none is known
+	Origins      Table[string]       // the origins of arguments, by path; those of others are none
 
 	// Claims of the actor's identity provider; nil: the actor has no provider.
 	Identity *policy.Identity       `json:"-"`
@@ -44,6 +46,12 @@ type TestInput struct {
 
 	As      *actorSettings        // the actor with its identity, as written
 	Answers Table[jsontext.Value] `json:"history"` // History, as written
+}
+
+// TestSession is the session of a test, with what may be in it.
+type TestSession struct {
+	policy.Session
+	Untrusted, Private bool
 }
 
 // GivenRisk is the fixed risk of a test, instead of the risk rules' result.
@@ -85,6 +93,13 @@ func ReadPolicyTests(name string, text []byte, configured *policy.Content) ([]Po
 					"%s is no answer to %s", quote(string(h.Value)), quote(h.Name))
 			}
 			t.History = append(t.History, answer)
+		}
+
+		for _, o := range t.Origins {
+			if origin.Assume((*origin.Rules)(nil).Find(nil, t.Server, t.Tool, t.Args, nil), o.Name, o.Value) == 0 {
+				f.addKeyFault(entry.child("input", "origins", o.Name), "correct the path, such as to or items/*/id",
+					"args has no value at %s", quote(o.Name))
+			}
 		}
 
 		if server := from.Tools.index(t.Server); server >= 0 {

@@ -40,25 +40,28 @@ func TestPolicyTestsTellOfTheTool(t *testing.T) {
 	}
 }
 
-// TestSessionOfPolicyTests: a session that is not written is unknown, and a written one is complete.
+// TestSessionOfPolicyTests: a session that is not written is unknown, and a written one may hold anything.
 func TestSessionOfPolicyTests(t *testing.T) {
 	for _, tt := range []struct {
 		name, input string
-		want        *policy.Session
+		want        *TestSession
 		says        string
 	}{
 		{"nothing", "", nil, ""},
 		{"whole", ", session: {client: claude, id: s-1, calls: 3, rewritten: true}",
-			&policy.Session{Client: "claude", ID: "s-1", Calls: 3, Rewritten: true}, ""},
-		{"new", ", session: {client: vscode, id: s-1}", &policy.Session{Client: "vscode", ID: "s-1"}, ""},
-		{"empty", ", session: {}", nil, "client"},
-		{"without-an-id", ", session: {client: claude}", nil, "id"},
+			&TestSession{policy.Session{Client: "claude", ID: "s-1", Calls: 3, Rewritten: true}, true, true}, ""},
+		{"new", ", session: {client: vscode, id: s-1}", &TestSession{policy.Session{Client: "vscode", ID: "s-1"}, true, true}, ""},
+		{"empty", ", session: {}", &TestSession{Untrusted: true, Private: true}, ""},
+		{"trusted", ", session: {untrusted: false, private: false}", &TestSession{}, ""},
 		{"empty-id", ", session: {client: claude, id: \"\"}", nil, "session.id"},
 		{"id-with-a-control-character", `, session: {client: claude, id: "a\x07b"}`, nil, "session.id"},
 		{"unknown-client", ", session: {client: aider, id: s-1}", nil, "claude, codex, cursor, gemini"},
 		{"fewer-than-no-calls", ", session: {client: claude, id: s-1, calls: -1}", nil, "0 to 10000"},
 		{"more-calls-than-are-counted", ", session: {client: claude, id: s-1, calls: 10001}", nil, "0 to 10000"},
 		{"rewritten-is-a-number", ", session: {client: claude, id: s-1, rewritten: 1}", nil, "true or false"},
+		{"origin-of-no-argument", `, args: {to: a}, origins: {cc: request}`, nil, `args has no value at "cc"`},
+		{"origin-at-a-pointer", `, args: {to: a}, origins: {/to: request}`, nil, "names with / between"},
+		{"another-origin", `, args: {to: a}, origins: {to: user}`, nil, "request, trusted, own"},
 		{"known-is-not-written", ", session: {client: claude, id: s-1, known: true}", nil, `"known"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -49,6 +49,7 @@ type Call struct {
 	declared bool              // a file of tests declares the tool: ask only the gates risk and policy
 	risk     *config.GivenRisk // replaces the risk rules
 	session  *policy.Session   // the client's session; nil: none is known
+	origins  *policy.Origins   // nil: no session is known
 }
 
 // An Explanation holds what every gate would decide about a call. The gates are in the order of a
@@ -128,7 +129,7 @@ func (e *Explainer) Explain(c *Call) *Explanation {
 // plan deny the call.
 func (e *Explainer) earlyGates(c *Call) (*Explanation, *policy.Plan) {
 	x := &Explanation{RiskMode: policy.Unrated, Facts: c.Facts}
-	if c.session == nil && e.bundle.ReadsSession() {
+	if c.session == nil && e.bundle.ReadsSession() || c.origins == nil && e.bundle.ReadsOrigins() {
 		x.Facts.Session = FromNowhere
 	}
 	plan := e.readPlan(c, x)
@@ -160,7 +161,7 @@ func (e *Explainer) conditionInput(c *Call, args []byte) *condition.Input {
 	input := ruling.Input(e.bundle, c.Server, c.Tool, c.Env, c.Actor, c.Identity, args, e.now)
 	input.Pinned, input.Annotations, input.History = c.Facts.Pinned, condition.Annotations(c.Facts.Annotations),
 		c.History
-	input.Session = c.session
+	input.Session, input.Origins = c.session, c.origins
 	return input
 }
 

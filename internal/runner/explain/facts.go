@@ -20,8 +20,8 @@ const (
 )
 
 // Facts hold what conditions can read about a tool besides its name, and the sources. If risk rules
-// or policies read the client's session and none is given, Session is [FromNowhere]: the call is
-// judged as one without a known session.
+// or policies read the client's session, or the origins of arguments, and none is given, Session is
+// [FromNowhere]: the call is judged as one without a known session.
 type Facts struct {
 	Pinned          bool               `json:"pinned"`
 	PinnedFrom      string             `json:"pinned_from"`

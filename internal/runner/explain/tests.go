@@ -8,6 +8,7 @@ import (
 
 	"pgfsm/internal/config"
 	"pgfsm/policy"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -132,10 +133,14 @@ func (e *Explainer) runTest(file string, t *config.PolicyTest) (*Explanation, Re
 		Identity: t.Identity,
 		Plan:     policy.CallPlan(t.Server, t.Tool, t.Args),
 		History:  t.History,
-		session:  t.Session,
+		origins:  e.statedOrigins(t),
 		Facts:    e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations),
 		declared: t.Declared,
 		risk:     t.Risk,
+	}
+
+	if t.Session != nil {
+		c.session = &t.Session.Session
 	}
 
 	x, plan := e.earlyGates(c)
@@ -166,4 +171,24 @@ func (e *Explainer) runTest(file string, t *config.PolicyTest) (*Explanation, Re
 
 	r.OK = r.Got == r.Want && (r.WantPolicy == "" || r.WantPolicy == r.Policy)
 	return x, r
+}
+
+// statedOrigins returns the origins of arguments that a test states; nil if it knows no session.
+func (e *Explainer) statedOrigins(t *config.PolicyTest) *policy.Origins {
+	if t.Session == nil && len(t.Origins) == 0 {
+		return nil
+	}
+
+	var schema []byte
+	if tool, _ := e.catalog.Find(t.Server, t.Tool); tool != nil {
+		schema = tool.InputSchema
+	}
+	stated := &policy.Origins{Leaves: e.bundle.Origins().Find(nil, t.Server, t.Tool, t.Args, schema), Untrusted: true, Private: true}
+	for _, o := range t.Origins {
+		origin.Assume(stated.Leaves, o.Name, o.Value)
+	}
+	if t.Session != nil {
+		stated.Untrusted, stated.Private = t.Session.Untrusted, t.Session.Private
+	}
+	return stated
 }
