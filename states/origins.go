@@ -33,6 +33,7 @@ func (r *Request) HasSession() bool { return r.Session != nil || r.Task != "" }
 // has seen. The results of the session are named by the first entry of their run.
 func (r *Run) FindOrigins(s *origin.Session, runs []int64, untrusted bool) *Origins {
 	tool, rules := r.facts.Validated.tool, r.bundle.Origins()
+	s.Holds = r.bundle.HoldsItem(r.request.Actor, r.request.Identity)
 	found := &Origins{
 		Leaves:    rules.Find(s, tool.Server, tool.Name, r.Plan().Args.Bytes(), jsontext.Value(tool.InputSchema)),
 		Private:   rules.Private(s),
