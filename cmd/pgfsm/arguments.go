@@ -42,6 +42,12 @@ func (i ink) argumentsText(a present.Arguments) string {
 		}
 		line := fmt.Sprintf("%-*s  %s", width, plainOrQuoted(v.Name()), strings.TrimSpace(value+"  "+was))
 		fmt.Fprintf(&b, "%s %s\n", sign, wrapped(line))
+		switch from := wrapped(visible.Text(v.From)); {
+		case v.Nowhere:
+			fmt.Fprintf(&b, "  %*s  %s\n", width, "", i.bad.Sprint("! "+from))
+		case from != "":
+			fmt.Fprintf(&b, "  %*s  %s\n", width, "", i.faint("from "+from))
+		}
 	}
 	if len(a.Values) == 0 {
 		b.WriteString("  no arguments\n")

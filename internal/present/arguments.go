@@ -25,6 +25,8 @@ type Argument struct {
 	Text    string // content of a string
 	Change  Change // difference from the call with which it was compared
 	Was     string // text of a changed argument in that call
+	From    string // where the value comes from; empty: unknown, or it needs no origin
+	Nowhere bool   // it comes from nowhere, and matters
 }
 
 // A Change is a difference between two calls.

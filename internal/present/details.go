@@ -23,6 +23,7 @@ type Details struct {
 	Request       Run `json:"request"`
 	// Arguments for people: indented, with invisible and look-alike characters escaped.
 	Display    string         `json:"display"`
+	Origins    []Origin       `json:"origins,omitempty"` // where the arguments come from
 	RiskRules  []string       `json:"risk_rules"`
 	Votes      []policy.Vote  `json:"votes"`
 	Result     jsontext.Value `json:"result"`      // the result in the agent's form; null without one
@@ -41,6 +42,13 @@ func NewDetails(r ledger.Reader, q *ledger.RunRow) (d Details, err error) {
 		if d.Display, err = Display(d.Request.Args); err != nil {
 			return d, err
 		}
+	}
+	origins, err := ledger.OriginsOf(r, q.RunID)
+	if err != nil {
+		return d, err
+	}
+	if d.Origins, err = readOrigins(r, origins); err != nil {
+		return d, err
 	}
 	if d.RiskRules, err = RiskRules(r, q.RunID); err != nil {
 		return d, err
@@ -207,8 +215,9 @@ type Approval struct {
 	Bound         states.Binding      `json:"bound"` // request.binding is its digest
 	Definition    jsontext.Value      `json:"definition"`
 	Risk          []risk.Contribution `json:"risk"`
-	Condition     string              `json:"condition"` // the policy's condition that matched
-	Reason        string              `json:"reason"`    // reason for holding the call
+	Condition     string              `json:"condition"`         // the policy's condition that matched
+	Origins       []Origin            `json:"origins,omitempty"` // where the arguments come from
+	Reason        string              `json:"reason"`            // reason for holding the call
 	Votes         []policy.Vote       `json:"votes"`
 }
 

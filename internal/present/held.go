@@ -51,6 +51,7 @@ const (
 	SignDenied   SignKind = "denied"   // earlier calls of the actor
 	SignFirst    SignKind = "first"    // no call of the tool was approved before
 	SignPin      SignKind = "pin"
+	SignOrigin   SignKind = "origin" // arguments that stand nowhere in the session
 	SignUsual    SignKind = "usual"
 )
 
@@ -76,6 +77,10 @@ func ReadHeldCall(r ledger.Reader, p *traces.Replayer, run string) (h HeldCall, 
 	if h.Arguments, err = ReadArguments(r, q.Args, last); err != nil {
 		return h, err
 	}
+	if h.Origins, err = readOrigins(r, b.Origins); err != nil {
+		return h, err
+	}
+	h.Arguments.AddOrigins(h.Origins)
 
 	first, err := firstEvent(r, b.Row.First)
 	if err != nil {
@@ -88,6 +93,7 @@ func ReadHeldCall(r ledger.Reader, p *traces.Replayer, run string) (h HeldCall, 
 	if h.Earlier, _, err = ReadRuns(r, f, maxEarlier); err != nil {
 		return h, err
 	}
+	h.addOriginSigns(b.Origins)
 	h.addSigns(IsHighest(b.Bundle.Content(), q.RiskMode))
 	return h, nil
 }
@@ -305,7 +311,7 @@ func (h *HeldCall) BoundRows() []Row {
 		{"Binding", string(q.Binding)}, {"Run", b.Run}, {"Requester", policy.FullName(b.Actor, q.Display)},
 		{"On behalf of", policy.FullName(b.OnBehalfOf, q.OnBehalfOfDisplay)}, {"Environment", b.Env},
 		{"Server", b.Server}, {"Connection", string(b.Connection)}, {"Tool", b.Tool}, {"Definition", string(b.Definition)},
-		{"Pin", pin}, {"Schema", schema}, {"Arguments", string(b.Arguments)},
+		{"Pin", pin}, {"Schema", schema}, {"Arguments", string(b.Arguments)}, {"Origins", string(b.Origins)},
 		{"Risk", fmt.Sprintf("%s, score %d", b.Mode, b.Score)}, {"Risk rules", riskRulesText(b.Risk)},
 		{"Policy", b.Policy}, {"Condition", b.Condition}, {"Votes", votes}, {"Expires", b.Expires},
 		{"Sign-in", signInText(b.Fresh)}, {"Kind of request", b.Kind}, {"Client's session", b.Session},

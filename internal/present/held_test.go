@@ -18,7 +18,7 @@ var boundIn = map[string]string{
 	"Actor": "Requester", "Approvers": "Votes", "Arguments": "Arguments", "Condition": "Condition", "Connection": "Connection",
 	"Definition": "Definition", "Env": "Environment", "Expires": "Expires", "Fresh": "Sign-in", "Mode": "Risk", "OnBehalfOf": "On behalf of",
 	"Pin": "Pin", "Policy": "Policy", "Quorum": "Votes", "Risk": "Risk rules", "Run": "Run", "Schema": "Schema", "Score": "Risk",
-	"Server": "Server", "Tool": "Tool", "Kind": "Kind of request", "Session": "Client's session",
+	"Server": "Server", "Tool": "Tool", "Kind": "Kind of request", "Session": "Client's session", "Origins": "Origins",
 }
 
 // TestBoundRows: each field of a binding has a value of its own, and the row that names it shows this value. A field that is bound and

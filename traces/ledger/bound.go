@@ -16,10 +16,11 @@ import (
 // Bound is everything that approvers see of a held call. Their votes bind to it.
 type Bound struct {
 	Row        RunRow
-	Asked      canonical.Text // the actor's request in their own words
-	Args       jsontext.Value // canonical JSON: the bytes that will be sent
-	Definition jsontext.Value // the tool's whole definition, as its server sent it
-	Tool       *policy.Tool   // what the definition says; nil if it is not known
+	Asked      canonical.Text  // the actor's request in their own words
+	Args       jsontext.Value  // canonical JSON: the bytes that will be sent
+	Definition jsontext.Value  // the tool's whole definition, as its server sent it
+	Tool       *policy.Tool    // what the definition says; nil if it is not known
+	Origins    *states.Origins // where the arguments come from; nil if that was not read
 	Held       states.HeldFact
 	Assessed   states.AssessedFact
 	Votes      []policy.Vote
@@ -63,6 +64,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 		Row:      q,
 		Asked:    rec.Header.Request.Text,
 		Args:     plan.Args.Bytes(),
+		Origins:  resumption.Run.Origins(),
 		Held:     *facts.Held,
 		Assessed: *facts.Assessed,
 		Bundle:   resumption.Run.Bundle(),

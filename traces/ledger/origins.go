@@ -201,11 +201,7 @@ func (c *sessionCall) addEvent(index int64, p payload) error {
 		return nil
 	}
 	for i := range part.runRecord().Inputs {
-		event := part.runRecord().Inputs[i].Event
-		if eventRef(event) != "" {
-			continue // a listing
-		}
-		decoded, err := states.DecodeEvent(event)
+		decoded, err := part.runRecord().Inputs[i].decodeOwn()
 		if err != nil {
 			return err
 		}
@@ -218,6 +214,39 @@ func (c *sessionCall) addEvent(index int64, p payload) error {
 		}
 	}
 	return nil
+}
+
+// OriginsOf returns where the arguments of a run's call come from, as its entries say; nil if that was not read.
+func OriginsOf(r Reader, run string) (*states.Origins, error) {
+	for e, err := range EventsOf(r, run) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.decodePayload()
+		if err != nil {
+			return nil, err
+		}
+		part, ok := p.(recording)
+		if !ok {
+			continue
+		}
+		for _, in := range part.runRecord().Inputs {
+			if read, err := in.decodeOwn(); err != nil {
+				return nil, err
+			} else if read, ok := read.(*states.HistoryRead); ok {
+				return read.Origins, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// decodeOwn decodes the event of an input; nil for one that many runs share.
+func (in *input) decodeOwn() (states.Event, error) {
+	if eventRef(in.Event) != "" {
+		return nil, nil
+	}
+	return states.DecodeEvent(in.Event)
 }
 
 // resultValue returns the document of a tool's result: its structured content, or else its only text. It returns nil for

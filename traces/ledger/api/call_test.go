@@ -12,6 +12,8 @@ import (
 	"pgfsm/internal/present"
 	"pgfsm/internal/visible"
 	"pgfsm/policy"
+	labels "pgfsm/policy/origin"
+	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -50,6 +52,22 @@ func TestOnePersonWithTwoNames(t *testing.T) {
 			d.signedIn(here, alice, ledger.RoleApprover).page("calls/"+q.RunID).want(t, http.StatusOK, tc.says)
 		})
 	}
+}
+
+// TestOriginsOfACall: beside an argument, approvers read that it stands nowhere, and a program reads it too.
+func TestOriginsOfACall(t *testing.T) {
+	d, content := newFixture(t), statestest.Content()
+	content.Labels = &labels.Labels{Roles: []labels.RoleLabel{{Server: statestest.Server, Tool: statestest.Tool, Target: []string{"policy_id"}}}}
+	content.Policy = statestest.Policies(rules.Policy{ID: "p", Effect: rules.Allow, RequireApprovalIf: "!found()"})
+	q := d.HoldRequest(states.Request{
+		Actor: alice, At: statestest.At, Kind: states.KindCall, Task: "nightly",
+		Text: policy.CallPlan(statestest.Server, statestest.Tool, jsontext.Value(`{"policy_id":"policy-002"}`)),
+	}, content)
+	b := d.signedIn(here, bob, ledger.RoleApprover)
+	b.page("calls/"+q.RunID).want(t, http.StatusOK, `<span class="from warn-ink">`, "nowhere in this session</span>", "Nowhere in this session: policy_id.")
+	b.page("runs/"+q.RunID).want(t, http.StatusOK, `<span class="from warn-ink">`)
+	d.call(http.MethodGet, "/status/"+q.RunID, d.Token("olga", ledger.RoleAuditor), "").want(t, http.StatusOK,
+		`"origins":[{"at":"/policy_id","from":"nowhere in this session","origin":"none","role":"target"}]`)
 }
 
 func TestVoteAgain(t *testing.T) {

@@ -189,6 +189,7 @@ func (h *Handler) showRun(v *visit) (answer, error) {
 		if body.Arguments, err = present.NewArguments(body.Request.Args); err != nil {
 			return answer{}, err
 		}
+		body.Arguments.AddOrigins(body.Origins)
 	}
 
 	return h.page(v, "run", view{

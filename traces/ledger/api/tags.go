@@ -193,7 +193,7 @@ type signClass struct{ Icon, Class string }
 var signClasses = map[present.SignKind]signClass{
 	present.SignDanger: {"alert", "bad-sign"}, present.SignRisk: {"alert", ""}, present.SignUnknown: {"ask", "bad-sign"},
 	present.SignReplaced: {"diff", "bad-sign"}, present.SignHidden: {"eye", ""}, present.SignDiffers: {"diff", ""},
-	present.SignDenied: {"no", ""}, present.SignFirst: {"info", ""}, present.SignPin: {"pin", ""}, present.SignUsual: {"check", ""},
+	present.SignDenied: {"no", ""}, present.SignFirst: {"info", ""}, present.SignPin: {"pin", ""}, present.SignOrigin: {"ask", "bad-sign"}, present.SignUsual: {"check", ""},
 }
 
 // drawMini draws a track in a row of a table. The states have the same places in each row.
