@@ -31,13 +31,6 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		return gateway.Answer{Error: failed}
 	}
 	sent := r.Bundle.ReadSentCall(call.Server, call.Tool, call.Arguments)
-	if plan := sent.Plan(); plan != nil {
-		request.Session = r.runner.sessions.join(call.From.Name, announcedCall{call.Server, call.Tool, plan.ArgsDigest()})
-		if err := r.readSession(ctx, call.From, request.Session); err != nil {
-			return r.refuseUnrecorded(ctx, call, "", err)
-		}
-	}
-
 	limited, refused := r.limitCall(call)
 	if refused != nil {
 		return r.answerLimited(ctx, call, &request, sent.Plan(), refused)
@@ -45,6 +38,9 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 	defer limited.End()
 
 	id, err := uuid.NewV7()
+	if err == nil {
+		request.Session, err = r.join(ctx, call, sent.Plan())
+	}
 	if err != nil {
 		return r.refuseUnrecorded(ctx, call, "", err)
 	}

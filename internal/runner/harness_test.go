@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -25,6 +26,8 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/ledgertest"
 )
+
+func TestMain(m *testing.M) { os.Exit(ledgertest.Main(m)) }
 
 const patience = 30 * time.Second
 

@@ -68,15 +68,12 @@ func (r *ConfiguredRunner) hookEvent(ctx context.Context, from gateway.Identity,
 		return hook.Answer{}, err
 	}
 	session := &states.Session{Call: e.Call, Client: e.Client, ID: e.Session, Observed: e.Observe}
-	told := &r.runner.sessions
 	switch e.Kind {
 	case hook.KindCall:
-		told.use(from, session.Key(), func(s *clientSession) { session.Prompt = s.prompt })
 		return r.hookCall(ctx, from, says, e, session), nil
 	case hook.KindPrompt:
 		err = r.hookPrompt(ctx, from, e, session)
 	case hook.KindEnd:
-		told.forget(from, session.Key())
 		var lapsed int
 		lapsed, err = r.runner.options.Ledger.LapseSession(ctx, r.runner.replayer, from.Name, session.Key())
 		for range lapsed {
@@ -128,8 +125,12 @@ func (r *ConfiguredRunner) hookCall(ctx context.Context, from gateway.Identity, 
 			return r.answerDenied("", string(policy.CodeToolNotAllowed),
 				fmt.Sprintf("The MCP server %q of the client is not behind the gateway.", e.Server))
 		}
-		arguments := digestOf("arguments", e.Arguments)
-		r.runner.sessions.announce(from.Name, announcedCall{server, tool, arguments}, *session)
+		call := ledger.AnnouncedCall{Server: server, Tool: tool, Arguments: digestOf("arguments", e.Arguments)}
+		if r.hooksAsk {
+			if err := r.runner.options.Ledger.Announce(ctx, askerOf(from), call, *session); err != nil {
+				return r.answerUnrecorded(ctx, "", err)
+			}
+		}
 		return hook.Answer{Allowed: true}
 	}
 
@@ -154,14 +155,24 @@ func (r *ConfiguredRunner) hookCall(ctx context.Context, from gateway.Identity, 
 	})
 }
 
-// readSession adds what earlier calls of a session say, if the bundle reads it.
+// readSession adds what is known about a session: the last prompt, and what earlier calls say, if the bundle reads it.
 func (r *ConfiguredRunner) readSession(ctx context.Context, from gateway.Identity, session *states.Session) error {
-	if session == nil || !r.Bundle.ReadsSession() {
-		return nil
-	}
-	state, err := r.runner.options.Ledger.ReadSession(ctx, from.Name, session.Key())
-	session.Calls, session.Rewritten = state.Calls, state.Rewritten
+	state, err := r.runner.options.Ledger.ReadSession(ctx, from.Name, session.Key(), r.Bundle.ReadsSession())
+	session.Calls, session.Prompt, session.Rewritten = state.Calls, state.Prompt, state.Rewritten
 	return err
+}
+
+// join returns the session in which an MCP call was announced; nil if there is none.
+func (r *ConfiguredRunner) join(ctx context.Context, call *gateway.ToolCall, plan *policy.Plan) (*states.Session, error) {
+	if !r.hooksAsk || plan == nil {
+		return nil, nil
+	}
+	session, err := r.runner.options.Ledger.Join(ctx, call.From.Name,
+		ledger.AnnouncedCall{Server: call.Server, Tool: call.Tool, Arguments: plan.ArgsDigest()})
+	if err != nil || session == nil {
+		return nil, err
+	}
+	return session, r.readSession(ctx, call.From, session)
 }
 
 // gatewayTool returns the server and the tool of an MCP call, if the client's server is an entry of the gateway as
@@ -179,23 +190,10 @@ func (r *ConfiguredRunner) gatewayTool(entry, name string) (server, tool string,
 
 // hookPrompt records a prompt of a session.
 func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity, e *hook.Event, session *states.Session) error {
-	told := &r.runner.sessions
-	full := false
-	told.use(from, session.Key(), func(s *clientSession) {
-		s.prompts++
-		full = s.prompts > maxPrompts
-	})
-	if full {
-		return nil
-	}
 	text := r.Secrets.String(e.Text)
-	index, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
+	_, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
 		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(r.Secrets.String(e.Source), maxClientID),
 		Text: visible.Cut(text, maxPromptBytes, ""), Cut: len(text) > maxPromptBytes,
 	})
-	if err != nil {
-		return err
-	}
-	told.use(from, session.Key(), func(s *clientSession) { s.prompt = index })
-	return nil
+	return err
 }

@@ -24,6 +24,7 @@ import (
 type hookStage struct {
 	*stage
 	mcp    string
+	other  string // another gateway on the ledger
 	ledger *ledger.Ledger
 	token  string
 }
@@ -35,6 +36,8 @@ func newHookStage(t *testing.T, policies *rules.Content) *hookStage {
 	o := s.options
 	o.Ledger = s.ledger
 	s.mcp, _ = serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
+	o.Ledger = s.open()
+	s.other, _ = serve(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	s.token = newToken(t, s.ledger, "ann", ledger.RoleHook)
 	return s
 }
@@ -325,7 +328,7 @@ func TestHookRefuses(t *testing.T) {
 }
 
 // TestHookSessions: conditions read the session of a call. After a rewritten call, a policy can deny the rest of the session. A prompt is
-// recorded, and an MCP call that a hook announced belongs to the session.
+// recorded, and an MCP call that a hook announced belongs to the session, also at another gateway of the ledger; the next equal call does not.
 func TestHookSessions(t *testing.T) {
 	t.Parallel()
 	s := newHookStage(t, statestest.Policies(
@@ -342,8 +345,10 @@ func TestHookSessions(t *testing.T) {
 	agent := newToken(t, s.ledger, "ann", ledger.RoleAgent)
 	s.tell(hook.Event{Kind: hook.KindCall, Client: "claude", Session: "s-1", Call: "call-2", Server: "pgfsm",
 		Tool: kb + "__fetch_policy_entry", Arguments: []byte(`{"policy_id":"policy-002"}`)})
-	if status, text := post(t, s.mcp, agent, "fetch_policy_entry", call); status != http.StatusOK {
-		t.Fatalf("the MCP call = %d %s", status, text)
+	for range 2 {
+		if status, text := post(t, s.other, agent, "fetch_policy_entry", call); status != http.StatusOK {
+			t.Fatalf("the MCP call = %d %s", status, text)
+		}
 	}
 	sessions := make(map[string]int)
 	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {

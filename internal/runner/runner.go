@@ -49,8 +49,6 @@ type Runner struct {
 	servers serverStates // the last listing of each server
 	holds   holds
 
-	sessions clientSessions // of clients whose hooks ask
-
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
 	calls       sync.WaitGroup               // agents' calls under way

@@ -180,32 +180,6 @@ func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, se
 	return lapsed, nil
 }
 
-// A Prompt is a prompt of a client's session, as its hook tells it.
-type Prompt struct {
-	ID      string // the client's id of the prompt; empty: it has none
-	Session string // as [states.Session.Key] writes it
-	Source  string // who wrote the prompt, as the client says
-	Text    string
-	Cut     bool // the text was longer
-}
-
-// CapturePrompt records a prompt and returns the index of its entry.
-func (l *Ledger) CapturePrompt(ctx context.Context, by Caller, prompt Prompt) (index int64, err error) {
-	err = l.commit(ctx, func(b *batch) error {
-		if err := by.recheckCalls(b, ActTell); err != nil {
-			return err
-		}
-		if err := b.addEvent(nil, "", by.Name, &promptCaptured{
-			Cut: prompt.Cut, Prompt: prompt.ID, Session: prompt.Session, Source: prompt.Source, Text: prompt.Text, Token: by.TokenID,
-		}); err != nil {
-			return err
-		}
-		index = b.entry.Index
-		return nil
-	})
-	return index, err
-}
-
 // checkTold checks that who told a prompt or a report had a token of the role hook, or needs none.
 func (v *verifier) checkTold(e *Event, token string) error {
 	if token == "" && hasNoToken(e.By) {
@@ -235,17 +209,30 @@ func (v *verifier) checkLate(e *Event, run string) error {
 	return nil
 }
 
-// A SessionState is what earlier calls of a client's session say.
+// A SessionState is what is known about a client's session.
 type SessionState struct {
-	Calls     int  // how many of the newest [MaxCounted] runs were permitted
-	Rewritten bool // a call ran with other arguments than the permitted ones
+	Prompt    int64 // index of the entry with the last prompt; 0: unknown
+	Calls     int   // how many of the newest [MaxCounted] runs were permitted
+	Rewritten bool  // a call ran with other arguments than the permitted ones
 }
 
-// ReadSession returns the state of a client's session. Calls that were denied are not among those that are
+// ReadSession returns the state of a client's session; without calls, only its prompt. Calls that were denied are not among those that are
 // counted, so no number of them hides others.
-func (l *Ledger) ReadSession(ctx context.Context, actor, session string) (state SessionState, err error) {
-	err = l.View(ctx, func(r Reader) (err error) {
-		state, err = readSession(r, actor, session)
+func (l *Ledger) ReadSession(ctx context.Context, actor, session string, calls bool) (state SessionState, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		now, err := l.readTime(r)
+		if err != nil {
+			return err
+		}
+		state = SessionState{}
+		if calls {
+			if state, err = readSession(r, actor, session); err != nil {
+				return err
+			}
+		}
+		var told toldPrompts
+		_, err = readTold(r, toldSession, actor, session, now, &told)
+		state.Prompt = told.Last
 		return err
 	})
 	return state, err

@@ -198,7 +198,7 @@ func TestReadSession(t *testing.T) {
 		}
 		return nil
 	}))
-	got, err := d.ReadSession(t.Context(), "ann", session)
+	got, err := d.ReadSession(t.Context(), "ann", session, true)
 	if want := (ledger.SessionState{Calls: 3, Rewritten: true}); err != nil || got != want {
 		t.Errorf("ReadSession() = %+v, %v, want %+v", got, err, want)
 	}

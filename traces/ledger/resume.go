@@ -87,7 +87,7 @@ func (l *Ledger) resumeClaimed(ctx context.Context, p *traces.Replayer, run stri
 
 	opened.decision.Call = options.Call
 	if s := resumed.Run.Request().Session; s != nil && options.Bundle != nil && options.Bundle.ReadsSession() {
-		session, err := l.ReadSession(ctx, resumed.Run.Request().Actor, s.Key())
+		session, err := l.ReadSession(ctx, resumed.Run.Request().Actor, s.Key(), true)
 		if err != nil {
 			return resumed, err
 		}

@@ -125,6 +125,8 @@ type Reader interface {
 	Session(secret canonical.Digest) (Session, error)
 	// Sessions returns all sessions, ordered by digest.
 	Sessions() iter.Seq2[Session, error]
+	// Told returns what an actor's hook told, or ErrNotFound.
+	Told(kind, actor, name string) (Told, error)
 }
 
 // A Filter chooses requests. The zero Filter chooses all, oldest first.
@@ -194,6 +196,10 @@ type Tx interface {
 	SetNextDelivery(hook string, next int64) error
 	PutSession(Session) error
 	DropSession(secret canonical.Digest) error
+	PutTold(Told) error
+	// LimitTold drops what an actor told and has expired, and all but the newest rows by expiry.
+	LimitTold(kind, actor, now string, newest int) error
+	DropTold(kind, actor, name string) error
 	// Prune removes the bodies of entries and their deliveries, the rows of runs, and blobs. The
 	// headers and the hashes stay. No other operation removes rows of the record.
 	Prune(entries []PrunedEntry, runs []string, blobs []canonical.Digest) error

@@ -9,7 +9,7 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- The log. A pruned entry has a header in place of its body.
 CREATE TABLE entries (
@@ -190,5 +190,16 @@ CREATE TABLE sessions (
     used    TEXT NOT NULL,
     expires TEXT NOT NULL
 ) STRICT;
+
+-- What the hooks of clients told and a gateway has yet to use: the last prompt of a session, and announced calls. Not a part of the record.
+CREATE TABLE told (
+    kind    TEXT NOT NULL CHECK (kind IN ('session', 'call')),
+    actor   TEXT NOT NULL,
+    name    TEXT NOT NULL, -- the key of the session, or the call's digest
+    value   TEXT NOT NULL, -- JSON
+    expires TEXT NOT NULL,
+    PRIMARY KEY (kind, actor, name)
+) STRICT;
+CREATE INDEX told_expires ON told (kind, actor, expires);
 
 COMMIT;

@@ -169,3 +169,14 @@ CREATE TABLE sessions (
     used    text COLLATE "C" NOT NULL,
     expires text COLLATE "C" NOT NULL
 );
+
+-- What the hooks of clients told and a gateway has yet to use: the last prompt of a session, and announced calls. Not a part of the record.
+CREATE TABLE told (
+    kind    text COLLATE "C" NOT NULL CHECK (kind IN ('session', 'call')),
+    actor   text COLLATE "C" NOT NULL,
+    name    text COLLATE "C" NOT NULL, -- the key of the session, or the call's digest
+    value   text COLLATE "C" NOT NULL, -- JSON
+    expires text COLLATE "C" NOT NULL,
+    PRIMARY KEY (kind, actor, name)
+);
+CREATE INDEX told_expires ON told (kind, actor, expires);
