@@ -383,3 +383,85 @@ func TestHookSessions(t *testing.T) {
 	}
 	s.sound()
 }
+
+// TestHookRewrites: a rewriting hook beside ours changes each call after the gateway permitted it. Each report ends as rewritten.
+func TestHookRewrites(t *testing.T) {
+	t.Parallel()
+	s := newHookStage(t, statestest.Policies(rules.Policy{ID: "all", Effect: rules.Allow, Reason: "Fine."}))
+	client := func(event, command string, n int) {
+		t.Helper()
+		var out, problems strings.Builder
+		in := strings.NewReader(fmt.Sprintf(`{"hook_event_name":%q,"session_id":"s-1","cwd":"/","tool_name":"Bash","tool_input":{"command":%q},`+
+			`"tool_response":{"stdout":""},"tool_use_id":"call-%d"}`, event, command, n))
+		token := func(string) (string, bool) { return s.token, true }
+		if code := hook.Run(t.Context(), []string{"claude", "--gateway", s.mcp}, token, in, &out, &problems); code != 0 || out.String() != "{}\n" {
+			t.Fatalf("%s of call %d: exit %d, %s%s; want no objection", event, n, code, &out, &problems)
+		}
+	}
+	const rewrites = 100
+	for n := range rewrites {
+		command := fmt.Sprint("ls ", n)
+		client("PreToolUse", command, n)
+		client("PostToolUse", command+"; env", n)
+	}
+	client("PreToolUse", "ls", rewrites)
+	client("PostToolUse", "ls", rewrites)
+	ends := make(map[string]int)
+	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
+		clear(ends)
+		for q, err := range r.Runs(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			ends[fmt.Sprint(q.Status, " ", q.Code)]++
+		}
+		return nil
+	})
+	if err != nil || len(ends) != 2 || ends["reported rewritten"] != rewrites || ends["reported "] != 1 {
+		t.Errorf("the runs ended as %v (%v), want %d rewritten, and one that is not", ends, err, rewrites)
+	}
+	s.sound()
+}
+
+// TestSessionsThatNoPolicyReads: a run records its session, or that it has none, though its bundle reads no session. So another bundle
+// that reads sessions judges a run without one, and says what it does not know about the other.
+func TestSessionsThatNoPolicyReads(t *testing.T) {
+	t.Parallel()
+	s := newHookStage(t, statestest.Policies(rules.Policy{ID: "all", Effect: rules.Allow, Reason: "Fine."}))
+	content := *s.options.Bundle.Content()
+	content.Policy = statestest.Policies(rules.Policy{ID: "told", Effect: rules.Allow, Reason: "Fine.", When: "session.known"})
+	reads := statestest.MustBundle(content, nil)
+	if err := s.ledger.RecordActivation(t.Context(), reads, ledger.ActivationReason{Cause: ledger.CauseStart}); err != nil {
+		t.Fatal(err)
+	}
+	agent := newToken(t, s.ledger, "ann", ledger.RoleAgent)
+	s.tell(hook.Event{Kind: hook.KindCall, Client: "claude", Session: "s-1", Call: "call-1", Server: "pgfsm",
+		Tool: kb + "__fetch_policy_entry", Arguments: []byte(`{"policy_id":"policy-002"}`)})
+	for range 2 {
+		if status, text := post(t, s.mcp, agent, "fetch_policy_entry", call); status != http.StatusOK {
+			t.Fatalf("the MCP call = %d %s", status, text)
+		}
+	}
+	var got []string
+	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
+		got = nil
+		for q, err := range r.Runs(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			w, err := ledger.TryBundle(r, newReplayer(t), q.RunID, reads.Digest())
+			if err != nil {
+				return err
+			}
+			judged := "unknown"
+			if w.Unanswered == nil {
+				judged = string(w.By.State())
+			}
+			got = append(got, q.Session+" "+judged)
+		}
+		return nil
+	})
+	if want := []string{"claude/s-1 unknown", " blocked"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the runs are %q (%v), want %q", got, err, want)
+	}
+}
