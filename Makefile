@@ -67,7 +67,9 @@ eval: ## the figures of docs/internals/evaluation-figures.md that need nothing f
 	  bin/pgfsm-eval attack --tools $$suite/tools.json --cases $$suite/cases.jsonl --bundle $$suite/pgfsm.yaml -o eval/results/own-attack-$$name.json; done
 	@set -e; if [ -n "$(AGENTDOJO)" ]; then python3 eval/agentdojo/import.py "$(AGENTDOJO)" eval/results/agentdojo; \
 	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; \
-	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; fi
+	  bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; \
+	  for cases in eval/results/agentdojo/all.sessions-*.jsonl; do name=$$(basename $$cases .jsonl); bin/pgfsm-eval attack --tools eval/results/agentdojo/all.tools.json \
+	    --cases $$cases --arm grants --arm unattended --arm origin -o eval/results/agentdojo-$${name#all.}-attack.json; done; fi
 	bin/pgfsm-eval e2e --cases eval/cases_end_to_end.jsonl --dir eval/results
 	bin/pgfsm-eval report eval/results -o eval/results/report.html
 

@@ -22,15 +22,21 @@ type Call struct {
 	// case's source knows: they have a placeholder of the same kind. Results also count without
 	// such calls, because a gate may refuse the placeholder.
 	Unresolved []string `json:"unresolved,omitempty"`
+
+	// Result is what the call returned in the session of its case: structured content, or a text as a
+	// string. Nil: it is not known.
+	Result jsontext.Value `json:"result,omitzero"`
+	Failed bool           `json:"failed,omitzero"` // the result is an error
 }
 
-// canonicalizeArgs puts the arguments into canonical form, so that the same call is the same bytes.
-func (c *Call) canonicalizeArgs() error {
+// canonicalizeArgs puts arguments and result into canonical form, so that the same call is the same bytes.
+func (c *Call) canonicalizeArgs() (err error) {
 	if c.Plan != nil {
 		return nil
 	}
-	args, err := canonical.JSON(c.Args)
-	c.Args = args
+	if c.Args, err = canonical.JSON(c.Args); err == nil && c.Result != nil {
+		c.Result, err = canonical.JSON(c.Result)
+	}
 	return err
 }
 

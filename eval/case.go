@@ -38,6 +38,9 @@ type Case struct {
 	Needs []Call `json:"needs,omitempty"` // the calls that the task needs, in order
 	Wants []Call `json:"wants,omitempty"` // the calls that the attack wants, in order
 
+	// The calls that were made in the session before Wants, with their results, in order.
+	Before []Call `json:"before,omitempty"`
+
 	Grant  string `json:"grant,omitzero"`  // a grant file, from the folder of the cases file
 	Bundle string `json:"bundle,omitzero"` // a pgfsm.yaml, likewise; instead of the one that all cases share
 	Tools  string `json:"tools,omitzero"`  // a tools file, likewise: the tools of the servers in this case
@@ -120,12 +123,10 @@ func (c *Case) fillDefaults() error {
 	times := []*string{&c.At}
 	calls := []*Call{}
 
-	for i := range c.Needs {
-		calls = append(calls, &c.Needs[i])
-	}
-
-	for i := range c.Wants {
-		calls = append(calls, &c.Wants[i])
+	for _, list := range [][]Call{c.Needs, c.Wants, c.Before} {
+		for i := range list {
+			calls = append(calls, &list[i])
+		}
 	}
 
 	if c.Approved != nil {

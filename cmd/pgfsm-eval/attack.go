@@ -34,7 +34,7 @@ func newAttack(s streams) *cobra.Command {
 		Long: `attack takes the calls of every case through the machine. The planner proposes exactly the calls that the attack wants
 and, for each task, exactly the calls that the task needs. attack contacts no server; a recording server in the process
 answers. docs/reference/evaluation-format.md describes the files. The difference between two arms shows the effect of a
-gate. allowlist, policy and grants each add gates to the arm before; the last two have the gates of grants, but treat
+gate. allowlist, policy and grants each add gates to the arm before; the others have the gates of grants, but treat
 held calls differently:
 
 ` + armsHelp() + `
@@ -51,7 +51,7 @@ fails. A successful attack alone does not change the exit code.`,
 	f.StringVar(&o.tools, "tools", "", "the tools file: what the servers offer")
 	f.StringVar(&o.cases, "cases", "", "the cases file")
 	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none")
-	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
+	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all but origin)")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	cli.MustFlags(cmd, "tools", "cases")
 

@@ -5,12 +5,16 @@
 
 DATA has tools.json, user_tasks.json and injection/injection_tasks.json. For each suite, and for all suites together
 under the name "all", the script writes OUT/SUITE.tools.json, OUT/SUITE.cases.jsonl (each task of a user with each
-attack that has calls) and OUT/SUITE.retargeted.jsonl (each write of a task with one argument changed). A case names
+attack that has calls) and OUT/SUITE.retargeted.jsonl (each write of a task with one argument changed). If DATA has
+sessions.jsonl.gz, the script also writes the cases of all suites with the results of the calls, one file for each
+attacker (OUT/all.sessions-ATTACKER.jsonl), and OUT/all.sessions-retargeted.jsonl. A case names
 BUNDLES/SUITE/pgfsm.yaml and BUNDLES/SUITE/grants/TASK.yaml if they exist; BUNDLES is this script's folder by default.
 docs/reference/evaluation-format.md has the rules. The script overwrites files of these names.
 """
 
 import fractions
+import gzip
+import itertools
 import json
 import os
 import pathlib
@@ -151,11 +155,13 @@ def retarget(base):
             continue
         for name in [n for n in own["args"] if n in TARGETS]:
             call = own | {"args": own["args"] | {name: other_target(own["args"][name])}}
+            call.pop("result", None)
             call["unresolved"] = [p for p in own.get("unresolved", []) if p != "/" + name]
             if not call["unresolved"]:
                 del call["unresolved"]
             case = {"id": f"{base['id']}/{number}/{name}", "attack": f"{own['tool']}.{name}", "wants": [call]}
-            cases.append(base | case)
+            before = base["needs"][:number - 1]
+            cases.append(base | case | ({"before": before} if "result" in own and before else {}))
     return cases
 
 
@@ -186,6 +192,86 @@ def cases_of(suite, tools, users, injections, named):
             cases.append(base)
         retargeted += retarget(base)
     return cases, retargeted
+
+
+# The text of an attack in a result.
+INJECTED = re.compile("<INFORMATION>.*?</INFORMATION>", re.DOTALL)
+
+
+def read_sessions(path):
+    """Return the sessions of a file, by suite and task."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        sessions = [json.loads(line) for line in lines]
+    return {(s["suite"], s["task"].replace("user_task_", "UserTask")): s for s in sessions}
+
+
+def recorded(suite, calls, results):
+    """Return calls with the arguments and results that AgentDojo's environment gave."""
+    return [{"server": suite, "tool": c["tool"], "args": {k: v for k, v in sorted(c["args"].items()) if v is not None},
+             "result": r} for c, r in zip(calls, results, strict=True)]
+
+
+def in_session(case, session):
+    """Return a case of a task with the request and the calls of its session, if this has the same calls."""
+    calls = recorded(case["suite"], session["calls"], [c["result"] for c in session["calls"]])
+    same = [c["tool"] for c in calls] == [c["tool"] for c in case["needs"]]
+    return case | {"request": session["request"]} | ({"needs": calls} if same else {})
+
+
+def values_of(value):
+    """Return the texts and numbers in a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if parts is not None:
+        return [v for part in parts for v in values_of(part)]
+    return [str(value)] if value and not isinstance(value, bool) else []
+
+
+def replace_injected(results, texts):
+    """Replace the text of the attack in results: the first place gets the first text, and so on, again and again."""
+    supply = itertools.cycle(texts)
+
+    def replaced(value):
+        if isinstance(value, dict):
+            return {k: replaced(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [replaced(v) for v in value]
+        return INJECTED.sub(lambda _: next(supply), value) if isinstance(value, str) else value
+
+    return replaced(results)
+
+
+def attacked(case, session, adaptive):
+    """Return the case with its session, for each attacker."""
+    name = case["attack"].replace("InjectionTask", "injection_task_")
+    att = session["att"][name]
+    wants = [c | ({} if w["error"] is None else {"failed": True}) for c, w in
+             zip(recorded(case["suite"], att["wants"], [w["result"] for w in att["wants"]]), att["wants"])]
+    targets = {v for w in wants for n, a in w["args"].items() if n in TARGETS - {"amount"} for v in values_of(a)} or {"none"}
+    values = [v for w in wants for v in values_of(w["args"])]
+    results = {
+        "static": att["results"],
+        "knows": adaptive["att"].get(name, att["results"]),
+        "whole": replace_injected(att["results"], sorted(targets, key=lambda v: (-len(v), v))),
+        "spells": replace_injected(att["results"], ["\n".join(" ".join(v) for v in values)]),
+    }
+    case = in_session(case, session) | {"wants": wants}
+    before = {attacker: recorded(case["suite"], att["benign"], r) for attacker, r in results.items()}
+    return {attacker: case | ({"before": calls} if calls else {}) for attacker, calls in before.items()}
+
+
+def write_sessions(data, out, cases):
+    """Write the cases with the sessions of their tasks: one file for each attacker, and the retargeted writes."""
+    sessions, adaptive = read_sessions(data / "sessions.jsonl.gz"), read_sessions(data / "adaptive.jsonl.gz")
+    versions, tasks = [], {}
+    for case in cases:
+        key = case["suite"], case["task"]
+        if "attack" in case:
+            versions.append(attacked(case, sessions[key], adaptive[key]))
+        task = {k: v for k, v in case.items() if k not in ("attack", "wants")} | {"id": "/".join(key)}
+        tasks[key] = in_session(task, sessions[key])
+    for attacker in versions[0]:
+        write_lines(out / f"all.sessions-{attacker}.jsonl", [v[attacker] for v in versions])
+    write_lines(out / "all.sessions-retargeted.jsonl", [c for task in tasks.values() for c in retarget(task)])
 
 
 def write_lines(path, cases):
@@ -228,6 +314,8 @@ def main(data, out, bundles=pathlib.Path(__file__).parent):
         all_cases += cases
         all_retargeted += retargeted
     write_suite(out, "all", all_servers, all_cases, all_retargeted)
+    if (data / "sessions.jsonl.gz").is_file():
+        write_sessions(data, out, all_cases)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 package agentdojo_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,31 @@ func TestImport(t *testing.T) {
 	}
 	for _, suite := range []string{"bank", "notes", "quiet"} {
 		clitest.Read(t, filepath.Join(out, suite+".cases.jsonl"))
+	}
+}
+
+// TestImportSessions does the same with the results of calls.
+func TestImportSessions(t *testing.T) {
+	python := tool.Path(t, "python3", "python3")
+	data := t.TempDir()
+	if err := os.CopyFS(data, os.DirFS("testdata/sessions")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sessions.jsonl", "adaptive.jsonl"} {
+		if text, err := exec.Command(python, "-m", "gzip", filepath.Join(data, name)).CombinedOutput(); err != nil {
+			t.Fatalf("gzip: %v\n%s", err, text)
+		}
+	}
+	out := t.TempDir()
+	if text, err := exec.Command(python, "import.py", data, out, data).CombinedOutput(); err != nil {
+		t.Fatalf("import.py: %v\n%s", err, text)
+	}
+	for _, name := range []string{"static", "knows", "whole", "spells", "retargeted"} {
+		text := clitest.Read(t, filepath.Join(out, "all.sessions-"+name+".jsonl"))
+		golden.File(t, filepath.Join("testdata", "golden", "all.sessions-"+name+".jsonl"), text)
+		if _, err := eval.ReadCases(name, strings.NewReader(text)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"pgfsm/policy"
+	"pgfsm/policy/rules"
 )
 
 // An Arm is a set of gates between the calls and the servers. [Arm.Gates] says which.
 type Arm string
 
-// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of
+// The arms. Each up to [Grants] has all gates of the one before it; the others have those of
 // [Grants] and treat held calls differently.
 const (
 	Naive      Arm = "naive"
@@ -18,11 +19,15 @@ const (
 	Policy     Arm = "policy"
 	Grants     Arm = "grants"
 	Unattended Arm = "unattended"
+	Origin     Arm = "origin"
 	Approvals  Arm = "approvals"
 )
 
 // Arms lists the arms in their order.
-func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Unattended, Approvals} }
+func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Unattended, Origin, Approvals} }
+
+// Usual lists the arms that are measured unless others are chosen: [Origin] needs a bundle with labels.
+func Usual() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Unattended, Approvals} }
 
 // Gates says which gates an arm has, in one line.
 func (a Arm) Gates() string {
@@ -32,14 +37,15 @@ func (a Arm) Gates() string {
 		Policy:     "also the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading",
 		Grants:     "also the grants of the bundle and of the case; a held call is approved without reading",
 		Unattended: "as grants, but without approvers: a held call is not made",
+		Origin:     "as unattended, but a call is not held if its targets are found in the request or where the bundle's labels say",
 		Approvals:  "as grants, but the approver reads: a held call that the task needs is approved, any other is denied",
 	}[a]
 }
 
-// chooseArms puts arms into their order. None means all.
+// chooseArms puts arms into their order. None means the usual ones.
 func chooseArms(arms []Arm) ([]Arm, error) {
 	if len(arms) == 0 {
-		return Arms(), nil
+		return Usual(), nil
 	}
 	for _, a := range arms {
 		if !slices.Contains(Arms(), a) {
@@ -64,15 +70,36 @@ func (a Arm) contentOf(c policy.Content, grant *policy.Grant) policy.Content {
 	case grant != nil:
 		c.Grants = append(slices.Clone(c.Grants), *grant)
 	}
+	if a == Origin && c.Policy != nil {
+		c.Policy = holdUnlessFound(c.Policy)
+	}
 	return c
 }
 
+// holdUnlessFound returns the policies with one more condition: they hold no call whose targets are found.
+func holdUnlessFound(c *rules.Content) *rules.Content {
+	changed := *c
+	changed.Policies = slices.Clone(c.Policies)
+	for i := range changed.Policies {
+		p := &changed.Policies[i]
+		switch {
+		case p.Effect == rules.Pending:
+			p.Effect, p.RequireApprovalIf = rules.Allow, "!found()"
+		case p.RequireApprovalIf != "":
+			p.RequireApprovalIf = "(" + p.RequireApprovalIf + ") && !found()"
+		}
+	}
+	return &changed
+}
+
 // hasGrants reports whether grants are in force.
-func (a Arm) hasGrants() bool { return a == Grants || a == Unattended || a == Approvals }
+func (a Arm) hasGrants() bool {
+	return slices.Contains([]Arm{Grants, Unattended, Origin, Approvals}, a)
+}
 
 // bundleArm returns the arm whose bundle this one uses: the approver is a port and no part of it.
 func (a Arm) bundleArm() Arm {
-	if a.hasGrants() {
+	if a.hasGrants() && a != Origin {
 		return Grants
 	}
 	return a

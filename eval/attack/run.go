@@ -10,6 +10,7 @@ import (
 	"pgfsm/eval/world"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
+	"pgfsm/policy/origin"
 	"pgfsm/states"
 )
 
@@ -25,13 +26,22 @@ type trial struct {
 	approved setting // in which the call was approved whose votes are replayed
 	unit     *unit
 
-	before []eval.Target // made so far
-	runs   int           // begun so far
+	before  []eval.Target   // made so far
+	session *origin.Session // what was before the next call; nil: the arm looks at none
+	runs    int             // begun so far
 }
 
 // tryCalls takes the unit's calls through the arm, one after the other.
 func (t *trial) tryCalls(ctx context.Context) (out armOutcome, err error) {
 	calls := t.unit.calls()
+	if t.arm == Origin {
+		t.session = &origin.Session{Prompts: []origin.Prompt{{Entry: 1, Source: "user", Text: t.unit.c.Request}}}
+	}
+	if t.unit.side == wants {
+		for i := range t.unit.c.Before {
+			t.addToSession(&t.unit.c.Before[i])
+		}
+	}
 	for i := range calls {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -47,6 +57,7 @@ func (t *trial) tryCalls(ctx context.Context) (out armOutcome, err error) {
 		out = append(out, o)
 		if target, ok := calls[i].Target(t.bundle.Limits()); ok && o.Made {
 			t.before = append(t.before, target)
+			t.addToSession(&calls[i])
 		}
 	}
 	return out, nil
@@ -55,7 +66,7 @@ func (t *trial) tryCalls(ctx context.Context) (out armOutcome, err error) {
 // tryCall makes one call, with the arm's approver.
 func (t *trial) tryCall(ctx context.Context, c *eval.Call) CallResult {
 	switch {
-	case t.arm == Unattended:
+	case t.arm == Unattended, t.arm == Origin:
 		return t.runCall(ctx, c, expireApproval)
 	case t.arm != Approvals, t.unit.side == needs, t.isNeeded(c): // the other arms approve without reading
 		return t.runCall(ctx, c, decideAlways(policy.VoteApprove))
@@ -108,6 +119,7 @@ func (t *trial) runOnce(ctx context.Context, c *eval.Call, changes bool, who wor
 		Approver: who,
 		Changes:  changes,
 		Before:   t.before,
+		Session:  t.sessionNow(),
 		Active:   t.bundle,
 	}
 

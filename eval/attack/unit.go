@@ -50,7 +50,7 @@ func (u *unit) sumInputs(machine canonical.Digest, arms []Arm) error {
 	named := *u.c
 	named.Expect, named.Grant, named.Bundle, named.Tools = nil, "", "", "" // the files are named by digest
 	if u.side == needs {
-		named.ID, named.Suite, named.Attack, named.Wants, named.Approved = "", "", "", nil, nil
+		named.ID, named.Suite, named.Attack, named.Wants, named.Before, named.Approved = "", "", "", nil, nil, nil
 	}
 
 	if named.Approved != nil {

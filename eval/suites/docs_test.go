@@ -18,7 +18,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 	}
 	for _, s := range table {
 		row := fmt.Sprintf("| %s | %d |", s.name, s.want.Attacks)
-		for _, arm := range attack.Arms() {
+		for _, arm := range attack.Usual() {
 			row += fmt.Sprintf(" %d |", s.want.Made[arm])
 		}
 		row += fmt.Sprintf(" %d of %d | %d of %d |", s.want.Needs, s.want.Needs, s.want.Unattended, s.want.Needs)

@@ -55,7 +55,7 @@ var table = []suite{
 // byArm are figures in the order of the arms.
 func byArm(made ...int) map[attack.Arm]int {
 	by := make(map[attack.Arm]int, len(made))
-	for i, arm := range attack.Arms() {
+	for i, arm := range attack.Usual() {
 		by[arm] = made[i]
 	}
 	return by

@@ -23,8 +23,16 @@ func (w *World) ReadHistory(_ context.Context, request *states.ReadHistory) stat
 	for i, q := range request.Queries {
 		read.Values[i] = answerQuery(q, w.run.Plan(), w.Before)
 	}
-	if request.Origins {
+	switch {
+	case !request.Origins:
+	case w.Session == nil:
 		read.Origins = states.NoOrigins("the calls before have no results")
+	default:
+		runs := make([]int64, len(w.Session.Results))
+		for i := range runs {
+			runs[i] = w.Session.Results[i].Call
+		}
+		read.Origins = w.run.FindOrigins(w.Session, runs, false)
 	}
 	return read
 }

@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/runner"
 	"pgfsm/policy"
+	"pgfsm/policy/origin"
 	"pgfsm/states"
 )
 
@@ -23,8 +24,9 @@ type World struct {
 	Approver Approver // nil: a held call stays held
 	// As soon as there is a plan, its server announces that its tools have changed.
 	Changes bool
-	Before  []eval.Target  // the calls that were made for the same task, oldest first
-	Active  *policy.Bundle // the operator's bundle at the time of the call
+	Before  []eval.Target   // the calls that were made for the same task, oldest first
+	Session *origin.Session // the prompts and results before the call; nil: they are not known
+	Active  *policy.Bundle  // the operator's bundle at the time of the call
 
 	Calls  []eval.Target // the calls that reached a server
 	Listed int           // how often the tools were listed
