@@ -33,15 +33,15 @@ type coder struct {
 	token  string
 }
 
-// newCoder writes the starter bundle, with a short time for reports and a unix socket, and starts the gateway.
-func newCoder(t *testing.T) *coder {
+// newCoder writes the starter bundle, with a short time for reports and other settings of serve, and starts the gateway.
+func newCoder(t *testing.T, serving ...string) *coder {
 	t.Helper()
 	dir := t.TempDir()
 	command(t.Context(), nil, "init", "--bundle", "coding-agent", dir).Want(t, exitYes)
 	path := filepath.Join(dir, "pgfsm.yaml")
 	text, err := os.ReadFile(path)
 	check.NoError(t, err)
-	short := strings.Replace(string(text), "report_within: 10m", "report_within: 1s\n  socket: pgfsm.sock", 1)
+	short := strings.Replace(string(text), "report_within: 10m", strings.Join(append(serving, "report_within: 1s"), "\n  "), 1)
 	check.NoError(t, os.WriteFile(path, []byte(short+"\nledger: sqlite:pgfsm.db\n"), 0o600))
 	c := &coder{T: t, dir: dir, s: serve(t, dir), secret: filepath.Join(dir, "hook.token")}
 	c.at = c.s.base
@@ -143,7 +143,7 @@ func TestHooksJourney(t *testing.T) {
 // socket of a gateway that was killed, but not that of one that runs, and removes its own when it ends.
 func TestHooksOverASocket(t *testing.T) {
 	t.Parallel()
-	c := newCoder(t)
+	c := newCoder(t, "socket: pgfsm.sock")
 	socket := filepath.Join(c.dir, "pgfsm.sock")
 	c.at = "unix:" + socket
 	if info, err := os.Stat(socket); err != nil || info.Mode() != os.ModeSocket|0o600 {
