@@ -11,6 +11,7 @@ import (
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
+	"pgfsm/traces/ledger"
 )
 
 // TestServeAuthZEN: a mesh that identity.speakers lists asks about the calls of others. The calls reach no server.
@@ -61,6 +62,17 @@ identity:
 			t.Errorf("a run of %s on behalf of %s, want one of the mesh for ann", run.Actor, run.OnBehalfOf)
 		}
 	}
+	inLedger(t, o.dir, func(r ledger.Reader) error {
+		for e, err := range ledger.Events(r, 0) {
+			if err != nil {
+				return err
+			}
+			if e.Type == ledger.BundleActivated && !strings.Contains(string(e.Payload), `"speakers":["group:meshes"]`) {
+				t.Errorf("%s does not state the speakers: %s", e.Type, e.Payload)
+			}
+		}
+		return nil
+	})
 	o.stop(t, 0)
 	commandIn(t.Context(), o.dir, nil, "ledger", "verify", "--deep").Want(t, exitYes)
 }

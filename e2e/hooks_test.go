@@ -20,6 +20,7 @@ import (
 	"pgfsm/internal/hook"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
+	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 )
 
@@ -120,6 +121,20 @@ func TestHooksJourney(t *testing.T) {
 		t.Fatalf("a held call: the client gets %s; the run is %s", held, run.Status)
 	}
 	c.s.decide(t, "approve", run.RunID, makeToken(t, c.s.config, ledger.RoleApprover, "bob"))
+	inLedger(t, c.dir, func(r ledger.Reader) error {
+		for e, err := range ledger.EventsOf(r, run.RunID) {
+			if err != nil {
+				return err
+			}
+			at, err := time.Parse(time.RFC3339, e.At)
+			check.NoError(t, err)
+			until := at.Add(time.Hour).Format(policy.TimeForm)
+			if e.Type == ledger.ApprovalApproved && !strings.Contains(string(e.Payload), `"expires":"`+until+`"`) {
+				t.Errorf("the approval of %s does not expire after claim_within: %s", e.At, e.Payload)
+			}
+		}
+		return nil
+	})
 	if out := c.hook("PreToolUse", "call-4", "git push"); out != "{}" {
 		t.Errorf("the same call after the approval: the client gets %s, want no objection", out)
 	}

@@ -9,8 +9,8 @@ import (
 	"pgfsm/policy"
 )
 
-// Settings are what the log records of a configuration, so that its readers know who could vote, how long an
-// approval could be used, and how long the record is kept.
+// Settings are what the log records of a configuration, so that its readers know who could vote or ask for
+// others, how long an approval could be used, and how long the record is kept.
 type Settings struct {
 	// For how many milliseconds a client that makes its calls itself may use an approval; 0: until the hold expires.
 	ClaimWithin int64 `json:"claim_within_ms,omitzero"`
@@ -19,6 +19,8 @@ type Settings struct {
 	May     *May     `json:"may,omitempty"`     // nil without issuers
 	// For how many days the record is kept; 0: the configuration does not say.
 	Retention int `json:"retention_days,omitzero"`
+	// Agents that may ask about calls for others of their identity provider (identity.speakers), as in [May].
+	Speakers []string `json:"speakers,omitempty"`
 }
 
 // May lists who of the identity providers has a role of the ledger (identity.may): names of actors, and

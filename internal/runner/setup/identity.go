@@ -111,6 +111,7 @@ func LedgerSettings(loaded *config.Loaded) ledger.Settings {
 	}
 	if len(settings.Issuers) > 0 {
 		settings.May = new(ledger.May(loaded.Identity.May))
+		settings.Speakers = loaded.Identity.Speakers
 	}
 	return settings
 }

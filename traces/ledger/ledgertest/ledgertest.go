@@ -105,6 +105,7 @@ func Settings() ledger.Settings {
 		ClaimWithin: int64(ClaimWithin / time.Millisecond),
 		Issuers:     []string{corp, corp + "/", corp + "/sub", corp + "orate", "https://login.example.com", "https://login.example.net/realms/corp"},
 		May:         &ledger.May{Approve: []string{"group:owners"}},
+		Speakers:    []string{corp + "#mesh"},
 	}
 }
 

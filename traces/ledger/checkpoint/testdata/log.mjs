@@ -150,8 +150,8 @@ function signatureHolds({ key, type }, text, signature) {
 // The events of each class, with their members.
 const LOG_EVENTS = {
   "log.created": "origin",
-  "command.started": "build bundle claim_within_ms? env events format issuers? machine may? retention_days?",
-  "bundle.activated": "actor? build bundle cause changed? claim_within_ms? env events format issuers? machine may? previous? proved? retention_days?",
+  "command.started": "build bundle claim_within_ms? env events format issuers? machine may? retention_days? speakers?",
+  "bundle.activated": "actor? build bundle cause changed? claim_within_ms? env events format issuers? machine may? previous? proved? retention_days? speakers?",
   "token.created": "expires id name role secret",
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
@@ -198,7 +198,7 @@ const FORMS = {
   bytes: isCount, claim_within_ms: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
   score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
   decides: (v) => typeof v === "boolean", cut: (v) => v === true, failed: (v) => v === true,
-  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, steps: isTexts,
+  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, speakers: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
   call: (v, event) => event.get("type") === "call.delegated" ? isString(v) : v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
   args: isMap, credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,
