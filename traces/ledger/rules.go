@@ -39,6 +39,7 @@ const (
 	ruleSession    Rule = "R27"
 	ruleActivation Rule = "R28"
 	ruleClosed     Rule = "R29"
+	ruleLate       Rule = "R51"
 
 	rulePruneRanges    Rule = "R30"
 	rulePruneClass     Rule = "R31"
@@ -49,8 +50,6 @@ const (
 	rulePruneOrdered   Rule = "R36"
 	rulePruneOrder     Rule = "R37"
 	ruleLeftOut        Rule = "R38"
-
-	ruleLate Rule = "R50" // of the log itself; R39 to R49 are those of package checkpoint
 )
 
 // faultOf returns the fault of a row that breaks a rule.

@@ -1,4 +1,4 @@
-// The rules of runs, tokens and blocked people (R10 to R28, R50): who asked, who voted, and what was sent.
+// The rules of runs, tokens and blocked people (R10 to R28, R51): who asked, who voted, and what was sent.
 
 import { count, isDigest, isTime, must } from "./json.mjs";
 import { DELEGATED } from "./trace.mjs";
@@ -72,10 +72,10 @@ export class RunRules {
   // lateHolds checks that a late report is the first one about a run that had ended as unreported. Of a pruned run, nobody knows the id.
   lateHolds(id, place) {
     const run = this.runs.get(id);
-    must(!this.late.has(id), place, "it is the second late report about the run", "R50");
+    must(!this.late.has(id), place, "it is the second late report about the run", "R51");
     this.late.add(id);
-    if (run) must(run.ended && run.told === "call.unreported", place, "the run had not ended as unreported", "R50");
-    else must(!this.complete || this.prunedSilent-- > 0, place, "the run is not there", "R50");
+    if (run) must(run.ended && run.told === "call.unreported", place, "the run had not ended as unreported", "R51");
+    else must(!this.complete || this.prunedSilent-- > 0, place, "the run is not there", "R51");
   }
 
   tokenHolds(id, name, role, at, place, rule) {
