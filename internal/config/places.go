@@ -27,6 +27,8 @@ func (l *Loaded) LintError(f lint.Finding) *Error {
 		return &Error{File: l.AllowlistPath, Problem: f.Problem, Remedy: f.Remedy}
 	case lint.Policies:
 		places = l.PolicyPlaces
+	case lint.LabelledTools, lint.LabelledRoles:
+		places = l.LabelPlaces
 	}
 	if f.Policy != "" {
 		problem = fmt.Sprintf("%q: %s", f.Policy, problem)

@@ -42,4 +42,10 @@
 // environment through the policies and reports the first that allows it without an approval. Lint
 // assumes that a require_approval_if that can be true for the tool holds the call. Annotations are
 // the server's claims: lint does not find a tool with false annotations.
+//
+// # Labels
+//
+// A tool can change the results of another tool of its server if it is not annotated read-only. A
+// label that trusts results is reported if some call of such a tool is made without an approval.
+// found() is reported if no tool that the globs match has a target.
 package lint

@@ -43,6 +43,10 @@ const (
 	DestructiveAllowed = "destructive_allowed"
 	// A tool that does not say it is read-only is allowed without a person.
 	WriteAllowed = "write_allowed"
+	// A call that can be made without a person can change results that labels trust.
+	TrustedWritable    = "trusted_writable"
+	ArgumentUnlabelled = "argument_unlabelled"  // found() passes over enums and booleans
+	FoundWithoutTarget = "found_without_target" // found() is always false
 )
 
 var severities = map[string]Severity{
@@ -67,6 +71,9 @@ var severities = map[string]Severity{
 	ToolUnmentioned:      Warning,
 	DestructiveAllowed:   Error,
 	WriteAllowed:         Warning,
+	TrustedWritable:      Warning,
+	ArgumentUnlabelled:   Warning,
+	FoundWithoutTarget:   Warning,
 }
 
 // The lists that can have findings; see [Finding].List.
@@ -76,6 +83,9 @@ const (
 	Rules       = "rules"
 	ModeByScore = "set_mode_by_score"
 	Allowlist   = "allowlist"
+
+	LabelledTools = "tools" // of labels.yaml
+	LabelledRoles = "roles"
 )
 
 // A Finding is one fault or suspicious place.
@@ -83,7 +93,8 @@ type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
 	// List names the list that Place counts in: policies (of policy.yaml), vars, rules or
-	// set_mode_by_score (of risk.yaml), or allowlist (where Place counts servers).
+	// set_mode_by_score (of risk.yaml), allowlist (where Place counts servers), or tools or roles (of
+	// labels.yaml).
 	List  string `json:"list"`
 	Place int    `json:"place"` // the index in List, from 0
 	// Policy is the id of the policy; of the rule, or the name of the variable or mode, in the
@@ -103,9 +114,9 @@ type Finding struct {
 var order = map[string]int{}
 
 func init() {
-	for i, word := range []string{Policies, Vars, Rules, ModeByScore, Allowlist, // lists
+	for i, word := range []string{Policies, Vars, Rules, ModeByScore, Allowlist, LabelledTools, LabelledRoles, // lists
 		// Keys.
-		"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr"} {
+		"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr", "target", "amount", "content"} {
 		order[word] = i
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// Lint returns the findings about the policies and risk rules of a configuration, sorted by place.
+// Lint returns the findings about the policies, risk rules and labels of a configuration, sorted by place.
 // The catalog has the tools as the servers declare them; without it (nil), Lint does not check
 // arguments and annotations. Lint checks only files that compile; packages rules and risk report
 // the errors of others.
@@ -33,10 +33,14 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 			l.lintRiskRules(c.Risk)
 		}
 	}
+	var entries []*entry
 	if c.Policy != nil {
 		if _, err := rules.Compile(*c.Policy, l.claims...); err == nil {
-			l.lintPolicies(c.Policy)
+			entries = l.lintPolicies(c.Policy)
 		}
+	}
+	if c.Labels != nil {
+		l.lintLabels(c.Labels, entries)
 	}
 	slices.SortFunc(l.found, byPlace)
 	return slices.CompactFunc(l.found, func(a, b Finding) bool { return a == b })
@@ -118,10 +122,10 @@ type entry struct {
 	strict          bool // the policy denies if when fails
 }
 
-func (l *linter) lintPolicies(c *rules.Content) {
+func (l *linter) lintPolicies(c *rules.Content) []*entry {
 	env, err := condition.PolicyEnv(l.claims...)
 	if err != nil {
-		return
+		return nil
 	}
 
 	r := newReader(env)
@@ -142,7 +146,7 @@ func (l *linter) lintPolicies(c *rules.Content) {
 	}
 
 	if l.space, err = l.newSpace(); err != nil {
-		return
+		return nil
 	}
 	l.checkReachability(entries)
 	for _, e := range entries {
@@ -152,6 +156,7 @@ func (l *linter) lintPolicies(c *rules.Content) {
 		for _, c := range e.conditions() {
 			l.checkNames(e.place, c.key, c.expression)
 			l.reportMisuses(e.place, c.key, c.source, r.types, &e.match)
+			l.lintOrigins(e.place, c.key, c.expression, r.types, &e.match)
 		}
 		l.checkApprovers(e)
 		if !l.matchesNothing(e.place, &e.match, e.strict) {
@@ -160,6 +165,7 @@ func (l *linter) lintPolicies(c *rules.Content) {
 	}
 
 	l.lintTools(entries)
+	return entries
 }
 
 // newSpace returns the calls that policies can be asked about.
@@ -244,6 +250,7 @@ func (l *linter) lintRiskExpression(at place, key string, x *expression, of *arg
 	}
 	l.checkNames(at, key, x)
 	l.reportMisuses(at, key, x.source, of, m)
+	l.lintOrigins(at, key, x, of, m)
 }
 
 // alwaysFails reports whether an expression reads nothing and fails.

@@ -12,6 +12,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/policy/lint"
+	"pgfsm/policy/origin"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -24,7 +25,7 @@ const (
 			"amount":{"type":"number"},"currency":{"type":"string"},"lines":{"type":"array","items":{
 			"type":"object","properties":{"sku":{"type":"string"}}}},"note":{}}}},
 		{"name":"balance","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{
-			"account":{"type":"string"}}}}]}`
+			"account":{"type":"string"},"deep":{"type":"object","properties":{"all":{"type":"boolean"}}},"kind":{"enum":["a","b"]}}}}]}`
 	gitTools = `{"tools":[
 		{"name":"push","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"amount":{"type":"string"}}}}]}`
 )
@@ -64,6 +65,23 @@ func insert(at int, p rules.Policy) func(*policy.Content) {
 
 func scored(src string) func(*policy.Content) {
 	return func(c *policy.Content) { c.Risk.Rules[0].ScoreExpr = src }
+}
+
+// labelled gives labels to a tool of the server pay.
+func labelled(r origin.RoleLabel) func(*policy.Content) {
+	return func(c *policy.Content) {
+		r.Server = "pay"
+		c.Labels = &origin.Labels{Roles: []origin.RoleLabel{r}}
+	}
+}
+
+// writable trusts results of balance, and adds a policy about writes.
+func writable(m rules.Match, effect, ask string, label origin.ToolLabel) func(*policy.Content) {
+	return func(c *policy.Content) {
+		label.Server, label.Tool = "pay", "balance"
+		c.Labels = &origin.Labels{Tools: []origin.ToolLabel{label}, Roles: []origin.RoleLabel{{Server: "pay", Tool: "refund", Target: []string{"note"}}}}
+		insert(1, rules.Policy{ID: "x", Effect: effect, Match: m, When: "pinned == args.lines.exists(l, has(l.sku))", RequireApprovalIf: ask})(c)
+	}
 }
 
 func asked(path, op, value string) func(*policy.Content) {
@@ -132,8 +150,8 @@ func TestLint(t *testing.T) {
 		{"always-true", when("args.amount < 10 || true"), []string{"condition_always_true policies[1] when"}, nil},
 		{"always-fails", when("1 / 0 == 1"), []string{"condition_always_fails policies[1] when"}, when("args.amount / 0.0 == 1.0")},
 		{"score-always-fails", scored("10 / 0"), []string{"condition_always_fails rules[0] score_expr"}, scored("10 / 1")},
-		{"score-fails-if-nothing-is-found", scored("session.private ? 10 : 10 / 0"), nil, scored(`found() || history.count("actor", "1h") > 1 ? 10 : 10 / 0`)},
-		{"always-held-unless-found", func(c *policy.Content) { c.Policy.Policies[0].RequireApprovalIf = "!found()" }, nil, nil},
+		{"score-fails-if-nothing-is-found", scored("session.private ? 10 : 10 / 0"), nil, scored(`found("note") || history.count("actor", "1h") > 1 ? 10 : 10 / 0`)},
+		{"always-held-unless-found", func(c *policy.Content) { c.Policy.Policies[0].RequireApprovalIf = "!found('account')" }, nil, nil},
 		{"variable-always-fails", func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "1 / 0"}} },
 			[]string{"condition_always_fails vars[0] expr"},
 			func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "double(args.amount)"}} }},
@@ -199,6 +217,29 @@ func TestLint(t *testing.T) {
 		{"write-without-a-person", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*"}}),
 			[]string{"write_allowed policies[0] effect"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*", Env: "dev"}})},
+		{"trusted-by-a-write-that-nobody-holds", writable(rules.Match{Tool: "refund"}, rules.Allow, "!found()", origin.ToolLabel{Results: "trusted"}),
+			[]string{"trusted_writable tools[0] "},
+			writable(rules.Match{Tool: "refund"}, rules.Pending, "", origin.ToolLabel{Trusted: []string{"/account"}})},
+		{"trusted-place-of-a-write-that-nobody-holds", writable(rules.Match{Tool: "refund"}, rules.Allow, "!found()", origin.ToolLabel{Trusted: []string{"/account"}}),
+			[]string{"trusted_writable tools[0] "},
+			writable(rules.Match{Tool: "refund"}, rules.Allow, "!found()", origin.ToolLabel{Creates: []string{"/id"}})},
+		{"enum-without-a-role", labelled(origin.RoleLabel{Tool: "balance", Target: []string{"account"}}),
+			[]string{"argument_unlabelled roles[0] "},
+			labelled(origin.RoleLabel{Tool: "balance", Target: []string{"account", "kind"}, Content: []string{"deep"}})},
+		{"enum-without-a-role-and-no-target", labelled(origin.RoleLabel{Tool: "balance", Content: []string{"account"}}), nil, nil},
+		{"role-of-an-argument-that-no-tool-has", labelled(origin.RoleLabel{Tool: "refund", Target: []string{"note"}, Amount: []string{"lines.*.sku", "amuont"}}),
+			[]string{"argument_unknown roles[0] amount[1]"},
+			labelled(origin.RoleLabel{Tool: "refund", Target: []string{"note"}, Amount: []string{"lines.*.sku", "amount"}})},
+		{"found-without-a-target", func(c *policy.Content) {
+			labelled(origin.RoleLabel{Tool: "refund", Content: []string{"note"}})(c)
+			when("!found() && found('note') || found()")(c)
+		}, []string{"found_without_target policies[1] when 1:7", "found_without_target policies[1] when 1:35"}, func(c *policy.Content) {
+			labelled(origin.RoleLabel{Tool: "refund", Target: []string{"note"}})(c)
+			when("!found() && found('note') || found()")(c)
+		}},
+		{"found-in-a-score-without-labels", scored("found() ? 1 : 2"), []string{"found_without_target rules[0] score_expr 1:6"}, nil},
+		{"origin-of-an-argument-that-no-tool-has", when("origin('amuont') == 'none' || found('lines/*/sku')"),
+			[]string{"argument_unknown policies[1] when 1:7"}, when("found('lines') && found('*') && found('note/x')")},
 		{"shadow-does-not-hide", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Mode: rules.Shadow}), nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

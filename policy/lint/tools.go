@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"pgfsm/policy"
-	"pgfsm/policy/rules"
 )
 
 // A tool is an entry of the allowlist.
@@ -77,29 +76,14 @@ func (l *linter) lintTools(entries []*entry) {
 }
 
 // allowedUnasked finds the first policy that allows a call of a tool that is not read-only without
-// an approval. It follows a call of the tool through the policies.
+// an approval.
 func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	if t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 		return
 	}
 
-	calls := l.space.Tool(t.live, t.pinned)
-	for _, e := range entries {
-		if e.shadow || !e.coversTool(t) || !e.match[envName].Match(l.content.Env) {
-			continue
-		}
-		when := outcomeOf(calls, e, e.when, 0, true)
-		if when.yes && e.Effect == rules.Allow {
-			// A condition that can hold a call is assumed to hold it when it should.
-			ask, deny := outcomeOf(calls, e, e.ask, 2, false), outcomeOf(calls, e, e.deny, 1, false)
-			if !ask.yes && ask.no && deny.no {
-				l.reportUnasked(t, e)
-				return
-			}
-		}
-		if !when.no && (e.strict || !when.fails) {
-			return // no call gets further
-		}
+	if e := l.freeingPolicy(t, entries, false); e != nil {
+		l.reportUnasked(t, e)
 	}
 }
 

@@ -93,7 +93,7 @@ func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) bool
 		f.addLeaf(Leaf{At: pointerOf(path), Name: true, Role: Target}, newValue(name, Target, wordsOf(of), false))
 	}
 
-	leaf := Leaf{At: pointerOf(path), Role: f.roleOf(path)}
+	leaf := Leaf{At: pointerOf(path), Role: roleIn(f.roles, path)}
 	text, isText := scalarText(node)
 	switch {
 	case isContainer(node):
@@ -113,9 +113,16 @@ func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) bool
 	return true
 }
 
-// roleOf returns the role of a path: target before amount before content.
-func (f *finder) roleOf(path []string) string {
-	for _, r := range f.roles { // compiled in this order
+// RoleOf returns the role of an argument: target before amount before content; empty if it has none.
+func (r *Rules) RoleOf(server, tool string, path []string) string {
+	if r == nil {
+		return ""
+	}
+	return roleIn(r.roles[toolName{server, tool}], path)
+}
+
+func roleIn(roles []rolePath, path []string) string {
+	for _, r := range roles { // compiled in this order
 		if r.path.matches(path) {
 			return r.role
 		}

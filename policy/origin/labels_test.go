@@ -2,6 +2,8 @@ package origin_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +148,29 @@ func TestEnumIsExempt(t *testing.T) {
 				t.Errorf("got %+v, want exempt: %v", leaves, test.want)
 			}
 		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	schema := `{"properties":{"to":{"type":"array","items":{"$ref":"#/$defs/to"}},"force":{"type":["boolean","null"]},
+		"size":{"anyOf":[{"type":"object","properties":{"unit":{"enum":["m"]}}},{"type":"null"}]},"tree":{"$ref":"#/$defs/tree"}},
+		"$defs":{"tree":{"properties":{"child":{"$ref":"#/$defs/tree"},"leaf":{"type":"boolean"}}},"to":{"type":"string","format":"email"}}}`
+	all := origin.Arguments([]byte(schema))
+	for _, want := range []origin.Argument{
+		{Path: []string{"force"}, Bool: true},
+		{Path: []string{"tree", "child", "leaf"}, Bool: true},
+		{Path: []string{"size", "unit"}, Enum: true},
+		{Path: []string{"to", "*"}, Format: "email"},
+	} {
+		if !slices.ContainsFunc(all, func(a origin.Argument) bool { return reflect.DeepEqual(a, want) }) {
+			t.Errorf("%+v is not among %+v", want, all)
+		}
+	}
+	if len(all) > origin.MaxLeaves || !reflect.DeepEqual(all, origin.Arguments([]byte(schema))) {
+		t.Errorf("a schema within itself has %d arguments, or others each time", len(all))
+	}
+	if none := origin.Arguments([]byte(`true`)); len(none) > 0 {
+		t.Errorf("got %+v of no object", none)
 	}
 }
 

@@ -2,6 +2,8 @@ package origin
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +26,46 @@ type schemaNode struct {
 	OneOf      []jsontext.Value          `json:"oneOf"`
 	Enum       []jsontext.Value          `json:"enum"`
 	Const      jsontext.Value            `json:"const"`
+	Type       jsontext.Value            `json:"type"`
+	Format     string                    `json:"format"`
+}
+
+// An Argument is a scalar that a schema of arguments declares.
+type Argument struct {
+	Path       []string // * stands for any index
+	Enum, Bool bool
+	Format     string
+}
+
+// Arguments returns the scalars that a schema declares, in order, to [MaxDepth]: at most [MaxLeaves].
+func Arguments(schema jsontext.Value) (arguments []Argument) {
+	work := -MaxLeaves // more subschemas are read than for one leaf
+	var add func(path []string, at []schemaNode)
+	add = func(path []string, at []schemaNode) {
+		leaf, members := Argument{Path: slices.Clone(path)}, map[string][]schemaNode{}
+		for _, s := range at {
+			for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+				members[name] = append(members[name], expand(schema, s.Properties[name], &work)...)
+			}
+			if s.Items != nil {
+				members["*"] = append(members["*"], expand(schema, s.Items, &work)...)
+			}
+			leaf.Enum = leaf.Enum || len(s.Enum) > 0
+			leaf.Bool = leaf.Bool || bytes.Contains(s.Type, []byte(`"boolean"`))
+			leaf.Format = cmp.Or(leaf.Format, s.Format)
+		}
+		if len(members) == 0 || len(path) == MaxDepth {
+			if len(path) > 0 && len(arguments) < MaxLeaves {
+				arguments = append(arguments, leaf)
+			}
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			add(append(path, name), members[name])
+		}
+	}
+	add(nil, expand(schema, schema, &work))
+	return arguments
 }
 
 // isEnumMember reports whether the schema of path has an enum with node as a member.
