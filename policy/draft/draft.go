@@ -1,7 +1,8 @@
 // Package draft drafts policies that allow no more than what recorded calls needed. It is pure.
 //
 // A draft has policies that deny: tools that no call used, and arguments that are unlike those of
-// every call. They belong above the policies of today, so a draft is narrower than these.
+// every call. They belong above the policies of today, so a draft is narrower than these. [Roles] proposes labels of
+// arguments, from the definitions of tools.
 package draft
 
 import (

@@ -37,6 +37,11 @@ type Argument struct {
 	Format     string
 }
 
+// Words returns the words of the argument's name, in lower case.
+func (a *Argument) Words() []string {
+	return wordsOf(slices.DeleteFunc(slices.Clone(a.Path), func(name string) bool { return name == "*" }))
+}
+
 // Arguments returns the scalars that a schema declares, in order, to [MaxDepth]: at most [MaxLeaves].
 func Arguments(schema jsontext.Value) (arguments []Argument) {
 	work := -MaxLeaves // more subschemas are read than for one leaf
