@@ -279,7 +279,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// BenchmarkFind looks for three arguments in a session with 20 trusted results of 4 KiB.
+// BenchmarkFind looks for three arguments in a session with 20 trusted results of 4 KiB; floor reads these results once.
 func BenchmarkFind(b *testing.B) {
 	rules, err := origin.Compile(origin.Labels{
 		Tools: []origin.ToolLabel{{Server: "mail", Tool: "list", Results: "trusted"}},
@@ -301,6 +301,15 @@ func BenchmarkFind(b *testing.B) {
 	if size < 3800 || size > 4400 {
 		b.Fatalf("a result has %d bytes, want 4 KiB", size)
 	}
+	b.Run("floor", func(b *testing.B) { // the results are read once
+		for b.Loop() {
+			for i := range session.Results {
+				if err := canonical.Check(session.Results[i].Value, origin.MaxDepth); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 	for name, args := range map[string]string{ // the order does not matter
 		"in-a-result": `{"amount":250,"text":"Dear Robert,\nhere is the money.","to":"user19.7@example.com"}`,
 		"nowhere":     `{"amount":199,"text":"Dear Robert,\nhere is the money.","to":"user20.7@example.com"}`,
