@@ -31,7 +31,8 @@
 //
 // Beside the value stands no letter, mark, digit, hyphen, minus or _ @ + /, and before it no apostrophe that follows a
 // letter. A sign that joins (such as . or :) is a boundary only if no such character follows. Within a URL, no other value
-// is found. A number is not part of a longer number. Values of fewer than [MinCharacters] characters, and booleans, count
+// is found, and none across paragraphs or before two dots, where text is cut off. A number is not part of a longer number,
+// masked, or computed with. Values of fewer than [MinCharacters] characters, and booleans, count
 // only after a word of the argument's name, "id", "number" or #.
 //
 // # Forms

@@ -199,7 +199,8 @@ func appendUnquoted(passages []passage, prompt *Prompt, begin, end int) []passag
 		case isQuote(line):
 			keep(i)
 			quoted = true
-		case quoted && strings.TrimSpace(line) == "":
+		case strings.TrimSpace(line) == "": // values do not go on in the next paragraph
+			keep(i)
 			begin, quoted = i, false
 		}
 		i += len(line)

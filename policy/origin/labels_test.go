@@ -215,7 +215,7 @@ func TestLongPromptIsPasted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for size, want := range map[int]bool{origin.MaxTyped: true, origin.MaxTyped + 1: pasted} { // the order does not matter
-			text := "ask Alice" + strings.Repeat(".", size-len("ask Alice"))
+			text := "ask Alice" + strings.Repeat(" ", size-len("ask Alice"))
 			session := &origin.Session{Prompts: []origin.Prompt{{Entry: 1, Source: "user", Text: text}}}
 			leaves := rules.Find(session, "s", "t", []byte(`{"to":"Alice"}`), nil)
 			if got := leaves[0].Origin == origin.Request; got != want {

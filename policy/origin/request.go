@@ -21,7 +21,9 @@ const (
 	inAddress     = "!#$?^"         // before an address: its local part can have them
 	inURL         = ",;!$*()'"      // behind a URL, if such a character follows
 	beforeValue   = " :=\"'(#"      // between a word and a short value
-	inNumber      = ",'’"           // between digits
+	besideNumber  = "*•●×÷^"        // beside a number that is masked, or computed with
+	cut           = ".."            // behind what is cut off
+	inNumber      = ",'’٬٫"         // between digits
 	numberSigns   = "+.,' #$€£¥"    // of values that are numbers
 )
 
@@ -33,7 +35,8 @@ func isJoined(r rune) bool {
 // isInURL reports whether a URL, or an address with parameters, continues at start.
 func isInURL(text string, start int) bool {
 	before := text[strings.LastIndexAny(text[:start], urlEnds)+1 : start]
-	return strings.Contains(before, "://") || strings.Contains(before, "mailto:")
+	return strings.Contains(before, "://") || strings.Contains(before, "www.") || strings.ContainsRune(before, '?') ||
+		strings.Contains(before, "mailto:")
 }
 
 // standsAt reports whether text[at.start:at.end] stands between boundaries and may be the value.
@@ -41,6 +44,9 @@ func (v *value) standsAt(text string, at span) bool {
 	found := text[at.start:at.end]
 	first, _ := utf8.DecodeRuneInString(found)
 	last, _ := utf8.DecodeLastRuneInString(found)
+	if strings.HasPrefix(text[at.end:], cut) {
+		return false
+	}
 
 	if before, size := utf8.DecodeLastRuneInString(text[:at.start]); size > 0 {
 		beyond := lastRune(text[:at.start-size])
@@ -73,8 +79,12 @@ func lastRune(s string) rune {
 	return r
 }
 
-// continuesNumber reports whether a sign and a digit beside a number belong to it: thousands, or groups of digits.
+// continuesNumber reports whether what is beside a number belongs to it: a sign and a digit for thousands or groups of
+// digits, or a sign that masks digits or computes with the number.
 func continuesNumber(number string, sign, beyond rune) bool {
+	if strings.ContainsRune(besideNumber, sign) && strings.IndexFunc(number, isNoNumber) < 0 {
+		return true
+	}
 	if !unicode.IsDigit(beyond) {
 		return false
 	}
