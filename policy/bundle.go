@@ -9,6 +9,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/origin"
+	"pgfsm/policy/redact"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/schema"
@@ -24,8 +25,10 @@ type Bundle struct {
 
 	servers      []string // the names of the servers
 	screens      screens
-	allow        map[toolKey][]string // the groups that may call a tool; "" is everybody
-	same         map[string]int       // the number of a person, by the nameKey form of a name
+	finders      map[string]*redact.Set // detectors of input rules, by kind of request
+	redact       *redact.Set            // nil: nothing is removed from results
+	allow        map[toolKey][]string   // the groups that may call a tool; "" is everybody
+	same         map[string]int         // the number of a person, by the nameKey form of a name
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
 	inputs       map[toolKey]*inputSchema // the schemas that replace those of servers
@@ -68,6 +71,12 @@ func Compile(content Content) (*Bundle, error) {
 	var err error
 	// Every part is compiled, also after a fault: the operator sees all faults at once.
 	if b.screens, err = content.Input.compileScreens(); err != nil {
+		errs = append(errs, err)
+	}
+	if b.finders, err = content.Input.compileFinders(); err != nil {
+		errs = append(errs, err)
+	}
+	if b.redact, err = redact.Compile(content.Redact); err != nil {
 		errs = append(errs, err)
 	}
 	for _, s := range content.Servers {
@@ -189,6 +198,10 @@ func (b *Bundle) Text() string { return b.text }
 
 // Servers returns the names of the servers, in the operator's order. They must not be changed.
 func (b *Bundle) Servers() []string { return b.servers }
+
+// Redaction returns what is removed from the results of a tool; for an empty tool, from everything that a
+// server sends. It is nil if nothing is.
+func (b *Bundle) Redaction(server, tool string) *redact.Set { return b.redact.For(server, tool) }
 
 // Digest identifies the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }

@@ -6,6 +6,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/origin"
+	"pgfsm/policy/redact"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -34,8 +35,10 @@ type Content struct {
 	// The operator's schemas, which replace the inputSchema of servers.
 	Schemas []ToolSchema `json:"schemas,omitempty"`
 	Outputs []ToolSchema `json:"outputs"` // the types of structured content
-	Summary string       `json:"summary"`
-	Limits  Limits       `json:"limits"`
+	// What is removed from results before the machine sees them.
+	Redact  []redact.Rule `json:"redact,omitempty"`
+	Summary string        `json:"summary"`
+	Limits  Limits        `json:"limits"`
 }
 
 // Server describes the connection to an upstream. The values of headers and environment variables

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy/redact"
 	"pgfsm/policy/screen"
 )
 
@@ -34,11 +35,15 @@ type Input struct {
 // An InputRule refuses requests of some kinds.
 type InputRule struct {
 	screen.Rule
-	On []string `json:"on"` // [KindAsk], [KindCall], [KindAgent]: at least one, each once
+	// Detectors ([redact.Detectors]) in place of the pattern, which is empty then.
+	Find []string `json:"find,omitempty"`
+	On   []string `json:"on"` // [KindAsk], [KindCall], [KindAgent]: at least one, each once
 }
 
 // Equal reports whether two rules are the same.
-func (r InputRule) Equal(o InputRule) bool { return r.Rule == o.Rule && slices.Equal(r.On, o.On) }
+func (r InputRule) Equal(o InputRule) bool {
+	return r.Rule == o.Rule && slices.Equal(r.Find, o.Find) && slices.Equal(r.On, o.On)
+}
 
 // judgesKnownKinds reports whether the rule names kinds of request, and no others.
 func (r InputRule) judgesKnownKinds() bool {
@@ -58,7 +63,7 @@ func (r InputRule) appliesTo(kind string) bool {
 func DefaultRules() []InputRule {
 	var rules []InputRule
 	for _, r := range screen.Defaults() {
-		rules = append(rules, InputRule{r, []string{KindAsk}})
+		rules = append(rules, InputRule{Rule: r, On: []string{KindAsk}})
 	}
 	return rules
 }
@@ -69,10 +74,12 @@ type screens map[string]*screen.Screen
 // compileScreens checks the rules as a whole and compiles them for each kind.
 func (i Input) compileScreens() (screens, error) {
 	errs := []error{checkBound("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
-	inputRules := make([]screen.Rule, len(i.Rules))
+	var inputRules []screen.Rule
 
-	for n, r := range i.Rules {
-		inputRules[n] = r.Rule
+	for _, r := range i.Rules {
+		if len(r.Find) == 0 {
+			inputRules = append(inputRules, r.Rule)
+		}
 		if !r.judgesKnownKinds() { // a rule that judges nothing would let through what it names
 			errs = append(errs, fmt.Errorf("input rule %q: on has the kinds %s, %s and %s, at least one",
 				r.ID, KindAsk, KindCall, KindAgent))
@@ -89,7 +96,7 @@ func (i Input) compileScreens() (screens, error) {
 	for _, kind := range []string{KindAsk, KindCall, KindAgent, kindRound} {
 		var rules []screen.Rule
 		for _, r := range i.Rules {
-			if r.appliesTo(kind) {
+			if r.appliesTo(kind) && len(r.Find) == 0 {
 				rules = append(rules, r.Rule)
 			}
 		}
@@ -108,8 +115,38 @@ func (i Input) compileScreens() (screens, error) {
 	return compiled, nil
 }
 
+// compileFinders compiles the rules with detectors for each kind.
+func (i Input) compileFinders() (map[string]*redact.Set, error) {
+	compiled := make(map[string]*redact.Set)
+	for _, kind := range []string{KindAsk, KindCall, KindAgent, kindRound} {
+		var rules []redact.Rule
+		for _, r := range i.Rules {
+			if len(r.Find) > 0 && r.Pattern != "" {
+				return nil, fmt.Errorf("input rule %q has a pattern and detectors", r.ID)
+			}
+			if len(r.Find) > 0 && r.appliesTo(kind) {
+				rules = append(rules, redact.Rule{ID: r.ID, Find: r.Find})
+			}
+		}
+		if len(rules) == 0 {
+			continue
+		}
+		var err error
+		if compiled[kind], err = redact.Compile(rules); err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+	}
+	return compiled, nil
+}
+
 // Screen judges a question before anything else happens (INV-0).
-func (b *Bundle) Screen(question string) Verdict { return b.screenTexts(KindAsk, question) }
+func (b *Bundle) Screen(question string) Verdict {
+	v := b.screenTexts(KindAsk, question)
+	if v.Allows() {
+		v = b.find(v, b.finders[KindAsk].Text(question))
+	}
+	return v
+}
 
 // ScreenCall judges a call before anything else happens (INV-0): the rules for its kind and, for an
 // agent's call, the rules for its round. text is the plan as it was sent. A call whose arguments
@@ -122,11 +159,31 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	if b.screens[kind] != nil {
 		v = b.screenTexts(kind, canonical.Strings(nil, text)...) // unescaped, so that an escape hides no word
 	}
+	if v.Allows() {
+		v = b.find(v, b.finders[kind].Data(text))
+	}
 	if v.Allows() && len(round) > 0 {
 		v = b.screenTexts(kindRound, canonical.Strings(nil, round)...)
 	}
+	if v.Allows() && len(round) > 0 {
+		v = b.find(v, b.finders[kindRound].Data(round))
+	}
 	return v
 }
+
+// find returns the verdict v, or blocks what a rule's detectors found.
+func (b *Bundle) find(v Verdict, found redact.Done) Verdict {
+	switch {
+	case len(found.Hits) > 0:
+		i := slices.IndexFunc(b.content.Input.Rules, func(r InputRule) bool { return r.ID == found.Hits[0].Rule })
+		return blockedBy(GateInput, screen.CodeDenied, inputReason(b.content.Input.Rules[i].Rule))
+	case found.Withheld: // it is not JSON, so no gate can read it either
+		return blockedBy(GateInput, screen.CodeDenied, "The input cannot be searched: "+found.Why+".")
+	}
+	return v
+}
+
+func inputReason(r screen.Rule) string { return fmt.Sprintf("Input rule %q: %s", r.ID, r.Reason) }
 
 // MaxArgumentsValues bounds the values in the arguments of a call: members and elements at every
 // depth. Gates need memory for each.
@@ -194,7 +251,7 @@ func (b *Bundle) screenTexts(kind string, texts ...string) Verdict {
 	if hit := b.screens[kind].Judge(texts...); hit != nil {
 		reason := hit.Reason
 		if hit.RuleID != "" {
-			reason = fmt.Sprintf("Input rule %q: %s", hit.RuleID, hit.Reason)
+			reason = inputReason(screen.Rule{ID: hit.RuleID, Reason: hit.Reason})
 		}
 		return blockedBy(GateInput, Code(hit.Code), reason)
 	}

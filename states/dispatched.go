@@ -41,12 +41,13 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 		}
 		digest := resultDigest(e.Result)
 		return Judgement{Return, &ExecutedFact{
-			Bytes:   len(e.Result),
-			Permit:  r.facts.Dispatched.Permit,
-			Result:  digest,
-			raw:     e.Result,
-			members: e.members,
-			digest:  digest,
+			Bytes:    len(e.Result),
+			Permit:   r.facts.Dispatched.Permit,
+			Result:   digest,
+			raw:      e.Result,
+			members:  e.members,
+			redacted: e.Redacted,
+			digest:   digest,
 		}}
 	}
 	return failUnexpected(ev, EffectUnknown)

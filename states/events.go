@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/redact"
 )
 
 // A Command is a request for an effect, named in the imperative.
@@ -166,9 +167,11 @@ type Decided struct {
 	Votes []policy.Vote `json:"votes"`
 }
 
-// ToolReturned holds the exact bytes of the result of the one tools/call.
+// ToolReturned holds the result of the one tools/call: the exact bytes, but for masked secrets and what rules
+// removed.
 type ToolReturned struct {
 	Happened string         `json:"happened"`
+	Redacted []redact.Hit   `json:"redacted,omitempty"` // what was removed before the machine saw the result
 	Result   canonical.Text `json:"result"`
 
 	members []canonical.Member // nil if the result was not read strictly yet
@@ -204,9 +207,10 @@ type EffectFailed struct {
 	Code   policy.Code `json:"code"`
 	Effect Effect      `json:"effect"`
 	// The exchanges with a model's endpoint, as far as they went.
-	Exchanges []Exchange `json:"exchanges,omitempty"`
-	Happened  string     `json:"happened"`
-	Reason    string     `json:"reason"`
+	Exchanges []Exchange   `json:"exchanges,omitempty"`
+	Happened  string       `json:"happened"`
+	Reason    string       `json:"reason"`
+	Redacted  []redact.Hit `json:"redacted,omitempty"` // what was removed from the server's error
 }
 
 // Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its

@@ -6,6 +6,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/policy/evidence"
+	"pgfsm/policy/redact"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 )
@@ -192,10 +193,14 @@ type ExecutedFact struct {
 	Permit canonical.Digest `json:"permit"`
 	Result canonical.Digest `json:"result"`
 
-	raw     []byte
-	members []canonical.Member // see ToolReturned
-	digest  canonical.Digest   // of raw
+	raw      []byte
+	members  []canonical.Member // see ToolReturned
+	redacted []redact.Hit       // likewise
+	digest   canonical.Digest   // of raw
 }
+
+// Redacted says what was removed from the result before the machine saw it.
+func (f *ExecutedFact) Redacted() []redact.Hit { return f.redacted }
 
 // TypedFact: structured content of the registered output type.
 type TypedFact struct {

@@ -6,6 +6,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/redact"
 )
 
 // checkEvent refuses an event with values that no port returns. Otherwise a changed trace could
@@ -26,9 +27,24 @@ func checkEvent(ev Event) error {
 		return e.Origins.check()
 	case *CallReported:
 		return e.check()
+	case *ToolReturned:
+		return checkRedacted(e.Redacted)
 	case *EffectFailed:
+		if err := checkRedacted(e.Redacted); err != nil {
+			return err
+		}
 		if !e.Effect.isKnown() {
 			return fmt.Errorf("the effect is %q, none of not_sent, unknown and done", e.Effect)
+		}
+	}
+	return nil
+}
+
+// checkRedacted refuses counts that no rules can have.
+func checkRedacted(hits []redact.Hit) error {
+	for _, h := range hits {
+		if h.Count < 1 || h.Rule == "" {
+			return fmt.Errorf("rule %q removed something %d times", h.Rule, h.Count)
 		}
 	}
 	return nil

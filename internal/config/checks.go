@@ -16,6 +16,7 @@ import (
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/origin"
+	"pgfsm/policy/redact"
 )
 
 const formatDuration = "go-duration"
@@ -37,7 +38,9 @@ var formats = map[string]format{
 	"argument-path": {check: checkArgumentPath},
 	"ledger":        {check: checkLedger},
 	"lines":         {lines: true},
+	"pointer":       {check: checkPointer},
 	"re2":           {check: checkPattern},
+	"redact":        {check: checkRedactPattern},
 	"references":    {check: checkReferences},
 	"secret-lines":  {lines: true, check: checkReferences},
 	"secure-url":    {check: checkSecureURL},
@@ -72,6 +75,25 @@ func checkArgument(s string) fault {
 func checkArgumentPath(s string) fault {
 	problem, remedy := origin.CheckPath(s)
 	return fault{problem, remedy}
+}
+
+// checkPointer judges a JSON pointer to a member.
+func checkPointer(s string) fault {
+	if s[0] != '/' || !jsontext.Pointer(s).IsValid() {
+		return fault{"is not a JSON pointer", "write /NAME/NAME, with ~1 for a / and ~0 for a ~ in a name"}
+	}
+	return fault{}
+}
+
+// checkRedactPattern judges the pattern of a redact rule by itself.
+func checkRedactPattern(s string) fault {
+	if f := checkPattern(s); f != (fault{}) {
+		return f
+	}
+	if _, _, err := redact.CompilePattern(s); err != nil {
+		return fault{"is refused: " + err.Error(), "write a pattern for the texts to remove"}
+	}
+	return fault{}
 }
 
 // checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which

@@ -20,8 +20,11 @@ func (c *configFile) checkParts() {
 
 	c.checkUnique(path{"input", "deny"}, "rule", "id")
 	for i := range c.Input.Deny {
-		c.checkDeny(path{"input", "deny"}.item(i), &c.Input.Deny[i].Rule)
+		if len(c.Input.Deny[i].Find) == 0 {
+			c.checkDeny(path{"input", "deny"}.item(i), &c.Input.Deny[i].Rule)
+		}
 	}
+	c.checkRedact()
 
 	c.checkUnique(path{"planner", "routes"}, "route", "id")
 	for i := range c.Planner.Routes {

@@ -109,6 +109,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 
 	l.readAllowlists(over.Allowlist, over.Closed)
 	l.checkLimitedTools(over.Allowlist)
+	l.checkRedactedTools(over.Allowlist)
 	l.addGrants(over.Grants)
 	l.readSchemas()
 	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
@@ -187,6 +188,7 @@ func (l *loader) copySettings(over Overrides) {
 	c.Format, c.Env, c.Summary = policy.ContentFormat, l.Env, l.Summary.Mode
 	l.copyPlanner(over)
 	l.copyInput()
+	c.Redact = l.Redact
 	if over.Summary != "" {
 		c.Summary = over.Summary
 	}
@@ -244,6 +246,11 @@ func (l *loader) copyInput() {
 		builtin := slices.IndexFunc(input.Rules[:defaults], func(r policy.InputRule) bool { return r.ID == rule.ID })
 		if builtin < 0 {
 			input.Rules = append(input.Rules, rule)
+			continue
+		}
+		if len(rule.Find) > 0 {
+			l.addFaultAt(l.findNearest(path{"input", "deny"}.item(i).child("id")).value.at, "input.deny", "choose another id",
+				"the built-in rule %s has a pattern, which find cannot extend", quote(rule.ID))
 			continue
 		}
 		wide := &input.Rules[builtin]

@@ -5,6 +5,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
+	"pgfsm/policy/redact"
 )
 
 // A Table is an object whose names the operator chooses, in the order of the file.
@@ -124,6 +125,7 @@ type settings struct {
 		MaxBytes int
 		Deny     []policy.InputRule
 	}
+	Redact  []redact.Rule
 	Planner struct {
 		Mode   string
 		LLM    *modelSettings

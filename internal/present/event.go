@@ -55,7 +55,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.ApprovalDenied:    {{"/reason", ""}},
 	ledger.ApprovalExpired:   {{"/expires", "at "}},
 	ledger.ProxySent:         {{"/permit", "permit "}},
-	ledger.ToolResult:        {{"/bytes", "bytes "}},
+	ledger.ToolResult:        {{"/bytes", "bytes "}, {"/redacted", "redacted "}},
 	ledger.CallDelegated:     {{"/call", "client's call "}},
 	ledger.CallReported:      {{"/failed", "failed "}, {"/result", "result "}},
 	ledger.CallRewritten:     {{"/args", ""}},

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
+	"pgfsm/policy/redact"
 	"pgfsm/states"
 )
 
@@ -100,9 +100,10 @@ func (p *agentPorts) Call(ctx context.Context, c *states.CallTool) states.Event 
 		Listing:   p.cached.Number,
 		Memory:    p.memory,
 	}, func(m wire.Message) { p.call.OnMessage(ctx, m) })
+	hits := p.configured.cleanResult(c, &result)
 	p.configured.measureCall(c, nil, begun, result)
 	p.failed = result.RPCError
-	return p.configured.callEvent(ctx, result)
+	return p.configured.callEvent(ctx, result, hits)
 }
 
 // paramHeaders returns the headers that repeat arguments for a server of the stateless revision, as
@@ -119,20 +120,18 @@ func (p *agentPorts) paramHeaders(c *states.CallTool) map[string]string {
 	return nil
 }
 
-// callEvent converts a tool result or error into a machine event.
-func (r *ConfiguredRunner) callEvent(ctx context.Context, returned upstream.Returned) states.Event {
+// callEvent converts a cleaned tool result or error into a machine event.
+func (r *ConfiguredRunner) callEvent(ctx context.Context, returned upstream.Returned, hits []redact.Hit) states.Event {
 	if returned.Code == "" && returned.Result != nil {
-		result, members := r.mask(returned.Result), returned.Members
-		if !bytes.Equal(result, returned.Result) {
-			members = nil
-		}
-		return states.NewToolReturned(result, members)
+		event := states.NewToolReturned(returned.Result, returned.Members)
+		event.Redacted = hits
+		return event
 	}
 	code, reason := policy.Code(returned.Code), returned.Reason
 	if errors.Is(ctx.Err(), context.Canceled) {
 		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
-	return &states.EffectFailed{Code: code, Effect: states.Effect(returned.Effect), Reason: r.Secrets.String(reason)}
+	return &states.EffectFailed{Code: code, Effect: states.Effect(returned.Effect), Reason: r.Secrets.String(reason), Redacted: hits}
 }
 
 // withTrace returns the _meta of a call with the permit's trace context in place of the agent's.

@@ -160,8 +160,9 @@ func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event
 		RunID:     c.Run,
 		Listing:   p.listings[c.Server],
 	})
+	hits := p.configured.cleanResult(c, &result)
 	p.configured.measureCall(c, p.run.Request().Trace, begun, result)
-	return p.configured.callEvent(ctx, result)
+	return p.configured.callEvent(ctx, result, hits)
 }
 
 // List asks every server, or only the named ones, for their tools, within the time of a run.

@@ -135,6 +135,9 @@ func (s *Service) newGateway() error {
 		Config: settings,
 		Tasks:  parts.Ledger != nil,
 		Mask:   first.Secrets.Bytes,
+		Redact: func(server string, text []byte) ([]byte, string) {
+			return s.runner.Configured().redactMessage(server, text)
+		},
 		Limits: gateway.Limits{Sessions: first.Serve.Sessions},
 		Info:   s.options.Info,
 		Log:    s.runner.log,

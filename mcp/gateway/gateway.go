@@ -43,7 +43,10 @@ type Options struct {
 	// message does not pass.
 	Passed func(context.Context, Passed) error
 	// Mask removes the operator's secrets from the messages of servers.
-	Mask   func([]byte) []byte
+	Mask func([]byte) []byte
+	// Redact removes personal data from what a server sends beside results of calls. If why is not empty,
+	// clients must not get it.
+	Redact func(server string, text []byte) (clean []byte, why string)
 	Tasks  bool // clients of the Tasks extension get a task for a waiting call
 	Limits Limits
 	Info   upstream.Info // the gateway's name for clients
@@ -100,6 +103,9 @@ func New(o Options) (*Gateway, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
+	if o.Redact == nil {
+		o.Redact = func(_ string, b []byte) ([]byte, string) { return b, "" }
+	}
 	if o.Mask == nil {
 		o.Mask = func(b []byte) []byte { return b }
 	}

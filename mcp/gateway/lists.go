@@ -128,8 +128,12 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 			return nil, fmt.Errorf("it answered %s with an error", method)
 		}
 
-		// Secrets are masked before the list is cached, so no reader of the cache can leak them.
-		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
+		// Secrets and personal data are removed before the list is cached, so no reader of the cache has them.
+		clean, why := l.gateway.clean(l.server, reply.Result)
+		if why != "" {
+			return nil, fmt.Errorf("its answer to %s is withheld: %s", method, why)
+		}
+		result := wire.StripOwn(clean)
 		next, ok := l.addPage(list, method, result)
 		if size += len(result); !ok || size > maxListBytes || len(list.items) > maxListItems {
 			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)

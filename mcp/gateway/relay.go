@@ -31,14 +31,28 @@ func (g *Gateway) answerReply(q *request, server *server, reply upstream.Reply, 
 	case failed != nil:
 		return q.answerError(failed)
 	case reply.Error != nil:
-		return q.relayError(server, g.options.Mask(reply.Error))
+		clean, why := g.clean(server, reply.Error)
+		if why != "" {
+			return q.answerErrorf(wire.InternalError, "server %s: its error is withheld: %s", server.Name, why)
+		}
+		return q.relayError(server, clean)
 	}
 
-	message, code, why := q.relayResult(server, q.Method, g.options.Mask(reply.Result), nil, isCacheable(q.Method))
+	clean, why := g.clean(server, reply.Result)
+	if why != "" {
+		return q.answerErrorf(wire.InternalError, "server %s: its result is withheld: %s", server.Name, why)
+	}
+	message, code, why := q.relayResult(server, q.Method, clean, nil, isCacheable(q.Method))
 	if code != "" {
 		return q.answerError(inputRefused(server, code, why))
 	}
 	return message
+}
+
+// clean removes secrets and personal data from what a server sends. If why is not empty, clients must not get
+// it.
+func (g *Gateway) clean(server *server, text []byte) (clean []byte, why string) {
+	return g.options.Redact(server.Name, g.options.Mask(text))
 }
 
 // askServer sends a request to one server and waits for its reply. The error object says why there

@@ -110,6 +110,44 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+func TestPersonalDataIsRemovedFromWhatServersSend(t *testing.T) {
+	r := newFixture(t, "docs", func(o *Options) {
+		o.Redact = func(server string, b []byte) ([]byte, string) {
+			if server != "docs" || strings.Contains(string(b), "withheld") {
+				return nil, "a test says so"
+			}
+			return []byte(strings.ReplaceAll(string(b), "ann@x", "***")), ""
+		}
+	})
+	for _, tt := range []struct {
+		word, answer string
+		messages     int // that the client gets beside the answer
+	}{{"ann@x", "***", 3}, {"withheld", "a test says so", 0}} {
+		docs := r.servers["docs"]
+		docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
+			on(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"info","data":"` + tt.word + `"}`)})
+			on(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list", Params: jsontext.Value(`{"x":"` + tt.word + `"}`)})
+			on(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":1,"reason":"` + tt.word + `"}`)})
+			return upstream.Reply{Result: jsontext.Value(`{"description":"` + tt.word + `"}`)}, nil
+		})
+		c := r.legacy("docs", `{"roots":{}}`)
+		c.received()
+		answer, pushed := c.ask("prompts/get", `{"name":"p"}`), c.received()
+		all := strings.Join(append(pushed, answer), "")
+		if len(pushed) != tt.messages || strings.Contains(all, "ann@x") || strings.Contains(all, `"withheld"`) || !strings.Contains(answer, tt.answer) {
+			t.Errorf("%s: %s %q", tt.word, answer, pushed)
+		}
+		docs.plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+			return upstream.Reply{Error: jsontext.Value(`{"code":1,"message":"` + tt.word + `"}`)}, nil
+		})
+		docs.says("resources/list", `{"resources":[{"uri":"`+tt.word+`"}]}`)
+		all = c.ask("prompts/get", `{"name":"p"}`) + r.legacy("", `{}`).ask("resources/list", `{}`)
+		if strings.Contains(all, "ann@x") || strings.Contains(all, `"withheld"`) {
+			t.Errorf("%s: %s", tt.word, all)
+		}
+	}
+}
+
 func TestRequestsOfServersAreAnsweredOnceByTheirSession(t *testing.T) {
 	r := newFixture(t, "docs", nil)
 	docs := r.servers["docs"]

@@ -50,7 +50,7 @@ func (l *link) relayDuring(ctx context.Context, q *request, level severity, m wi
 		return
 	}
 
-	_ = q.Out.Send(l.gateway.forClient(m)) // the front notices a client that is gone
+	l.sendClean(q.Out, m)
 }
 
 // receive handles a message that a server sends outside of all requests. It does not block.
@@ -92,7 +92,7 @@ func (l *link) relayNotification(m wire.Message) {
 
 	if l.session != nil {
 		if row.existsIn(l.session.Protocol) {
-			_ = l.session.Send(l.gateway.forClient(m))
+			l.sendClean(l.session, m)
 		}
 		return
 	}
@@ -105,11 +105,23 @@ func (l *link) relayNotification(m wire.Message) {
 	}
 }
 
-// forClient encodes a server's notification for the client.
-func (g *Gateway) forClient(m wire.Message) []byte {
+// sendClean sends a server's notification to a client, unless it is withheld. The front notices a client that
+// is gone.
+func (l *link) sendClean(out session.Sender, m wire.Message) {
+	if message := l.gateway.forClient(l.server, m); message != nil {
+		_ = out.Send(message)
+	}
+}
+
+// forClient encodes a server's notification for the client; nil if clients must not get it.
+func (g *Gateway) forClient(server *server, m wire.Message) []byte {
 	params := wire.StripMeta(m.Params)
 	if params != nil {
-		params = g.options.Mask(params)
+		clean, why := g.clean(server, params)
+		if why != "" {
+			return nil
+		}
+		params = clean
 	}
 	return wire.Call(nil, nil, m.Method, params)
 }
@@ -152,7 +164,11 @@ func (l *link) askClient(ctx context.Context, m wire.Message, out session.Sender
 	}
 
 	if params != nil {
-		params = l.gateway.options.Mask(params)
+		clean, why := l.gateway.clean(l.server, params)
+		if why != "" {
+			return rpcError(wire.InternalError, "the client must not see it: "+why)
+		}
+		params = clean
 	}
 
 	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.questions.removeQuestion(id) != nil {
@@ -171,7 +187,11 @@ func (l *link) relayCancelled(m wire.Message, out session.Sender) {
 	if id == nil {
 		return
 	}
-	params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id)
+	clean, why := l.gateway.clean(l.server, wire.StripMeta(m.Params))
+	if why != "" {
+		return
+	}
+	params, err := wire.Set(clean, "requestId", id)
 	if err != nil {
 		return
 	}

@@ -47,13 +47,9 @@ func compilePattern(text string) (*pattern, error) {
 	if p, ok := defaultPatterns()[text]; ok {
 		return p, nil
 	}
-	tree, err := syntax.Parse(text, syntax.Perl)
+	steps, err := Instructions(text, MaxRuleSteps)
 	if err != nil {
 		return nil, err
-	}
-	steps := countInstructions(tree, MaxRuleSteps)
-	if steps > MaxRuleSteps {
-		return nil, fmt.Errorf("the pattern makes more than %d instructions", MaxRuleSteps)
 	}
 
 	expr, err := regexp.Compile("(?i)" + text)
@@ -78,6 +74,19 @@ func countExcuses(expr *regexp.Regexp) int {
 		}
 	}
 	return n
+}
+
+// Instructions returns about how many instructions a pattern compiles to. More than most are an error.
+func Instructions(pattern string, most int) (int, error) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	n := countInstructions(tree, most)
+	if n > most {
+		return 0, fmt.Errorf("the pattern makes more than %d instructions", most)
+	}
+	return n, nil
 }
 
 // countInstructions returns about how many instructions re compiles to, without compiling it. It

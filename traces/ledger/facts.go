@@ -134,5 +134,5 @@ func resultOf(f *states.Facts) *toolResult {
 	if f.Executed == nil {
 		return nil
 	}
-	return &toolResult{Bytes: f.Executed.Bytes}
+	return &toolResult{Bytes: f.Executed.Bytes, Redacted: f.Executed.Redacted()}
 }

@@ -14,6 +14,7 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
+	"pgfsm/policy/redact"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -311,7 +312,8 @@ type proxySent struct {
 
 type toolResult struct {
 	typed
-	Bytes int `json:"bytes"`
+	Bytes    int          `json:"bytes"`
+	Redacted []redact.Hit `json:"redacted,omitempty"` // what was removed from it before
 }
 
 // A callDelegated payload says that the permit was handed out to the client that makes the call itself. No

@@ -173,7 +173,7 @@ const RUN_EVENTS = {
   "approval.expired": "binding expires",
   "run.claimed": "",
   "proxy.sent": "after_ms? inputs permit steps trace?",
-  "tool.result": "bytes",
+  "tool.result": "bytes redacted?",
   "call.delegated": "after_ms? call? inputs permit steps",
   "call.reported": "arguments? failed? result?",
   "call.rewritten": "args? arguments",

@@ -18,8 +18,8 @@ const ANSWERS = {
   decided: "at binding call? happened rewritten? trace? votes",
   call_reported: "arguments? at bytes? failed? happened ran? result?",
   report_lapsed: "at happened reason",
-  tool_returned: "happened result",
-  effect_failed: "code effect exchanges? happened reason",
+  tool_returned: "happened redacted? result",
+  effect_failed: "code effect exchanges? happened reason redacted?",
   interrupted: "code happened reason",
 };
 const FACTS = {
@@ -51,7 +51,7 @@ const COMMANDS_FROM = {
 };
 // PARTS has the members of the objects in lists of events and facts, by the name of the list.
 const PARTS = {
-  effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", risk: "failed matched mode reason rule score",
+  effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", redacted: "count rule", risk: "failed matched mode reason rule score",
   shadow: "condition effect failed policy", values: "failed of path scope value window", votes: "at binding by display? groups? outcome reason",
 };
 const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? origins? pin policy quorum risk run schema? " +
@@ -210,6 +210,10 @@ function effectHolds(step, run, place) {
     if (event.has("origins")) originsHold(event.get("origins"), place + "event: origins");
     run.origins = event.has("origins") ? digest("origins", event.get("origins")) : undefined;
     run.history = digest("history", event);
+  }
+  for (const removed of event.get("redacted") ?? []) {
+    must(Number.isInteger(removed.get("count")) && removed.get("count") > 0, place + "event: redacted", "a count is not a number over 0");
+    must(typeof removed.get("rule") === "string" && removed.get("rule") !== "", place + "event: redacted", "a rule has no name");
   }
   if (happened === "tool_returned") run.returned = textBytes(event.get("result"), place + "event: result");
   if (happened === "decided") {
