@@ -121,8 +121,8 @@ func (s *sessionReader) readPrompts() error {
 	return nil
 }
 
-// addCall adds a call of the session. Only if labels trust results of its tool, or its client rewrote it, the entries
-// say more than the row, unless the row is of a later time.
+// addCall adds a call of the session. Its row says enough, unless labels trust results of its tool, its client rewrote
+// it, or the row is of a later time.
 func (s *sessionReader) addCall(q *RunRow) error {
 	args, err := q.ReadArgs(s.reader)
 	if err != nil {
@@ -130,9 +130,9 @@ func (s *sessionReader) addCall(q *RunRow) error {
 	}
 	call := sessionCall{Result: origin.Result{
 		Run: strconv.FormatInt(q.First, 10), Call: q.First, Server: q.Server, Tool: q.Tool, Arguments: args,
-	}, sent: s.before == now}
+	}, sent: q.Entry < s.before}
 	reads := s.rules.ReadsResults(q.Server, q.Tool)
-	if reads || s.before != now || q.Code == string(policy.CodeRewritten) {
+	if reads || !call.sent || q.Code == string(policy.CodeRewritten) {
 		if err := call.readEntries(s.reader, q.RunID, s.before); err != nil {
 			return err
 		}

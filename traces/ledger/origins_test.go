@@ -58,6 +58,12 @@ func newSession(t testing.TB, d *fixture) *clientSession {
 	}, hook: ledger.Caller{Name: "ann", TokenID: hook.ID, Roles: []string{ledger.RoleHook}}}
 }
 
+// label adds a label of a tool.
+func (s *clientSession) label(label labels.ToolLabel) {
+	label.Server = statestest.Server
+	s.content.Labels.Tools = append(s.content.Labels.Tools, label)
+}
+
 func (s *clientSession) prompt(text string) {
 	s.TB.Helper()
 	_, err := s.CapturePrompt(s.TB.Context(), s.hook, ledger.Prompt{Session: s.request.Session.Key(), Source: "user", Text: text})
@@ -72,16 +78,22 @@ func (s *clientSession) call(tool, args, result string) ledger.RunRow {
 	return row
 }
 
-func (s *clientSession) try(tool, args, result string) (row ledger.RunRow, err error) {
-	request := s.request
-	request.Text = policy.CallPlan(statestest.Server, tool, jsontext.Value(args))
-	world := statestest.NewWorld()
+// world has the tools of the sessions, and answers each call with this result.
+func (s *clientSession) world(result string) *statestest.World {
 	var page []string
 	for _, name := range []string{contacts, mails, send} {
 		page = append(page, `{"name":"`+name+`","inputSchema":{"type":"object","additionalProperties":true}}`)
 	}
+	world := statestest.NewWorld()
 	world.Listed = []states.Event{&states.ToolsListed{Servers: statestest.Listings(`{"tools":[` + strings.Join(page, ",") + `]}`)}}
 	world.Returned = &states.ToolReturned{Result: canonical.Text(result)}
+	return world
+}
+
+func (s *clientSession) try(tool, args, result string) (row ledger.RunRow, err error) {
+	request := s.request
+	request.Text = policy.CallPlan(statestest.Server, tool, jsontext.Value(args))
+	world := s.world(result)
 	run := states.NewRun(ledgertest.NewID(s.TB), request, statestest.MustBundle(s.content, nil))
 	rec := s.BeginRun(run, true)
 	defer rec.Abandon()
@@ -160,6 +172,29 @@ func TestOriginsInASession(t *testing.T) {
 			s.request.Session = nil
 			s.call(contacts, "{}", contactsFound)
 		}, ledger.Pending},
+		{"in-an-item-that-its-condition-trusts", func(s *clientSession) {
+			s.label(labels.ToolLabel{Tool: mails, Items: "/mails/*", TrustedIf: `item.folder == "sent"`})
+			s.call(mails, "{}", `{"structuredContent":{"mails":[{"folder":"sent","to":"bob@example.com"}]}}`)
+		}, ledger.Executed},
+		{"in-an-item-that-its-condition-does-not-trust", func(s *clientSession) {
+			s.label(labels.ToolLabel{Tool: mails, Items: "/mails/*", TrustedIf: `item.folder == "sent"`})
+			s.call(mails, "{}", `{"structuredContent":{"mails":[{"folder":"inbox","to":"bob@example.com"}]}}`)
+		}, ledger.Pending},
+		{"in-a-text-with-json", func(s *clientSession) {
+			s.label(labels.ToolLabel{Tool: mails, Trusted: []string{"/to"}, Text: "json"})
+			s.call(mails, "{}", `{"content":[{"type":"text","text":"{\"to\":\"bob@example.com\"}"}]}`)
+		}, ledger.Executed},
+		{"made-by-a-call-whose-target-is-found", func(s *clientSession) {
+			s.label(labels.ToolLabel{Tool: send, Creates: []string{"/id"}})
+			s.prompt("Send it to carl@example.com.")
+			s.call(send, `{"to":"carl@example.com"}`, `{"structuredContent":{"id":"bob@example.com"}}`)
+		}, ledger.Executed},
+		{"made-by-a-call-whose-target-is-not-found", func(s *clientSession) {
+			s.label(labels.ToolLabel{Tool: send, Creates: []string{"/id"}})
+			s.content.Policy.Policies[0].RequireApprovalIf = ""
+			s.call(send, `{"to":"carl@example.com"}`, `{"structuredContent":{"id":"bob@example.com"}}`)
+			s.content.Policy = notFound().Policy
+		}, ledger.Pending},
 		{"more-bytes-than-are-looked-at", func(s *clientSession) {
 			s.prompt("Send it to bob@example.com.")
 			for range ledger.MaxSessionBytes/(64<<10) + 1 {
@@ -194,6 +229,73 @@ func TestOriginsOfARewrittenCall(t *testing.T) {
 	d.sound()
 }
 
+// TestOriginsOfAHeldCall: an approved call goes on with the origins with which it was held, whatever the session has by then. With other
+// labels it is not made.
+func TestOriginsOfAHeldCall(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*policy.Content)
+		code   policy.Code
+	}{
+		{"nothing-changed", func(*policy.Content) {}, ""},
+		{"other-labels", func(c *policy.Content) { c.Labels.Tools = nil }, policy.CodeBundleChanged},
+		{"held-by-another-condition", func(c *policy.Content) { c.Policy.Policies[0].RequireApprovalIf = "true" }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t, newFixture(t))
+			held := s.call(send, `{"to":"bob@example.com"}`, `{"content":[]}`)
+			s.prompt("Send it to bob@example.com.")
+			s.vote(held.RunID, s.Approver("dora"), true)
+			check.NoError(t, s.Claim(t.Context(), held.RunID))
+			active := notFound()
+			c.change(&active)
+			world := s.world(`{"content":[]}`)
+			resumed, err := s.Resume(t.Context(), s.replayer(nil), held.RunID, ledger.ResumeOptions{
+				Ports:  func(*states.Run) *states.Live { return world.Effects().(*states.Live) },
+				Bundle: statestest.MustBundle(active, nil),
+			})
+			if err != nil || resumed.Outcome.Code != c.code || (len(world.Calls) == 1) != (c.code == "") {
+				t.Errorf("Resume() = %+v, %v, and %d calls; want %q", resumed.Outcome, err, len(world.Calls), c.code)
+			}
+			s.sound()
+		})
+	}
+}
+
+// TestOriginsOfAPrunedSession: where arguments came from cannot be judged if a prompt or an earlier run is gone. The rules still hold.
+func TestOriginsOfAPrunedSession(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		gone func(*clientSession) ledger.Range
+	}{
+		{"a-prompt", func(s *clientSession) ledger.Range {
+			s.prompt("Send it to bob@example.com.")
+			index := s.index(ledger.PromptCaptured, 0)
+			return ledger.Range{First: index, Last: index}
+		}},
+		{"a-run", func(s *clientSession) ledger.Range { return s.rangeOf(s.call(contacts, "{}", contactsFound).RunID) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t, newFixture(t))
+			signer, vkey := s.newKey()
+			gone := c.gone(s)
+			if status := s.sends("bob@example.com"); status != ledger.Executed {
+				t.Fatalf("the call is %s", status)
+			}
+			order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{gone}}
+			_, err := s.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order)}, root)
+			check.NoError(t, err)
+			s.Inspect(func(r ledger.Reader) error {
+				report, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: s.replayer(nil), Keys: trusted(t, vkey).Log})
+				if err == nil && (report.Deep.Unjudged != 1 || !strings.Contains(report.Deep.FirstUnjudged.What, "pruned")) {
+					t.Errorf("the report is %+v", report.Deep)
+				}
+				return err
+			})
+		})
+	}
+}
+
 // TestVerifyJudgesOrigins: who changes a leaf, a source, a place, a prompt, a result or a role is found, also if the ledger was written
 // anew as a whole.
 func TestVerifyJudgesOrigins(t *testing.T) {
@@ -205,7 +307,8 @@ func TestVerifyJudgesOrigins(t *testing.T) {
 	s.request.Session = &other
 	s.call(contacts, `{"name":"Bob"}`, contactsFound)
 	s.call(send, `{"to":["bob@example.com","carl@example.com"]}`, `{"content":[]}`)
-	prompt, elsewhere, run := s.indexOf(ledger.PromptCaptured, 0), s.indexOf(ledger.PromptCaptured, 1), s.indexOf(ledger.RequestCreated, 0)
+	text := func(kind ledger.Type, n int) string { return strconv.FormatInt(s.index(kind, n), 10) }
+	prompt, elsewhere, run := text(ledger.PromptCaptured, 0), text(ledger.PromptCaptured, 1), text(ledger.RequestCreated, 0)
 
 	sent := func(from, to string) edit { return edits(ledger.ProxySent, from, to) }
 	s.forge(t,
@@ -241,13 +344,13 @@ func TestVerifyJudgesOrigins(t *testing.T) {
 	)
 }
 
-// indexOf returns the index of the nth event of a type.
-func (d *fixture) indexOf(kind ledger.Type, n int) string {
+// index returns the index of the nth event of a type.
+func (d *fixture) index(kind ledger.Type, n int) int64 {
 	d.TB.Helper()
-	var found []string
+	var found []int64
 	for _, e := range d.Events(0) {
 		if e.Type == kind {
-			found = append(found, strconv.FormatInt(e.Index, 10))
+			found = append(found, e.Index)
 		}
 	}
 	return found[n]
