@@ -62,7 +62,7 @@ func (r *RunRecorder) answerQueries(b Reader, wanted *states.ReadHistory) (*stat
 	}
 	read, err := p.answerAll(b, wanted)
 	if err == nil && wanted.Origins {
-		read.Origins, err = findOrigins(b, r.run, now)
+		read.Origins, err = r.ledger.calls.findOrigins(b, r.run, now)
 	}
 	return read, err
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,9 +28,9 @@ const (
 const now = math.MaxInt64
 
 // findOrigins finds where the arguments of a run's call come from, by what was in its session before an entry.
-func findOrigins(b Reader, run *states.Run, before int64) (*states.Origins, error) {
+func (c *sessionCalls) findOrigins(b Reader, run *states.Run, before int64) (*states.Origins, error) {
 	request := run.Request()
-	s := sessionReader{reader: b, request: &request, rules: run.Bundle().Origins(), before: before}
+	s := sessionReader{reader: b, known: c, request: &request, rules: run.Bundle().Origins(), before: before}
 	err := s.read()
 	switch {
 	case err != nil:
@@ -43,6 +44,7 @@ func findOrigins(b Reader, run *states.Run, before int64) (*states.Origins, erro
 // A sessionReader reads the session of a request: its prompts, and the calls that were sent.
 type sessionReader struct {
 	reader  Reader
+	known   *sessionCalls
 	request *states.Request
 	rules   *origin.Rules
 	before  int64
@@ -128,15 +130,14 @@ func (s *sessionReader) addCall(q *RunRow) error {
 	if err != nil {
 		return err
 	}
-	call := sessionCall{Result: origin.Result{
-		Run: strconv.FormatInt(q.First, 10), Call: q.First, Server: q.Server, Tool: q.Tool, Arguments: args,
-	}, sent: q.Entry < s.before}
+	call := sessionCall{sent: q.Entry < s.before}
 	reads := s.rules.ReadsResults(q.Server, q.Tool)
 	if reads || !call.sent || q.Code == string(policy.CodeRewritten) {
-		if err := call.readEntries(s.reader, q.RunID, s.before); err != nil {
+		if call, err = s.known.read(s.reader, q, s.before); err != nil {
 			return err
 		}
 	}
+	call.Run, call.Call, call.Server, call.Tool, call.Arguments = strconv.FormatInt(q.First, 10), q.First, q.Server, q.Tool, args
 	if !call.sent {
 		return nil
 	}
@@ -164,7 +165,42 @@ type sessionCall struct {
 	origin.Result
 	sent      bool
 	rewritten bool
+	last      int64          // the index of the last entry that was read
 	ran       jsontext.Value // the arguments with which a rewritten call ran; nil: unknown
+}
+
+// Bounds of the calls that are remembered. If there are more, all are read again.
+const (
+	maxKnownBytes  = 4 * MaxSessionBytes
+	knownCallBytes = 512 // of a call without its result
+)
+
+// sessionCalls remembers what the entries of runs that have ended say of their calls, because each later call of a
+// session needs it. The zero value has none.
+type sessionCalls struct {
+	mu    sync.Mutex
+	ended map[string]sessionCall // by run
+	bytes int
+}
+
+// read returns what the entries of a run before an index say of its call.
+func (c *sessionCalls) read(r Reader, q *RunRow, before int64) (call sessionCall, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	whole := q.Ended != "" && q.Entry < before
+	if call, ok := c.ended[q.RunID]; whole && ok && call.last == q.Entry { // else a commit was rolled back
+		return call, nil
+	}
+	if err = call.readEntries(r, q.RunID, before); err != nil || !whole {
+		return call, err
+	}
+	size := len(call.Value) + len(call.ran) + knownCallBytes
+	if c.bytes += size; c.ended == nil || c.bytes > maxKnownBytes {
+		c.ended, c.bytes = make(map[string]sessionCall), size
+	}
+	call.last = q.Entry
+	c.ended[q.RunID] = call
+	return call, nil
 }
 
 // readEntries adds what the entries of the call's run before an index say.
@@ -176,12 +212,14 @@ func (c *sessionCall) readEntries(r Reader, run string, before int64) error {
 		if e.Index >= before {
 			break
 		}
-		events, err := e.decodeEvents()
-		if err != nil {
-			return err
+		var body struct {
+			Events []callEvent `json:"events"`
 		}
-		for i := range events {
-			if err := c.addEvent(e.Index, events[i].payload); err != nil {
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			return fmt.Errorf("entry %d: %w", e.Index, canonical.Explain(err))
+		}
+		for i := range body.Events {
+			if err := c.addEvent(e.Index, &body.Events[i]); err != nil {
 				return fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 		}
@@ -189,19 +227,22 @@ func (c *sessionCall) readEntries(r Reader, run string, before int64) error {
 	return nil
 }
 
-func (c *sessionCall) addEvent(index int64, p payload) error {
-	switch p := p.(type) {
-	case *proxySent, *callDelegated:
+// A callEvent has the members of events that say something of a call.
+type callEvent struct {
+	Type   Type           `json:"type"`
+	Args   jsontext.Value `json:"args"`
+	Inputs []input        `json:"inputs"`
+}
+
+func (c *sessionCall) addEvent(index int64, event *callEvent) error {
+	switch event.Type {
+	case ProxySent, CallDelegated:
 		c.sent = true
-	case *callRewritten:
-		c.rewritten, c.ran = true, p.Args
+	case CallRewritten:
+		c.rewritten, c.ran = true, event.Args
 	}
-	part, ok := p.(recording)
-	if !ok {
-		return nil
-	}
-	for i := range part.runRecord().Inputs {
-		decoded, err := part.runRecord().Inputs[i].decodeOwn()
+	for i := range event.Inputs {
+		decoded, err := event.Inputs[i].decodeOwn()
 		if err != nil {
 			return err
 		}

@@ -122,6 +122,7 @@ type verifier struct {
 	report       Report
 	blobs        *blobs
 	bundles      bundles
+	calls        sessionCalls
 	generations  generations
 	tokens       map[string]Token // the tokens, as the entries so far say
 	blocks       blockHistory

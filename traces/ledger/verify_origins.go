@@ -116,7 +116,7 @@ func (s *runVerifier) findOriginsAgain(run *states.Run) error {
 	if pruned {
 		return fmt.Errorf("%w: a part of its session was pruned, so where its arguments come from is unknown", errUnjudged)
 	}
-	found, err := findOrigins(s.verifier.r, run, s.row.First)
+	found, err := s.verifier.calls.findOrigins(s.verifier.r, run, s.row.First)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnjudged, err)
 	}
