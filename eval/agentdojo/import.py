@@ -252,7 +252,7 @@ def attacked(case, session, adaptive):
         "static": att["results"],
         "knows": adaptive["att"].get(name, att["results"]),
         "whole": replace_injected(att["results"], sorted(targets, key=lambda v: (-len(v), v))),
-        "spells": replace_injected(att["results"], ["\n".join(" ".join(v) for v in values)]),
+        "splits": replace_injected(att["results"], ["\n".join(" ".join(v) for v in values)]),
     }
     case = in_session(case, session) | {"wants": wants}
     before = {attacker: recorded(case["suite"], att["benign"], r) for attacker, r in results.items()}

@@ -58,7 +58,7 @@ func TestImportSessions(t *testing.T) {
 	if text, err := exec.Command(python, "import.py", data, out, data).CombinedOutput(); err != nil {
 		t.Fatalf("import.py: %v\n%s", err, text)
 	}
-	for _, name := range []string{"static", "knows", "whole", "spells", "retargeted"} {
+	for _, name := range []string{"static", "knows", "whole", "splits", "retargeted"} {
 		text := clitest.Read(t, filepath.Join(out, "all.sessions-"+name+".jsonl"))
 		golden.File(t, filepath.Join("testdata", "golden", "all.sessions-"+name+".jsonl"), text)
 		if _, err := eval.ReadCases(name, strings.NewReader(text)); err != nil {

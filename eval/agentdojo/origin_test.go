@@ -26,7 +26,7 @@ import (
 
 var (
 	suites    = []string{"banking", "slack", "travel", "workspace"}
-	attackers = []string{"static", "knows", "whole", "spells"}
+	attackers = []string{"static", "knows", "whole", "splits"}
 )
 
 // retargeted are the arguments that import.py changes.
