@@ -68,10 +68,10 @@ func TestOriginsRefused(t *testing.T) {
 		says      string
 	}{
 		{"not-written-out", `found(args.name)`, 11, "must be written out"},
-		{"empty", `found("")`, 7, "has an empty name"},
+		{"empty", `found("")`, 7, "is no path; write names"},
 		{"a-pointer", `origin("/to") == "none"`, 8, "write names with / between"},
-		{"no-escape", `found("a~b")`, 7, "write ~0 for ~"},
-		{"too-deep", `found("` + strings.Repeat("a/", 32) + `a")`, 7, "33 segments"},
+		{"no-escape", `found("a~b")`, 7, "~0 for ~"},
+		{"too-deep", `found("` + strings.Repeat("a/", 32) + `a")`, 7, "33 names"},
 		{"two-paths", `found("a", "b")`, 6, "found"},
 		{"origin-of-all", `origin() == "none"`, 7, "origin"},
 	} {

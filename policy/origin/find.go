@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -276,20 +275,10 @@ func CheckPath(path string) (problem, remedy string) {
 }
 
 func compileArgument(path string) (p pattern, problem, remedy string) {
-	if strings.Contains("/"+path+"/", "//") {
-		return nil, fmt.Sprintf("%q has an empty name", path), "write names with / between, such as items/*/id"
+	p = splitPointer("/" + path)
+	if !jsontext.Pointer("/"+path).IsValid() || slices.Contains(p, "") {
+		return nil, fmt.Sprintf("%q is no path", path), "write names with / between, such as items/*/id, and ~0 for ~"
 	}
-	return compileSegments(path, strings.Split(path, "/"))
-}
-
-// splitPointer returns the names of a JSON pointer.
-func splitPointer(pointer string) []string {
-	if pointer == "" {
-		return nil
-	}
-	names := strings.Split(pointer[1:], "/")
-	for i := range names {
-		names[i] = unescapePointer(names[i])
-	}
-	return names
+	problem, remedy = p.checkDepth()
+	return p, problem, remedy
 }

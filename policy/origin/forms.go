@@ -2,8 +2,8 @@ package origin
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	ibanPattern   = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`)
+	ibanPattern   = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}(?:[A-Z0-9]+|(?: [A-Z0-9]{4})+(?: [A-Z0-9]{1,3})?)$`)
 	phonePattern  = regexp.MustCompile(`^[+0][0-9]+(?: [0-9]+)*$`)
 	handlePattern = regexp.MustCompile(`^[#@]?[\pL\pN_-]+$`)
 	amountPattern = regexp.MustCompile(`(?:([A-Z]{3}|\p{Sc}) ?)?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?` +
@@ -64,20 +64,12 @@ func compactOf(s string) string {
 	}
 	compact := strings.ReplaceAll(s, " ", "")
 	switch {
-	case ibanPattern.MatchString(compact) && (s == compact || s == groupsOfFour(compact)):
+	case ibanPattern.MatchString(s) && 15 <= len(compact) && len(compact) <= 34:
 		return compact
 	case phonePattern.MatchString(s) && 7 <= len(compact) && len(compact) <= 16:
 		return compact
 	}
 	return ""
-}
-
-func groupsOfFour(s string) string {
-	var groups []string
-	for group := range slices.Chunk([]byte(s), 4) {
-		groups = append(groups, string(group))
-	}
-	return strings.Join(groups, " ")
 }
 
 // Limits in bytes of texts that can be an amount or a date.
@@ -263,10 +255,8 @@ func readDate(m []string) string {
 	if month < 1 || month > 12 || d < 1 || d > daysIn(month, year) {
 		return ""
 	}
-	return year + "-" + twoDigits(month) + "-" + twoDigits(d)
+	return fmt.Sprintf("%s-%02d-%02d", year, month, d)
 }
-
-func twoDigits(n int) string { return strconv.Itoa(n/10) + strconv.Itoa(n%10) }
 
 func daysIn(month int, year string) int {
 	y, _ := strconv.Atoi(year)

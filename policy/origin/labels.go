@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Limits of labels.
@@ -14,7 +16,8 @@ const (
 	MaxDepth   = 32  // levels of nesting at which values are found
 )
 
-// Labels are the operator's words about tools and prompts. A tool without an entry is untrusted and has no roles.
+// Labels are the operator's words about tools and prompts. A tool without an entry is untrusted and has no roles. The
+// schema of labels.yaml has the forms and bounds of values; one that is out of them never trusts more.
 type Labels struct {
 	Tools   []ToolLabel `json:"tools,omitempty"`
 	Roles   []RoleLabel `json:"roles,omitempty"`
@@ -147,28 +150,19 @@ func (c *compiler) addFault(key, remedy, problem string, args ...any) {
 	c.faults = append(c.faults, &Fault{c.list, c.index, key, fmt.Sprintf(problem, args...), remedy})
 }
 
-// checkName refuses names that name no tool, and a second entry of a tool.
+// checkName refuses a second entry of a tool, and entries for many tools, which would match none.
 func (c *compiler) checkName(server, tool string, known bool) {
-	const remedy = "write one entry for each tool"
-	switch {
-	case server == "":
-		c.addFault("server", remedy, "the server is missing")
-	case tool == "":
-		c.addFault("tool", remedy, "the tool is missing")
-	case strings.Contains(server+tool, "*"):
-		c.addFault("tool", remedy+" instead of *", "server and tool name one tool")
-	case known:
-		c.addFault("", remedy, "the tool has an entry already")
+	if strings.Contains(server+tool, "*") {
+		c.addFault("tool", "write one entry for each tool instead of *", "server and tool name one tool")
+	}
+	if known {
+		c.addFault("", "keep one of them", "the tool has an entry already")
 	}
 }
 
 func (c *compiler) compileTool(label *ToolLabel) {
 	places := len(label.Trusted) + len(label.Creates)
 	switch {
-	case label.Results != "" && label.Results != "trusted" && label.Results != "untrusted":
-		c.addFault("results", "write trusted or untrusted", "%q is neither", label.Results)
-	case label.Text != "" && label.Text != "json" && label.Text != "text":
-		c.addFault("text", "write json or text", "%q is neither", label.Text)
 	case (label.Items == "") != (label.TrustedIf == ""):
 		c.addFault("", "write both or neither", "items and trusted_if need each other")
 	case label.Results == "trusted" && (len(label.Trusted) > 0 || label.Items != ""):
@@ -195,58 +189,36 @@ func (c *compiler) compilePlaces(key string, places []string) []pattern {
 
 // compilePlace compiles a JSON pointer (RFC 6901) with *. The empty pointer is the whole document.
 func (c *compiler) compilePlace(key, place string) pattern {
-	if place == "" {
-		return pattern{}
+	if !jsontext.Pointer(place).IsValid() {
+		c.addFault(key, "begin with /, and write ~0 for ~", "%q is no JSON pointer", place)
 	}
-	if place[0] != '/' {
-		c.addFault(key, "begin with /", "%q is no JSON pointer", place)
-		return nil
-	}
-	return c.compileSegments(key, place, strings.Split(place[1:], "/"))
-}
-
-func (c *compiler) compileSegments(key, path string, segments []string) pattern {
-	p, problem, remedy := compileSegments(path, segments)
-	if problem != "" {
-		c.addFault(key, remedy, "%s", problem)
-	}
+	p := splitPointer(place)
+	c.checkDepth(key, p)
 	return p
 }
 
-// compileSegments decodes the segments of a path.
-func compileSegments(path string, segments []string) (p pattern, problem, remedy string) {
-	switch {
-	case len(path) > MaxPattern:
-		return nil, fmt.Sprintf("the path has %d bytes, more than %d", len(path), MaxPattern), "write a shorter one"
-	case len(segments) > MaxDepth:
-		return nil, fmt.Sprintf("the path has %d segments, more than %d", len(segments), MaxDepth), "write a shorter one"
+func (c *compiler) checkDepth(key string, p pattern) {
+	if problem, remedy := p.checkDepth(); problem != "" {
+		c.addFault(key, remedy, "%s", problem)
 	}
-
-	p = make(pattern, len(segments))
-	for i, segment := range segments {
-		p[i] = unescapePointer(segment)
-		if escapePointer(p[i]) != segment {
-			return nil, fmt.Sprintf("%q has ~ without 0 or 1", path), "write ~0 for ~"
-		}
-	}
-	return p, "", ""
 }
 
-func unescapePointer(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+func (p pattern) checkDepth() (problem, remedy string) {
+	if len(p) > MaxDepth {
+		return fmt.Sprintf("the path has %d names, more than %d", len(p), MaxDepth), "write a shorter one"
+	}
+	return "", ""
 }
-func escapePointer(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
-}
+
+func splitPointer(pointer string) pattern { return slices.Collect(jsontext.Pointer(pointer).Tokens()) }
 
 // pointerOf returns the JSON pointer of a path.
 func pointerOf(path []string) string {
-	var b strings.Builder
-	for _, segment := range path {
-		b.WriteByte('/')
-		b.WriteString(escapePointer(segment))
+	var p jsontext.Pointer
+	for _, name := range path {
+		p = p.AppendToken(name)
 	}
-	return b.String()
+	return string(p)
 }
 
 func (c *compiler) compileRoles(label *RoleLabel) {
@@ -262,11 +234,12 @@ func (c *compiler) compileRoles(label *RoleLabel) {
 				c.addFault(key, "give it one role", "%q has the role %s already", path, roles[path])
 			}
 			roles[path] = list.role
-			segments := strings.Split(escapePointer(path), ".")
-			if slices.Contains(segments, "") {
+			p := pattern(strings.Split(path, "."))
+			if slices.Contains(p, "") {
 				c.addFault(key, "write names with dots between, such as items.*.id", "%q has an empty name", path)
 			}
-			paths = append(paths, rolePath{list.role, c.compileSegments(key, path, segments)})
+			c.checkDepth(key, p)
+			paths = append(paths, rolePath{list.role, p})
 		}
 	}
 

@@ -130,20 +130,20 @@ func expand(root, schema jsontext.Value, work *int) []schemaNode {
 	for _, part := range slices.Concat(s.AllOf, s.AnyOf, s.OneOf) {
 		nodes = append(nodes, expand(root, part, work)...)
 	}
-	if pointer, ok := strings.CutPrefix(s.Ref, "#/"); ok {
-		if target := resolvePointer(root, pointer); target != nil {
+	if pointer, ok := strings.CutPrefix(s.Ref, "#"); ok {
+		if target := resolvePointer(root, jsontext.Pointer(pointer)); target != nil {
 			nodes = append(nodes, expand(root, target, work)...)
 		}
 	}
 	return nodes
 }
 
-// resolvePointer returns what a JSON pointer without its first slash points to, or nil.
-func resolvePointer(doc jsontext.Value, pointer string) jsontext.Value {
-	for segment := range strings.SplitSeq(pointer, "/") {
+// resolvePointer returns what a JSON pointer points to, or nil.
+func resolvePointer(doc jsontext.Value, pointer jsontext.Pointer) jsontext.Value {
+	for segment := range pointer.Tokens() {
 		var found jsontext.Value
-		if kind := doc.Kind(); kind != '{' && kind != '[' || eachChild(doc, func(name string, child jsontext.Value) error {
-			if name == unescapePointer(segment) {
+		if !isContainer(doc) || eachChild(doc, func(name string, child jsontext.Value) error {
+			if name == segment {
 				found = child
 			}
 			return nil

@@ -104,7 +104,7 @@ func (v *value) mayEqual(doc []byte) bool {
 		v.address != "" && bytes.Contains(doc, []byte(local+"@")) ||
 		v.compact != "" && containsSpaced(doc, v.compact) ||
 		v.amount.standsIn(doc) ||
-		v.link.origin != "" && containsFold(doc, v.link.origin) ||
+		v.link.origin != "" && bytes.Contains(doc, []byte("://")) && bytes.Contains(bytes.ToLower(doc), []byte(v.link.origin)) ||
 		v.date != "" && bytes.Contains(doc, []byte(v.date[:4])) ||
 		v.handle != "" && v.sign != "" && bytes.Contains(doc, []byte(v.handle))
 }
@@ -136,22 +136,6 @@ func spacedEnd[T string | []byte](text T, start int, compact string) (end int, o
 		end++
 	}
 	return end, true
-}
-
-// containsFold looks for a URL's origin without case.
-func containsFold(doc []byte, origin string) bool {
-	mark := strings.Index(origin, "://")
-	for i := 0; ; i++ {
-		k := bytes.Index(doc[i:], []byte("://"))
-		if k < 0 {
-			return false
-		}
-		i += k
-		start, end := i-mark, i-mark+len(origin)
-		if start >= 0 && end <= len(doc) && strings.EqualFold(string(doc[start:end]), origin) {
-			return true
-		}
-	}
 }
 
 // squash returns the letters and digits of s in lower case, without marks. It finds values in arguments whatever signs
