@@ -9,11 +9,44 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/backtest"
+	"pgfsm/traces/tracestest"
 )
+
+// TestCompareOfOrigins: a policy may read where arguments come from. If the policies of a run did not read it, it is unknown.
+func TestCompareOfOrigins(t *testing.T) {
+	for _, tt := range []struct{ name, scenario, draft, want string }{ // want: empty: unknown
+		{"found", "origins-found", "found()", rules.Allow},
+		{"not-found", "origins-not-found", "found()", rules.Deny},
+		{"found-in-a-result", "origins-found", "origin('policy_id') == 'trusted'", rules.Allow},
+		{"without-a-session", "origins-without-a-session", "found()", rules.Deny},
+		{"not-recorded", "policy-allows", "found()", ""},
+		{"not-asked", "policy-allows", "tool != 'other'", rules.Allow},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := statestest.Find(t, tt.scenario)
+			machine := statestest.MustMachine(t)
+			run := states.NewRun("01890a5d-ac96-774b-bcce-000000000001", s.Request, statestest.MustBundle(s.Content, s.Decider))
+			_, _, trace := tracestest.Record(t, machine, run, s.Entry(), func() string { return statestest.At })
+			draft := ruling.NewJudge(statestest.Policies(rules.Policy{ID: "new", When: tt.draft, Effect: rules.Allow}), nil)
+			r := backtest.NewReport([]backtest.Call{(&backtest.Comparer{Old: draft, New: draft, Replayer: traces.NewReplayer(machine, nil)}).Compare("one", trace, nil)})
+			if tt.want == "" {
+				if r.Judged != 0 || len(r.Unknown) != 1 || !slices.Equal(r.Unknown[0].Unknown, []string{"where the arguments come from"}) {
+					t.Errorf("NewReport() = %+v, want unknown", r)
+				}
+				return
+			}
+			i := slices.IndexFunc(r.Decisions, func(d backtest.DecisionCount) bool { return d.Calls > 0 })
+			if r.Judged != 1 || i < 0 || r.Decisions[i].New != tt.want {
+				t.Errorf("NewReport() = %+v, want %s", r, tt.want)
+			}
+		})
+	}
+}
 
 // TestCompareOfASession: a policy may read the client's session. If the policies of a run did not
 // read it, its earlier calls are unknown, and the call is not compared.

@@ -13,6 +13,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
 	"pgfsm/policy"
+	labels "pgfsm/policy/origin"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -211,6 +212,49 @@ func TestTryBundleOfASession(t *testing.T) {
 				}
 				if tc.unknown && !strings.Contains(w.Unanswered.Error(), "the earlier calls of the session") {
 					t.Errorf("Unanswered = %v", w.Unanswered)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestTryBundleOfOrigins: a bundle that reads where arguments come from judges a run with the recorded origins. If they were not
+// recorded, or by other labels, the decision is unknown.
+func TestTryBundleOfOrigins(t *testing.T) {
+	bundle := func(when string, private bool) policy.Content {
+		c := statestest.Content()
+		c.Policy = statestest.Policies(rules.Policy{ID: "no", When: when, Effect: rules.Deny}, rules.Policy{ID: "rest", Effect: rules.Allow})
+		c.Labels = &labels.Labels{Tools: []labels.ToolLabel{{Server: statestest.Server, Tool: statestest.Tool, Private: private}}}
+		return c
+	}
+	for _, tc := range []struct {
+		name, task, own, by string
+		private             bool
+		state               fsm.State
+		unknown             bool
+	}{
+		{"recorded", "t", "session.private", "!found()", false, states.Blocked, false},
+		{"recorded-and-allowed", "t", "session.private", "session.untrusted", false, states.Permitted, false},
+		{"not-recorded", "t", "false", "!found()", false, states.Validated, true},
+		{"by-other-labels", "t", "session.private", "!found()", true, states.Validated, true},
+		{"without-a-session", "", "false", "!found()", false, states.Blocked, false},
+		{"not-asked", "t", "session.private", "false", true, states.Permitted, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newFixture(t)
+			s := statestest.Find(t, "policy-allows")
+			s.Content, s.Decider, s.Request.Task = bundle(tc.own, false), nil, tc.task
+			if _, _, err := d.play(statestest.RunID, &s); err != nil {
+				t.Fatal(err)
+			}
+			by := statestest.MustBundle(bundle(tc.by, tc.private), nil)
+			check.NoError(t, d.RecordActivation(t.Context(), by, ledger.ActivationReason{Cause: ledger.CauseStart}))
+			d.Inspect(func(r ledger.Reader) error {
+				w, err := ledger.TryBundle(r, d.replayer(nil), statestest.RunID, by.Digest())
+				check.NoError(t, err)
+				if w.By.State() != tc.state || (w.Unanswered != nil) != tc.unknown {
+					t.Errorf("it is at %s: %v; want %s, unknown %t", w.By.State(), w.Unanswered, tc.state, tc.unknown)
 				}
 				return nil
 			})
