@@ -190,9 +190,12 @@ func (r *ConfiguredRunner) gatewayTool(entry, name string) (server, tool string,
 
 // hookPrompt records a prompt of a session.
 func (r *ConfiguredRunner) hookPrompt(ctx context.Context, from gateway.Identity, e *hook.Event, session *states.Session) error {
-	text := r.Secrets.String(e.Text)
+	text, source := r.Secrets.String(e.Text), r.Secrets.String(e.Source)
+	if e.Agent != "" { // what an agent writes to a subagent is no request of the user
+		source = "agent"
+	}
 	_, err := r.runner.options.Ledger.CapturePrompt(ctx, askerOf(from), ledger.Prompt{
-		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(r.Secrets.String(e.Source), maxClientID),
+		ID: e.Prompt, Session: session.Key(), Source: visible.Clip(source, maxClientID),
 		Text: visible.Cut(text, maxPromptBytes, ""), Cut: len(text) > maxPromptBytes,
 	})
 	return err

@@ -327,6 +327,23 @@ func TestHookRefuses(t *testing.T) {
 	s.sound()
 }
 
+// TestHookPromptOfASubagent: what an agent writes to its subagent is not recorded as the user's.
+func TestHookPromptOfASubagent(t *testing.T) {
+	t.Parallel()
+	s := newHookStage(t, nil)
+	s.tell(hook.Event{Kind: hook.KindPrompt, Client: "claude", Session: "s-1", Agent: "a-1", Source: "user", Text: "List the files."})
+	err := s.ledger.View(t.Context(), func(r ledger.Reader) error {
+		entry, err := r.LastOfType(ledger.PromptCaptured)
+		if err == nil && !strings.Contains(string(entry.Body), `"source":"agent"`) {
+			t.Errorf("the entry is %s", entry.Body)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestHookSessions: conditions read the session of a call. After a rewritten call, a policy can deny the rest of the session. A prompt is
 // recorded, and an MCP call that a hook announced belongs to the session, also at another gateway of the ledger; the next equal call does not.
 func TestHookSessions(t *testing.T) {
