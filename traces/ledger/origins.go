@@ -115,8 +115,12 @@ func (s *sessionReader) readPrompts() error {
 		if !ok || one.event.By != s.request.Actor {
 			continue
 		}
-		s.session.Prompts = append(s.session.Prompts, origin.Prompt{Entry: e.Index, Source: p.Source, Text: p.Text})
-		if s.grow(len(p.Text)); s.failed != "" {
+		prompt := origin.Prompt{Entry: e.Index, Source: p.Source, Text: p.Text}
+		if p.Cut {
+			prompt.Text = "" // a value at its end may be a part of another
+		}
+		s.session.Prompts = append(s.session.Prompts, prompt)
+		if s.grow(len(prompt.Text)); s.failed != "" {
 			return nil
 		}
 	}

@@ -131,6 +131,10 @@ func TestOriginsInASession(t *testing.T) {
 			s.call(mails, "{}", mailsFound)
 			s.prompt("Go on.")
 		}, ledger.Executed},
+		{"in-a-prompt-that-was-cut", func(s *clientSession) {
+			_, err := s.CapturePrompt(s.TB.Context(), s.hook, ledger.Prompt{Session: s.request.Session.Key(), Source: "user", Text: "To bob@example.com", Cut: true})
+			check.NoError(s.TB, err)
+		}, ledger.Pending},
 		{"in-a-prompt-of-another-session", func(s *clientSession) {
 			own := s.request.Session
 			s.request.Session = &states.Session{Client: "claude", ID: "s-2"}
