@@ -28,6 +28,7 @@ grants: [grant.yaml]
 risk: risk.yaml
 policy: policy.yaml
 claims: claims.yaml
+labels: labels.yaml
 roles: {lead: [alice]}
 input: {max_bytes: 1000}
 planner: {routes: []}
@@ -55,6 +56,7 @@ var files = map[string]string{
 	"policy.yaml": "version: 1\npolicies:\n  - {id: free, effect: allow}\n", "output.json": `{"type": "object"}`,
 	"claims.yaml": "version: 1\nclaims:\n  - {id: none, never: pending}\n  - {id: narrower, implies: older.yaml}\n",
 	"tools.json":  `{"tools": [{"name": "run", "inputSchema": {"type": "object"}}]}`,
+	"labels.yaml": "version: 1\n",
 	"older.yaml":  "version: 1\npolicies:\n  - {id: free, effect: allow}\n",
 }
 
@@ -138,6 +140,7 @@ func TestReloadKeys(t *testing.T) {
 		{"pgfsm.yaml", "env: dev", "env: dev # still", "", ""},
 		{"claims.yaml", "id: none", "id: no-hold", "claims", ""},
 		{"older.yaml", "id: free", "id: open", "claims", ""},
+		{"labels.yaml", "version: 1", "version: 1\nprompts: {sdk: true}", "labels", ""},
 		{"claims.yaml", "claims:", "claims: # still\n", "", ""},
 	} {
 		t.Run(strings.Trim(regexp.MustCompile(`[^a-z]+`).ReplaceAllString(tt.file+" "+tt.to, "-"), "-"), func(t *testing.T) {
