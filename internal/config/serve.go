@@ -3,7 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // Values of serve.denials: a refusal tells an agent the reason, or only that the call was refused.
@@ -76,15 +75,14 @@ type Serve struct {
 	Held           int // maximum of one caller's calls that wait for approvers
 }
 
-// ReportTime returns how long the gateway waits for the report about a call of a tool.
-func (s *Serve) ReportTime(server, tool string) time.Duration {
-	within := s.ReportWithin
+// ReportTime returns how many milliseconds the gateway waits for the report about a call of a tool.
+func (s *Serve) ReportTime(server, tool string) int64 {
 	if i := s.ToolReports.index(server); i >= 0 {
 		if tools := s.ToolReports[i].Value; tools.index(tool) >= 0 {
-			within = tools[tools.index(tool)].Value
+			return tools[tools.index(tool)].Value
 		}
 	}
-	return time.Duration(within) * time.Millisecond
+	return s.ReportWithin
 }
 
 // Exposure lists the kinds of messages that the gateway relays for one server.

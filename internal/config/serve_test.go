@@ -84,8 +84,8 @@ serve: {report_within: 5m}
 		{"claude", "Read", 5 * time.Minute},
 		{"codex", "Bash", 5 * time.Minute},
 	} {
-		if got := c.Serve.ReportTime(tt.server, tt.tool); got != tt.want {
-			t.Errorf("ReportTime(%s, %s) = %s, want %s", tt.server, tt.tool, got, tt.want)
+		if got := c.Serve.ReportTime(tt.server, tt.tool); got != tt.want.Milliseconds() {
+			t.Errorf("ReportTime(%s, %s) = %d ms, want %s", tt.server, tt.tool, got, tt.want)
 		}
 	}
 }

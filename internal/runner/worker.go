@@ -143,7 +143,11 @@ func (w *Worker) sweepIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, w.runner.Configured().Serve.ReportTime)
+	serve := w.runner.Configured().Serve
+	within := func(server, tool string) time.Duration {
+		return time.Duration(serve.ReportTime(server, tool)) * time.Millisecond
+	}
+	lapsed, err := w.runner.options.Ledger.Lapse(ctx, w.runner.replayer, within)
 	if err != nil {
 		return err
 	}

@@ -125,8 +125,8 @@ type Reader interface {
 	Session(secret canonical.Digest) (Session, error)
 	// Sessions returns all sessions, ordered by digest.
 	Sessions() iter.Seq2[Session, error]
-	// Told returns what an actor's hook told, or ErrNotFound.
-	Told(kind, actor, name string) (Told, error)
+	// ReadTold returns what an actor's hook told, or ErrNotFound.
+	ReadTold(kind, actor, name string) (Told, error)
 }
 
 // A Filter chooses requests. The zero Filter chooses all, oldest first.

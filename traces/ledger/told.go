@@ -51,7 +51,7 @@ type announcement struct {
 
 // readTold reads the value of what an actor told. It reports false if there is none, or if it has expired.
 func readTold(r Reader, kind, actor, name, now string, value any) (found bool, err error) {
-	t, err := r.Told(kind, actor, name)
+	t, err := r.ReadTold(kind, actor, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil

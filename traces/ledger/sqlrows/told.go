@@ -15,7 +15,7 @@ const (
 
 var upsertTold = "INSERT INTO told (" + toldColumns + ") VALUES " + placeholders(5) + onConflict("kind, actor, name", "value, expires")
 
-func (t *Tx) Told(kind, actor, name string) (ledger.Told, error) {
+func (t *Tx) ReadTold(kind, actor, name string) (ledger.Told, error) {
 	return queryRow(t, "what was told about", name, func(r *Row) ledger.Told {
 		return ledger.Told{Kind: r.Text(), Actor: r.Text(), Name: r.Text(), Value: jsontext.Value(r.Text()), Expires: r.Text()}
 	}, "SELECT "+toldColumns+ofTold+" AND name = ?", kind, actor, name)

@@ -50,7 +50,7 @@ func Run(t *testing.T, h Harness) {
 		{"a-token-is-dropped", dropsTokens},
 		{"blocks", blocks},
 		{"sessions", sessions},
-		{"told", told},
+		{"told", telling},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},
 		{"a-panic-undoes-all", undoneByPanic},

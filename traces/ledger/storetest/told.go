@@ -9,8 +9,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// told checks that what hooks tell is found by its whole key, and bounded by its kind and actor.
-func told(t *testing.T, h Harness) {
+// telling checks that what hooks tell is found by its whole key, and bounded by its kind and actor.
+func telling(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	row := func(kind, actor string, n int) ledger.Told {
@@ -50,14 +50,14 @@ func told(t *testing.T, h Harness) {
 					if n == 3 && tc.name != "put" {
 						want = changed
 					}
-					got, err := r.Told("call", "ann", fmt.Sprint(n))
+					got, err := r.ReadTold("call", "ann", fmt.Sprint(n))
 					if errors.Is(err, ledger.ErrNotFound) {
 						continue
 					}
 					wantEqual(t, "Told", want, got)
 					left += got.Name
 					for _, of := range []ledger.Told{row("call", "bob", n), row("session", "ann", n)} {
-						got, err := r.Told(of.Kind, of.Actor, of.Name)
+						got, err := r.ReadTold(of.Kind, of.Actor, of.Name)
 						wantEqual(t, "Told", of, got)
 						if err != nil {
 							t.Errorf("Told: %v", err)
