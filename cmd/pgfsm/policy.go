@@ -192,7 +192,7 @@ func (a *app) lintPolicies(ctx context.Context, live bool) error {
 	if live && !catalog.Up() {
 		return errors.New(states.NoServers(catalog))
 	}
-	if c := a.Bundle.Content(); !a.json && c.Policy == nil && c.Risk == nil {
+	if c := a.Bundle.Content(); !a.json && c.Policy == nil && c.Risk == nil && c.Labels == nil {
 		fmt.Fprintln(a.w.stdout, "no policy is configured")
 		return nil
 	}

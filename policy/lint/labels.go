@@ -14,8 +14,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// lintLabels finds labels that do not fit the tools and the policies. The entries are the policies; there are none if the
-// configuration has none.
+// lintLabels finds labels that do not fit the tools and the policies. The entries are the policies, if they compile.
 func (l *linter) lintLabels(labels *origin.Labels, entries []*entry) {
 	compiled, _, err := policy.CompileLabels(labels, l.claims...)
 	env, envErr := condition.PolicyEnv(l.claims...)
@@ -24,7 +23,7 @@ func (l *linter) lintLabels(labels *origin.Labels, entries []*entry) {
 	}
 
 	for i := range labels.Tools {
-		if label := &labels.Tools[i]; label.Results == "trusted" || len(label.Trusted) > 0 {
+		if label := &labels.Tools[i]; label.Results == "trusted" || len(label.Trusted) > 0 || label.Items != "" {
 			l.findWriters(place{LabelledTools, i, ""}, label, entries)
 		}
 	}
@@ -55,7 +54,7 @@ func (l *linter) findWriters(at place, label *origin.ToolLabel, entries []*entry
 		if t.server != label.Server || t.name == label.Tool || t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 			continue
 		}
-		if l.content.Policy == nil || l.freeingPolicy(t, entries, true) != nil {
+		if l.content.Policy == nil || l.space != nil && l.freeingPolicy(t, entries, true) != nil {
 			l.add(at, "", TrustedWritable, "hold the calls that write, or trust only places that they cannot change",
 				"its results are trusted, and a call of %q, which does not say that it is read-only, can be made without a person",
 				clip(t.name))

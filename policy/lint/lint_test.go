@@ -223,6 +223,12 @@ func TestLint(t *testing.T) {
 		{"trusted-place-of-a-write-that-nobody-holds", writable(rules.Match{Tool: "refund"}, rules.Allow, "!found()", origin.ToolLabel{Trusted: []string{"/account"}}),
 			[]string{"trusted_writable tools[0] "},
 			writable(rules.Match{Tool: "refund"}, rules.Allow, "!found()", origin.ToolLabel{Creates: []string{"/id"}})},
+		{"trusted-items-without-a-policy", func(c *policy.Content) {
+			c.Policy = nil
+			c.Labels = &origin.Labels{Tools: []origin.ToolLabel{{Server: "pay", Tool: "balance", Items: "/*", TrustedIf: "true"}}}
+		}, []string{"trusted_writable tools[0] "}, func(c *policy.Content) {
+			c.Policy, c.Labels = nil, &origin.Labels{Tools: []origin.ToolLabel{{Server: "git", Tool: "push", Items: "/*", TrustedIf: "true"}}}
+		}},
 		{"enum-without-a-role", labelled(origin.RoleLabel{Tool: "balance", Target: []string{"account"}}),
 			[]string{"argument_unlabelled roles[0] "},
 			labelled(origin.RoleLabel{Tool: "balance", Target: []string{"account", "kind"}, Content: []string{"deep"}})},
@@ -264,6 +270,16 @@ func TestLint(t *testing.T) {
 		if !shown[code] {
 			t.Errorf("no situation shows %s", code)
 		}
+	}
+}
+
+// TestLabelsBesideBrokenPolicies: policies that do not compile are reported elsewhere, and say nothing about labels.
+func TestLabelsBesideBrokenPolicies(t *testing.T) {
+	c := config(writable(rules.Match{}, rules.Allow, "!found()", origin.ToolLabel{Results: "trusted"}))
+	tools := usual(t, c)
+	c.Policy.Policies[0].When = "1 +"
+	if found := lint.Lint(c, tools); len(found) > 0 {
+		t.Errorf("Lint() = %v, want nothing", found)
 	}
 }
 
