@@ -16,7 +16,7 @@ import (
 // Bounds of what hooks tell. Those of rows are for each actor, so that nobody makes a gateway forget what others told.
 const (
 	maxTold      = 1 << 10        // rows of one kind; more replace those that expire first
-	maxEqual     = 16             // announcements of equal calls; more replace the oldest
+	maxEqual     = 16             // announcements of equal calls; more replace the oldest, of the same session if there is one
 	maxPrompts   = 256            // recorded prompts of a session
 	sessionKept  = 24 * time.Hour // how long a session's last prompt is known
 	announcedFor = time.Minute    // how long an announcement waits for its call
@@ -130,8 +130,12 @@ func (l *Ledger) Announce(ctx context.Context, by Caller, call AnnouncedCall, se
 		if err != nil {
 			return err
 		}
+		if len(waiting) == maxEqual { // several sessions stay several
+			oldest := max(0, slices.IndexFunc(waiting, func(a announcement) bool { return a.Session.Key() == session.Key() }))
+			waiting = slices.Delete(waiting, oldest, oldest+1)
+		}
 		until := addToTime(b.now, announcedFor)
-		waiting = append(waiting[max(0, len(waiting)+1-maxEqual):], announcement{session, until})
+		waiting = append(waiting, announcement{session, until})
 		return b.putTold(toldCall, by.Name, call.name(), waiting, until)
 	})
 }

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ func TestJoin(t *testing.T) {
 		{"other-arguments", []ledger.Caller{ann}, []states.Session{in("1")}, 0, 0, true, "- - -"},
 		{"twice-in-a-session", []ledger.Caller{ann, ann}, []states.Session{in("1"), in("1")}, 0, 0, false, "1 1 -"},
 		{"in-two-sessions", []ledger.Caller{ann, ann}, []states.Session{in("1"), in("2")}, 0, 0, false, "- - -"},
+		{"in-two-sessions-one-very-often", slices.Repeat([]ledger.Caller{ann}, 30), append([]states.Session{in("1")}, slices.Repeat([]states.Session{in("2")}, 29)...), 0, 0, false, "- - -"},
 		{"in-another-session-long-ago", []ledger.Caller{ann, ann}, []states.Session{in("1"), in("2")}, 40 * time.Second, 30 * time.Second, false, "2 - -"},
 		{"after-a-minute", []ledger.Caller{ann}, []states.Session{in("1")}, 0, time.Minute, false, "- - -"},
 		{"within-a-minute", []ledger.Caller{ann}, []states.Session{in("1")}, 0, time.Minute - time.Millisecond, false, "1 - -"},
