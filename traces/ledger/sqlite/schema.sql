@@ -200,6 +200,6 @@ CREATE TABLE told (
     expires TEXT NOT NULL,
     PRIMARY KEY (kind, actor, name)
 ) STRICT;
-CREATE INDEX told_expires ON told (kind, actor, expires);
+CREATE INDEX told_expires ON told (kind, actor, expires, name);
 
 COMMIT;

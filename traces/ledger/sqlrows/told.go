@@ -10,7 +10,8 @@ const toldColumns = "kind, actor, name, value, expires"
 
 const (
 	ofTold    = " FROM told WHERE kind = ? AND actor = ?"
-	limitTold = "DELETE" + ofTold + " AND (expires <= ? OR expires < (SELECT expires" + ofTold + " ORDER BY expires DESC LIMIT 1 OFFSET ?))"
+	limitTold = "DELETE" + ofTold + " AND (expires <= ? OR (expires, name) < (SELECT expires, name" + ofTold +
+		" ORDER BY expires DESC, name DESC LIMIT 1 OFFSET ?))"
 )
 
 var upsertTold = "INSERT INTO told (" + toldColumns + ") VALUES " + placeholders(5) + onConflict("kind, actor, name", "value, expires")

@@ -38,6 +38,14 @@ func telling(t *testing.T, h Harness) {
 		{"nothing-to-limit", func(tx ledger.Tx) error { return tx.LimitTold("call", "ann", "2026-01-02T03:04:00", 5) }, "12345"},
 		{"expired", func(tx ledger.Tx) error { return tx.LimitTold("call", "ann", "2026-01-02T03:04:01", 5) }, "2345"},
 		{"too-many", func(tx ledger.Tx) error { return tx.LimitTold("call", "ann", "", 2) }, "35"},
+		{"too-many-of-one-time", func(tx ledger.Tx) (err error) {
+			for n := range 6 {
+				together := changed
+				together.Name = fmt.Sprint(n)
+				err = errors.Join(err, tx.PutTold(together))
+			}
+			return errors.Join(err, tx.LimitTold("call", "ann", "", 2))
+		}, "45"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if err := s.Update(context.Background(), tc.do); err != nil && !errors.Is(err, undone) {
@@ -47,8 +55,9 @@ func telling(t *testing.T, h Harness) {
 			view(t, other, func(r ledger.Reader) {
 				for n := range 6 {
 					want := row("call", "ann", n)
-					if n == 3 && tc.name != "put" {
+					if n == 3 && tc.name != "put" || tc.name == "too-many-of-one-time" {
 						want = changed
+						want.Name = fmt.Sprint(n)
 					}
 					got, err := r.ReadTold("call", "ann", fmt.Sprint(n))
 					if errors.Is(err, ledger.ErrNotFound) {

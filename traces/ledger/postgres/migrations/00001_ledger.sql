@@ -179,4 +179,4 @@ CREATE TABLE told (
     expires text COLLATE "C" NOT NULL,
     PRIMARY KEY (kind, actor, name)
 );
-CREATE INDEX told_expires ON told (kind, actor, expires);
+CREATE INDEX told_expires ON told (kind, actor, expires, name);
