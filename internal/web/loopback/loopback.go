@@ -8,9 +8,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gofrs/flock"
 )
 
 // Host reports whether a host is this machine: localhost, or a loopback address without a zone and
@@ -57,17 +61,55 @@ func Listen(address string) (net.Listener, error) {
 // maxSocketPath is the longest path of a unix socket in bytes on every system.
 const maxSocketPath = 103
 
-// ListenSocket listens on a unix socket that only this user can reach. It replaces a socket on which
-// nobody listens, and no other file. Close removes the socket.
+// A socket is a listener that holds the lock of its path until it has removed the socket.
+type socket struct {
+	net.Listener
+	lock *flock.Flock
+}
+
+func (s socket) Close() error { return errors.Join(s.Listener.Close(), s.lock.Close()) }
+
+// ListenSocket listens on a unix socket that only this user can reach, in a folder where not every user could take its
+// name. It replaces a socket on which
+// nobody listens, and no other file. Close removes the socket. The lock, a file beside the socket, keeps
+// other processes away, also from a socket that this one is about to replace or remove.
 func ListenSocket(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path %q has %d bytes; a socket's has at most %d", path, len(path), maxSocketPath)
 	}
+	folder, err := os.Stat(filepath.Dir(path))
+	switch {
+	case err != nil:
+		return nil, err
+	case runtime.GOOS != "windows" && folder.Mode().Perm()&0o002 != 0:
+		return nil, fmt.Errorf("every user may write to the folder of %s, so another one could listen there and read tokens; choose another folder", path)
+	}
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	locked, err := lock.TryLock()
+	switch {
+	case err != nil:
+		return nil, err
+	case !locked:
+		return nil, errors.Join(errUsed(path), lock.Close())
+	}
+	on, err := listenAlone(path)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return socket{on, lock}, nil
+}
+
+func errUsed(path string) error {
+	return fmt.Errorf("another process listens on %s; end it, or choose another path", path)
+}
+
+// listenAlone listens on a unix socket whose lock this process holds.
+func listenAlone(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		conn, err := net.Dial("unix", path)
 		switch {
 		case err == nil:
-			return nil, errors.Join(fmt.Errorf("another process listens on %s; end it, or choose another path", path), conn.Close())
+			return nil, errors.Join(errUsed(path), conn.Close())
 		case errors.Is(err, syscall.ECONNREFUSED): // its process has ended
 			if err := os.Remove(path); err != nil {
 				return nil, err

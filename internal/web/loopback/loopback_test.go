@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgfsm/internal/web/loopback"
@@ -62,6 +63,7 @@ func TestListenSocketReplacesNoOtherFile(t *testing.T) {
 		{"file", "file", "address already in use"},
 		{"dangling-link", "link", "address already in use"},
 		{"folder-is-missing", "missing/a.sock", "no such file or directory"},
+		{"folder-of-everybody", "open/a.sock", "every user may write to the folder"},
 		{"too-long", strings.Repeat("a", 104), "a socket's has at most 103"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,6 +74,13 @@ func TestListenSocketReplacesNoOtherFile(t *testing.T) {
 				if c.path == "stale.sock" {
 					on.SetUnlinkOnClose(false)
 					on.Close()
+				}
+			case "open/a.sock":
+				if runtime.GOOS == "windows" {
+					t.Skip("folders have no such mode")
+				}
+				if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o1777)); err != nil {
+					t.Fatal(err)
 				}
 			case "file":
 				if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -101,6 +110,41 @@ func TestListenSocketReplacesNoOtherFile(t *testing.T) {
 				t.Errorf("after the end: %v, want no socket", err)
 			}
 		})
+	}
+}
+
+// TestOneListensOnASocket: of many that replace a socket at once, one listens, and the others leave its socket alone.
+func TestOneListensOnASocket(t *testing.T) {
+	for range 50 {
+		path := filepath.Join(t.TempDir(), "a.sock")
+		stale := listenUnix(t, path)
+		stale.SetUnlinkOnClose(false)
+		stale.Close()
+		var all sync.WaitGroup
+		listeners := make(chan net.Listener, 8)
+		for range cap(listeners) {
+			all.Go(func() {
+				if on, err := loopback.ListenSocket(path); err == nil {
+					listeners <- on
+				}
+			})
+		}
+		all.Wait()
+		if n := len(listeners); n != 1 {
+			t.Fatalf("%d listen on the socket, want 1", n)
+		}
+		on := <-listeners
+		if conn, err := net.Dial("unix", path); err != nil {
+			t.Error(err)
+		} else {
+			conn.Close()
+		}
+		on.Close()
+		again, err := loopback.ListenSocket(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Close()
 	}
 }
 
