@@ -108,8 +108,9 @@ func readHookEvent(body []byte) (*hook.Event, error) {
 		return nil, fmt.Errorf("tool is empty")
 	}
 	for _, m := range []struct{ name, id string }{{"session", e.Session}, {"prompt", e.Prompt}, {"call", e.Call}} {
-		if len(m.id) > maxClientID || strings.ContainsFunc(m.id, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
-			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters", m.name, maxClientID)
+		if len(m.id) > maxClientID || strings.ContainsFunc(m.id, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' }) {
+			// PostgreSQL's operators of JSON confuse \u0000 with others, so no id has a backslash.
+			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters without \\", m.name, maxClientID)
 		}
 	}
 	return e, nil

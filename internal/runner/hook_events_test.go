@@ -309,6 +309,7 @@ func TestHookRefuses(t *testing.T) {
 		{"an-unknown-client", s.token, strings.Replace(good, `"claude"`, `"mcp-policy-kb"`, 1), "client is none of", http.StatusBadRequest},
 		{"no-session", s.token, strings.Replace(good, `"session":"s"`, `"session":""`, 1), "session is empty", http.StatusBadRequest},
 		{"a-long-session", s.token, strings.Replace(good, `"session":"s"`, `"session":"`+strings.Repeat("s", 129)+`"`, 1), "128 bytes", http.StatusBadRequest},
+		{"a-session-that-a-database-would-confuse-with-another", s.token, strings.Replace(good, `"session":"s"`, `"session":"\\u0000"`, 1), "printable ASCII characters without", http.StatusBadRequest},
 		{"a-client-that-is-not-configured", s.token, strings.Replace(good, `"claude"`, `"codex"`, 1), `no server \"codex\"`, http.StatusOK},
 		{"an-unknown-tool", s.token, strings.Replace(good, `"Bash"`, `"Rm"`, 1), "tool_unknown", http.StatusOK},
 		{"a-tool-of-a-newer-client", s.token, strings.Replace(good, `"Bash"`, `"Rm"`, 1), "servers.claude.tools: FILE.json", http.StatusOK},
