@@ -40,7 +40,7 @@ type ConfiguredRunner struct {
 	runner *Runner
 	Config
 	holdsCalls bool               // a policy may hold a call, so an agent's call may repeat a held one
-	hooksAsk   bool               // a server stands for the tools of a coding agent, so hooks may announce calls
+	hooksAsk   bool               // a server stands for a coding agent's tools, or policies read sessions, so hooks may announce calls
 	limits     *ratelimit.Limiter // limits agents; configurations with the same limits share it
 }
 
@@ -50,8 +50,10 @@ func (r *Runner) withConfig(c Config) *ConfiguredRunner {
 		runner: r, Config: c, holdsCalls: r.options.Ledger != nil && c.Bundle != nil &&
 			c.Bundle.Content().Policy != nil,
 	}
-	g.hooksAsk = r.options.Ledger != nil && c.Bundle != nil && c.Upstreams != nil && slices.ContainsFunc(c.Bundle.Servers(),
-		func(server string) bool { return c.Upstreams.ClientTools(server) != nil })
+	if r.options.Ledger != nil && c.Bundle != nil && c.Upstreams != nil {
+		g.hooksAsk = c.Bundle.ReadsSession() || c.Bundle.ReadsOrigins() || slices.ContainsFunc(c.Bundle.Servers(),
+			func(server string) bool { return c.Upstreams.ClientTools(server) != nil })
+	}
 	if r.active != nil && reflect.DeepEqual(r.Configured().Serve.Rate, c.Serve.Rate) {
 		g.limits = r.Configured().limits
 	} else {
