@@ -46,7 +46,7 @@ func newLedger(w world) *cobra.Command {
 		newLedgerVerify(f), newLedgerVerifyExport(f), newLedgerCheckpoint(f), newLedgerWitness(f), newLedgerProve(f), newLedgerKey(f),
 		newLedgerRebuild(f),
 		newLedgerExport(f), newLedgerImport(f), newLedgerClose(f), newLedgerPrune(f),
-		newLedgerPruneOrder(f), newLedgerInit(f))
+		newLedgerPruneOrder(f), newLedgerFind(f), newLedgerErase(f), newLedgerInit(f))
 	f.addFlags(cmd)
 	return cmd
 }

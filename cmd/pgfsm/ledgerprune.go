@@ -111,7 +111,7 @@ func newLedgerPruneOrder(f *ledgerFlags) *cobra.Command {
 		func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
 			order := ledger.PruneOrder{Kind: ledger.PruneRetention, Before: before}
 			if len(runs) > 0 {
-				entries, err := ledger.RangesOf(r, runs)
+				entries, _, err := ledger.ErasureOf(r, runs)
 				if err != nil {
 					return err
 				}
@@ -140,7 +140,7 @@ func newLedgerPruneOrder(f *ledgerFlags) *cobra.Command {
 
 	flags := cmd.Flags()
 	flags.StringVar(&before, "before", "", "order the removal of what is older: a date, or a time in UTC")
-	flags.StringArrayVar(&runs, "run", nil, "order the erasure of this `RUN`, whatever its age; may be given again")
+	flags.StringArrayVar(&runs, "run", nil, "order the erasure of this `NAME`, as of pgfsm ledger erase; may be given again")
 	flags.StringArrayVar(&keys, "key", nil,
 		"a `FILE` with a private key of the log; may be given again (default: checkpoints.key of the configuration)")
 	flags.StringVarP(&out, "output", "o", "", "the `FILE` to write to (default: standard output)")

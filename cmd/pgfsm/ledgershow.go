@@ -191,11 +191,18 @@ func (f *ledgerFlags) writeTraces(ctx context.Context, r ledger.Reader, p *trace
 	if err != nil {
 		return err
 	}
+	erased, err := ledger.CountErased(r)
+	if err != nil {
+		return err
+	}
 	folder = filepath.ToSlash(folder)
-	return f.printDocument(cli.Document("folder", folder, "written", written, "open", open), func(out io.Writer, _ ink) {
+	return f.printDocument(cli.Document("folder", folder, "written", written, "open", open, "erased", erased), func(out io.Writer, _ ink) {
 		fmt.Fprintf(out, "%s in %s", cli.Count(written, "trace"), visible.Text(folder))
 		if open > 0 {
 			fmt.Fprintf(out, "; %s under way and without one yet", cli.Count(open, "run is", "runs are"))
+		}
+		if erased > 0 {
+			fmt.Fprintf(out, "; %s erased", cli.Count(erased, "run was", "runs were"))
 		}
 		fmt.Fprintln(out)
 	})

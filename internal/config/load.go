@@ -303,6 +303,9 @@ const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows 
 // A GroupList is the allowlist file of a group.
 type GroupList struct{ Group, Path string }
 
+// Dir returns the folder of the configuration file.
+func (l *Loaded) Dir() string { return filepath.Dir(l.file.name) }
+
 // Allowlists returns the paths of all allowlist files; the first is the default one.
 func (l *Loaded) Allowlists() []string {
 	paths := []string{l.AllowlistPath}

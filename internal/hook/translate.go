@@ -2,7 +2,6 @@ package hook
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -89,11 +88,9 @@ func (t *translation) readCommon() (err error) {
 }
 
 func (t *translation) readPrompt() (err error) {
-	source, err := t.text("source")
-	if err != nil {
+	if t.event.Source, err = t.text("source"); err != nil {
 		return err
 	}
-	t.event.Source = cmp.Or(source, t.form.author)
 	t.event.Text, err = t.text("prompt")
 	return err
 }

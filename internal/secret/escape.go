@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"iter"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -117,5 +118,19 @@ func unescape(buf *[]byte, view []byte) ([]byte, bool) {
 		out = e.appendTo(out)
 		view = view[e.size:]
 		plain = plainPrefix(view)
+	}
+}
+
+// Views returns a text as it is, then with its escapes decoded, then with the escapes of that decoded, and so on. A
+// view is valid until the next one.
+func Views(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		view, buf := text, []byte(nil)
+		for level := 0; yield(view) && level < MaxLevels; level++ {
+			var escaped bool
+			if view, escaped = unescape(&buf, view); !escaped {
+				return
+			}
+		}
 	}
 }

@@ -457,12 +457,14 @@ type keyRemoved struct {
 // the number of calls of each task over.
 type ledgerPruned struct {
 	noRun
-	Before  string     `json:"before,omitempty"` // empty for an erasure
-	Entries []Range    `json:"entries"`          // in order
-	Kind    PruneKind  `json:"kind"`
-	Order   string     `json:"order,omitempty"` // a signed [PruneOrder]; empty if the log has no key
-	Runs    int        `json:"runs"`
-	Tasks   []taskCall `json:"tasks,omitempty"` // in order; each task and tool once
+	Before  string    `json:"before,omitempty"` // empty for an erasure
+	Entries []Range   `json:"entries"`          // in order
+	Kind    PruneKind `json:"kind"`
+	Order   string    `json:"order,omitempty"` // a signed [PruneOrder]; empty if the log has no key
+	// Why the order erases; empty: the event does not say.
+	Reason ErasureReason `json:"reason,omitempty"`
+	Runs   int           `json:"runs"`
+	Tasks  []taskCall    `json:"tasks,omitempty"` // in order; each task and tool once
 }
 
 // A ledgerClosed payload ends a log. The log has no later entry, except in the ledger that Target

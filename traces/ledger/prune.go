@@ -33,7 +33,8 @@ var ErrRetention = errors.New("the retention does not allow the prune")
 type PruneRequest struct {
 	Before string // what is older than this time, in the ledger's form; empty: the order says what
 	// A signed [PruneOrder]. It is required if the log has a key, and for an erasure.
-	Order []byte
+	Order  []byte
+	Reason ErasureReason // why an order erases
 	// The configuration states no retention (ledger_retention), and the prune removes all the same.
 	Unstated bool
 }
@@ -62,6 +63,9 @@ func (l *Ledger) pruneInParts(ctx context.Context, q PruneRequest, by Caller, at
 		if err != nil {
 			return err
 		}
+		if err := q.Reason.checkFor(order.Kind); err != nil {
+			return err
+		}
 		if order.Kind == PruneRetention {
 			if err := l.checkRetention(r, order.Before, q.Unstated); err != nil {
 				return err
@@ -77,7 +81,7 @@ func (l *Ledger) pruneInParts(ctx context.Context, q PruneRequest, by Caller, at
 	done.Kept = plan.kept
 	for i := range plan.parts {
 		part := &plan.parts[i]
-		if err := l.prunePart(ctx, &plan, part, q.Order, by); err != nil {
+		if err := l.prunePart(ctx, &plan, part, &q, by); err != nil {
 			return done, err
 		}
 		done.Entries += part.entries
@@ -141,13 +145,14 @@ func (l *Ledger) checkRetention(r Reader, before string, unstated bool) error {
 func daysOf(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
 
 // prunePart removes one part of the plan, in one transaction.
-func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, order []byte, by Caller) error {
+func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart, q *PruneRequest, by Caller) error {
 	plan.calls.addAll(part.calls)
 	p := &ledgerPruned{
+		Reason:  q.Reason,
 		Before:  plan.order.Before,
 		Entries: part.removed,
 		Kind:    plan.order.Kind,
-		Order:   string(order),
+		Order:   string(q.Order),
 		Runs:    len(part.runs),
 		Tasks:   plan.calls.sortedCounts(),
 	}
@@ -170,6 +175,9 @@ func (l *Ledger) prunePart(ctx context.Context, plan *prunePlan, part *prunePart
 		size = b.size
 		headers, err := headersOf(b, part.removed)
 		if err != nil {
+			return err
+		}
+		if err := plan.forgetTold(b); err != nil {
 			return err
 		}
 		return b.Prune(headers, part.runs, plan.unusedBlobs(part))
@@ -278,6 +286,7 @@ func newPrune(e *Event, p *ledgerPruned, stated *Settings) Prune {
 		Before:   p.Before,
 		Runs:     p.Runs,
 		Kind:     p.Kind,
+		Reason:   p.Reason,
 		Signed:   p.Order != "",
 		Unstated: p.Kind == PruneRetention && stated.Retention == 0,
 		Entries:  p.Entries,

@@ -107,28 +107,6 @@ func parsePruneOrder(text string) (*PruneOrder, error) {
 	return o, nil
 }
 
-// RangesOf returns the entries of runs, for an order of the kind [PruneErasure]. A run may be named by
-// the end of its id, as [FindRun] reads it.
-func RangesOf(r Reader, runs []string) (ranges []Range, err error) {
-	for _, text := range runs {
-		run, err := FindRun(r, text)
-		if err != nil {
-			return nil, err
-		}
-		n := len(ranges)
-		for e, err := range r.EntriesOf(run) {
-			if err != nil {
-				return nil, err
-			}
-			ranges = append(ranges, Range{e.Index, e.Index})
-		}
-		if len(ranges) == n {
-			return nil, explainNotFound(run, ErrNotFound)
-		}
-	}
-	return unionOf(ranges), nil
-}
-
 // formatRanges writes ranges as "5-9,12-12".
 func formatRanges(ranges []Range) string {
 	parts := make([]string, len(ranges))

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,11 @@ type prunePlan struct {
 	pruned      []Range // entries that were pruned before
 	kept        int
 	parts       []prunePart
-	last        int64            // index of the last prune
-	size        int64            // the size of the log when the plan was made
-	calls       carriedCalls     // calls of tasks by runs that earlier prunes removed
-	lastEntries map[string]int64 // the runs to remove, with the indexes of their last entries
+	last        int64                   // index of the last prune
+	size        int64                   // the size of the log when the plan was made
+	calls       carriedCalls            // calls of tasks by runs that earlier prunes removed
+	lastEntries map[string]int64        // the runs to remove, with the indexes of their last entries
+	told        map[toldSessionKey]bool // sessions of clients of which something goes
 	// Blobs that no remaining entry refers to, with the last window that refers to them.
 	blobs map[canonical.Digest]int64
 }
@@ -87,6 +89,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atO
 		last:        previous.entry,
 		calls:       carriedBy(previous.tasks),
 		lastEntries: make(map[string]int64),
+		told:        make(map[toldSessionKey]bool),
 		blobs:       make(map[canonical.Digest]int64),
 	}
 
@@ -101,6 +104,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atO
 			return p, ctx.Err()
 		case p.removesRun(&q):
 			p.lastEntries[q.RunID] = q.Entry
+			p.told[toldSessionKey{q.Actor, q.Session}] = true
 			ended = append(ended, RunRow{
 				RunID:  q.RunID,
 				Entry:  q.Entry,
@@ -244,6 +248,9 @@ func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*
 			if !pass {
 				continue
 			}
+			if err := p.noteSession(&e); err != nil {
+				return err
+			}
 
 			part := parts[windowIndex]
 			if part == nil {
@@ -264,6 +271,40 @@ func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*
 		}
 	}
 
+	return nil
+}
+
+// A toldSessionKey names a client's session of an actor; the session may be empty.
+type toldSessionKey struct{ actor, session string }
+
+// noteSession notes the session of a prompt that goes.
+func (p *prunePlan) noteSession(e *Entry) error {
+	if e.Type != PromptCaptured || e.RunID != "" {
+		return nil
+	}
+	event, err := e.singleEvent()
+	if err == nil {
+		p.told[toldSessionKey{event.event.By, event.payload.(*promptCaptured).Session}] = true
+	}
+	return err
+}
+
+// forgetTold drops what hooks told about the erased sessions, and announcements that no call used in time: their names
+// are digests of calls.
+func (p *prunePlan) forgetTold(b *batch) error {
+	if p.order.Kind != PruneErasure {
+		return nil
+	}
+	for _, told := range slices.SortedFunc(maps.Keys(p.told), func(a, b toldSessionKey) int {
+		return cmp.Or(cmp.Compare(a.actor, b.actor), cmp.Compare(a.session, b.session))
+	}) {
+		if err := b.DropTold(toldSession, told.actor, told.session); err != nil {
+			return err
+		}
+		if err := b.LimitTold(toldCall, told.actor, b.now, maxTold); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

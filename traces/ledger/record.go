@@ -256,7 +256,10 @@ func (r *RunRecorder) checkRequester(b Reader) error {
 	if (f.Held == nil || r.row.Binding != "") && (!leaves || r.row.Sent != "") {
 		return nil
 	}
-	return checkNotBlocked(b, q.Actor, onBehalfOf(q))
+	if q.Identity == nil {
+		return checkNotBlocked(b, q.Actor)
+	}
+	return checkNotBlocked(b, q.Actor, q.Identity.OnBehalfOf)
 }
 
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because

@@ -65,7 +65,7 @@ func writeVectors(t *testing.T) {
 	ended := d.runs()[0]
 	d.Clock.Add(time.Hour)
 	order := ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(ended)}})
-	_, err = d.Prune(t.Context(), ledger.PruneRequest{Order: order}, root)
+	_, err = d.Prune(t.Context(), ledger.PruneRequest{Order: order, Reason: "mistake"}, root)
 	check.NoError(t, err)
 	export("pruned.jsonl")
 }

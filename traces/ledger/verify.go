@@ -71,6 +71,16 @@ type Report struct {
 	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"`
 }
 
+// Erased returns how many runs were erased. Nothing can be said about them.
+func (r *Report) Erased() (runs int) {
+	for i := range r.Prunes {
+		if r.Prunes[i].Kind == PruneErasure {
+			runs += r.Prunes[i].Runs
+		}
+	}
+	return runs
+}
+
 // A Prune is one prune that the log records.
 type Prune struct {
 	Entry  int64  `json:"entry"` // the index of its entry
@@ -79,7 +89,8 @@ type Prune struct {
 	Before string `json:"before"` // empty for an erasure
 	Runs   int    `json:"runs"`
 
-	Kind PruneKind `json:"kind"`
+	Kind   PruneKind     `json:"kind"`
+	Reason ErasureReason `json:"reason,omitzero"`
 	// A key of the log has signed the order. Only in a log without a key is a prune unsigned.
 	Signed   bool `json:"signed"`
 	Unstated bool `json:"unstated"` // no retention was stated

@@ -407,6 +407,8 @@ func (v *verifier) checkPruneAllowed(e *Event, p *ledgerPruned) error {
 	switch {
 	case p.Kind != PruneRetention && p.Kind != PruneErasure, (p.Kind == PruneErasure) != (p.Before == ""):
 		return rulePruneErasure.Broken("it has the kind %q and the time %q", p.Kind, p.Before)
+	case p.Reason.checkFor(p.Kind) != nil:
+		return rulePruneErasure.Broken("%w", p.Reason.checkFor(p.Kind))
 	case p.Order == "" && (len(verifiers) > 0 || p.Kind == PruneErasure):
 		return rulePruneOrdered.Broken("it has no order that a key of the log has signed")
 	case p.Order != "":

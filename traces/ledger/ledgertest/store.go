@@ -16,6 +16,23 @@ import (
 	"pgfsm/traces/ledger/stores"
 )
 
+// Stored returns the bytes of the store's files, the write-ahead log included; none if the tests run with PostgreSQL.
+func (s *Store) Stored() (text []byte) {
+	s.tb.Helper()
+	path, isFile := strings.CutPrefix(s.url, "sqlite:")
+	if !isFile {
+		return nil
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		part, err := os.ReadFile(path + suffix)
+		if !errors.Is(err, os.ErrNotExist) {
+			check.NoError(s.tb, err)
+		}
+		text = append(text, part...)
+	}
+	return text
+}
+
 // An Op is a place at which a [Store] can fail.
 type Op string
 
