@@ -7,6 +7,7 @@ type form struct {
 	// Members of every event. Of several names, the first that has a value counts.
 	session, prompt, agent, folder []string
 	events                         map[string]eventForm // by the client's name of the event
+	author                         string               // of prompts whose event does not say it; empty: unknown
 
 	// deny is the text that denies a call. The reason is not blank.
 	deny func(reason string) any
@@ -45,6 +46,7 @@ var forms = []form{
 	},
 	{
 		name:    "codex",
+		author:  user,
 		session: []string{"session_id"},
 		prompt:  []string{"turn_id"},
 		agent:   []string{"agent_id"},
@@ -59,6 +61,7 @@ var forms = []form{
 	},
 	{
 		name:    "gemini",
+		author:  user,
 		session: []string{"session_id"},
 		folder:  []string{"cwd"},
 		events: map[string]eventForm{
@@ -71,6 +74,7 @@ var forms = []form{
 	},
 	{
 		name:    "cursor",
+		author:  user,
 		session: []string{"conversation_id", "session_id"},
 		prompt:  []string{"generation_id"},
 		folder:  []string{"cwd", "workspace_roots"},
@@ -97,6 +101,7 @@ var forms = []form{
 	},
 	{
 		name:    "vscode",
+		author:  user,
 		session: claudeSession,
 		agent:   []string{"agent_id"},
 		folder:  []string{"cwd"},
@@ -104,6 +109,9 @@ var forms = []form{
 		deny:    denyCopilot,
 	},
 }
+
+// user is the author of prompts in clients that tell a hook only of what their user submits.
+const user = "user"
 
 // kindNone is the kind of an event that was not understood.
 const kindNone = ""

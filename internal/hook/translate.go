@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -88,9 +89,11 @@ func (t *translation) readCommon() (err error) {
 }
 
 func (t *translation) readPrompt() (err error) {
-	if t.event.Source, err = t.text("source"); err != nil {
+	source, err := t.text("source")
+	if err != nil {
 		return err
 	}
+	t.event.Source = cmp.Or(source, t.form.author)
 	t.event.Text, err = t.text("prompt")
 	return err
 }
