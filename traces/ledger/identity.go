@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"pgfsm/policy"
+	"pgfsm/states"
 )
 
 // ErrRevoked means that the requester, or an approver of the call, lost their token or was blocked
@@ -84,4 +85,12 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 	}
 
 	return fmt.Sprintf("%s asked, and has no token any more that may ask for calls.", q.Actor), nil
+}
+
+// onBehalfOf returns the person for whom the actor of a request acts; empty if there is none.
+func onBehalfOf(r *states.Request) string {
+	if r.Identity == nil {
+		return ""
+	}
+	return r.Identity.OnBehalfOf
 }

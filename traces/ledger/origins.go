@@ -67,7 +67,7 @@ func (s *sessionReader) read() error {
 		switch {
 		case err != nil:
 			return err
-		case q.Sent != "" && q.First < s.before && q.Session == s.request.Session.Key():
+		case q.Sent != "" && q.First < s.before && q.Session == s.request.Session.Key() && q.OnBehalfOf == onBehalfOf(s.request):
 			calls = append(calls, q)
 		}
 	}

@@ -111,6 +111,12 @@ func (s *clientSession) try(tool, args, result string) (row ledger.RunRow, err e
 	return row, err
 }
 
+// asksInATask has an agent of a provider ask for a person in a task.
+func (s *clientSession) asksInATask(person string) {
+	s.request.Session, s.request.Task, s.request.Actor = nil, "t-1", app
+	s.request.Identity = &policy.Identity{Credential: &policy.Credential{Key: "k1"}, Kind: policy.ActorAgent, OnBehalfOf: person}
+}
+
 func (s *clientSession) sends(to string) ledger.Status {
 	s.TB.Helper()
 	return s.call(send, `{"to":"`+to+`"}`, `{"content":[]}`).Status
@@ -171,6 +177,15 @@ func TestOriginsInASession(t *testing.T) {
 			s.request.Session, s.request.Task = nil, "t-1"
 			s.call(contacts, "{}", contactsFound)
 			s.request.Task = "t-2"
+		}, ledger.Pending},
+		{"of-a-task-for-the-same-person", func(s *clientSession) {
+			s.asksInATask(eve)
+			s.call(contacts, "{}", contactsFound)
+		}, ledger.Executed},
+		{"of-a-task-for-somebody-else", func(s *clientSession) {
+			s.asksInATask(issuer + "#fay")
+			s.call(contacts, "{}", contactsFound)
+			s.asksInATask(eve)
 		}, ledger.Pending},
 		{"without-a-session", func(s *clientSession) {
 			s.request.Session = nil

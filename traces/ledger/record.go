@@ -256,10 +256,7 @@ func (r *RunRecorder) checkRequester(b Reader) error {
 	if (f.Held == nil || r.row.Binding != "") && (!leaves || r.row.Sent != "") {
 		return nil
 	}
-	if q.Identity == nil {
-		return checkNotBlocked(b, q.Actor)
-	}
-	return checkNotBlocked(b, q.Actor, q.Identity.OnBehalfOf)
+	return checkNotBlocked(b, q.Actor, onBehalfOf(q))
 }
 
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because

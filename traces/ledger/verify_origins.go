@@ -99,7 +99,7 @@ func (s *runVerifier) isOwnRun(e *Entry) (bool, error) {
 		return false, nil
 	}
 	own, other := &s.first.Request, &p.Request
-	return own.Actor == other.Actor && own.Session.Key() == other.Session.Key() &&
+	return own.Actor == other.Actor && onBehalfOf(own) == onBehalfOf(other) && own.Session.Key() == other.Session.Key() &&
 		(own.Session != nil || own.Task == other.Task), nil
 }
 

@@ -444,7 +444,7 @@ class Export {
       const bundle = generation && this.contentOf(generation.get("bundle"));
       this.rules.addRunEvent(body.get("run"), event, entry.by, at, eventPlace, generation, bundle);
       const request = event.get("request");
-      if (isMap(request)) entry.session = { actor: request.get("actor"), key: sessionKey(request), task: request.get("task") };
+      if (isMap(request)) entry.session = { actor: request.get("actor"), person: request.get("identity")?.get("on_behalf_of"), key: sessionKey(request), task: request.get("task") };
       for (const input of event.get("inputs") ?? []) this.originsHold(input.get("event"), entry.run.entries[0], eventPlace);
     }
     must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other", "R5");
@@ -474,7 +474,7 @@ class Export {
       for (const index of list.map((v) => Number(v.text))) {
         if (index < this.first) continue;
         const entry = index < first ? this.entries[index - this.first] : undefined, session = entry?.session;
-        const isOwn = entry?.left || session && session.actor === own.actor && session.key === own.key && (own.key !== undefined || session.task === own.task);
+        const isOwn = entry?.left || session && session.actor === own.actor && (type === "prompt.captured" || session.person === own.person) && session.key === own.key && (own.key !== undefined || session.task === own.task);
         must(entry?.types[0] === type && isOwn, place, `entry ${index} is none of its session before it`, "R50");
       }
     }
