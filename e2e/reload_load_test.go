@@ -138,7 +138,7 @@ func (o *office) judgedByOne(t *testing.T, wantActivations int) map[string]int {
 	policies := make(map[string]string) // by bundle: its only policy
 	inLedger(t, o.dir, func(r ledger.Reader) error {
 		activated := 0
-		for _, err := range r.EntriesOfType(ledger.BundleActivated) {
+		for _, err := range r.EntriesOfType(ledger.BundleActivated, 0) {
 			if err != nil {
 				return err
 			}

@@ -174,7 +174,7 @@ func ReadLog(r ledger.Reader, f LogFilter, before int64, limit int) (l Log, err 
 	case f.Run != "":
 		source = func(int64) entries { return r.EntriesOf(f.Run) }
 	case f.Type.Rare():
-		source = func(int64) entries { return r.EntriesOfType(f.Type) }
+		source = func(from int64) entries { return r.EntriesOfType(f.Type, from) }
 	case f.EventFilter == EventFilter{}:
 		l.From = max(first, l.To-int64(limit))
 	default:

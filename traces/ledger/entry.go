@@ -224,7 +224,7 @@ func (e *Entry) singleEvent() (decodedEvent, error) {
 // eventsOfTypes returns the events about no run of some types, oldest first.
 func eventsOfTypes(r Reader, types ...Type) (list []decodedEvent, err error) {
 	for _, t := range types {
-		for e, err := range r.EntriesOfType(t) {
+		for e, err := range r.EntriesOfType(t, 0) {
 			if err != nil {
 				return nil, err
 			}

@@ -158,12 +158,9 @@ func (o *roster) readActivations(r Reader) error {
 		return err
 	}
 
-	for e, err := range r.EntriesOfType(BundleActivated) {
+	for e, err := range r.EntriesOfType(BundleActivated, o.read) {
 		if err != nil {
 			return err
-		}
-		if e.Index < o.read {
-			continue
 		}
 		a, err := e.decodeActivation()
 		if err != nil {

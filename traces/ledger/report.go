@@ -63,7 +63,7 @@ func (l *Ledger) Report(ctx context.Context, p *traces.Replayer, run string, by 
 	case err != nil:
 		return ended, err
 	case rec.Row.Status == Unreported:
-		return ended, l.reportLate(ctx, run, by, report)
+		return ended, l.reportLate(ctx, &rec.Row, by, report)
 	case rec.Row.State != states.Delegated:
 		return ended, &ClaimError{Row: rec.Row, Err: ErrNotDelegated}
 	}
@@ -92,7 +92,7 @@ func setReportTime(report states.Event, now string) {
 }
 
 // reportLate records the first report about a run that has ended as unreported. A second lapse is nothing.
-func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report states.Event) error {
+func (l *Ledger) reportLate(ctx context.Context, q *RunRow, by Caller, report states.Event) error {
 	e, ok := report.(*states.CallReported)
 	if !ok {
 		return nil
@@ -101,17 +101,17 @@ func (l *Ledger) reportLate(ctx context.Context, run string, by Caller, report s
 		if err := by.recheckCalls(b, ActTell); err != nil {
 			return err
 		}
-		for e, err := range b.EntriesOfType(ReportLate) {
+		for e, err := range b.EntriesOfType(ReportLate, q.First) {
 			if err != nil {
 				return err
 			}
 			single, err := e.singleEvent()
-			if err != nil || single.payload.(*reportLate).Run == run {
+			if err != nil || single.payload.(*reportLate).Run == q.RunID {
 				return err
 			}
 		}
 		return b.addEvent(nil, "", by.Name, &reportLate{
-			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: run, Token: by.TokenID,
+			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: q.RunID, Token: by.TokenID,
 		})
 	})
 }

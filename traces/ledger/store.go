@@ -78,10 +78,10 @@ type Reader interface {
 	// LastOfType returns the last entry without a run whose event has a type, or ErrNotFound. Its
 	// cost does not depend on the number of other entries.
 	LastOfType(Type) (Entry, error)
-	// EntriesOfType returns the entries without a run whose event has a type, oldest first. Its
+	// EntriesOfType returns the entries from an index on without a run whose event has a type, oldest first. Its
 	// cost does not depend on the number of other entries. It does not find [MCPPassed]: there are
 	// many such entries.
-	EntriesOfType(Type) iter.Seq2[Entry, error]
+	EntriesOfType(kind Type, from int64) iter.Seq2[Entry, error]
 	// Prompts returns the entries of the prompts of a client's session, whoever told them, oldest first. Its cost does
 	// not depend on the number of other entries.
 	Prompts(session string) iter.Seq2[Entry, error]

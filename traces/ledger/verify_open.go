@@ -8,7 +8,7 @@ import "context"
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := newVerifier(ctx, r, VerifyOptions{})
 	// A grant counts the calls that a prune carries over.
-	for e, err := range r.EntriesOfType(LedgerPruned) {
+	for e, err := range r.EntriesOfType(LedgerPruned, 0) {
 		if err != nil {
 			return unreadFault("entries", "the first of type "+string(LedgerPruned), err)
 		}
@@ -72,7 +72,7 @@ func (v *verifier) checkIdentities() error {
 func (v *verifier) checkEntriesOfTypes(types ...Type) error {
 	for _, t := range types {
 		lastKey := "the first of type " + string(t)
-		for e, err := range v.r.EntriesOfType(t) {
+		for e, err := range v.r.EntriesOfType(t, 0) {
 			if err != nil {
 				return unreadFault("entries", lastKey, err)
 			}

@@ -148,7 +148,7 @@ func TestPlansOfOneRow(t *testing.T) {
 		name, query, index string
 		args               []any
 	}{
-		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
+		{"entries-of-a-type", sqlrows.OfType, "USING INDEX entries_type (type=? AND rowid>?)", []any{string(ledger.TokenCreated), 0}},
 		{"waiting", sqlrows.Waiting, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "", "", "files", "read", make([]byte, 32), "agent"}},
 		{"waiting-of-a-hook", sqlrows.WaitingDelegated, "runs_waiting (actor=? AND server=? AND tool=? AND arguments=?)",
 			[]any{"ann", "", "", "files", "read", make([]byte, 32), "hook", "claude/s-1"}},

@@ -64,14 +64,14 @@ func (t *Tx) End() (ledger.End, error) {
 
 // OfType repeats the condition of the partial index, so that the database uses the index.
 const OfType = "SELECT " + entryColumns +
-	" FROM entries e WHERE e.type IS NOT NULL AND e.type <> 'mcp.passed' AND e.type = ? AND e.body IS NOT NULL ORDER BY e.idx"
+	" FROM entries e WHERE e.type IS NOT NULL AND e.type <> 'mcp.passed' AND e.type = ? AND e.idx >= ? AND e.body IS NOT NULL ORDER BY e.idx"
 
 func (t *Tx) LastOfType(kind ledger.Type) (ledger.Entry, error) {
-	return queryRow(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind))
+	return queryRow(t, "the last entry of type", kind, readEntry, OfType+" DESC LIMIT 1", string(kind), 0)
 }
 
-func (t *Tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
-	return queryRows(t, fullPage, readEntry, OfType, string(kind))
+func (t *Tx) EntriesOfType(kind ledger.Type, from int64) iter.Seq2[ledger.Entry, error] {
+	return queryRows(t, fullPage, readEntry, OfType, string(kind), from)
 }
 
 // Prompts implements [ledger.Reader]. The condition repeats that of the partial index.

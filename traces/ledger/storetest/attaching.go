@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -102,7 +103,8 @@ func ofType(t *testing.T, h Harness) {
 		for kind, want := range map[ledger.Type][]int64{ // in any order
 			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,
 		} {
-			wantEqual(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind))))
+			wantEqual(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind, 0))))
+			wantEqual(t, string(kind)+" from 5 on", slices.DeleteFunc(slices.Clone(want), func(n int64) bool { return n < 5 }), indexes(list(t, r.EntriesOfType(kind, 5))))
 			e, err := r.LastOfType(kind)
 			if want == nil {
 				missing(t, "LastOf", e, err)
