@@ -50,6 +50,10 @@ const (
 	CodeRoundUnapprovable Code = "round_not_approvable"
 	CodeTooManyHeld       Code = "too_many_held"
 
+	CodeCredentialsNeeded  Code = "credentials_needed"
+	CodeCredentialsRefused Code = "credentials_refused"
+	CodeCredentialsChanged Code = "credentials_changed"
+
 	CodeOutputUntyped  Code = "output_untyped"
 	CodeResultTooLarge Code = "result_too_large"
 
@@ -158,6 +162,12 @@ func Codes() []CodeDoc {
 			"The reason names what changed. Request the call again."},
 		{CodeBuildChanged, GateApproval, "This version of pgfsm judges the held call otherwise than the version that held it.",
 			"Request the call again."},
+		{CodeCredentialsNeeded, GateRun, "Each person uses this server with an account of their own, and the caller has connected none. No run began.",
+			"Open the URL of the answer, sign in and connect the account; then send the call again."},
+		{CodeCredentialsRefused, GateRun, "The server refused the credentials of the caller's connection. pgfsm uses them no more, and does not repeat the call.",
+			"See effect: unknown means: check the system behind the tool first. Connect the account again with a new token."},
+		{CodeCredentialsChanged, GateRun, "The caller's connection was ended or replaced after the call was requested, so pgfsm did not send the call with it.",
+			"Request the call again. If the connection has ended, connect the account first."},
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
 			"nothing was called; unknown means: check the system behind the tool first."},
 		{CodeInterrupted, GateRun, "The process ended, or lost its lease on the ledger, before the run made a call.", "Run it again."},

@@ -56,6 +56,7 @@ type Server struct {
 	Sessions string `json:"sessions,omitzero"`
 
 	ClientCredentials *ClientCredentials `json:"client_credentials,omitzero"`
+	Person            *PersonCredentials `json:"person,omitzero"`
 
 	// The limit for connecting and for listing the tools.
 	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"`
@@ -76,6 +77,17 @@ type ClientCredentials struct {
 	Resource string   `json:"resource,omitzero"` // RFC 8707
 	Scopes   []string `json:"scopes,omitempty"`
 	TokenURL string   `json:"token_url"`
+}
+
+// PersonCredentials say how each person's own credentials are sent to a server.
+type PersonCredentials struct {
+	Secret PersonSecret `json:"secret"`
+}
+
+// PersonSecret says in which header a pasted token is sent, and after which text.
+type PersonSecret struct {
+	Header string `json:"header"`
+	Prefix string `json:"prefix"`
 }
 
 // Allowance lists the tools of one server that may be called at all.

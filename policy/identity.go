@@ -71,6 +71,27 @@ func HasSubject(name string) bool {
 	return (strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")) && strings.Contains(name, "#")
 }
 
+// Principal returns the person whose own connections a call uses: the person for whom the actor acts, or the actor if
+// an identity provider knows them, or if person says that their token of the ledger is a person's. It is empty for all
+// others, such as users of the operating system and callers without a token.
+func Principal(actor, onBehalfOf string, person bool) string {
+	switch {
+	case onBehalfOf != "" && HasSubject(actor) && HasSubject(onBehalfOf):
+		return onBehalfOf
+	case onBehalfOf == "" && (HasSubject(actor) || person && actor != "" && !HasNoToken(actor)):
+		return actor
+	}
+	return ""
+}
+
+// Anonymous is the actor of callers without a token.
+const Anonymous = "anonymous"
+
+// HasNoToken reports whether the actor with a name never has a token of the ledger.
+func HasNoToken(actor string) bool {
+	return actor == Anonymous || strings.HasPrefix(actor, LocalUser) || HasSubject(actor)
+}
+
 // FullName is the name of an actor for people: the display name, if there is one, and the name that
 // counts.
 func FullName(name, display string) string {

@@ -12,6 +12,7 @@ import (
 // the wording of reasons. Approvers send its digest with their votes. Other parts of the bundle are
 // not bound: they may change as long as the judgement stays the same.
 type Binding struct {
+	Account    *Account         `json:"account,omitzero"` // the connection whose credentials the call uses
 	Actor      string           `json:"actor"`
 	Approvers  []string         `json:"approvers"`
 	Arguments  canonical.Digest `json:"arguments"`
@@ -51,6 +52,7 @@ type BoundRisk struct {
 // bindCall returns the judgement of a bundle about the run's call.
 func bindCall(r *Run, b *policy.Bundle, tool *policy.Tool, a *AssessedFact) Binding {
 	binding := Binding{
+		Account:    r.request.Account,
 		Actor:      r.request.Actor,
 		Approvers:  a.Approvers,
 		Arguments:  a.Arguments,

@@ -21,6 +21,9 @@ func Kinds() []string { return []string{KindAsk, KindCall, KindAgent, KindHook, 
 // A Request starts a run. It is captured whole, apart from arguments that are refused for their
 // size, and never changed.
 type Request struct {
+	// The connection whose credentials an agent's call uses; nil: it uses none of a person.
+	Account *Account `json:"account,omitzero"`
+
 	Actor string `json:"actor"` // the requester's verified name
 	At    string `json:"at"`    // RFC 3339, UTC: the "now" that policies see
 	// The claims of the actor's identity provider, as far as the bundle reads them.
@@ -36,6 +39,26 @@ type Request struct {
 	Task  string         `json:"task,omitzero"`
 	Text  canonical.Text `json:"text"`           // the question, or the plan's bytes
 	Trace *TraceContext  `json:"trace,omitzero"` // for an agent's call, if pgfsm exports spans
+}
+
+// An Account is a connection of the person for whom a call is made. Its members are in canonical order.
+type Account struct {
+	Connection string   `json:"connection"` // its id
+	Issuer     string   `json:"issuer,omitzero"`
+	Label      string   `json:"label,omitzero"` // as the person or the issuer names the account
+	Scopes     []string `json:"scopes,omitempty"`
+}
+
+// Principal returns the person whose connection the call uses; empty if it uses none.
+func (r *Request) Principal() string {
+	if r.Account == nil {
+		return ""
+	}
+	onBehalfOf := ""
+	if r.Identity != nil {
+		onBehalfOf = r.Identity.OnBehalfOf
+	}
+	return policy.Principal(r.Actor, onBehalfOf, true)
 }
 
 // roundDigest is the digest of the answers to questions of the server; empty without answers.

@@ -309,13 +309,28 @@ func (h *HeldCall) BoundRows() []Row {
 	votes := fmt.Sprintf("%d of %s", b.Quorum, cmp.Or(strings.Join(b.Approvers, " or "), "any approver"))
 	return filledRows([]Row{
 		{"Binding", string(q.Binding)}, {"Run", b.Run}, {"Requester", policy.FullName(b.Actor, q.Display)},
-		{"On behalf of", policy.FullName(b.OnBehalfOf, q.OnBehalfOfDisplay)}, {"Environment", b.Env},
+		{"On behalf of", policy.FullName(b.OnBehalfOf, q.OnBehalfOfDisplay)}, {"Runs as", accountText(b.Account)}, {"Environment", b.Env},
 		{"Server", b.Server}, {"Connection", string(b.Connection)}, {"Tool", b.Tool}, {"Definition", string(b.Definition)},
 		{"Pin", pin}, {"Schema", schema}, {"Arguments", string(b.Arguments)}, {"Origins", string(b.Origins)},
 		{"Risk", fmt.Sprintf("%s, score %d", b.Mode, b.Score)}, {"Risk rules", riskRulesText(b.Risk)},
 		{"Policy", b.Policy}, {"Condition", b.Condition}, {"Votes", votes}, {"Expires", b.Expires},
 		{"Sign-in", signInText(b.Fresh)}, {"Kind of request", b.Kind}, {"Client's session", b.Session},
 	})
+}
+
+// accountText describes the account with which a call is made.
+func accountText(a *states.Account) string {
+	if a == nil {
+		return ""
+	}
+	text := cmp.Or(a.Label, "an account without a name") + ", connection " + a.Connection
+	if a.Issuer != "" {
+		text += ", issued by " + a.Issuer
+	}
+	if len(a.Scopes) > 0 {
+		text += ", scopes " + strings.Join(a.Scopes, " ")
+	}
+	return text
 }
 
 func riskRulesText(rules []states.BoundRisk) string {

@@ -15,7 +15,7 @@ import (
 
 // boundIn names the row that shows each field of a binding.
 var boundIn = map[string]string{
-	"Actor": "Requester", "Approvers": "Votes", "Arguments": "Arguments", "Condition": "Condition", "Connection": "Connection",
+	"Account": "Runs as", "Actor": "Requester", "Approvers": "Votes", "Arguments": "Arguments", "Condition": "Condition", "Connection": "Connection",
 	"Definition": "Definition", "Env": "Environment", "Expires": "Expires", "Fresh": "Sign-in", "Mode": "Risk", "OnBehalfOf": "On behalf of",
 	"Pin": "Pin", "Policy": "Policy", "Quorum": "Votes", "Risk": "Risk rules", "Run": "Run", "Schema": "Schema", "Score": "Risk",
 	"Server": "Server", "Tool": "Tool", "Kind": "Kind of request", "Session": "Client's session", "Origins": "Origins",
@@ -57,6 +57,10 @@ func fill(t *testing.T, field reflect.Value, n int) (texts []string) {
 	case canonical.Digest:
 		field.SetString(string(canonical.Sum("field", []byte{byte(n)})))
 		return []string{field.String()}
+	case *states.Account:
+		a := &states.Account{Connection: "the-connection", Issuer: "https://issuer.example.com", Label: "the-label", Scopes: []string{"repo", "read:org"}}
+		field.Set(reflect.ValueOf(a))
+		return []string{a.Connection, a.Issuer, a.Label, "repo read:org"}
 	case []states.BoundRisk:
 		rule := states.BoundRisk{Matched: false, Mode: "mode-of-rule", Rule: "rule-id", Score: 4711}
 		field.Set(reflect.ValueOf([]states.BoundRisk{rule}))

@@ -25,7 +25,7 @@ type refusals struct {
 	last map[accessKey]time.Time
 }
 
-type accessKey struct{ actor, endpoint, scope string }
+type accessKey struct{ actor, endpoint, scope, server string }
 
 // mustRecord reports whether this process must record a refusal: it recorded no equal one within
 // the last minute, and not too many others.
@@ -52,21 +52,52 @@ func (l *Ledger) RecordRefusedAccess(ctx context.Context, actor, endpoint, scope
 	if err := p.checkValues(actor); err != nil {
 		return err
 	}
-	if !l.refusals.mustRecord(accessKey{actor, p.Endpoint, p.Scope}, l.clock()) {
+	if !l.refusals.mustRecord(accessKey{actor, p.Endpoint, p.Scope, ""}, l.clock()) {
 		return nil
 	}
 	return l.commit(ctx, func(b *batch) error { return b.addEvent(nil, "", actor, p) })
 }
 
+// RecordUnconnected records that the gateway refused a call of an agent, because its person has no connection to the
+// server. The limits of [Ledger.RecordRefusedAccess] hold.
+func (l *Ledger) RecordUnconnected(ctx context.Context, by Caller, server string) error {
+	p := &accessRefused{Server: server, Token: by.TokenID}
+	if err := p.checkValues(by.Name); err != nil {
+		return err
+	}
+	if !l.refusals.mustRecord(accessKey{actor: by.Name, scope: by.OnBehalfOf(), server: server}, l.clock()) {
+		return nil
+	}
+	return l.commit(ctx, func(b *batch) error {
+		if err := by.recheckCalls(b, ActCall); err != nil {
+			return err
+		}
+		return b.addEvent(nil, "", by.Name, p)
+	})
+}
+
 // checkValues validates a refusal without the ledger.
 func (p *accessRefused) checkValues(actor string) error {
-	if !policy.HasSubject(actor) {
+	fits := func(text string, most int) bool { return text != "" && len(text) <= most && utf8.ValidString(text) }
+	switch {
+	case p.Server != "" && (p.Endpoint+p.Scope != "" || !fits(p.Server, MaxServerName)):
+		return fmt.Errorf("a refusal of a call without a connection has only a server, of 1 to %d bytes", MaxServerName)
+	case p.Server != "" && policy.HasNoToken(actor) != (p.Token == ""):
+		return fmt.Errorf("%q has another credential than a token of the ledger, or none", actor)
+	case p.Server != "":
+		return nil
+	case !policy.HasSubject(actor):
 		return fmt.Errorf("%q is not a subject of an identity provider, so no scope was missing", actor)
-	}
-	for _, text := range []string{p.Endpoint, p.Scope} {
-		if text == "" || len(text) > maxRefusedText || !utf8.ValidString(text) {
-			return fmt.Errorf("a refusal has an endpoint and a scope of 1 to %d bytes", maxRefusedText)
-		}
+	case !fits(p.Endpoint, maxRefusedText) || !fits(p.Scope, maxRefusedText):
+		return fmt.Errorf("a refusal has an endpoint and a scope of 1 to %d bytes", maxRefusedText)
 	}
 	return nil
+}
+
+// checkRefusal checks a recorded refusal.
+func (v *verifier) checkRefusal(e *Event, p *accessRefused) error {
+	if err := p.checkValues(e.By); err != nil || p.Token == "" {
+		return err
+	}
+	return v.checkToken(p.Token, e.By, ActCall, e)
 }

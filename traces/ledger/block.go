@@ -16,8 +16,8 @@ const (
 	maxSubject = 255
 )
 
-// BlockIdentity blocks a subject of an identity provider. The subject can no longer call, vote or
-// sign in. Waiting calls that the subject requested or approved are not made. The rules of
+// BlockIdentity blocks a subject of an identity provider, and ends the subject's connections. The
+// subject can no longer call, vote or sign in. Waiting calls that the subject requested or approved are not made. The rules of
 // [Ledger.CreateToken] say who may block. The error is [ErrBlock] if the name is not a valid
 // subject, or if the subject is already blocked.
 func (l *Ledger) BlockIdentity(ctx context.Context, by Caller, issuer, subject string) error {
@@ -51,6 +51,11 @@ func (l *Ledger) changeBlock(ctx context.Context, by Caller, p payload) error {
 				visible.Text(old.By))
 		case !blocked && ends:
 			return refusedBlock("%s of %s is not blocked; pgfsm identity list shows who is", subject, issuer)
+		}
+		if !ends {
+			if err := b.endAllConnections(by.Name, EndBlocked, name); err != nil {
+				return err
+			}
 		}
 		if err := b.addEvent(nil, "", by.Name, p); err != nil {
 			return err

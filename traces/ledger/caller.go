@@ -70,35 +70,40 @@ const (
 	RoleAuditor  = "auditor"
 	RoleAdmin    = "admin"
 	RoleHook     = "hook"
+	RolePerson   = "person" // an agent of one person, whose own connections its calls use
 )
 
 // Roles returns the roles of tokens.
-func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin, RoleHook} }
+func Roles() []string {
+	return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin, RoleHook, RolePerson}
+}
 
 // An Action is an operation that a role may allow.
 type Action string
 
 // The actions.
 const (
-	ActCall   Action = "call"   // request calls, and read the state of the caller's own requests
-	ActTell   Action = "tell"   // ask about calls that the caller makes itself, and tell prompts and reports
-	ActRead   Action = "read"   // read every request, and what its approval binds
-	ActAudit  Action = "audit"  // read the results of all calls
-	ActVote   Action = "vote"   // approve and deny
-	ActManage Action = "tokens" // create and revoke tokens, and prune
-	ActReload Action = "reload" // make a gateway read its configuration again
+	ActCall    Action = "call"    // request calls, and read the state of the caller's own requests
+	ActTell    Action = "tell"    // ask about calls that the caller makes itself, and tell prompts and reports
+	ActRead    Action = "read"    // read every request, and what its approval binds
+	ActAudit   Action = "audit"   // read the results of all calls
+	ActVote    Action = "vote"    // approve and deny
+	ActManage  Action = "tokens"  // create and revoke tokens, and prune
+	ActConnect Action = "connect" // connect one's own accounts at servers
+	ActReload  Action = "reload"  // make a gateway read its configuration again
 )
 
 // mayDo lists the roles that may do an action. An admin manages tokens and does not vote: otherwise
 // an admin could create a token in the name of another person and approve alone.
 var mayDo = map[Action][]string{
-	ActCall:   {RoleAgent},
-	ActTell:   {RoleHook},
-	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
-	ActAudit:  {RoleAuditor},
-	ActVote:   {RoleApprover},
-	ActManage: {RoleAdmin},
-	ActReload: {RoleAdmin},
+	ActCall:    {RoleAgent, RolePerson},
+	ActTell:    {RoleHook},
+	ActRead:    {RoleApprover, RoleAuditor, RoleAdmin},
+	ActAudit:   {RoleAuditor},
+	ActVote:    {RoleApprover},
+	ActManage:  {RoleAdmin},
+	ActReload:  {RoleAdmin},
+	ActConnect: {RolePerson},
 }
 
 // actionOf returns the action of somebody who requests a run of a kind.
@@ -114,7 +119,7 @@ func (c Caller) isSubject() bool { return c.TokenID == "" && policy.HasSubject(c
 
 // May reports whether one of the caller's roles allows an action. A user of the operating system
 // has no roles. Only people vote, and never a person who is also an admin: the identity provider
-// can give one person both roles.
+// can give one person both roles. A person of an identity provider needs no role to connect.
 func (c Caller) May(a Action) bool {
 	switch {
 	case c.TokenID == "" && !c.isSubject():
@@ -122,8 +127,19 @@ func (c Caller) May(a Action) bool {
 	case a == ActVote && (slices.Contains(c.Roles, RoleAdmin) ||
 		c.isSubject() && c.identityOrZero().Kind != policy.ActorPerson):
 		return false
+	case a == ActConnect && c.isSubject():
+		return c.identityOrZero().Kind == policy.ActorPerson
 	}
 	return slices.ContainsFunc(c.Roles, func(role string) bool { return slices.Contains(mayDo[a], role) })
+}
+
+// firstAllowed returns the first of some actions that the caller's roles allow; the first one if they allow none. No action
+// is [ActRead].
+func (c Caller) firstAllowed(may []Action) Action {
+	if len(may) == 0 {
+		return ActRead
+	}
+	return may[max(0, slices.IndexFunc(may, c.May))]
 }
 
 // Allow returns [ErrRole] for an action that the caller's roles do not allow.

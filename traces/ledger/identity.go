@@ -15,12 +15,29 @@ var ErrRevoked = errors.New("the requester or an approver lost their token, or w
 
 // WhyNotCalled returns why the call of a held run will not be made even if approvers agree, as far
 // as that is known now. The requester, or a person who approved the call, is blocked or has no
-// valid token left. The result is empty if nothing is known.
+// valid token left, or the connection that the call would use has ended. The result is empty if nothing is known.
 func WhyNotCalled(r Reader, q *RunRow) (string, error) {
 	if q.Status != Pending && q.Status != Approved {
 		return "", nil
 	}
-	return revocationReason(r, q)
+	reason, err := revocationReason(r, q)
+	if err != nil || reason != "" {
+		return reason, err
+	}
+	for e, err := range r.Entries(q.First) {
+		if err != nil {
+			return "", err
+		}
+		events, err := e.decodeEvents()
+		if err != nil {
+			return "", err
+		}
+		if first, ok := events[0].payload.(*requestCreated); ok {
+			_, reason, err = accountEnded(r, &first.Request, q.Server)
+		}
+		return reason, err
+	}
+	return "", nil
 }
 
 // revocationReason checks identities again before an approved call is sent. It returns a reason if
@@ -71,7 +88,7 @@ func revocationReason(r Reader, q *RunRow) (reason string, err error) {
 			policy.FullName(b.Name, q.OnBehalfOfDisplay), b.Since), nil
 	}
 
-	if hasNoToken(q.Actor) {
+	if policy.HasNoToken(q.Actor) {
 		return "", nil
 	}
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"pgfsm/internal/canonical"
@@ -24,7 +23,7 @@ const (
 )
 
 // Anonymous is the actor of an agent without a token. No token has this name.
-const Anonymous = "anonymous"
+const Anonymous = policy.Anonymous
 
 // ErrPassage means that a passage is invalid, so the message must not be relayed.
 var ErrPassage = errors.New("what passes cannot be recorded")
@@ -91,9 +90,9 @@ func (p *mcpPassed) checkValues(actor string) error {
 	case p.Server == "" || len(p.Server) > MaxServerName || !utf8.ValidString(p.Server):
 		return fmt.Errorf("its server's name has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Server),
 			MaxServerName)
-	case p.Token == "" && !hasNoToken(actor):
+	case p.Token == "" && !policy.HasNoToken(actor):
 		return errors.New("who comes without a token has no name of their own")
-	case p.Token != "" && hasNoToken(actor):
+	case p.Token != "" && policy.HasNoToken(actor):
 		return errors.New("who comes with a token has its name")
 	case p.OnBehalfOf != "" && !(policy.HasSubject(p.OnBehalfOf) && policy.HasSubject(actor)):
 		return errors.New("only an agent of an identity provider acts for a person, and only for one of a provider")
@@ -105,12 +104,6 @@ func (p *mcpPassed) checkValues(actor string) error {
 		}
 	}
 	return nil
-}
-
-// hasNoToken reports whether an actor has no token of the ledger. Such an actor is a user of the
-// operating system, a subject of an identity provider, or anonymous.
-func hasNoToken(actor string) bool {
-	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser) || policy.HasSubject(actor)
 }
 
 // checkPassage checks a relayed message.

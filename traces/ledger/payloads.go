@@ -435,12 +435,37 @@ type identityUnblocked struct {
 	Subject string `json:"subject"`
 }
 
+// A connectionMade payload says that a person connected an account at a server, in place of an earlier one.
+type connectionMade struct {
+	noRun
+	Account  string   `json:"account,omitzero"` // the person's label
+	Client   string   `json:"client,omitzero"`
+	ID       string   `json:"id"`
+	Issuer   string   `json:"issuer,omitzero"`
+	Kind     string   `json:"kind"`
+	Person   string   `json:"person"`
+	Resource string   `json:"resource"`
+	Scopes   []string `json:"scopes,omitempty"`
+	Server   string   `json:"server"`
+	Token    string   `json:"token,omitzero"` // the id of the person's token; empty for a person of an identity provider
+}
+
+type connectionEnded struct {
+	noRun
+	ID     string `json:"id"`
+	Person string `json:"person"`
+	Reason string `json:"reason"`
+	Server string `json:"server"`
+}
+
 // An accessRefused payload is a request that the gateway refused because the agent's token lacks
-// scopes; the event names the agent.
+// scopes, or a call that it refused because its person has no connection to the server; the event names the agent.
 type accessRefused struct {
 	ofSession
-	Endpoint string `json:"endpoint"` // the path of the endpoint
-	Scope    string `json:"scope"`    // the scope that the token lacks
+	Endpoint string `json:"endpoint,omitzero"` // the path of the endpoint
+	Scope    string `json:"scope,omitzero"`    // the scope that the token lacks
+	Server   string `json:"server,omitzero"`   // the server to which there is no connection
+	Token    string `json:"token,omitzero"`    // with a server: the id of the agent's token
 }
 
 type keyAdded struct {
@@ -502,6 +527,8 @@ func (*tokenCreated) eventType() Type      { return TokenCreated }
 func (*tokenRevoked) eventType() Type      { return TokenRevoked }
 func (*identityBlocked) eventType() Type   { return IdentityBlocked }
 func (*identityUnblocked) eventType() Type { return IdentityUnblocked }
+func (*connectionMade) eventType() Type    { return ConnectionMade }
+func (*connectionEnded) eventType() Type   { return ConnectionEnded }
 func (*accessRefused) eventType() Type     { return AccessRefused }
 func (*keyAdded) eventType() Type          { return KeyAdded }
 func (*keyRemoved) eventType() Type        { return KeyRemoved }
@@ -523,7 +550,7 @@ var payloads = []payload{
 	new(runClaimed), new(proxySent), new(toolResult), new(callDelegated), new(callReported), new(callRewritten),
 	new(callUnreported), new(reportLate), new(promptCaptured), new(runEnded), new(outcomeDelivered), new(mcpPassed), new(bundleActivated), new(commandStarted),
 	new(tokenCreated), new(tokenRevoked),
-	new(identityBlocked), new(identityUnblocked), new(accessRefused), new(keyAdded), new(keyRemoved), new(ledgerPruned),
+	new(identityBlocked), new(identityUnblocked), new(connectionMade), new(connectionEnded), new(accessRefused), new(keyAdded), new(keyRemoved), new(ledgerPruned),
 	new(ledgerClosed), new(ledgerContinued),
 }
 

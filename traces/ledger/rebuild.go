@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Rebuild computes the rows of requests, tokens and blocks from the entries again. It writes the
+// Rebuild computes the rows of requests, tokens and blocks from the entries again, and drops the rows of connections that no
+// entry accounts for. It writes the
 // rows that differ to tx, unless tx is nil, and returns the faults that it found. It evaluates no
 // gate and does not check the tree: see [Verify].
 func Rebuild(ctx context.Context, r Reader, tx Tx) (different []Fault, err error) {
@@ -78,7 +79,7 @@ func (b *rebuild) addEntry(e *Entry) error {
 	return b.rebuildRun(row)
 }
 
-// finish compares the rows of the other runs, and those of tokens and blocks.
+// finish compares the rows of the other runs, and those of tokens, blocks and connections.
 func (b *rebuild) finish() error {
 	for _, run := range slices.Sorted(maps.Keys(b.open)) {
 		if err := b.rebuildRun(b.open[run]); err != nil {
@@ -88,7 +89,10 @@ func (b *rebuild) finish() error {
 	if err := b.rebuildTokens(); err != nil {
 		return err
 	}
-	return b.rebuildBlocks()
+	if err := b.rebuildBlocks(); err != nil {
+		return err
+	}
+	return b.rebuildConnections()
 }
 
 // isFinal reports whether the run gets no further entry: it has ended and, if it was held, its
@@ -168,6 +172,18 @@ func (b *rebuild) rebuildBlocks() error {
 		return err
 	}
 	return compareBlocks(b.r, want, rowRepair(b, "blocks", want, Tx.PutBlock, Tx.DropBlock))
+}
+
+// rebuildConnections drops the rows of connections that their events do not account for. No entry has their credentials,
+// so they cannot be rebuilt.
+func (b *rebuild) rebuildConnections() error {
+	live, err := readLiveConnections(b.r)
+	if err != nil {
+		return err
+	}
+	return compareConnections(b.r, live, func(c *Connection, what string) error {
+		return b.noteFault("connections", c.Person+" "+c.Server, what, func(tx Tx) error { return tx.DropConnection(c.Person, c.Server) })
+	})
 }
 
 // rowRepair returns a function that puts the wanted row of a key that differs, or drops a row that

@@ -29,8 +29,9 @@ type RunRecorder struct {
 	row    RunRow
 	judged bool // the first decision of risk and policy is recorded
 
-	requester Caller // who made the request; zero if the credentials are not checked again
-	attaches  bool   // the call may repeat a held one
+	requester Caller     // who made the request; zero if the credentials are not checked again
+	account   Connection // whose credentials the call uses, as the last check read it
+	attaches  bool       // the call may repeat a held one
 }
 
 // Begin begins the record of a run. The ledger contains nothing of the run until the run is held,
@@ -220,6 +221,9 @@ func (r *RunRecorder) checkOwnership(b *batch) error {
 		if err := r.checkAskingCall(b, f.Delegated); err != nil {
 			return err
 		}
+		if err := r.checkAccount(b); err != nil {
+			return err
+		}
 		return checkApproval(b, &r.row)
 	}
 	return r.checkRequester(b)
@@ -248,15 +252,18 @@ func (r *RunRecorder) owns() bool {
 	return r.row.Owner == r.ledger.owner || r.row.Owner == "" && r.row.State == states.Delegated
 }
 
-// checkRequester returns [ErrBlocked] if the call is about to be held or sent, and its requester is
-// blocked.
+// checkRequester returns [ErrBlocked] or [ErrCredentials] if the call is about to be held or sent, and its requester
+// is blocked, or its connection is not the requester's any more.
 func (r *RunRecorder) checkRequester(b Reader) error {
 	f, q := r.run.Facts(), &r.header.Request
 	leaves := f.Dispatched != nil || f.Delegated != nil
 	if (f.Held == nil || r.row.Binding != "") && (!leaves || r.row.Sent != "") {
 		return nil
 	}
-	return checkNotBlocked(b, q.Actor, onBehalfOf(q))
+	if err := checkNotBlocked(b, q.Actor, onBehalfOf(q)); err != nil {
+		return err
+	}
+	return r.checkAccount(b)
 }
 
 // advanceBatchTime moves the batch's time forward to that of the step that holds the run, because
@@ -343,6 +350,9 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 		if err := r.addEvent(b, q, again); err != nil {
 			return err
 		}
+	}
+	if err := r.touchAccount(b); err != nil {
+		return err
 	}
 	sent.record = r.pending
 	return r.addEvent(b, q, sent)

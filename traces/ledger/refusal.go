@@ -21,10 +21,13 @@ const (
 	RefusedVoted RefusalCode = "already_voted" // the person has voted before
 	RefusedKey   RefusalCode = "key_reused"    // the Idempotency-Key was used with another vote
 	// An admin has blocked the caller, or the person for whom the caller acts.
-	RefusedBlocked     RefusalCode = "identity_blocked"
-	RefusedBlock       RefusalCode = "block_refused" // the block or unblock is invalid
-	RefusedTokenValues RefusalCode = "token_invalid" // the values of a new token are invalid
-	RefusedTokenID     RefusalCode = "token_unknown" // no token has this id, or it was revoked before
+	RefusedBlocked RefusalCode = "identity_blocked"
+	RefusedBlock   RefusalCode = "block_refused" // the block or unblock is invalid
+	// The connection with which the call was requested is not the person's any more.
+	RefusedCredentials RefusalCode = "credentials_changed"
+	RefusedConnection  RefusalCode = "connection_refused" // the connection cannot be made, or there is none
+	RefusedTokenValues RefusalCode = "token_invalid"      // the values of a new token are invalid
+	RefusedTokenID     RefusalCode = "token_unknown"      // no token has this id, or it was revoked before
 )
 
 // A Refusal is the error for a request that the ledger refuses. The ledger records nothing for it,
@@ -65,6 +68,8 @@ var (
 	ErrKeyReused   = &Refusal{Code: RefusedKey}
 	ErrBlocked     = &Refusal{Code: RefusedBlocked}
 	ErrBlock       = &Refusal{Code: RefusedBlock}
+	ErrCredentials = &Refusal{Code: RefusedCredentials}
+	ErrConnection  = &Refusal{Code: RefusedConnection}
 	ErrTokenValues = &Refusal{Code: RefusedTokenValues}
 	ErrTokenID     = &Refusal{Code: RefusedTokenID}
 )

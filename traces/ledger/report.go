@@ -182,7 +182,7 @@ func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, se
 
 // checkTold checks that who told a prompt or a report had a token of the role hook, or needs none.
 func (v *verifier) checkTold(e *Event, token string) error {
-	if token == "" && hasNoToken(e.By) {
+	if token == "" && policy.HasNoToken(e.By) {
 		return v.checkNotBlocked(e.Index, e.By)
 	}
 	return v.checkToken(token, e.By, ActTell, e)

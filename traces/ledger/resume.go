@@ -52,8 +52,8 @@ type Resumed struct {
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, options ResumeOptions) (Resumed, error) {
 	defer l.endWork(run)
 	resumed, err := l.resumeClaimed(ctx, p, run, options)
-	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
-		// The approval expired, or a token was revoked, between the last check and the call. The
+	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) || errors.Is(err, ErrCredentials) {
+		// The approval expired, or a token was revoked, or a connection ended, between the last check and the call. The
 		// next attempt sees that and ends the run.
 		resumed, err = l.resumeClaimed(ctx, p, run, options)
 	}
@@ -345,7 +345,7 @@ func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event
 	}
 
 	expires := g.opened.row.Expires
-	expired, revoked, err := g.checkLapsed(ctx, expires)
+	expired, revoked, unconnected, err := g.checkLapsed(ctx, run)
 	switch {
 	case err != nil:
 		return nil, err
@@ -354,21 +354,27 @@ func (g *guard) interruption(ctx context.Context, run *states.Run) (states.Event
 			"The request expired at "+expires+", before the call was made."), nil
 	case revoked != "":
 		return states.Interruption(policy.CodeApprovalMismatch, revoked), nil
+	case unconnected != "":
+		return states.Interruption(policy.CodeCredentialsChanged, unconnected), nil
 	}
 	return nil, nil
 }
 
-// checkLapsed reports whether the approval has expired, and returns the reason if an identity was
-// revoked since.
-func (g *guard) checkLapsed(ctx context.Context, expires string) (expired bool, revoked string, err error) {
+// checkLapsed reports whether the approval has expired. It returns the reason if an identity was revoked since, or
+// if the connection of the call is not the requester's any more.
+func (g *guard) checkLapsed(ctx context.Context, run *states.Run) (expired bool, revoked, unconnected string, err error) {
+	request := run.Request()
 	err = g.ledger.View(context.WithoutCancel(ctx), func(r Reader) error {
 		now, err := g.ledger.readTime(r)
 		if err != nil {
 			return err
 		}
-		expired = !policy.IsBefore(now, expires)
-		revoked, err = revocationReason(r, &g.opened.row)
+		expired = !policy.IsBefore(now, g.opened.row.Expires)
+		if revoked, err = revocationReason(r, &g.opened.row); err != nil {
+			return err
+		}
+		_, unconnected, err = accountEnded(r, &request, g.opened.row.Server)
 		return err
 	})
-	return expired, revoked, err
+	return expired, revoked, unconnected, err
 }

@@ -59,6 +59,8 @@ const (
 	TokenRevoked      Type = "token.revoked"
 	IdentityBlocked   Type = "identity.blocked" // a subject of an identity provider was blocked
 	IdentityUnblocked Type = "identity.unblocked"
+	ConnectionMade    Type = "connection.made" // a person connected an account at a server
+	ConnectionEnded   Type = "connection.ended"
 	// An agent's token lacks a scope; at most one a minute for the same agent, endpoint and scope.
 	AccessRefused   Type = "access.refused"
 	KeyAdded        Type = "key.added"   // a verifier key was added to the log

@@ -77,14 +77,14 @@ func (l *Ledger) SignInByLink(ctx context.Context, link string) (secret string, 
 	return secret, err
 }
 
-// SignIn begins a session of the owner of a token. The token's role must allow [ActRead].
-func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err error) {
+// SignIn begins a session of the owner of a token. The token's role must allow one of some actions.
+func (l *Ledger) SignIn(ctx context.Context, token string, may ...Action) (secret string, err error) {
 	caller, err := l.Authenticate(ctx, token)
 	if err != nil {
 		return "", err
 	}
 	err = l.commit(ctx, func(b *batch) (err error) {
-		if err := caller.recheckAction(b, b.now, ActRead); err != nil {
+		if err := caller.recheckAction(b, b.now, caller.firstAllowed(may)); err != nil {
 			return err
 		}
 		secret, err = b.newSession(Session{Kind: SessionOpen, Token: caller.TokenID}, SessionEnd)
@@ -94,9 +94,9 @@ func (l *Ledger) SignIn(ctx context.Context, token string) (secret string, err e
 }
 
 // SignInAs begins a session of a person whom an identity provider has authenticated. The person's
-// roles must allow [ActRead]. authTime is when the provider asked for the person's credentials;
+// roles must allow one of some actions. authTime is when the provider asked for the person's credentials;
 // zero if the provider does not say. The session keeps the person's present groups until it ends.
-func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (secret string, err error) {
+func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time, may ...Action) (secret string, err error) {
 	s := Session{Kind: SessionOpen, Name: by.Name}
 	if s.Identity, err = canonical.Sorted(by.Identity); err != nil {
 		return "", err
@@ -105,7 +105,7 @@ func (l *Ledger) SignInAs(ctx context.Context, by Caller, authTime time.Time) (s
 		if !by.isSubject() || by.Session != "" {
 			return refusedToken("a session of a person begins with a token of an identity provider")
 		}
-		if err := by.recheckAction(b, b.now, ActRead); err != nil {
+		if err := by.recheckAction(b, b.now, by.firstAllowed(may)); err != nil {
 			return err
 		}
 		if s.AuthTime = ""; !authTime.IsZero() {

@@ -100,10 +100,14 @@ func TestOnlyReadersSignIn(t *testing.T) {
 	ctx := context.Background()
 	for _, role := range ledger.Roles() {
 		c := newFixture(t)
-		text, person := c.Token(bob, role), role != ledger.RoleAgent && role != ledger.RoleHook
+		text, connects := c.Token(bob, role), role == ledger.RolePerson
+		reads := role != ledger.RoleAgent && role != ledger.RoleHook && !connects
 		_, err := c.SignIn(ctx, text)
 		_, linkErr := c.NewLink(ctx, c.Caller(text))
-		if refused := !person; errors.Is(err, ledger.ErrRole) != refused || errors.Is(linkErr, ledger.ErrRole) != refused {
+		if _, err := c.SignIn(ctx, text, ledger.ActRead, ledger.ActConnect); (err == nil) != (reads || connects) {
+			t.Errorf("%s: SignIn() = %v where people connect accounts", role, err)
+		}
+		if refused := !reads; errors.Is(err, ledger.ErrRole) != refused || errors.Is(linkErr, ledger.ErrRole) != refused {
 			t.Errorf("%s: SignIn() = %v, NewLink() = %v", role, err, linkErr)
 		}
 	}

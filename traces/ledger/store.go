@@ -114,6 +114,10 @@ type Reader interface {
 	Block(name string) (Block, error)
 	// Blocks returns all blocks, ordered by name.
 	Blocks() iter.Seq2[Block, error]
+	// Connection returns the connection of a person to a server, or ErrNotFound.
+	Connection(person, server string) (Connection, error)
+	// Connections returns all connections, ordered by person and server.
+	Connections() iter.Seq2[Connection, error]
 	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most
 	// limit. An empty hook means all hooks.
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
@@ -192,6 +196,8 @@ type Tx interface {
 	DropToken(id string) error
 	PutBlock(Block) error
 	DropBlock(name string) error
+	PutConnection(Connection) error
+	DropConnection(person, server string) error
 	PutDelivery(Delivery) error
 	SetNextDelivery(hook string, next int64) error
 	PutSession(Session) error

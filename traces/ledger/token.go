@@ -54,7 +54,7 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 		if expires != "" && !policy.IsBefore(b.now, expires) {
 			return refusedValues("the token would have expired at %s already; it is %s", expires, b.now)
 		}
-		if err := checkLookalike(b, name); err != nil {
+		if err := errors.Join(checkLookalike(b, name), checkOneKind(b, name, role)); err != nil {
 			return err
 		}
 		if _, err := b.Token(id); !errors.Is(err, ErrNotFound) {
@@ -69,8 +69,8 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 	return text, made, nil
 }
 
-// RevokeToken ends a token at once. The rules of [Ledger.CreateToken] say who may revoke. The error
-// is [ErrTokenID] if there is no such token, or if it was revoked before.
+// RevokeToken ends a token at once and, with the last token of a person, the person's connections. The
+// rules of [Ledger.CreateToken] say who may revoke. The error is [ErrTokenID] if there is no such token, or if it was revoked before.
 func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked Token, err error) {
 	err = l.commit(ctx, func(b *batch) error {
 		revoked = Token{}
@@ -90,10 +90,23 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 				Message: fmt.Sprintf("the token %s was revoked at %s", t.ID, t.Revoked)}
 		}
 		revoked = t
-		return b.addToken(&revoked, by.Name, &tokenRevoked{ID: id})
+		if err := b.addToken(&revoked, by.Name, &tokenRevoked{ID: id}); err != nil || t.Role != RolePerson {
+			return err
+		}
+		return b.endWithoutToken(by.Name, t.Name)
 	})
 	l.recent.forget(id) // also if the outcome of the commit is unknown
 	return revoked, err
+}
+
+// endWithoutToken ends the connections of a person who has no token left.
+func (b *batch) endWithoutToken(by, person string) error {
+	for t, err := range b.Tokens() {
+		if err != nil || t.Name == person && t.Role == RolePerson && t.Revoked == "" {
+			return err
+		}
+	}
+	return b.endAllConnections(by, EndTokenRevoked, person)
 }
 
 // Tokens returns all tokens, also expired and revoked ones, oldest first.
@@ -228,6 +241,21 @@ func checkLookalike(r Reader, name string) error {
 			hasNonASCII(t.Name+name) && skeletonOf(t.Name) == skeletonOf(name)) {
 			return refusedValues("the name %q looks like %q, which the token %s has: take that very name, or one that differs more",
 				name, t.Name, t.ID)
+		}
+	}
+	return nil
+}
+
+// checkOneKind rejects a token of a person with the name of an agent, or the reverse: calls of one name would use a
+// person's account or not, and yet get each other's outcomes.
+func checkOneKind(r Reader, name, role string) error {
+	other := map[string]string{RoleAgent: RolePerson, RolePerson: RoleAgent}[role]
+	for t, err := range r.Tokens() {
+		if err != nil {
+			return err
+		}
+		if t.Name == name && t.Role == other && t.Revoked == "" {
+			return refusedValues("the name %q has the token %s of the role %s: revoke that one first, or take another name", name, t.ID, t.Role)
 		}
 	}
 	return nil

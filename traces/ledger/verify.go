@@ -23,7 +23,7 @@ var ErrTampered = errors.New("the ledger is not as it was written")
 
 // A Fault names a row that is wrong, and says what is wrong.
 type Fault struct {
-	Table string `json:"table"` // entries, tree, requests, blobs, tokens or blocks
+	Table string `json:"table"` // entries, tree, requests, blobs, tokens, blocks or connections
 	Key   string `json:"key"`   // the key of the row: an index, a run id, a digest, or a token's id
 	What  string `json:"what"`
 	Rule  Rule   `json:"rule,omitempty"` // the rule that the row breaks; empty for a row that follows from others
@@ -110,7 +110,8 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := newVerifier(ctx, r, o)
 	v.stated = new(statedSettings)
 	for _, pass := range []func() error{
-		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkBlobs,
+		v.checkEntries, v.checkOpenRuns, v.checkExtraRuns, v.checkTokens, v.checkBlocks, v.checkConnections,
+		v.checkBlobs,
 	} {
 		if err := pass(); err != nil {
 			return v.report, err
@@ -137,6 +138,7 @@ type verifier struct {
 	generations  generations
 	tokens       map[string]Token // the tokens, as the entries so far say
 	blocks       blockHistory
+	connections  liveConnections         // as the entries so far say; nil if not every entry is read
 	runs         map[string]*runVerifier // runs that may get further entries
 	done         int64
 	total        int64

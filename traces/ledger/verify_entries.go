@@ -190,8 +190,11 @@ func (v *verifier) checkEntry(e *Entry) error {
 		return v.addToken(&single)
 	case *identityBlocked, *identityUnblocked:
 		v.blocks.addEvent(single)
+		return asFault("entries", key, v.projectConnection(&single))
+	case *connectionMade, *connectionEnded:
+		return asFault("entries", key, v.addConnection(&single))
 	case *accessRefused:
-		return asFault("entries", key, ruleSession.Wrap(p.checkValues(single.event.By)))
+		return asFault("entries", key, ruleSession.Wrap(v.checkRefusal(&single.event, p)))
 	case *keyAdded, *keyRemoved:
 		v.keys, err = projectKey(v.keys, v.report.Origin, e.At, p)
 		return asFault("entries", key, err)

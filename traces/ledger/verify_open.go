@@ -59,13 +59,16 @@ func verifyIdentities(ctx context.Context, r Reader) error {
 }
 
 func (v *verifier) checkIdentities() error {
-	if err := v.checkEntriesOfTypes(TokenCreated, TokenRevoked, IdentityBlocked, IdentityUnblocked); err != nil {
+	if err := v.checkEntriesOfTypes(TokenCreated, TokenRevoked, IdentityBlocked, IdentityUnblocked, ConnectionMade,
+		ConnectionEnded); err != nil {
 		return err
 	}
-	if err := v.checkTokens(); err != nil {
-		return err
+	for _, check := range []func() error{v.checkTokens, v.checkBlocks, v.checkConnections} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	return v.checkBlocks()
+	return nil
 }
 
 // checkEntriesOfTypes verifies the entries of these types, without the entries between them.

@@ -186,6 +186,9 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 	q := &s.row
 	switch p := p.(type) {
 	case *requestCreated:
+		if err := s.verifier.checkRequestAccount(p); err != nil {
+			return err
+		}
 		return s.checkRequester(e, p)
 	case *decisionMade:
 		switch {
@@ -296,7 +299,7 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, actionOf(p.Request.Kind), e))
 	case id != nil && (id.Groups != nil && !slices.IsSorted(*id.Groups) || !slices.IsSortedFunc(id.Claims, compareClaims)):
 		return ruleRequester.Broken("a request with groups or claims that are not in order")
-	case !hasNoToken(actor):
+	case !policy.HasNoToken(actor):
 		return ruleRequester.Broken("a request without a token by %s, whose name is that of a token", actor)
 	case isSubject && (id == nil || id.Credential == nil || !id.Credential.Valid()):
 		return ruleRequester.Broken("a request without the token of a subject of an identity provider")
@@ -336,7 +339,10 @@ func (s *runVerifier) checkSend(e *Event, decidedAt string) error {
 	for i := range s.votes {
 		names = append(names, s.votes[i].By)
 	}
-	return ruleCall.Wrap(s.verifier.checkNotBlocked(e.Index, names...))
+	if err := s.verifier.checkNotBlocked(e.Index, names...); err != nil {
+		return ruleCall.Wrap(err)
+	}
+	return s.checkSentAccount()
 }
 
 // checkEnd compares an outcome with the events of the run.

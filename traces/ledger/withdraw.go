@@ -26,7 +26,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run string, by Caller) error {
 		if err != nil {
 			return explainNotFound(run, err)
 		}
-		if !by.IsRequester(&q) || by.TokenID == "" && !hasNoToken(by.Name) {
+		if !by.IsRequester(&q) || by.TokenID == "" && !policy.HasNoToken(by.Name) {
 			return explainNotFound(run, ErrNotFound) // another requester's run counts as missing
 		}
 
@@ -55,7 +55,7 @@ func (s *runVerifier) checkWithdrawal(e *Event, p *approvalVote) error {
 	switch {
 	case p.Reason != withdrawn || !p.Decides:
 		return ruleWithdrawal.Broken("a vote about one's own request")
-	case p.Token == "" && hasNoToken(e.By):
+	case p.Token == "" && policy.HasNoToken(e.By):
 		return ruleWithdrawal.Wrap(s.verifier.checkNotBlocked(e.Index, e.By, s.row.OnBehalfOf))
 	}
 	return ruleWithdrawal.Wrap(s.verifier.checkToken(p.Token, e.By, ActCall, e))

@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"pgfsm/policy"
 )
 
 // evictAfter is the time that a session must have been unused before a new session of the same
@@ -25,7 +27,10 @@ import (
 const evictAfter = time.Minute
 
 // Anonymous is the name of a client without credentials.
-const Anonymous = "anonymous"
+const Anonymous = policy.Anonymous
+
+// RolePerson is the role of tokens of the ledger that stand for a person.
+const RolePerson = "person"
 
 // An Identity is the client as far as the gateway verified it. Sessions, tasks and request states
 // are bound to the whole identity. It holds no token of an identity provider, because clients
@@ -35,6 +40,7 @@ type Identity struct {
 	Token      string // id of the ledger's token; empty without one
 	Client     string // the client id to which an identity provider issued the token
 	OnBehalfOf string // the person for whom the client acts, as the identity provider says
+	Principal  string // the person whose own accounts the client uses, see [policy.Principal]; empty for others
 }
 
 // Owner returns a name of the identity, for sessions with servers that no other identity may use.

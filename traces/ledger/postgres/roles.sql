@@ -28,6 +28,7 @@ ALTER VIEW events OWNER TO pgfsm_migrate;
 ALTER VIEW decisions OWNER TO pgfsm_migrate;
 ALTER TABLE tokens OWNER TO pgfsm_migrate;
 ALTER TABLE blocks OWNER TO pgfsm_migrate;
+ALTER TABLE connections OWNER TO pgfsm_migrate;
 ALTER TABLE deliveries OWNER TO pgfsm_migrate;
 ALTER TABLE delivered OWNER TO pgfsm_migrate;
 ALTER TABLE sessions OWNER TO pgfsm_migrate;
@@ -37,11 +38,11 @@ ALTER TABLE pgfsm_migration OWNER TO pgfsm_migrate;
 
 -- pgfsm serve, and all other commands: entries and blobs are only added.
 GRANT USAGE ON SCHEMA SCHEMA_OF_LEDGER TO pgfsm_serve;
-GRANT SELECT ON log, replicas, entries, runs, blobs, tokens, blocks, deliveries, delivered, sessions, told, requests, events, decisions,
+GRANT SELECT ON log, replicas, entries, runs, blobs, tokens, blocks, connections, deliveries, delivered, sessions, told, requests, events, decisions,
   pgfsm_version TO pgfsm_serve;
-GRANT INSERT ON replicas, entries, runs, blobs, tokens, blocks, deliveries, delivered, sessions, told TO pgfsm_serve;
-GRANT UPDATE ON log, replicas, runs, tokens, blocks, deliveries, delivered, sessions, told TO pgfsm_serve;
-GRANT DELETE ON replicas, blocks, sessions, told TO pgfsm_serve;
+GRANT INSERT ON replicas, entries, runs, blobs, tokens, blocks, connections, deliveries, delivered, sessions, told TO pgfsm_serve;
+GRANT UPDATE ON log, replicas, runs, tokens, blocks, connections, deliveries, delivered, sessions, told TO pgfsm_serve;
+GRANT DELETE ON replicas, blocks, connections, sessions, told TO pgfsm_serve;
 
 -- pgfsm ledger prune and rebuild: also empties entries, whose hashes stay.
 GRANT pgfsm_serve TO pgfsm_prune;

@@ -9,7 +9,7 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- The log. A pruned entry has a header in place of its body.
 CREATE TABLE entries (
@@ -144,6 +144,27 @@ CREATE TABLE blocks (
     since TEXT NOT NULL,
     by    TEXT NOT NULL,
     entry INTEGER NOT NULL -- index of its entry
+) STRICT;
+
+-- The accounts of people at servers, with their sealed credentials: `pgfsm serve` opens them with a key of the configuration.
+CREATE TABLE connections (
+    person   TEXT NOT NULL, -- a subject of an identity provider, or the name of a token
+    server   TEXT NOT NULL,
+    id       TEXT NOT NULL, -- random, new each time the person connects
+    kind     TEXT NOT NULL,
+    issuer   TEXT NOT NULL,
+    client   TEXT NOT NULL,
+    resource TEXT NOT NULL, -- the URL to which the credentials may be sent
+    scopes   TEXT NOT NULL,
+    account  TEXT NOT NULL, -- the person's label
+    state    TEXT NOT NULL CHECK (state IN ('ready', 'lost')),
+    made     TEXT NOT NULL,
+    used     TEXT NOT NULL,
+    seal_key TEXT NOT NULL, -- the id of the key that sealed the credentials
+    generation INTEGER NOT NULL, -- how often they were sealed
+    entry    INTEGER NOT NULL, -- index of the entry that says that the connection was made
+    sealed   BLOB NOT NULL,
+    PRIMARY KEY (person, server)
 ) STRICT;
 
 -- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows and empties old

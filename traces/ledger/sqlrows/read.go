@@ -412,6 +412,39 @@ func (t *Tx) Blocks() iter.Seq2[ledger.Block, error] {
 	return queryRows(t, fullPage, readBlock, "SELECT name, since, by, entry FROM blocks ORDER BY name")
 }
 
+// Scopes have no spaces.
+const connectionColumns = "person, server, id, kind, issuer, client, resource, scopes, account, state, made, used, seal_key, generation, entry, sealed"
+
+func readConnection(r *Row) ledger.Connection {
+	return ledger.Connection{
+		Person:     r.Text(),
+		Server:     r.Text(),
+		ID:         r.Text(),
+		Kind:       r.Text(),
+		Issuer:     r.Text(),
+		Client:     r.Text(),
+		Resource:   r.Text(),
+		Scopes:     strings.Fields(r.Text()),
+		Account:    r.Text(),
+		State:      r.Text(),
+		Made:       r.Text(),
+		Used:       r.Text(),
+		Key:        r.Text(),
+		Generation: r.Int64(),
+		Entry:      r.Int64(),
+		Sealed:     r.Bytes(),
+	}
+}
+
+func (t *Tx) Connection(person, server string) (ledger.Connection, error) {
+	return queryRow(t, "a connection to", server, readConnection,
+		"SELECT "+connectionColumns+" FROM connections WHERE person = ? AND server = ?", person, server)
+}
+
+func (t *Tx) Connections() iter.Seq2[ledger.Connection, error] {
+	return queryRows(t, fullPage, readConnection, "SELECT "+connectionColumns+" FROM connections ORDER BY person, server")
+}
+
 func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, error] {
 	query, args := "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ?", []any{due}
 	if hook != "" {

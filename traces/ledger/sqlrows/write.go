@@ -20,6 +20,8 @@ var (
 	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + placeholders(8) + onConflict("id", tokenColumns)
 	upsertBlock = "INSERT INTO blocks (name, since, by, entry) VALUES " + placeholders(4) +
 		onConflict("name", "since, by, entry")
+	upsertConnection = "INSERT INTO connections (" + connectionColumns + ") VALUES " + placeholders(16) +
+		onConflict("person, server", strings.TrimPrefix(connectionColumns, "person, server, "))
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + placeholders(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
@@ -156,6 +158,15 @@ func (t *Tx) PutBlock(b ledger.Block) error {
 
 func (t *Tx) DropBlock(name string) error {
 	return t.Change("", nil, "DELETE FROM blocks WHERE name = ?", name)
+}
+
+func (t *Tx) PutConnection(c ledger.Connection) error {
+	return t.Change("connection of", c.Person, upsertConnection, c.Person, c.Server, c.ID, c.Kind, c.Issuer, c.Client,
+		c.Resource, strings.Join(c.Scopes, " "), c.Account, c.State, c.Made, c.Used, c.Key, c.Generation, c.Entry, c.Sealed)
+}
+
+func (t *Tx) DropConnection(person, server string) error {
+	return t.Change("", nil, "DELETE FROM connections WHERE person = ? AND server = ?", person, server)
 }
 
 func (t *Tx) PutDelivery(d ledger.Delivery) error {

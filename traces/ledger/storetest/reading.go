@@ -45,6 +45,8 @@ func emptyStore(t *testing.T, h Harness) {
 		missing(t, "Token", k, err)
 		blocked, err := r.Block("none")
 		missing(t, "Block", blocked, err)
+		connected, err := r.Connection("none", "none")
+		missing(t, "Connection", connected, err)
 	})
 }
 
@@ -64,6 +66,8 @@ type rowsOfAllKinds struct {
 	Token    ledger.Token
 	Block    ledger.Block
 	Delivery ledger.Delivery
+
+	Connection ledger.Connection
 }
 
 func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
@@ -76,6 +80,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			func() error { return tx.PutBlob(w.Blob) },
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutBlock(w.Block) },
+			func() error { return tx.PutConnection(w.Connection) },
 			func() error { return tx.PutDelivery(w.Delivery) },
 			func() error { return tx.SetNextDelivery("hook", 7) },
 		} {
@@ -87,7 +92,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	})
 	view(t, s, func(r ledger.Reader) {
 		var got rowsOfAllKinds
-		var errs [5]error
+		var errs [6]error
 		got.Entries = list(t, r.Entries(0))
 		last := w.Entries[len(w.Entries)-1]
 		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, last.Index)})
@@ -100,8 +105,9 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
 		got.Block, errs[4] = r.Block(w.Block.Name)
+		got.Connection, errs[5] = r.Connection(w.Connection.Person, w.Connection.Server)
 		got.Delivery = onlyRow(t, r.Deliveries("", late+"z", 10))
-		wantEqual(t, "errors", [5]error{}, errs)
+		wantEqual(t, "errors", [6]error{}, errs)
 		wantEqual(t, "rows", w, got)
 		if end, err := r.End(); err != nil || end != (ledger.End{Size: last.Index + 1, At: last.At, Type: last.Type}) {
 			t.Errorf("End = %+v, %v", end, err)
@@ -135,7 +141,9 @@ func onlyRow[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
 		nil, filled[ledger.RunRow](t), filled[ledger.Blob](t), filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
+		filled[ledger.Connection](t),
 	}
+	w.Connection.Scopes = []string{"repo", "read:org"} // without spaces
 	first := entry(w.Request.Entry-1, w.Request.RunID)
 	w.Entries = []ledger.Entry{first, following(first, w.Request.Entry)}
 	w.Delivery.Next = early
@@ -147,6 +155,8 @@ func zeroRows(t *testing.T, h Harness) {
 		Entries:  []ledger.Entry{{RunID: id(0), At: early, Body: jsontext.Value("{}")}},
 		Request:  ledger.RunRow{RunID: id(0), At: early, Updated: early, Bundle: digest("")},
 		Delivery: ledger.Delivery{State: "waiting"},
+
+		Connection: ledger.Connection{State: ledger.ConnectionLost, Sealed: []byte{}},
 	}
 	w.roundTrip(t, h)
 }
@@ -172,6 +182,8 @@ func oddText(t *testing.T, h Harness) {
 				Blob: ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: key, Name: text},
 				Block:    ledger.Block{Name: key, By: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: key, Error: text},
+
+				Connection: ledger.Connection{Person: key, Account: text, State: ledger.ConnectionReady, Sealed: []byte(text)},
 			}.roundTrip(t, h)
 		})
 	}

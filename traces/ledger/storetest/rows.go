@@ -38,6 +38,10 @@ func filled[T any](t *testing.T) T {
 			f.SetString("waiting") // one of three values
 		case name == "Kind" && row.Type() == reflect.TypeFor[ledger.Session]():
 			f.SetString(ledger.SessionLink) // one of two values
+		case name == "State" && row.Type() == reflect.TypeFor[ledger.Connection]():
+			f.SetString(ledger.ConnectionLost) // one of two values
+		case f.Type() == reflect.TypeFor[[]byte]():
+			f.SetBytes([]byte{0, 255, byte(i)})
 		case name == "RunID" || name == "Owner":
 			f.SetString(id(i))
 		case name == "At" || name == "Updated" || name == "Expires" || name == "Sent" || name == "Ended" || name == "Delivered":

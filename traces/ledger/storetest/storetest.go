@@ -49,6 +49,7 @@ func Run(t *testing.T, h Harness) {
 		{"add-does-not-replace", addRefuses},
 		{"a-token-is-dropped", dropsTokens},
 		{"blocks", blocks},
+		{"connections", connections},
 		{"sessions", sessions},
 		{"told", telling},
 		{"append-only", appendOnly},
@@ -156,8 +157,9 @@ func nothing(t *testing.T, s ledger.Store) {
 		for what, n := range map[string]int{ // in any order
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Runs(ledger.Filter{}))),
 			"blobs": len(list(t, r.Blobs())),
-			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "blocks": len(list(t, r.Blocks())), "deliveries": len(list(t, r.Deliveries("", late, 10))),
-			"sessions": len(list(t, r.Sessions())),
+			"hooks": len(list(t, r.Hooks())), "tokens": len(list(t, r.Tokens())), "blocks": len(list(t, r.Blocks())), "connections": len(list(t, r.Connections())),
+			"deliveries": len(list(t, r.Deliveries("", late, 10))),
+			"sessions":   len(list(t, r.Sessions())),
 		} {
 			if n != 0 {
 				t.Errorf("the store has %d %s, want none", n, what)

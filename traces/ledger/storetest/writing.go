@@ -72,6 +72,28 @@ func blocks(t *testing.T, h Harness) {
 	})
 }
 
+func connections(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	of := func(person, server, id string) ledger.Connection {
+		return ledger.Connection{Person: person, Server: server, ID: id, State: ledger.ConnectionReady, Sealed: []byte{0, 255, 39}}
+	}
+	again := of("b", "s", "3")
+	again.State, again.Scopes, again.Generation = ledger.ConnectionLost, []string{"repo", "read:org"}, 2
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(
+			tx.PutConnection(of("b", "t", "1")), tx.PutConnection(of("b", "s", "2")), tx.PutConnection(again), tx.PutConnection(of("B", "s", "4")),
+			tx.PutConnection(of("a", "s", "5")), tx.DropConnection("a", "s"), tx.DropConnection("b", "none"))
+	})
+	view(t, s, func(r ledger.Reader) {
+		wantEqual(t, "Connections", []ledger.Connection{of("B", "s", "4"), again, of("b", "t", "1")}, list(t, r.Connections()))
+		c, err := r.Connection("b", "s")
+		wantEqual(t, "Connection", again, c)
+		wantEqual(t, "error", nil, err)
+		c, err = r.Connection("a", "s")
+		missing(t, "Connection", c, err)
+	})
+}
+
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {

@@ -156,6 +156,8 @@ const LOG_EVENTS = {
   "token.revoked": "id",
   "identity.blocked": "issuer subject",
   "identity.unblocked": "issuer subject",
+  "connection.made": "account? client? id issuer? kind person resource scopes? server token?",
+  "connection.ended": "id person reason server",
   "key.added": "key",
   "key.removed": "key",
   "ledger.pruned": "before? entries kind order? reason? runs tasks?",
@@ -183,7 +185,7 @@ const RUN_EVENTS = {
 };
 const SESSION_EVENTS = {
   "mcp.passed": "direction method on_behalf_of? params server token",
-  "access.refused": "endpoint scope",
+  "access.refused": "endpoint? scope? server? token?",
   "prompt.captured": "cut? prompt? session source? text token?",
   "report.late": "arguments? failed? result? run token?",
 };

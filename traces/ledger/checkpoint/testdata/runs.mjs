@@ -1,4 +1,4 @@
-// The rules of runs, tokens and blocked people (R10 to R28, R51): who asked, who voted, and what was sent.
+// The rules of runs, tokens and blocked people (R10 to R28, R51, R52): who asked, who voted, and what was sent.
 
 import { count, isDigest, isTime, must } from "./json.mjs";
 import { DELEGATED } from "./trace.mjs";
@@ -16,6 +16,7 @@ export class RunRules {
     this.complete = complete;
     this.tokens = new Map(); // by id
     this.blocked = new Set(); // names
+    this.connections = new Map(); // ids, by person and server
     this.runs = new Map(); // by id
     this.late = new Set(); // ids of runs about which there was a late report
     this.prunedSilent = 0; // pruned runs that ended as unreported, without those in late
@@ -43,8 +44,10 @@ export class RunRules {
         must(this.blocked.has(name) === ends || !this.complete, place, ends ? `${name} is not blocked` : `${name} is blocked already`, "R25");
         if (ends) this.blocked.delete(name);
         else this.blocked.add(name);
+        for (const key of ends ? [] : this.connections.keys()) if (JSON.parse(key)[0] === name) this.connections.delete(key);
         break;
       }
+      case "connection.made": case "connection.ended": this.connected(event, by, at, place); break;
       case "command.started": case "bundle.activated":
         // A gateway states the settings; a command does only in a log without gateways.
         if (event.get("type") === "bundle.activated" || this.settings?.get("type") !== "bundle.activated") this.settings = event;
@@ -65,7 +68,15 @@ export class RunRules {
         }
         if (event.get("type") === "report.late") this.lateHolds(event.get("run"), place);
         break;
-      case "access.refused": must(isSubject(by), place, `${by} is no subject of an identity provider`, "R27");
+      case "access.refused":
+        if (!event.has("server")) {
+          must(event.has("endpoint") && event.has("scope") && !event.has("token"), place, "it has no endpoint or no scope, or a token", "R27");
+          must(isSubject(by), place, `${by} is no subject of an identity provider`, "R27");
+          break;
+        }
+        must(!event.has("endpoint") && !event.has("scope") && event.has("token") !== hasNoToken(by), place, "it has a scope beside its server, or another credential than a token", "R27");
+        must(Buffer.byteLength(event.get("server")) <= 256, place, "server is too long", "R27");
+        if (event.has("token")) this.tokenHolds(event.get("token"), by, "agent", at, place, "R27");
     }
   }
 
@@ -78,10 +89,35 @@ export class RunRules {
     else must(!this.complete || this.prunedSilent-- > 0, place, "the run is not there", "R51");
   }
 
+  // connected checks that a connection is made or ended, and follows it.
+  connected(event, by, at, place) {
+    const [id, person, server] = ["id", "person", "server"].map((name) => event.get(name)), key = JSON.stringify([person, server]);
+    if (event.get("type") === "connection.ended") {
+      must(this.connections.get(key) === id || !this.complete, place, "the connection was not made, or has ended", "R52");
+      this.connections.delete(key);
+      return;
+    }
+    const fits = (name, most) => Buffer.byteLength(event.get(name) ?? "") <= most;
+    must(person !== "" && person === by && isSubject(by) !== event.has("token"), place, "it is of another person, or without a token of that person", "R52");
+    must(event.get("kind") === "secret" && id !== "" && server !== "" && event.get("resource") !== "" && fits("id", 128) && fits("server", 256) &&
+      fits("resource", 2048) && fits("account", 128), place, "its kind is unknown, or a member is empty or too long", "R52");
+    this.notBlocked([by], place, "R52");
+    if (event.has("token")) this.tokenHolds(event.get("token"), by, "person", at, place, "R52");
+    this.connections.set(key, id);
+  }
+
+  // accountHolds checks that the account of a call that is sent is a connection of its principal.
+  accountHolds(run, place) {
+    if (!run.account || !this.complete) return;
+    const key = JSON.stringify([run.onBehalfOf ?? run.actor, run.server]);
+    must(this.connections.get(key) === run.account.get("connection"), place, "the account is no connection of the principal then", "R52");
+  }
+
   tokenHolds(id, name, role, at, place, rule) {
     const token = this.tokens.get(id);
     if (!token && !this.complete) return;
-    must(token?.name === name && token.role === role, place, `${id} is no token of ${name} with the role ${role}`, rule);
+    const roles = role === "agent" ? ["agent", "person"] : [role];
+    must(token?.name === name && roles.includes(token.role), place, `${id} is no token of ${name} with the role ${role}`, rule);
     must(!token.revoked && (token.expires === "" || at < token.expires), place, `the token ${id} is not valid`, rule);
   }
 
@@ -133,6 +169,7 @@ export class RunRules {
         must(!run.held || isTime(run.decidedAt) && run.decidedAt < run.held.get("expires"), place, "it was decided about after its expiry", "R20");
         must(!run.held || at < run.expires, place, "its approval had expired", "R20");
         this.notBlocked([run.actor, run.onBehalfOf, ...run.votes.map((vote) => vote.by)], place, "R20");
+        this.accountHolds(run, place);
         run.sent = true;
         if (type === "call.delegated") run.owner = "";
         break;
@@ -165,7 +202,10 @@ export class RunRules {
       must(identity?.has("credential"), place, "the request names no token of the subject", "R11");
       must(generation === undefined || (generation.get("issuers") ?? []).includes(actor.split("#")[0]), place, "the configuration has no such issuer", "R11");
     }
-    return { actor, kind, delegates, onBehalfOf: identity?.get("on_behalf_of"), generation, bundle, status: "proposed", owner: by, votes: [] };
+    const account = request.get("account"), onBehalfOf = identity?.get("on_behalf_of"), token = this.tokens.get(event.get("token"));
+    must(!account || kind === "agent" && (isSubject(actor) || event.has("token") && !onBehalfOf), place, "an account of a request that has no principal", "R52");
+    must(!account || !token || token.role === "person", place, "an account of a request with a token that is not a person's", "R52");
+    return { actor, kind, delegates, account, server: event.get("call")?.get("server"), onBehalfOf, generation, bundle, status: "proposed", owner: by, votes: [] };
   }
 
   decided(run, event, place) {

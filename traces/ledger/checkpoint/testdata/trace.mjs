@@ -54,9 +54,9 @@ const PARTS = {
   effective: "definition server tool", exchanges: "received sent status", items: "at claim evidence", redacted: "count rule", risk: "failed matched mode reason rule score",
   shadow: "condition effect failed policy", values: "failed of path scope value window", votes: "at binding by display? groups? outcome reason",
 };
-const BOUND = "actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? origins? pin policy quorum risk run schema? " +
+const BOUND = "account? actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? origins? pin policy quorum risk run schema? " +
   "score server session? tool";
-export const REQUEST = "actor at identity? kind large? round? session? task? text trace?";
+export const REQUEST = "account? actor at identity? kind large? round? session? task? text trace?";
 const KINDS = ["ask", "call", "agent", "hook", "evaluation"];
 // DELEGATED are the kinds of requests whose call the client makes itself.
 export const DELEGATED = ["hook", "evaluation"];
@@ -103,6 +103,7 @@ function contentHolds(trace, machine) {
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
   if (request.has("session")) members(request.get("session"), "call? calls? client id observed? prompt? rewritten?", "request: session");
+  if (request.has("account")) members(request.get("account"), "connection issuer? label? scopes?", "request: account");
   if (request.has("large")) shaped("request: large", () => largeHolds(trace, "request: large"));
   if (request.has("identity")) shaped("request: identity", () => identityHolds(request, "request: identity"));
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
@@ -432,6 +433,7 @@ function boundHolds(bound, run, place) {
     origins: run.origins, connection: digest("connection", without(server, "connect_timeout_ms", "timeout_total_ms").set("timeout_ms", new Literal("0"))),
   };
   for (const [name, want] of Object.entries(expected)) must(bound.get(name) === want, place, `${name} does not match`);
+  must(same(bound.get("account"), run.request.get("account")), place, "account does not match");
 }
 
 function permitHolds(step, run, place, equals) {

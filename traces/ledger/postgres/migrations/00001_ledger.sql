@@ -142,6 +142,26 @@ CREATE TABLE blocks (
     entry bigint NOT NULL
 );
 
+CREATE TABLE connections (
+    person     text COLLATE "C" NOT NULL,
+    server     text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    kind       text COLLATE "C" NOT NULL,
+    issuer     text COLLATE "C" NOT NULL,
+    client     text COLLATE "C" NOT NULL,
+    resource   text COLLATE "C" NOT NULL,
+    scopes     text COLLATE "C" NOT NULL,
+    account    text COLLATE "C" NOT NULL,
+    state      text COLLATE "C" NOT NULL CHECK (state IN ('ready', 'lost')),
+    made       text COLLATE "C" NOT NULL,
+    used       text COLLATE "C" NOT NULL,
+    seal_key   text COLLATE "C" NOT NULL,
+    generation bigint NOT NULL,
+    entry      bigint NOT NULL,
+    sealed     bytea NOT NULL,
+    PRIMARY KEY (person, server)
+);
+
 CREATE TABLE deliveries (
     entry    bigint NOT NULL,
     hook     text COLLATE "C" NOT NULL,

@@ -1,0 +1,407 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/internal/visible"
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// ConnectionSecret is the kind of a connection whose credentials are a pasted token.
+const ConnectionSecret = "secret"
+
+// The states of a connection.
+const (
+	ConnectionReady = "ready"
+	ConnectionLost  = "lost" // the server refused the credentials
+)
+
+// The reasons for which a connection ends, besides a new one in its place.
+const (
+	EndDisconnected = "disconnected"  // the person ended it
+	EndRevoked      = "revoked"       // an admin ended it
+	EndBlocked      = "blocked"       // the person was blocked
+	EndTokenRevoked = "token_revoked" // the last token of the person was revoked
+	EndIdle         = "idle"          // it was not used for too long
+)
+
+// Bounds of a connection.
+const (
+	MaxAccount    = 128      // of an account's label, in bytes
+	MaxCredential = 16 << 10 // of a pasted token, in bytes: every request has it in a header
+	minCredential = 8        // of a pasted token, in bytes: a shorter one could not be masked in results
+	maxResource   = 2048
+	// usedResave is how old the recorded last use may be: otherwise each call would write the row.
+	usedResave = 15 * time.Minute
+)
+
+// A Connection holds the credentials of one person for one server. Each pair has one at most. The row is beside
+// the log; the log has when connections are made and end, and nothing of their credentials.
+type Connection struct {
+	Person     string   `json:"person"` // see [policy.Principal]
+	Server     string   `json:"server"`
+	ID         string   `json:"id"`   // random, and new each time the person connects
+	Kind       string   `json:"kind"` // ConnectionSecret
+	Issuer     string   `json:"issuer"`
+	Client     string   `json:"client"`
+	Resource   string   `json:"resource"` // the URL of the server to which the credentials may be sent
+	Scopes     []string `json:"scopes"`
+	Account    string   `json:"account"` // the person's label of the account
+	State      string   `json:"state"`
+	Made       string   `json:"made"`
+	Used       string   `json:"used"`
+	Key        string   `json:"key"`        // the id of the key that sealed the credentials
+	Generation int64    `json:"generation"` // how often they were sealed
+	Entry      int64    `json:"entry"`      // index of the entry that says that it was made
+	Sealed     []byte   `json:"-"`
+}
+
+// ErrUnconnected means that a person has no usable connection to a server.
+var ErrUnconnected = errors.New("there is no connection of this person to the server")
+
+// RequestAccount returns the connection as requests record it.
+func (c *Connection) RequestAccount() *states.Account {
+	return &states.Account{Connection: c.ID, Issuer: c.Issuer, Label: c.Account, Scopes: c.Scopes}
+}
+
+// Principal returns the person whose own connections the caller's calls use; empty if they use none.
+func (c Caller) Principal() string {
+	return policy.Principal(c.Name, c.OnBehalfOf(), c.TokenID != "" && slices.Contains(c.Roles, RolePerson))
+}
+
+// CheckCredential returns an error if a text cannot be a pasted token. The error does not repeat it.
+func CheckCredential(text string) error {
+	switch n := len(text); {
+	case n < minCredential || n > MaxCredential:
+		return fmt.Errorf("the token has %d bytes; it must have %d to %d", n, minCredential, MaxCredential)
+	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("the token has spaces, line ends or characters beyond ASCII: paste the token alone")
+	}
+	return nil
+}
+
+// Connect makes the caller's own connection to a server, in place of an earlier one. c has its server, kind,
+// resource and account.
+func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connection, credential string) (Connection, error) {
+	if err := CheckCredential(credential); err != nil {
+		return c, refusedConnection("%s", err)
+	}
+	if c.Account != "" && (visible.Text(c.Account) != c.Account || visible.Blank(c.Account) || len(c.Account) > MaxAccount) {
+		return c, refusedConnection("the name of the account must have at most %d bytes, and only characters that show", MaxAccount)
+	}
+	origin, err := l.Origin(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.Person, c.ID, c.State = by.Principal(), rand.Text(), ConnectionReady
+	if err := keys.seal(&c, origin, []byte(credential)); err != nil {
+		return c, err
+	}
+	made := &connectionMade{
+		Account:  c.Account,
+		Client:   c.Client,
+		ID:       c.ID,
+		Issuer:   c.Issuer,
+		Kind:     c.Kind,
+		Person:   c.Person,
+		Resource: c.Resource,
+		Scopes:   c.Scopes,
+		Server:   c.Server,
+		Token:    by.TokenID,
+	}
+	if err := made.checkValues(by.Name); err != nil {
+		return c, err
+	}
+	err = l.commit(ctx, func(b *batch) error {
+		if err := by.recheckAction(b, b.now, ActConnect); err != nil {
+			return err
+		}
+		if err := b.addEvent(nil, "", by.Name, made); err != nil {
+			return err
+		}
+		c.Made, c.Used, c.Entry = b.now, b.now, b.entry.Index
+		return b.PutConnection(c)
+	})
+	return c, err
+}
+
+// Disconnect ends the caller's own connection to a server. The error is [ErrConnection] if there is none.
+func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) error {
+	return l.commit(ctx, func(b *batch) error {
+		if err := by.recheckAction(b, b.now, ActConnect); err != nil {
+			return err
+		}
+		_, err := b.endConnections(by.Name, EndDisconnected, isOf(by.Principal(), server))
+		return err
+	})
+}
+
+// RevokeConnections ends the connections of a person: to one server or, without a name, to all. It returns them.
+// The rules of [Ledger.CreateToken] say who may revoke.
+func (l *Ledger) RevokeConnections(ctx context.Context, by Caller, person, server string) (ended []Connection, err error) {
+	err = l.commit(ctx, func(b *batch) (err error) {
+		if err := mayManage(b, by, b.now); err != nil {
+			return err
+		}
+		ended, err = b.endConnections(by.Name, EndRevoked, isOf(person, server))
+		return err
+	})
+	return ended, err
+}
+
+// isOf returns a function that finds the connections of a person, and of a server unless its name is empty.
+func isOf(person, server string) func(*Connection) bool {
+	return func(c *Connection) bool { return c.Person == person && (server == "" || c.Server == server) }
+}
+
+// EndIdleConnections ends the connections that nobody has used for some time.
+func (l *Ledger) EndIdleConnections(ctx context.Context, idle time.Duration) error {
+	isIdle := func(now string) func(*Connection) bool {
+		return func(c *Connection) bool { return now >= addToTime(c.Used, idle) }
+	}
+	found := false
+	err := l.View(ctx, func(r Reader) error {
+		now, err := l.readTime(r)
+		if err != nil {
+			return err
+		}
+		_, found, err = connectionsWhere(r, isIdle(now))
+		return err
+	})
+	if err != nil || !found {
+		return err
+	}
+	return l.commit(ctx, func(b *batch) error {
+		_, err := b.endConnections(l.owner, EndIdle, isIdle(b.now))
+		if errors.Is(err, ErrConnection) { // another replica was faster, or somebody has used it
+			return nil
+		}
+		return err
+	})
+}
+
+// connectionsWhere returns the connections for which is returns true, and whether there are any.
+func connectionsWhere(r Reader, is func(*Connection) bool) (found []Connection, any bool, err error) {
+	for c, err := range r.Connections() {
+		if err != nil {
+			return nil, false, err
+		}
+		if is(&c) {
+			found = append(found, c)
+		}
+	}
+	return found, len(found) > 0, nil
+}
+
+// endConnections ends the connections for which is returns true, and returns them. The error is [ErrConnection] if
+// there are none.
+func (b *batch) endConnections(by, reason string, is func(*Connection) bool) ([]Connection, error) {
+	found, any, err := connectionsWhere(b, is)
+	if err != nil {
+		return nil, err
+	}
+	if !any {
+		return nil, refusedConnection("there is no such connection; pgfsm connections list shows all")
+	}
+	for _, c := range found {
+		if err := b.addEvent(nil, "", by, &connectionEnded{ID: c.ID, Person: c.Person, Reason: reason, Server: c.Server}); err != nil {
+			return nil, err
+		}
+		if err := b.DropConnection(c.Person, c.Server); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// endAllConnections ends all connections of a person, if there are any.
+func (b *batch) endAllConnections(by, reason, person string) error {
+	_, err := b.endConnections(by, reason, isOf(person, ""))
+	if errors.Is(err, ErrConnection) {
+		return nil
+	}
+	return err
+}
+
+// FindConnection returns the usable connection of a person to a server at a URL, and its credentials. The error is
+// [ErrUnconnected] if there is none, and [ErrSealed] if the credentials do not open.
+func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, person, server, resource string) (c Connection,
+	credentials string, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		switch c, err = r.Connection(person, server); {
+		case errors.Is(err, ErrNotFound):
+			return ErrUnconnected
+		case err != nil:
+			return err
+		case c.State != ConnectionReady || c.Resource != resource:
+			return ErrUnconnected
+		}
+		origin, err := Origin(r)
+		if err != nil {
+			return err
+		}
+		opened, err := keys.open(&c, origin)
+		credentials = string(opened)
+		return err
+	})
+	return c, credentials, err
+}
+
+// LoseConnection notes that a server refused the credentials of a connection. lost is false if the connection is
+// not the person's any more.
+func (l *Ledger) LoseConnection(ctx context.Context, person, server, id string) (lost bool, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		lost = false
+		c, err := b.Connection(person, server)
+		if errors.Is(err, ErrNotFound) || err == nil && (c.ID != id || c.State == ConnectionLost) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b.wrote, lost, c.State = true, true, ConnectionLost
+		return b.PutConnection(c)
+	})
+	return lost, err
+}
+
+// ResealConnections seals the credentials that the first key has not sealed with that key, and returns how many it
+// sealed. The rules of [Ledger.CreateToken] say who may do it.
+func (l *Ledger) ResealConnections(ctx context.Context, by Caller, keys SealKeys) (sealed int, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		sealed = 0
+		if err := mayManage(b, by, b.now); err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return refusedConnection("connections.keys of the configuration names no key")
+		}
+		first, err := keyID(keys[0])
+		if err != nil {
+			return err
+		}
+		old, any, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first })
+		if err != nil || !any {
+			return err
+		}
+		origin, err := Origin(b)
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			credentials, err := keys.open(&old[i], origin)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", visible.Text(old[i].Person), old[i].Server, err)
+			}
+			if err := keys.seal(&old[i], origin, credentials); err != nil {
+				return err
+			}
+		}
+		b.wrote, sealed = true, len(old)
+		for i := range old {
+			if err := b.PutConnection(old[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return sealed, err
+}
+
+// accountEnded returns why the call of a request may not be made with its account any more; empty if it may, or if
+// the request has none.
+func accountEnded(r Reader, q *states.Request, server string) (c Connection, reason string, err error) {
+	if q.Account == nil {
+		return c, "", nil
+	}
+	c, err = r.Connection(q.Principal(), server)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return c, "The connection with which the call was requested has ended.", nil
+	case err != nil:
+		return c, "", err
+	case c.ID != q.Account.Connection:
+		return c, "The connection with which the call was requested was replaced by another.", nil
+	case c.State != ConnectionReady:
+		return c, "The server refused the credentials of the connection with which the call was requested.", nil
+	}
+	return c, "", nil
+}
+
+// checkAccount returns [ErrCredentials] if the call is about to be held or sent, and its connection is not the
+// person's any more.
+func (r *RunRecorder) checkAccount(b Reader) (err error) {
+	if r.header.Request.Account == nil {
+		return nil
+	}
+	var reason string
+	if r.account, reason, err = accountEnded(b, &r.header.Request, r.run.Plan().Server); reason != "" {
+		return &Refusal{Code: RefusedCredentials, Message: reason}
+	}
+	return err
+}
+
+// touchAccount notes that the connection of the call was used.
+func (r *RunRecorder) touchAccount(b *batch) error {
+	c := r.account
+	if r.header.Request.Account == nil || b.now < addToTime(c.Used, usedResave) {
+		return nil
+	}
+	c.Used = b.now
+	return b.PutConnection(c)
+}
+
+func refusedConnection(format string, args ...any) error {
+	return &Refusal{Code: RefusedConnection, Message: fmt.Sprintf(format, args...)}
+}
+
+// ConnectionChanges are the changes of connections since an entry.
+type ConnectionChanges struct {
+	Last   int64           // index of the last entry about connections; -1 if there is none
+	People map[string]bool // whose connections were made or have ended
+	Usable map[string]bool // the ids of the connections that can be used now
+}
+
+// ReadConnectionChanges reads the changes of connections after an entry. Without changes it reads nothing else, unless it
+// is forced to.
+func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChanges, err error) {
+	c.Last = -1
+	types := []Type{ConnectionMade, ConnectionEnded}
+	for _, t := range types {
+		switch e, err := r.LastOfType(t); {
+		case err == nil:
+			c.Last = max(c.Last, e.Index)
+		case !errors.Is(err, ErrNotFound):
+			return c, err
+		}
+	}
+	if c.Last <= after && !forced {
+		return c, nil
+	}
+
+	c.People, c.Usable = make(map[string]bool), make(map[string]bool)
+	events, err := eventsOfTypes(r, types...)
+	if err != nil {
+		return c, err
+	}
+	for i := range events {
+		switch p := events[i].payload.(type) {
+		case *connectionMade:
+			c.People[p.Person] = c.People[p.Person] || events[i].event.Index > after
+		case *connectionEnded:
+			c.People[p.Person] = c.People[p.Person] || events[i].event.Index > after
+		}
+	}
+	usable, _, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
+	for i := range usable {
+		c.Usable[usable[i].ID] = true
+	}
+	return c, err
+}
