@@ -15,7 +15,11 @@ import (
 func (c *configFile) checkParts() {
 	c.checkNames()
 	for i := range c.Servers {
-		checkServer(c.file, path{"servers", c.Servers[i].Name}, c.Servers[i].Value)
+		at := path{"servers", c.Servers[i].Name}
+		checkServer(c.file, at, c.Servers[i].Value)
+		if c.Servers[i].Value.Auth.Person != nil {
+			c.checkPerson(at.child("auth", "person"))
+		}
 	}
 
 	c.checkUnique(path{"input", "deny"}, "rule", "id")
@@ -116,14 +120,34 @@ func checkServer(f *file, p path, s *serverSettings) {
 
 	checkHeaders(f, p.child("headers"), s.Headers)
 	f.checkEncrypted(p, "url", s.URL, "headers")
+	f.checkEncrypted(p, "url", s.URL, "auth")
+	var own []string // the headers that auth sets
 	if s.Auth.ClientCredentials != nil {
-		f.checkEncrypted(p, "url", s.URL, "auth")
-		for _, h := range s.Headers {
-			if strings.EqualFold(h.Name, "Authorization") {
-				f.addKeyFault(p.child("headers", h.Name), "remove one of them",
-					"%s has a header Authorization and auth, which sets that header", p)
-			}
+		own = append(own, "Authorization")
+	}
+	if person := s.Auth.Person; person != nil {
+		own = append(own, person.Secret.Header)
+		if s.Sessions == SessionsOne {
+			f.addFault(p.child("sessions"), "write sessions: "+SessionsIdentity+", or remove auth.person",
+				"%s is %s, but each person needs a session of their own with the server", p.child("sessions"), SessionsOne)
 		}
+	}
+	for _, h := range s.Headers {
+		if slices.ContainsFunc(own, func(name string) bool { return strings.EqualFold(name, h.Name) }) {
+			f.addKeyFault(p.child("headers", h.Name), "remove one of them",
+				"%s has a header %s and auth, which sets that header", p, h.Name)
+		}
+	}
+}
+
+// checkPerson requires what connections of people need: keys that seal their credentials, and a ledger that keeps them.
+func (c *configFile) checkPerson(p path) {
+	switch {
+	case c.Connections == nil:
+		c.addFault(p, `write connections: {keys: ["${file:connections.key}"]}; openssl rand -base64 32 > connections.key makes a key`,
+			"%s does not go without connections", p)
+	case c.Serve.Record == RecordNone && c.Ledger == "":
+		c.addFault(p, "remove serve.record, or name a ledger", "%s needs a ledger, and serve.record is %s", p, RecordNone)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -44,9 +46,11 @@ type Loaded struct {
 	DefaultLedger bool // no key names the ledger, so it is in TracesDir
 	Retention     int  // for how many days the ledger keeps the record; 0: no key says so
 	Checkpoints   Checkpoints
-	Hooks         []Hook // with references, until [Loaded.ResolveHooks] resolves them
-	Closed        error  // the reason that the allowlist counts as empty; nil if it was read
-	Serve         Serve  // settings of the gateway; only Content judges calls
+	// For how many days nobody has used a connection that ends; 0: people have no connections.
+	ConnectionIdle int
+	Hooks          []Hook // with references, until [Loaded.ResolveHooks] resolves them
+	Closed         error  // the reason that the allowlist counts as empty; nil if it was read
+	Serve          Serve  // settings of the gateway; only Content judges calls
 	// With references, until [Loaded.Resolve] resolves them; nil: no spans are exported.
 	OTLP         *OTLP
 	Identity     Identity // with references, until [Loaded.ResolveIdentity] resolves them
@@ -72,6 +76,7 @@ type Upstream struct {
 	Args            []string
 	Headers, Env    Table[string]
 	Auth            *ClientCredentials // nil: none
+	Person          *PersonCredentials // nil: people have no connections to the server
 
 	// In milliseconds, see [policy.Server].
 	ConnectTimeout, Timeout, TimeoutTotal int64
@@ -224,6 +229,10 @@ func (l *loader) copySettings(over Overrides) {
 		if c.Dir != "" {
 			l.out.Checkpoints.Dir = l.resolvePath(c.Dir)
 		}
+	}
+
+	if c := l.Connections; c != nil {
+		l.out.ConnectionIdle, _ = strconv.Atoi(strings.TrimSuffix(c.Idle, "d"))
 	}
 
 	// The gateway's own settings, which judge no call.

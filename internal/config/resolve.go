@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -82,6 +83,29 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 		}
 	}
 	return out, r.err()
+}
+
+// connectionKeyBytes is the length of a key of connections.keys.
+const connectionKeyBytes = 32
+
+// ResolveConnections returns the keys that seal people's credentials; none without connections. The errors are the same
+// as Resolve's.
+func (l *Loaded) ResolveConnections(getenv func(string) (string, bool), readFile Open) (keys [][]byte, secrets []string, err error) {
+	r := newResolver(l.file, getenv, readFile)
+	list := path{"connections", "keys"}
+	if l.ConnectionIdle == 0 {
+		return nil, nil, nil
+	}
+	for i := range l.file.get(list).members {
+		at := list.item(i)
+		text, ok := r.resolveSecret(at, "")
+		key, err := base64.StdEncoding.DecodeString(text)
+		if ok && (err != nil || len(key) != connectionKeyBytes) {
+			r.addFault(at, "make one with openssl rand -base64 32", "%s is not %d bytes in base64", at, connectionKeyBytes)
+		}
+		keys = append(keys, key)
+	}
+	return keys, slices.Sorted(maps.Keys(r.secrets)), r.err()
 }
 
 // remedyLines is the remedy for a value that must be one line.

@@ -23,6 +23,15 @@ type ClientCredentials struct {
 	Signer       crypto.Signer `json:"-"` // the private key instead of a secret; [Loaded.Resolve] sets it
 }
 
+// PersonCredentials say how people connect accounts of their own to a server.
+type PersonCredentials struct{ Secret PersonSecret }
+
+// PersonSecret says how a token that a person has pasted is sent, and where people get one.
+type PersonSecret struct {
+	policy.PersonSecret
+	Hint string
+}
+
 // copyServer copies one server.
 func (l *loader) copyServer(name string, s *serverSettings) {
 	entry := path{"servers", name}
@@ -65,6 +74,10 @@ func (l *loader) copyServer(name string, s *serverSettings) {
 		}
 		l.warnQuery(credentials.child("token_url"), c.TokenURL)
 		server.ClientCredentials = &c.ClientCredentials
+	}
+
+	if up.Person = s.Auth.Person; up.Person != nil {
+		server.Person = &policy.PersonCredentials{Secret: up.Person.Secret.PersonSecret}
 	}
 
 	l.warnQuery(entry.child("url"), up.URL)

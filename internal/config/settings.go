@@ -113,6 +113,10 @@ type settings struct {
 	Outputs     Table[Table[string]]
 	Ledger      string
 	Checkpoints *Checkpoints
+	Connections *struct {
+		Keys []string
+		Idle string
+	}
 
 	LedgerRetention int // days
 
@@ -151,9 +155,12 @@ type settings struct {
 type serverSettings struct {
 	Upstream
 	Kind, Tools string
-	Auth        struct{ ClientCredentials *ClientCredentials }
-	Expose      oneOrMany
-	Schemas     Table[string]
+	Auth        struct {
+		ClientCredentials *ClientCredentials
+		Person            *PersonCredentials
+	}
+	Expose  oneOrMany
+	Schemas Table[string]
 
 	ReportWithin Table[int64] // by tool
 }
