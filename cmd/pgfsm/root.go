@@ -40,7 +40,7 @@ func newRoot(w world) *cobra.Command {
 		newRun(w), newCall(w), newServe(w), newReload(w), newResume(w),
 		newTools(w), newAllow(w), newReplay(w), newVerifyProof(w), newVerifyConsistency(w), newGraph(w), newVerify(w), newDemo(w), newInit(w),
 		newConfig(w), newLink(w), newHook(w), newPins(w), newPolicy(w), newLabels(w), newRedact(w), newLedger(w), newApprovals(w),
-		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newVersion(w),
+		newConsole(w), newLogin(w), newToken(w), newIdentity(w), newConnections(w), newVersion(w),
 	)
 	cli.AddHelp(root, helpText)
 	return root

@@ -128,9 +128,11 @@ func (a *app) runRequest(ctx context.Context, kind string, text []byte, o *runOp
 		result, err := r.Run(ctx, runner.Request{
 			Actor: requester.Name,
 			Token: requester.Token,
-			Kind:  kind,
-			Text:  text,
-			Task:  o.task,
+
+			Principal: requester.Principal,
+			Kind:      kind,
+			Text:      text,
+			Task:      o.task,
 		}, a.stepPrinter())
 		if err != nil {
 			return a.printStopped(result, err)
@@ -152,7 +154,7 @@ func (a *app) identifyCaller(ctx context.Context, l *openedLedger, do string) (g
 	if err != nil {
 		return gateway.Identity{}, fmt.Errorf("%s: %w; unset it to %s as %s", tokenVariable, err, do, localActor())
 	}
-	return gateway.Identity{Name: who.Name, Token: who.TokenID}, nil
+	return gateway.Identity{Name: who.Name, Token: who.TokenID, Principal: who.Principal()}, nil
 }
 
 // awaitDecision waits for the decision about a held run, and prints how the run ended.

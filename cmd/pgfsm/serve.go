@@ -175,9 +175,12 @@ func (a *app) startServed(ctx context.Context, log *slog.Logger) (proved []strin
 	return proved, a.Start(ctx)
 }
 
-// openServed opens the ledger of a service; nil if the service records nothing. It may return an open
-// ledger along with an error.
+// openServed opens the ledger of a service, and the keys of people's connections; nil if the service records nothing. It
+// may return an open ledger along with an error.
 func openServed(ctx context.Context, a *app, log *slog.Logger) (*openedLedger, error) {
+	if err := a.OpenConnections(); err != nil {
+		return nil, err
+	}
 	if a.Loaded.ServesUnrecorded() {
 		log.Warn("nothing is recorded: serve.record is none, so calls that a policy holds are refused, and no token is accepted")
 		return nil, nil
@@ -386,7 +389,7 @@ func (o *serveOptions) serveApprovals(ctx context.Context) error {
 				return err
 			}
 			defer a.closeOrWarn()
-			if err := a.Start(ctx); err != nil {
+			if err := errors.Join(a.OpenConnections(), a.Start(ctx)); err != nil {
 				return err
 			}
 			parts = a.runnerOptions(l)

@@ -20,6 +20,9 @@ func (r *ConfiguredRunner) answerCall(ctx context.Context, call *gateway.ToolCal
 	rpc *upstream.RPCError, result Result, err error) gateway.Answer {
 	if err != nil {
 		r.runner.noteWriteFailure(ctx, err)
+		if errors.Is(err, ledger.ErrCredentials) { // refused by the commit that would have held or sent the call
+			result.Outcome.Type, result.Outcome.Code = states.TypeBlocked, policy.CodeCredentialsChanged
+		}
 		r.runner.logCall(ctx, call, run.ID(), result.Outcome)
 		answer := r.answerRefused(refusalOf(run, result.Outcome), false)
 		answer.TokenRefused = errors.Is(err, ledger.ErrToken)

@@ -71,7 +71,11 @@ func (r *ConfiguredRunner) answerRepeated(ctx context.Context, call *gateway.Too
 
 // callerOf returns a client of the gateway as a caller of the ledger.
 func callerOf(client gateway.Identity) ledger.Caller {
-	caller := ledger.Caller{TokenID: client.Token, Name: client.Name, Roles: []string{ledger.RoleAgent}}
+	role := ledger.RoleAgent
+	if client.Principal == client.Name && client.Token != "" {
+		role = ledger.RolePerson
+	}
+	caller := ledger.Caller{TokenID: client.Token, Name: client.Name, Roles: []string{role}}
 	if policy.HasSubject(client.Name) {
 		caller.Identity = &policy.Identity{Client: client.Client, OnBehalfOf: client.OnBehalfOf}
 	}

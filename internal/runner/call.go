@@ -36,6 +36,10 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 		return r.answerLimited(ctx, call, &request, sent.Plan(), refused)
 	}
 	defer limited.End()
+	if call.Unconnected != nil || call.Person && call.Tool == gateway.ConnectTool {
+		limited.Return()
+		return r.answerUnconnected(ctx, call, &request, sent.Plan())
+	}
 
 	id, err := uuid.NewV7()
 	if err == nil {
@@ -88,6 +92,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 func (r *ConfiguredRunner) agentRequest(ctx context.Context, call *gateway.ToolCall) (request states.Request,
 	failed jsontext.Value) {
 	request = states.Request{
+		Account:  recordedAccount(call.Account),
 		Actor:    call.From.Name,
 		At:       r.runner.timestamp(),
 		Identity: r.Bundle.Recorded(call.From.Name, call.Identity),

@@ -32,6 +32,9 @@ type Config struct {
 	Identity   *Identity // nil: there are no identity providers
 	Required   bool      // every caller of MCP must have a token
 	Claims     []config.PolicyClaim
+
+	Connections *Connections // the accounts of people; nil: there are none
+	ConnectURL  string       // where people connect their accounts
 }
 
 // A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the

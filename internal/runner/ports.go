@@ -12,6 +12,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/states"
+	"pgfsm/traces/ledger"
 )
 
 // runPorts returns the handler of a run that may call any server, in sessions of the requester's
@@ -80,6 +81,9 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 		}
 	}
 
+	if stopped := p.useAccount(ctx); stopped != nil {
+		return stopped
+	}
 	listings := p.client.List(ctx, servers...)
 	if err := ctx.Err(); err != nil { // a server that had no time is not down
 		return listingStopped(err)
@@ -89,6 +93,24 @@ func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Even
 		listed.Servers = append(listed.Servers, p.configured.maskListing(l))
 	}
 	return listed
+}
+
+// useAccount makes the run use the account that its call was requested with. If the account has ended, it returns the
+// event that ends the run.
+func (p *serverPorts) useAccount(ctx context.Context) states.Event {
+	if p.run == nil || p.run.Request().Account == nil {
+		return nil
+	}
+	server := p.run.Plan().Server
+	a, err := p.configured.heldAccount(ctx, p.run.Request(), server)
+	switch {
+	case errors.Is(err, ledger.ErrUnconnected):
+		return states.Interruption(policy.CodeCredentialsChanged, "The connection with which the call was requested cannot be used any more.")
+	case err != nil:
+		return &states.EffectFailed{Code: policy.CodeEffectFailed, Effect: states.NotSent, Reason: "The connection cannot be read: " + err.Error()}
+	}
+	p.client.UseAccount(server, a)
+	return nil
 }
 
 // mcpServers returns the names of the servers that pgfsm connects to.

@@ -61,6 +61,10 @@ func retryOf(o states.Outcome) string {
 		return retryNo
 	}
 
+	if o.Code == policy.CodeCredentialsChanged {
+		return retrySame
+	}
+
 	switch o.Gate {
 	case policy.GateInput, policy.GatePlan:
 		return retryChanged

@@ -15,6 +15,7 @@ import (
 	"pgfsm/internal/current"
 	"pgfsm/internal/deadline"
 	"pgfsm/internal/telemetry"
+	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -49,6 +50,8 @@ type Runner struct {
 	servers serverStates // the last listing of each server
 	holds   holds
 
+	connected chan struct{} // wakes what follows the connections of people
+
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
 	calls       sync.WaitGroup               // agents' calls under way
@@ -79,6 +82,8 @@ func New(o Options) (*Runner, error) {
 		log:      o.Log,
 		metrics:  telemetry.New(),
 		limited:  rate.Sometimes{Interval: time.Second},
+
+		connected: make(chan struct{}, 1),
 	}
 
 	first := o.Config
@@ -115,9 +120,11 @@ func (r *Runner) reportf(format string, args ...any) {
 type Request struct {
 	Actor string
 	Token string // the id of the ledger's token by which the actor is known; empty for others
-	Kind  string // states.KindAsk: Text is a question; states.KindCall: Text is a plan
-	Text  []byte
-	Task  string // the task in which grants count calls; empty: none
+	// The person whose token it is, see [policy.Principal]; empty for others.
+	Principal string
+	Kind      string // states.KindAsk: Text is a question; states.KindCall: Text is a plan
+	Text      []byte
+	Task      string // the task in which grants count calls; empty: none
 }
 
 // A Watch is called for each transition of a run, as soon as it is recorded.
@@ -146,6 +153,6 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	handler, end := configured.runPorts(run)
 	defer end()
 
-	requester := ledger.Caller{TokenID: q.Token, Name: q.Actor, Roles: []string{ledger.RoleAgent}}
+	requester := callerOf(gateway.Identity{Name: q.Actor, Token: q.Token, Principal: q.Principal})
 	return r.advanceRecorded(ctx, run, r.beginCallRecord(run, requester, false), handler, watch)
 }

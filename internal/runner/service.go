@@ -115,12 +115,15 @@ func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, e
 	return s, nil
 }
 
-// withDecideURL returns the configuration. If it does not name the address where approvers decide,
-// complete fills in the console's.
+// withDecideURL returns the configuration with the address where people connect accounts. If it does not name the
+// address where approvers decide, withDecideURL fills in the console's.
 func (s *Service) withDecideURL(c Config) Config {
-	if s.options.Admin != nil && c.Serve.DecideURL == "" {
-		c.Serve.DecideURL = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin)) + api.CallPath + config.RunID
+	console := c.Serve.AdminOrigin()
+	if s.options.Admin != nil {
+		console = cmp.Or(s.options.AdminURL, web.Origin(s.options.Admin))
+		c.Serve.DecideURL = cmp.Or(c.Serve.DecideURL, console+api.CallPath+config.RunID)
 	}
+	c.ConnectURL = console + api.ConnectionsPath
 	return c
 }
 
@@ -163,14 +166,15 @@ func (s *Service) newGateway() error {
 
 // gatewayConfig returns the gateway's part of a configuration.
 func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err error) {
-	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, MaxAge: g.catalogMaxAge()}
+	c = gateway.Config{Upstreams: g.Upstreams, Calls: g, Account: g.account, MaxAge: g.catalogMaxAge()}
 	c.Front.Required = g.Required
 	for _, e := range g.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
 		if err != nil {
 			return c, fmt.Errorf("servers.%s.expose: %w", e.Server, err)
 		}
-		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions})
+		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions,
+			Person: g.Connections.server(e.Server) != nil})
 	}
 	if s.options.MCP != nil {
 		c.Front.Hosts = hostNames(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)
@@ -195,6 +199,7 @@ func (s *Service) newAdmin() {
 
 	if l := s.runner.options.Ledger; l != nil {
 		o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
+		o.Connectable, o.Connected = s.connectable, s.noteConnection
 		o.Callers = s.peopleAuthenticator(s.options.AdminURL)
 		if w := s.options.Checkpoints; w != nil {
 			o.Checkpoints = w.Dir
@@ -297,6 +302,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.worker != nil {
 		helpers.Go(func() { s.worker.Run(ctx) })
 		helpers.Go(func() { s.sender.Run(ctx) })
+		helpers.Go(func() { s.followConnections(ctx) })
 	}
 
 	if i := s.runner.Configured().Identity; i != nil {

@@ -31,6 +31,7 @@ type Metrics struct {
 	indeterminate  prometheus.Counter
 	reported       *prometheus.CounterVec
 	limited        *prometheus.CounterVec
+	connections    *prometheus.CounterVec
 	waits          *prometheus.HistogramVec
 	commits        prometheus.Histogram
 }
@@ -59,6 +60,8 @@ func New() *Metrics {
 		limited: create.NewCounterVec(counter("pgfsm_limited_total",
 			"Requests and calls of agents that were refused because a limit was used up, by the kind of limit."),
 			[]string{"by"}),
+		connections: create.NewCounterVec(counter("pgfsm_connections_changed_total",
+			"Connections of people that were made or ended at the console, or lost because a server refused them."), []string{"change"}),
 		waits: create.NewHistogramVec(seconds("pgfsm_approval_wait_seconds",
 			"How long held calls waited for people to decide.", waitBuckets), []string{"decision"}),
 		commits: create.NewHistogram(seconds("pgfsm_ledger_commit_seconds", "How long the ledger took to commit.",
@@ -87,6 +90,9 @@ func (m *Metrics) Indeterminate() { m.indeterminate.Inc() }
 
 // Limited counts a request or a call that was refused because a limit was used up.
 func (m *Metrics) Limited(by string) { m.limited.WithLabelValues(by).Inc() }
+
+// Connection counts a connection of a person that was made or has ended at the console, or that a server refused.
+func (m *Metrics) Connection(change string) { m.connections.WithLabelValues(change).Inc() }
 
 // Waited measures how long people took to decide about a held call, and what they decided.
 func (m *Metrics) Waited(d time.Duration, decision string) {

@@ -27,6 +27,7 @@ func full(t *testing.T) *telemetry.Metrics {
 	m.Indeterminate()
 	m.Reported("rewritten")
 	m.Limited("tool")
+	m.Connection("made")
 	m.Waited(time.Hour, "allow")
 	m.Committed(time.Millisecond)
 	m.Bundle(func() string { return "sha256:1" })
@@ -59,6 +60,7 @@ func TestNames(t *testing.T) {
 		"pgfsm_indeterminate_total 1", `pgfsm_ledger_prunes{kind="retention"} 2`, `pgfsm_ledger_prunes{kind="erasure"} 1`,
 		`pgfsm_reported_total{end="rewritten"} 1`,
 		`pgfsm_limited_total{by="tool"} 1`,
+		`pgfsm_connections_changed_total{change="made"} 1`,
 		"pgfsm_approvals_pending 3",
 		"pgfsm_server_sessions 2",
 		"pgfsm_server_sessions_limit 64",

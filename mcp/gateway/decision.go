@@ -10,8 +10,9 @@ import (
 // A Decision tells a client about a call whose result it does not get. The call was rejected, waits
 // for approval or failed, or its result is withheld. The fields are in the order of their names.
 type Decision struct {
-	Code   string `json:"code"`             // one of docs/reference/errors.md
-	Decide string `json:"decide,omitempty"` // URL where approvers decide
+	Code    string `json:"code"`              // one of docs/reference/errors.md
+	Connect string `json:"connect,omitempty"` // URL where people connect accounts
+	Decide  string `json:"decide,omitempty"`  // URL where approvers decide
 	// upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone.
 	Effect string `json:"effect"`
 	Policy string `json:"policy"` // name of the deciding policy; empty if none decided

@@ -22,6 +22,7 @@ type Server struct {
 	Name     string
 	Expose   Expose
 	Sessions string // which clients share a session with it, see [upstream.Server]
+	Person   bool   // people use it with accounts of their own
 }
 
 // A Config is the part of a gateway that [Gateway.Replace] can replace while it serves.
@@ -29,8 +30,11 @@ type Config struct {
 	Servers   []Server            // in the operator's order
 	Upstreams *upstream.Upstreams // must have these servers, and may have others
 	Calls     Calls
-	MaxAge    time.Duration  // longest use of a listing of tools (catalog_max_age)
-	Front     front.Settings // without Servers
+	// Account returns the account with which a client uses a server with Person; nil for a client without a person, if the
+	// server has credentials for those. The error may be one of [upstream.NeedsAccount].
+	Account func(ctx context.Context, client Identity, server string) (*upstream.Account, error)
+	MaxAge  time.Duration  // longest use of a listing of tools (catalog_max_age)
+	Front   front.Settings // without Servers
 	// Observe is called for each answered request. It must not block. Nil: none is observed.
 	Observe func(context.Context, Operation)
 }

@@ -95,12 +95,16 @@ func (g *Gateway) offersOf(ctx context.Context, q *request, servers []*server, c
 		if !connect && s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			return 0, nil // the capabilities say nothing about these
 		}
-		if state := s.currentState(); !connect && state.known {
+		// What one person's account is offered says nothing about another's.
+		if state := s.currentState(); !connect && state.known && !s.Person {
 			return state.offersTo(s, q.Protocol), nil
 		}
 		if l, err := g.linkTo(ctx, q, s); err == nil {
 			defer l.release()
 			return l.offersTo(q.Protocol), nil
+		}
+		if s.Person {
+			return 0, nil
 		}
 		return s.currentState().offersTo(s, q.Protocol), nil
 	})

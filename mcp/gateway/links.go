@@ -45,6 +45,7 @@ type linkKey struct {
 	server       *server
 	session      *clientSession // nil: the link is shared by client sessions, or used by stateless clients
 	client       Identity       // zero: all clients
+	account      string         // id of the account of the clients' person; empty: none
 	protocol     string         // revision of the clients
 	capabilities string         // capabilities of the clients, as the server knows them
 }
@@ -62,9 +63,12 @@ type link struct {
 
 	gateway *Gateway
 	key     linkKey
-	server  *server        // the key's
-	session *clientSession // the key's
-	watched bool           // kept open because its client is subscribed to resources; guarded by the session
+	server  *server           // the key's
+	session *clientSession    // the key's
+	account *upstream.Account // the key's
+	live    context.Context   // ends with the account
+	end     context.CancelFunc
+	watched bool // kept open because its client is subscribed to resources; guarded by the session
 
 	// The table's lock guards these.
 	uses  int // number of uses by requests
@@ -78,10 +82,13 @@ type link struct {
 
 // connectLink implements ToolCall.Connect. It replaces a link whose session the server has lost.
 func (c *ToolCall) connectLink(ctx context.Context) (Link, error) {
+	if c.Unconnected != nil {
+		return nil, c.Unconnected
+	}
 	if c.link != nil && !c.link.Retired() {
 		return c.link, nil
 	}
-	l, err := c.request.gateway.linkTo(ctx, c.request, c.server)
+	l, err := c.request.gateway.linkWith(ctx, c.request, c.server, c.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +110,15 @@ func (c *ToolCall) releaseLink() {
 // If the operator wants a separate session for each client, the link belongs to the client's
 // session, or stateless requests of the same identity and capabilities share it.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link, error) {
+	account, err := g.accountOf(ctx, q, server)
+	if err != nil {
+		return nil, err
+	}
+	return g.linkWith(ctx, q, server, account)
+}
+
+// linkWith is linkTo for an account of the client's person; nil for none.
+func (g *Gateway) linkWith(ctx context.Context, q *request, server *server, account *upstream.Account) (*link, error) {
 	key := linkKey{server: server, client: q.From, protocol: session.Stateless, capabilities: `{}`}
 	if q.session != nil {
 		key.protocol = q.session.Protocol
@@ -114,7 +130,11 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *server) (*link
 		key.session, key.capabilities = q.session, q.capabilities.forServer(server)
 	}
 
-	l, err := g.links.connectedLink(ctx, key)
+	if account != nil {
+		key.account = account.ID
+	}
+
+	l, err := g.links.connectedLink(ctx, key, account)
 	if err != nil {
 		return nil, err
 	}
@@ -134,19 +154,20 @@ type linkTable struct {
 	mu     sync.Mutex
 	links  map[linkKey]*link
 	opened chan struct{} // closed and replaced when a link is opened
+	people chan struct{} // closed and replaced when the accounts of people have changed
 	closed bool
 }
 
 func newLinkTable(g *Gateway) *linkTable {
-	t := &linkTable{gateway: g, links: make(map[linkKey]*link), opened: make(chan struct{})}
+	t := &linkTable{gateway: g, links: make(map[linkKey]*link), opened: make(chan struct{}), people: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
 }
 
 // connectedLink returns the link of a key, and connects if there is none. Concurrent callers
 // wait for the same attempt, which continues when one of them gives up.
-func (t *linkTable) connectedLink(ctx context.Context, key linkKey) (*link, error) {
-	l, err := t.acquireLink(key)
+func (t *linkTable) connectedLink(ctx context.Context, key linkKey, account *upstream.Account) (*link, error) {
+	l, err := t.acquireLink(key, account)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +186,7 @@ func (t *linkTable) connectedLink(ctx context.Context, key linkKey) (*link, erro
 }
 
 // acquireLink returns the link of a key, which may still be connecting, and counts a user.
-func (t *linkTable) acquireLink(key linkKey) (*link, error) {
+func (t *linkTable) acquireLink(key linkKey, account *upstream.Account) (*link, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// A link that its server has lost, or that was closed as unused, makes room for a new one.
@@ -189,7 +210,9 @@ func (t *linkTable) acquireLink(key linkKey) (*link, error) {
 			key:     key,
 			server:  key.server,
 			session: key.session,
+			account: account,
 		}
+		l.live, l.end = context.WithCancel(t.ctx)
 		t.links[key] = l
 		go t.openLink(l)
 	}
@@ -244,6 +267,7 @@ func (t *linkTable) openLink(l *link) {
 func (l *link) connectServer(ctx context.Context) (upstreamLink, error) {
 	opened, err := l.gateway.openUpstream(ctx, l.server, upstream.Peer{
 		Owner:        l.key.client.Owner(),
+		Account:      l.account,
 		Protocol:     l.key.protocol,
 		Capabilities: jsontext.Value(l.key.capabilities),
 		OnMessage:    l.receive,
@@ -289,6 +313,7 @@ func (t *linkTable) dropLink(l *link) {
 	if t.links[l.key] == l {
 		delete(t.links, l.key)
 	}
+	l.end()
 	if l.isSettled() && l.err == nil {
 		if l.session != nil {
 			l.session.questions.dropQuestions(l)
@@ -380,7 +405,9 @@ func (l *link) isSettled() bool {
 func (l *link) isUsable() bool { return l.isSettled() && !l.hasEnded() }
 
 // startReuse reports whether a settled link can serve another user, and starts a use of it.
-func (l *link) startReuse() bool { return !l.Retired() && (l.uses+l.keeps > 0 || l.Use()) }
+func (l *link) startReuse() bool {
+	return !l.Retired() && l.live.Err() == nil && (l.uses+l.keeps > 0 || l.Use())
+}
 
 // keepOpen keeps a link that is in use open for a client until stopKeepingOpen, unless its server
 // is replaced.
@@ -415,10 +442,10 @@ func (l *link) release() {
 	}
 }
 
-// isOutlived reports whether the link's server was replaced, or its session has ended. The caller
+// isOutlived reports whether the link's server was replaced, or its session or its account has ended. The caller
 // has the table's lock.
 func (l *link) isOutlived() bool {
-	return l.server.retired.Load() || l.session != nil && l.session.linksClosed
+	return l.live.Err() != nil || l.server.retired.Load() || l.session != nil && l.session.linksClosed
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}

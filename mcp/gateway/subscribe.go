@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -146,11 +147,22 @@ func (g *Gateway) followServers(ctx context.Context, q *request, n *subscription
 // as necessary. It calls opened when the server listens, or fails to listen.
 func (g *Gateway) followServer(ctx context.Context, q *request, n *subscription, part serverFilter, opened func()) {
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
-		if l, err := g.linkTo(ctx, q, part.server); err == nil {
+		people := g.links.peopleChanged()
+		l, err := g.linkTo(ctx, q, part.server)
+		if upstream.NeedsAccount(err) {
+			opened()
+			select {
+			case <-ctx.Done():
+			case <-people:
+				n.noteMissed()
+			}
+			continue
+		}
+		if err == nil {
 			if l.followFor(ctx, part.filter, n, opened) {
 				wait = retryFirst
 			}
-			if l.Idle() { // the next request of a client opens another link
+			if l.Idle() && l.account == nil { // the next request of a client opens another link
 				opened()
 				g.links.awaitLink(ctx, l.key)
 				continue
@@ -174,6 +186,10 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	} else {
 		defer l.release()
 	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.live, cancel)()
 
 	if l.Modern() {
 		// The reason for its end does not matter.

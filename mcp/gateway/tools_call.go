@@ -40,7 +40,14 @@ type ToolCall struct {
 
 	Tasks  bool // the client accepts a task as the answer
 	Elicit bool // the client can show a URL (elicitation, mode url)
+	Shown  bool // the client repeats its call after ShowURL
 	Repeat bool // ShowURL's URL replaces the answer, and the client repeats its call
+
+	// Account is the account with which the call is made, at a server with Person; nil: none of a person. Unconnected says why
+	// the call cannot be made; nil if it can.
+	Person      bool
+	Account     *upstream.Account
+	Unconnected error
 
 	// Connect returns the link with the call's server, and connects if there is none (links.go).
 	// The call uses the link until it is answered.
@@ -78,6 +85,7 @@ func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	defer call.releaseLink()
 
 	ctx = upstreamContext(ctx, call.server)
+	call.Account, call.Unconnected = g.accountOf(ctx, q, call.server)
 	if failed := call.prepareCall(ctx); failed != nil {
 		return q.relayError(call.server, failed)
 	}
@@ -105,7 +113,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 
 	q.observed.Server, q.observed.Tool = server.Name, tool
 
-	if q.session == nil && p.input.ofHeldCall() {
+	shown := q.session == nil && p.input.ofHeldCall()
+	if shown {
 		p.input = clientInput{} // the call is judged the same whether the user opened the URL or not
 	}
 
@@ -123,6 +132,8 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		Tasks:     g.options.Tasks && q.capabilities.tasks,
 		Elicit:    q.capabilities.url,
 		Repeat:    q.session == nil,
+		Shown:     shown,
+		Person:    server.Person,
 
 		request: q,
 		server:  server,

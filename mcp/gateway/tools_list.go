@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,12 +35,19 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	var tools []jsontext.Value
 	age := time.Duration(0)
 
-	for i, listing := range listings {
+	for i, listed := range listings {
+		listing := listed.CachedListing
+		if listed.unconnected {
+			tools, age = append(tools, connectTool(q, servers[i])), q.config().MaxAge
+		}
 		if listing == nil {
 			continue
 		}
 		age = max(age, listing.Age(time.Now()))
 		visible := q.config().Calls.Tools(listing, q.Identity)
+		if servers[i].Person {
+			visible = slices.DeleteFunc(visible, func(t Tool) bool { return t.Name == ConnectTool })
+		}
 		if q.endpoint.server == nil {
 			tools = append(tools, g.joinedTools(q, servers[i], listing, visible)...)
 			continue
@@ -59,21 +67,31 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	return q.answerResult(b.Value())
 }
 
-// toolListings requests the tools of servers. The listing of a failing server is nil.
-func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]*upstream.CachedListing,
+// A serverListing is the listing of one server; nil if the server failed.
+type serverListing struct {
+	*upstream.CachedListing
+	unconnected bool // the client's person has no account at the server
+}
+
+// toolListings requests the tools of servers.
+func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*server) ([]serverListing,
 	jsontext.Value) {
-	return askServers(servers, func(s *server) (listing *upstream.CachedListing, err error) {
+	return askServers(servers, func(s *server) (_ serverListing, err error) {
+		var listing *upstream.CachedListing
 		within := upstreamContext(ctx, s)
 		err = g.useLink(within, q, s, true, func(l *link) (err error) {
 			listing, err = l.Listing(within, q.config().MaxAge)
 			return err
 		})
-		if err != nil {
+		switch {
+		case upstream.NeedsAccount(err):
+			return serverListing{unconnected: true}, nil
+		case err != nil:
 			g.logUnlisted(ctx, s, err)
-			return nil, err
+			return serverListing{}, err
 		}
 		s.changeState(func(state *serverState) { state.unlisted = false })
-		return listing, nil
+		return serverListing{CachedListing: listing}, nil
 	})
 }
 

@@ -35,7 +35,10 @@ const (
 	CodeChanged = "tool_definition_changed" // the server has announced other tools since they were listed
 	CodeLinks   = "too_many_sessions"       // Limits.Links or Limits.ServerSessions is reached
 	CodePermit  = "permit_refused"          // the guarded connection found no permit for the bytes
-	codeFrame   = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
+	// The server is used with people's own accounts, and the link has none; or the server refused the account.
+	CodeCredentialsNeeded  = "credentials_needed"
+	CodeCredentialsRefused = "credentials_refused"
+	codeFrame              = "message_too_large" // internal: reported as CodeResult or CodeCatalog
 )
 
 // Effects of a call, see [Returned].

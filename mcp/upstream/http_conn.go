@@ -42,6 +42,9 @@ func newHTTPConn(l *Link) *httpConn {
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
+	if a := l.peer.Account; a != nil {
+		h.base.Set(a.Header.Name, a.Header.Value)
+	}
 	h.base.Set("Accept", "application/json, text/event-stream")
 	h.base.Set("Content-Type", "application/json")
 	h.base.Set("User-Agent", l.u.info.Name+"/"+l.u.info.Version)
@@ -123,7 +126,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 	for first := true; ; first = false {
 		// If the caller or the link gives up while a token is requested, that is the reason, not
 		// the token.
-		token, f := h.l.up.tokens.currentToken(ctx)
+		token, f := h.l.tokens().currentToken(ctx)
 		switch {
 		case f != nil && ctx.Err() != nil:
 			return nil, h.transportFault(caller, ctx.Err())
@@ -137,7 +140,11 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		if err != nil {
 			return nil, h.transportFault(caller, err)
 		}
-		if !h.l.up.tokens.noteStatus(token, resp.StatusCode) || p != nil || !first {
+		// A server without a stream of its own may answer the GET for it with any status.
+		if h.l.refusesAccount(resp.StatusCode) && (frame != nil || h.l.up.server.Type == TypeSSE) {
+			h.l.peer.Account.Refused()
+		}
+		if !h.l.tokens().noteStatus(token, resp.StatusCode) || p != nil || !first {
 			return resp, nil
 		}
 		discardBody(resp)
@@ -211,6 +218,9 @@ func (h *httpConn) readRefusal(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
 	}
+	if h.l.refusesAccount(resp.StatusCode) { // whatever the body says
+		return failedWith(h.statusFault(resp.StatusCode))
+	}
 	if msg, err := readErrorBody(resp); err == nil && msg.failed != nil && msg.id == q.id {
 		return outcome{incoming: msg, status: resp.StatusCode}
 	}
@@ -226,7 +236,11 @@ func readErrorBody(resp *http.Response) (incoming, error) {
 }
 
 func (h *httpConn) statusFault(status int) *fault {
-	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.statusReason(status), status: status}
+	if h.l.refusesAccount(status) {
+		return &fault{code: CodeCredentialsRefused, status: status,
+			reason: httpReason(status) + " to the credentials of the person's connection"}
+	}
+	return &fault{code: CodeUnreachable, reason: h.l.tokens().statusReason(status), status: status}
 }
 
 // readWhole reads a body that is one answer.

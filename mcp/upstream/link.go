@@ -17,7 +17,8 @@ type Peer struct {
 	// Owner is the client's identity. One owner may have half of the links under a limit. Links
 	// without an owner are bounded only together.
 	Owner    string
-	Protocol string // the client's revision; the link uses it if the server can, else the server's newest
+	Account  *Account // of the person for whom the link speaks, at a [Server] with Person; nil: none
+	Protocol string   // the client's revision; the link uses it if the server can, else the server's newest
 	// Capabilities are the client capabilities that the link declares to the server, a JSON object.
 	// Nil: none. A server of a revision with sessions does not learn the capabilities of a
 	// stateless client, nor the reverse: it would ask in a way that the client does not know.
@@ -163,8 +164,15 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 
 // openLink opens a link within ctx.
 func (u *Upstreams) openLink(ctx context.Context, up *sharedServer, p Peer) (*Link, error) {
-	if up.clientTools != nil {
+	switch {
+	case up.clientTools != nil:
 		return nil, &LinkError{CodeClientTool, clientToolReason}
+	case up.server.Person && p.Account == nil && up.server.Auth == nil:
+		return nil, &LinkError{CodeCredentialsNeeded, "each person uses it with an account of their own, and no person's is used here"}
+	case !up.server.Person && p.Account != nil:
+		return nil, &LinkError{CodeInvalid, "people have no accounts at it"}
+	case p.Account != nil:
+		u.maskAccount(p.Account) // before the server learns the credentials
 	}
 
 	// The link counts against the limits from before it connects.

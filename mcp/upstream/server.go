@@ -40,6 +40,9 @@ type Server struct {
 	// none.
 	Auth *ClientCredentials
 
+	// Sse and http: links carry the credentials of a person ([Peer.Account]). Without Auth, there are no others.
+	Person bool
+
 	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
 	Args    []string // stdio
 	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
@@ -92,7 +95,7 @@ func (s *Server) setTimeouts() {
 }
 
 // hasCredentials reports whether requests over HTTP carry secrets.
-func (s Server) hasCredentials() bool { return len(s.Headers) > 0 || s.Auth != nil }
+func (s Server) hasCredentials() bool { return len(s.Headers) > 0 || s.Auth != nil || s.Person }
 
 // IsToken reports whether name is allowed for a header (RFC 9110, section 5.6.2).
 func IsToken(name string) bool {

@@ -23,6 +23,7 @@ type usage struct {
 	users int
 	since time.Time   // time at which the last user left
 	over  bool        // the link is closed, or about to be, for lack of users
+	ends  bool        // the link's account has ended: it is closed when the last user leaves
 	timer *time.Timer // closes the link
 }
 
@@ -31,7 +32,7 @@ type usage struct {
 func (l *Link) Use() bool {
 	l.usage.mu.Lock()
 	defer l.usage.mu.Unlock()
-	if l.usage.over || l.ctx.Err() != nil {
+	if l.usage.over || l.usage.ends || l.ctx.Err() != nil {
 		return false
 	}
 	l.usage.users++
@@ -50,8 +51,12 @@ func (l *Link) Release() {
 		return
 	}
 	l.usage.since = time.Now()
-	l.usage.timer = time.AfterFunc(l.up.server.IdleTimeout, func() {
-		if l.endUnused(l.up.server.IdleTimeout) {
+	idle := l.up.server.IdleTimeout
+	if l.usage.ends {
+		idle = 0
+	}
+	l.usage.timer = time.AfterFunc(idle, func() {
+		if l.endUnused(idle) {
 			l.Close()
 		}
 	})
@@ -198,6 +203,8 @@ func (u *Upstreams) Processes() (open, most int) {
 type Client struct {
 	u     *Upstreams
 	owner string
+	// By server: the account with which the client uses it; see [Client.UseAccount].
+	accounts map[string]*Account
 
 	mu   sync.Mutex
 	held map[string]*Link // by server: link of the last List, in use until Close
@@ -209,6 +216,9 @@ type Client struct {
 func (u *Upstreams) Client(owner string) *Client {
 	return &Client{u: u, owner: owner, held: make(map[string]*Link)}
 }
+
+// UseAccount makes the client use a server with an account. It must come before List.
+func (c *Client) UseAccount(server string, a *Account) { c.accounts = map[string]*Account{server: a} }
 
 // Close ends the use of the sessions.
 func (c *Client) Close() {
@@ -340,16 +350,17 @@ func (c *Client) useSession(ctx context.Context, up *sharedServer) (*Link, error
 		owner = ""
 	}
 
+	account := c.accounts[up.server.Name]
 	for {
-		if l := up.links.clientSession(owner); l != nil {
+		if l := up.links.clientSession(owner, account.id()); l != nil {
 			return l, nil
 		}
 
 		// The context of the opening is not the caller's, because other callers may wait for it.
-		opened := up.opening.DoChan(owner, func() (any, error) {
+		opened := up.opening.DoChan(account.id()+" "+owner, func() (any, error) {
 			ctx, cancel := up.server.connectContext(c.u.ctx)
 			defer cancel()
-			l, err := c.u.openLink(ctx, up, Peer{Owner: owner})
+			l, err := c.u.openLink(ctx, up, Peer{Owner: owner, Account: account})
 			if err != nil {
 				return nil, err
 			}
@@ -374,13 +385,13 @@ func (c *Client) useSession(ctx context.Context, up *sharedServer) (*Link, error
 	}
 }
 
-// clientSession returns the session of an owner that is open for [Client]s, in use; nil if there is
+// clientSession returns the session of an owner with an account that is open for [Client]s, in use; nil if there is
 // none.
-func (s *linkSet) clientSession(owner string) *Link {
+func (s *linkSet) clientSession(owner, account string) *Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for l := range s.links { // in any order: there is one
-		if l.forClients.Load() && l.peer.Owner == owner && !l.Retired() && l.Use() {
+		if l.forClients.Load() && l.peer.Owner == owner && l.peer.Account.id() == account && !l.Retired() && l.Use() {
 			return l
 		}
 	}

@@ -38,6 +38,8 @@ type common struct {
 	called  runs
 	memory  *memoryBudget // budget of large messages
 
+	accounts maskedAccounts
+
 	log atomic.Pointer[slog.Logger] // nil: no log
 
 	moments atomic.Uint64 // the last moment: see list_changed.go

@@ -134,6 +134,9 @@ func (r *Reloader) judgeFiles(o Options, files *reading) (*judged, error) {
 	if err := candidate.openLoaded(o, loaded, from); err != nil {
 		return nil, err
 	}
+	if err := candidate.openConnections(); err != nil {
+		return nil, err
+	}
 	candidate.Upstreams = r.active.Upstreams.Replace(candidate.Servers, candidate.upstreamLimits())
 	candidate.warnings = append(candidate.warnings, candidate.Doubts()...)
 	catalog, warning, err := pins.Stored(candidate.Bundle, candidate.Allowlists())
@@ -281,6 +284,7 @@ func (s *Setup) keyValues() map[string]any {
 		"approvals.remind_before": serve.RemindBefore,
 		"catalog_max_age":         serve.CatalogMaxAge,
 		"checkpoints":             loaded.Checkpoints,
+		"connections":             s.Connections,
 		"claims":                  comparableClaims(loaded.Claims, c.Risk),
 		"env":                     c.Env,
 		"grants":                  c.Grants,

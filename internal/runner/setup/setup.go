@@ -23,6 +23,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -38,6 +39,8 @@ type Setup struct {
 	Upstreams  *upstream.Upstreams // for the embedded demo: nil before Start
 	Fleet      *demo.Fleet         // the servers of the embedded demo, after Start
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
+
+	Connections *runner.Connections // the accounts of people, after OpenConnections; nil: there are none
 
 	options Options
 	secrets []string // the configuration's secrets, which Secrets masks
@@ -102,9 +105,39 @@ func (s *Setup) openLoaded(o Options, loaded *config.Loaded, from string) (err e
 			Sessions:       r.Sessions,
 			ToolList:       r.ToolList,
 			User:           serverUser,
+			Person:         r.Person != nil,
 		})
 	}
 
+	return nil
+}
+
+// OpenConnections reads the keys of people's connections, which only a service needs.
+func (s *Setup) OpenConnections() error {
+	err := s.openConnections()
+	s.Secrets.Put(s, s.secrets)
+	return err
+}
+
+func (s *Setup) openConnections() error {
+	keys, secrets, err := s.Loaded.ResolveConnections(s.options.Getenv, s.options.readFile)
+	if err != nil || keys == nil {
+		return err
+	}
+	s.secrets = append(s.secrets, secrets...)
+	s.Connections = &runner.Connections{Keys: keys, Idle: time.Duration(s.Loaded.ConnectionIdle) * 24 * time.Hour}
+	for _, u := range s.Loaded.Servers {
+		if u.Person == nil {
+			continue
+		}
+		secret := &u.Person.Secret
+		s.Connections.Servers = append(s.Connections.Servers, runner.PersonServer{
+			ConnectableServer: api.ConnectableServer{Name: u.Name, Resource: u.URL, Hint: secret.Hint},
+			Header:            secret.Header,
+			Prefix:            secret.Prefix,
+			Machines:          u.Auth != nil,
+		})
+	}
 	return nil
 }
 
@@ -133,7 +166,8 @@ func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing con
 	_, hooks := loaded.ResolveHooks(o.Getenv, o.readFile)
 	_, identity := loaded.ResolveIdentity(o.Getenv, o.readFile)
 	_, ledger := loaded.LedgerURL(o.Getenv, o.readFile)
-	for _, err := range []error{hooks, identity, ledger} {
+	_, _, connections := loaded.ResolveConnections(o.Getenv, o.readFile)
+	for _, err := range []error{hooks, identity, ledger, connections} {
 		var more config.Errors
 		errors.As(err, &more)
 		missing = append(missing, more...)
@@ -242,6 +276,8 @@ func (s *Setup) runnerConfig() runner.Config {
 		Secrets:    s.Secrets,
 		Serve:      s.Loaded.Serve,
 		Recorded:   LedgerSettings(s.Loaded),
+
+		Connections: s.Connections,
 	}
 }
 

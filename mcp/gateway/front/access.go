@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"pgfsm/internal/web"
@@ -95,6 +96,7 @@ func (x *exchange) authenticateBy(verify func(web.Authenticator, *http.Request) 
 		identity.Client, identity.OnBehalfOf = i.Client, i.OnBehalfOf
 	}
 
+	identity.Principal = policy.Principal(identity.Name, identity.OnBehalfOf, slices.Contains(client.Roles, session.RolePerson))
 	return identity, client.Identity, nil
 }
 

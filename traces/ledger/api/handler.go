@@ -57,6 +57,10 @@ type Options struct {
 	// Claims proves the claims of the configuration, for a draft of its policies or, if it is nil, for
 	// the active ones.
 	Claims func(ctx context.Context, draft *rules.Content) ([]present.Claim, error)
+	// Connectable returns the servers at which people connect accounts; nil if there are none now. Connected is called after a
+	// connection was "made" or "ended". It must not block.
+	Connectable func() *Connectable
+	Connected   func(change string)
 	// Reload has the service read its configuration again, for a caller; the error may be a
 	// [ReloadError].
 	Reload func(context.Context, ledger.Caller) (present.Reload, error)

@@ -58,6 +58,9 @@ func (i *inboxView) Lead() string {
 
 // showInbox shows the held calls.
 func (h *Handler) showInbox(v *visit) (answer, error) {
+	if !v.caller.May(ledger.ActRead) {
+		return redirectTo(v.base + connectionsPage), nil
+	}
 	f := ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}
 	limit, err := v.choosePage(&f)
 	if err != nil {

@@ -140,7 +140,7 @@ func (h *Handler) receiveSignIn(v *visit) (answer, error) {
 			"The identity provider did not sign you in. The service's log says why."), nil
 	}
 
-	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt)
+	secret, err := h.Ledger.SignInAs(v.r.Context(), who, signedInAt, h.entrance()...)
 	if errors.Is(err, ledger.ErrRole) {
 		return h.signInTo(v, http.StatusForbidden, a.next, "You signed in as "+who.FullName()+", who has no role here. "+
 			"The console needs one of the roles approver, auditor and admin. "+

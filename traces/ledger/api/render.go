@@ -74,14 +74,24 @@ type view struct {
 	After  int64         // end of the log that the page shows
 	Next   *string       // for the script: the page that the person requested without a session; nil: none
 	CLI    string        // command that shows the same
-	Body   any
+
+	Connects bool // the person can connect accounts
+	Body     any
 }
 
 // Audits reports whether the person may see entries and results.
 func (v *view) Audits() bool { return v.Who.May(ledger.ActAudit) }
 
-// Tabs lists the pages of the navigation.
-func (v *view) Tabs() []tab { return tabs }
+// Tabs lists the pages of the navigation that the person may open.
+func (v *view) Tabs() (all []tab) {
+	if v.Who.May(ledger.ActRead) {
+		all = append(all, tabs...)
+	}
+	if v.Connects {
+		all = append(all, tab{connectionsPage, "Connections", connectionsPage})
+	}
+	return all
+}
 
 // A tab is a page of the navigation.
 type tab struct{ Name, Label, Path string }
@@ -164,7 +174,8 @@ func splitInvisible(s string, escape func(string) string) (all []piece) {
 // page answers with a page.
 func (h *Handler) page(v *visit, name string, shows view) answer {
 	shows.Base, shows.Who, shows.After, shows.Now = cmp.Or(v.base, ConsolePath), v.caller, v.after, v.now
-	if v.caller.Name != "" {
+	shows.Connects = v.caller.May(ledger.ActConnect) && h.connectable() != nil
+	if v.caller.May(ledger.ActRead) {
 		var err error
 		if shows.Held, err = h.poller.countHeld(v.r.Context(), h.Ledger, v.after); err != nil {
 			h.Log("the held calls cannot be counted: " + err.Error())

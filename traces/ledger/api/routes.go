@@ -55,6 +55,8 @@ var (
 	voters     = []ledger.Action{ledger.ActVote}
 	requesters = []ledger.Action{ledger.ActRead, ledger.ActCall}
 	reloaders  = []ledger.Action{ledger.ActReload}
+	connectors = []ledger.Action{ledger.ActConnect}
+	everybody  = []ledger.Action{ledger.ActRead, ledger.ActConnect} // who may be signed in
 )
 
 // apiRoutes are the operations of the API.
@@ -91,7 +93,7 @@ var apiRoutes = []route{
 // sessionRoutes are the pages of a session. The ledger refuses votes of people who may not vote, so
 // that the page says why.
 var sessionRoutes = []route{
-	{method: "GET", path: "", may: readers, serve: (*Handler).showInbox},
+	{method: "GET", path: "", may: everybody, serve: (*Handler).showInbox},
 	{method: "GET", path: "calls/{run}", may: readers, serve: (*Handler).showCall},
 	{method: "POST", path: "calls/{run}", may: readers, body: true, serve: (*Handler).sendVote},
 	{method: "GET", path: "runs", may: readers, serve: (*Handler).showRuns},
@@ -106,7 +108,9 @@ var sessionRoutes = []route{
 	{method: "GET", path: "servers", may: readers, serve: (*Handler).showServers},
 	{method: "POST", path: "servers", may: readers, body: true, serve: (*Handler).askServers},
 	{method: "GET", path: "events", may: readers, part: true, serve: (*Handler).streamEvents},
-	{method: "POST", path: "sign-out", may: readers, body: true, serve: (*Handler).signOut},
+	{method: "GET", path: connectionsPage, may: connectors, serve: (*Handler).showConnections},
+	{method: "POST", path: connectionsPage, may: connectors, body: true, serve: (*Handler).changeConnection},
+	{method: "POST", path: "sign-out", may: everybody, body: true, serve: (*Handler).signOut},
 }
 
 // openRoutes are the parts of the console that need no session.

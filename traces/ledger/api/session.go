@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"pgfsm/internal/canonical"
@@ -89,7 +90,7 @@ func (h *Handler) checkSession(ctx context.Context, secret string, used bool) (w
 	if i := h.providerOf(who.Name); i >= 0 {
 		who.Roles = h.Providers[i].Roles(who.Identity, who.Name)
 	}
-	if !who.May(ledger.ActRead) {
+	if !slices.ContainsFunc(h.entrance(), who.May) {
 		return who, ledger.ErrSession
 	}
 	return who, nil
@@ -138,7 +139,7 @@ func (h *Handler) signIn(v *visit) (answer, error) {
 	if !h.isNext(next) {
 		return answer{}, errForm
 	}
-	secret, err := h.Ledger.SignIn(v.r.Context(), strings.TrimSpace(fields["token"]))
+	secret, err := h.Ledger.SignIn(v.r.Context(), strings.TrimSpace(fields["token"]), h.entrance()...)
 	return h.beginSession(v, secret, next, err)
 }
 

@@ -21,7 +21,7 @@ func TestSignInByRole(t *testing.T) {
 			b := d.browser(here)
 			token := d.Token(alice, role)
 			got := b.post("/console/sign-in", url.Values{"token": {token}, "next": {"calls/" + q.RunID}})
-			if role == ledger.RoleAgent || role == ledger.RoleHook {
+			if role == ledger.RoleAgent || role == ledger.RoleHook || role == ledger.RolePerson {
 				got.want(t, http.StatusForbidden, "this needs a token of the role")
 				b.page("", header("Authorization", "Bearer "+token)).want(t, http.StatusUnauthorized, "Sign in")
 				return

@@ -1,0 +1,247 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"pgfsm/internal/visible"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
+	"pgfsm/mcp/wire"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+)
+
+// Connections are the accounts of people at servers.
+type Connections struct {
+	Keys    ledger.SealKeys
+	Idle    time.Duration // a connection that no call has used for that time ends
+	Servers []PersonServer
+}
+
+// A PersonServer is a server that people use with accounts of their own.
+type PersonServer struct {
+	api.ConnectableServer
+	Header, Prefix string // how the credentials are sent
+	Machines       bool   // the server has credentials for clients without a person
+}
+
+// server returns the server of this name; nil if people have no accounts at it.
+func (c *Connections) server(name string) *PersonServer {
+	if c == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.Servers, func(s PersonServer) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Servers[i]
+}
+
+// account implements Account of [gateway.Config]. A person uses only their own account.
+func (r *ConfiguredRunner) account(ctx context.Context, client gateway.Identity, server string) (*upstream.Account, error) {
+	s := r.Connections.server(server)
+	switch {
+	case s != nil && s.Machines && client.Principal == "":
+		return nil, nil
+	case s == nil || client.Principal == "":
+		return nil, r.needsAccount(server)
+	}
+	a, err := r.connectedAccount(ctx, client.Principal, s)
+	if errors.Is(err, ledger.ErrSealed) {
+		r.runner.log.Error("a connection cannot be used", "server", server, "error", visible.Error(err))
+	}
+	if errors.Is(err, ledger.ErrUnconnected) || errors.Is(err, ledger.ErrSealed) {
+		return nil, r.needsAccount(server)
+	}
+	return a, err
+}
+
+// needsAccount returns the error of a client whose person has no account. It is the same for everybody, so that whoever
+// gets the address connects an account of their own.
+func (r *ConfiguredRunner) needsAccount(server string) error {
+	return &upstream.LinkError{Code: upstream.CodeCredentialsNeeded,
+		Reason: fmt.Sprintf("Each person uses the server %s with an account of their own. Open %s, sign in and connect yours.", server, r.ConnectURL)}
+}
+
+// connectedAccount returns the account that a person has connected.
+func (r *ConfiguredRunner) connectedAccount(ctx context.Context, person string, s *PersonServer) (*upstream.Account, error) {
+	c, credentials, err := r.runner.options.Ledger.FindConnection(ctx, r.Connections.Keys, person, s.Name, s.Resource)
+	if err != nil {
+		return nil, err
+	}
+	return &upstream.Account{
+		ID:      c.ID,
+		Header:  upstream.Header{Name: s.Header, Value: s.Prefix + credentials},
+		Secret:  credentials,
+		Issuer:  c.Issuer,
+		Label:   c.Account,
+		Scopes:  c.Scopes,
+		Refused: sync.OnceFunc(func() { go r.runner.loseConnection(&c) }),
+	}, nil
+}
+
+// recordedAccount returns an account as requests record it.
+func recordedAccount(a *upstream.Account) *states.Account {
+	if a == nil {
+		return nil
+	}
+	return &states.Account{Connection: a.ID, Issuer: a.Issuer, Label: a.Label, Scopes: a.Scopes}
+}
+
+// heldAccount returns the account that a held call was requested with. The error is [ledger.ErrUnconnected] if it has
+// ended. After any other error, another process may be able to make the call.
+func (r *ConfiguredRunner) heldAccount(ctx context.Context, q states.Request, server string) (*upstream.Account, error) {
+	s := r.Connections.server(server)
+	if s == nil {
+		return nil, fmt.Errorf("this process has no connections of people to %s", server)
+	}
+	a, err := r.connectedAccount(ctx, q.Principal(), s)
+	if err == nil && a.ID != q.Account.Connection {
+		return nil, ledger.ErrUnconnected
+	}
+	return a, err
+}
+
+// loseConnection notes that a server has refused the credentials of a connection.
+func (r *Runner) loseConnection(c *ledger.Connection) {
+	lost, err := r.options.Ledger.LoseConnection(context.Background(), c.Person, c.Server, c.ID)
+	switch {
+	case err != nil:
+		r.log.Error("a refused connection is not noted", "server", c.Server, "error", visible.Error(err))
+	case lost:
+		r.metrics.Connection("lost")
+		r.log.Warn("a server refused the credentials of a connection", "server", c.Server)
+		r.wakeConnections()
+	}
+}
+
+// answerUnconnected answers a call of a client whose person has no account at the server, and a call of
+// [gateway.ConnectTool]. A repetition of a held call is answered by that call.
+func (r *ConfiguredRunner) answerUnconnected(ctx context.Context, call *gateway.ToolCall, request *states.Request,
+	plan *policy.Plan) gateway.Answer {
+	switch run, err := r.findHeld(ctx, call, request, plan); {
+	case err == nil:
+		return r.answerRepeated(ctx, call, run)
+	case !errors.Is(err, ledger.ErrNotFound):
+		return r.refuseUnrecorded(ctx, call, "", err)
+	case call.Unconnected == nil:
+		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: you have connected an account at "+call.Server+
+			"; list its tools again.", nil)}
+	case !upstream.NeedsAccount(call.Unconnected):
+		return r.refuseUnrecorded(ctx, call, "", call.Unconnected)
+	}
+	if err := r.runner.options.Ledger.RecordUnconnected(ctx, callerOf(call.From), call.Server); err != nil {
+		return r.refuseUnrecorded(ctx, call, "", err)
+	}
+
+	o := states.Outcome{
+		Code:   policy.CodeCredentialsNeeded,
+		Effect: states.NotSent,
+		Gate:   policy.GateRun,
+		Reason: call.Unconnected.(*upstream.LinkError).Reason,
+		Type:   states.TypeBlocked,
+	}
+	r.runner.logCall(ctx, call, "", o)
+	if call.Elicit && !call.Shown {
+		call.ShowURL(r.ConnectURL, o.Reason, "connect."+call.Server)
+	}
+	answer := r.answerRefused(gateway.Decision{
+		Code:    string(o.Code),
+		Connect: r.ConnectURL,
+		Effect:  string(o.Effect),
+		Reason:  o.Reason + " Then send the call again.",
+		Retry:   retrySame,
+	}, false)
+	answer.Judged = spanJudgement("", o)
+	return answer
+}
+
+// connectable returns the servers at which people connect accounts; nil without connections.
+func (s *Service) connectable() *api.Connectable {
+	c := s.runner.Configured().Connections
+	if c == nil || len(c.Servers) == 0 {
+		return nil
+	}
+	out := &api.Connectable{Keys: c.Keys}
+	for i := range c.Servers {
+		out.Servers = append(out.Servers, c.Servers[i].ConnectableServer)
+	}
+	return out
+}
+
+// noteConnection follows a change of a connection at the console.
+func (s *Service) noteConnection(change string) {
+	s.runner.metrics.Connection(change)
+	s.runner.wakeConnections()
+}
+
+// wakeConnections makes this process follow changes of connections now.
+func (r *Runner) wakeConnections() {
+	select {
+	case r.connected <- struct{}{}:
+	default: // a wake-up is pending already
+	}
+}
+
+// followConnections closes links whose connections have ended, at whatever replica, and tells clients, until ctx is done.
+func (s *Service) followConnections(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	seen, started := int64(-1), false
+	var idleChecked time.Time
+	s.runner.wakeConnections() // reads the last entry
+	for {
+		forced := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.runner.connected:
+			forced = true
+		}
+		c := s.runner.Configured().Connections
+		if c == nil {
+			continue
+		}
+		if time.Since(idleChecked) >= idleInterval {
+			idleChecked = time.Now()
+			if err := s.runner.options.Ledger.EndIdleConnections(ctx, c.Idle); err != nil {
+				s.runner.reportf("unused connections are not ended: %s", visible.Error(err))
+			}
+		}
+		if last, err := s.applyConnections(ctx, seen, forced, started); err == nil {
+			seen, started = last, true
+		}
+	}
+}
+
+// idleInterval is how often a replica looks for connections that nobody has used for too long.
+const idleInterval = time.Hour
+
+// applyConnections applies the changes of connections after an entry, and returns the last entry that it has read. It tells
+// clients only if notify is set.
+func (s *Service) applyConnections(ctx context.Context, seen int64, forced, notify bool) (last int64, err error) {
+	var changed ledger.ConnectionChanges
+	err = s.runner.options.Ledger.View(ctx, func(r ledger.Reader) (err error) {
+		changed, err = ledger.ReadConnectionChanges(r, seen, forced)
+		return err
+	})
+	if err != nil || !forced && changed.Last == seen {
+		return seen, err
+	}
+	live := func(id string) bool { return changed.Usable[id] }
+	if s.gateway != nil {
+		s.gateway.AccountsChanged(live, func(principal string) bool { return notify && changed.People[principal] })
+	}
+	if u := s.runner.Configured().Upstreams; u != nil {
+		u.EndAccounts(live)
+	}
+	return changed.Last, nil
+}

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"pgfsm/traces/ledger"
+)
+
+// ConnectionsPath is the path of the page where people connect their accounts.
+const ConnectionsPath = ConsolePath + connectionsPage
+
+const connectionsPage = "connections"
+
+// maxConnectForm bounds the form that connects an account, in bytes: each byte of the token may be escaped.
+const maxConnectForm = 3*ledger.MaxCredential + MaxBody
+
+// Connectable are the servers at which people connect accounts.
+type Connectable struct {
+	Keys    ledger.SealKeys
+	Servers []ConnectableServer
+}
+
+// A ConnectableServer is a server that people use with accounts of their own.
+type ConnectableServer struct {
+	Name     string
+	Resource string // the server's URL
+	Hint     string // where people get a token; may be empty
+}
+
+func (c *Connectable) find(server string) *ConnectableServer {
+	i := slices.IndexFunc(c.Servers, func(s ConnectableServer) bool { return s.Name == server })
+	if i < 0 {
+		return nil
+	}
+	return &c.Servers[i]
+}
+
+// connectable returns the servers at which people connect accounts; nil if there are none.
+func (h *Handler) connectable() *Connectable {
+	if h.Connectable == nil {
+		return nil
+	}
+	return h.Connectable()
+}
+
+// entrance returns the actions one of which lets people sign in.
+func (h *Handler) entrance() []ledger.Action {
+	if h.connectable() == nil {
+		return readers
+	}
+	return []ledger.Action{ledger.ActRead, ledger.ActConnect}
+}
+
+// A connectionsView is the page of a person's own connections.
+type connectionsView struct {
+	Error   string
+	Servers []connectionView
+}
+
+// A connectionView is a server, and the person's connection to it.
+type connectionView struct {
+	ConnectableServer
+	ledger.Connection
+	Connected bool
+	Moved     bool // the server has another URL now
+}
+
+func (h *Handler) showConnections(v *visit) (answer, error) {
+	return h.connectionsPage(v, http.StatusOK, "")
+}
+
+// connectionsPage shows the person's own connections, and nothing of others.
+func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, error) {
+	body := connectionsView{Error: failed}
+	err := h.readLedger(v, func(r ledger.Reader) error {
+		for _, s := range h.connectable().servers() {
+			one := connectionView{ConnectableServer: s}
+			c, err := r.Connection(v.caller.Principal(), s.Name)
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+				return err
+			}
+			one.Connection, one.Connected = c, err == nil
+			one.Moved = one.Connected && c.Resource != s.Resource
+			body.Servers = append(body.Servers, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return h.page(v, "connections", view{Status: status, Title: "Connections", Tab: connectionsPage, Body: &body}), nil
+}
+
+func (c *Connectable) servers() []ConnectableServer {
+	if c == nil {
+		return nil
+	}
+	return c.Servers
+}
+
+// changeConnection connects an account, or disconnects it.
+func (h *Handler) changeConnection(v *visit) (answer, error) {
+	fields, err := v.readForm(maxConnectForm, "server", "account", "token", "do")
+	if err != nil {
+		return answer{}, err
+	}
+	all := h.connectable()
+	if all == nil {
+		return answer{}, errForm
+	}
+
+	change, server := "ended", all.find(fields["server"])
+	switch {
+	case fields["do"] == "disconnect":
+		err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
+	case server == nil:
+		return answer{}, errForm
+	default:
+		change = "made"
+		_, err = h.Ledger.Connect(v.r.Context(), v.caller, all.Keys, ledger.Connection{
+			Server:   server.Name,
+			Kind:     ledger.ConnectionSecret,
+			Resource: server.Resource,
+			Account:  strings.TrimSpace(fields["account"]),
+		}, strings.TrimSpace(fields["token"]))
+	}
+	if errors.Is(err, ledger.ErrConnection) {
+		p := problem{Detail: err.Error()}
+		return h.connectionsPage(v, http.StatusUnprocessableEntity, p.sentence())
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	if h.Connected != nil {
+		h.Connected(change)
+	}
+	return redirectTo(v.base + connectionsPage), nil
+}
