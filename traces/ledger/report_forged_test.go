@@ -93,6 +93,10 @@ func TestVerifyJudgesApprovedPermits(t *testing.T) {
 		forgery{"approved-for-longer", edits(ledger.ApprovalApproved, `"expires":"2026-11-21T11`, `"expires":"2026-11-22T11`), "the approval expires at"},
 		forgery{"approved-for-as-long-as-the-hold", edits(ledger.ApprovalApproved, `"expires":"2026-11-21T11:00:00.000Z",`, ``), "the approval expires at"},
 		forgery{"approved-by-another-setting", edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":5400001`), "the approval expires at"},
+		forgery{"approved-by-a-setting-that-overflows", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			all = edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":18446830473710`)(t, all) // 2^64 ns and a day
+			return edits(ledger.ApprovalApproved, `"expires":"2026-11-21T11:00`, `"expires":"2026-11-22T09:30`)(t, all)
+		}, "the approval expires at"},
 		forgery{"a-setting-that-is-negative", edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":-1`), "negative"},
 		forgery{"after-the-approval-expired", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			all = edits(ledger.CommandStarted, `"claim_within_ms":5400000`, `"claim_within_ms":1`)(t, all)

@@ -49,10 +49,11 @@ func (s *Settings) giveVote(name string, groups []string) bool {
 // approvalExpires returns until when a client that makes its calls itself may use an approval that was decided at a
 // time; empty if that is until the hold expires.
 func (s *Settings) approvalExpires(at string) string {
-	if s.ClaimWithin == 0 {
+	t, err := time.Parse(timeForm, at)
+	if s.ClaimWithin == 0 || err != nil {
 		return ""
 	}
-	return addToTime(at, time.Duration(s.ClaimWithin)*time.Millisecond)
+	return time.UnixMilli(t.UnixMilli() + s.ClaimWithin).UTC().Format(timeForm) // a Duration would overflow
 }
 
 // votingGroups returns the groups of an identity on which a vote depends, sorted: those that roles of the
