@@ -131,7 +131,7 @@ func (p *decisionPoint) answerAccessRequest(ctx context.Context, body []byte) fr
 	case call.server != row.Server || call.tool != row.Tool || digestOf("arguments", call.arguments) != row.Arguments:
 		return problemReply(http.StatusBadRequest, problemBinding,
 			"the call is not that of the evaluation: repeat its action, resource and arguments")
-	case q.Denial.ExpiresAt != row.Expires && !row.UsesApproval():
+	case q.Denial.ExpiresAt != row.Expires && !row.UsesApproval(): // after the approval, the row has another time
 		return problemReply(http.StatusBadRequest, problemBinding,
 			"denial.expires_at is not the value that context.access_request had")
 	case !policy.IsBefore(p.runner.timestamp(), row.Expires):
