@@ -52,7 +52,8 @@ func TestLedgerMove(t *testing.T) {
 	const name = "postgres://db.example.com/pgfsm"
 	h.do("ledger", "close", "--to", "postgres://me:se-cret@db.example.com/pgfsm?sslmode=verify-full", "--json").Want(t, exitYes, "/target", name)
 	for _, args := range [][]string{
-		{"call", "puppet", "look", "{}"}, {"resume"}, {"serve"}, {"approvals", "serve"}, {"token", "create", "--name", "eve", "--role", "agent"},
+		{"call", "puppet", "look", "{}"}, {"resume"}, {"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+		{"approvals", "serve", "--admin", "127.0.0.1:0"}, {"token", "create", "--name", "eve", "--role", "agent"},
 		{"ledger", "key", "new", "-o", in("other.key")}, {"ledger", "prune", "--before", "2001-01-01"}, {"ledger", "rebuild"},
 		{"ledger", "close", "--to", target},
 	} {
