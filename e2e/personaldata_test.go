@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/policy/redact"
@@ -72,4 +74,31 @@ ledger: %q
 			}
 		})
 	}
+}
+
+// TestRedactedMessagesStayOut: what a server sends during a call passes the same rules.
+func TestRedactedMessagesStayOut(t *testing.T) {
+	t.Parallel()
+	const needle = "ann.needle@example.com"
+	server := mcptest.New(t, mcptest.Honest)
+	server.SetReply(mcptest.Writes("text/event-stream", `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"for `+needle+`"}}
+
+data: {"jsonrpc":"2.0","id":ID,"result":{"content":[]}}
+
+`))
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {echo: {type: http, url: %q}}
+allowlist: allowlist.json
+redact: [{id: mail, tool: burn, find: [email]}]
+`, server.URL), "allowlist.json", `{"echo": ["look", "burn"]}`)
+	g := serve(t, dir)
+	resp, err := g.agent("/servers/echo/mcp", "").send(t.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"look","arguments":{}}}`)
+	check.NoError(t, err)
+	defer resp.Body.Close()
+	all, err := messages(resp)
+	check.NoError(t, err)
+	if text := string(bytes.Join(all, []byte("\n"))); len(all) != 2 || !strings.Contains(text, redact.Mask) || strings.Contains(text, needle) {
+		t.Errorf("the client gets %s", text)
+	}
+	g.stop(t, exitYes)
 }

@@ -79,7 +79,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.CommandStarted: {{"/bundle", "bundle "}, {"/env", "env "}, {"/build", "build "}},
 	ledger.MCPPassed:      {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
 	ledger.LedgerClosed:   {{"/target", "goes on in "}},
-	ledger.LedgerPruned:   {{"/runs", "runs "}, {"/before", "before "}},
+	ledger.LedgerPruned:   {{"/kind", ""}, {"/runs", "runs "}, {"/before", "before "}, {"/reason", "because of "}},
 }
 
 // Line describes the event for people in one line, escaped.

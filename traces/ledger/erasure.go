@@ -18,10 +18,13 @@ func ErasureReasons() []ErasureReason {
 	return []ErasureReason{"not_needed", "consent", "objection", "unlawful", "obligation", "mistake"}
 }
 
-// checkFor returns an error unless the reason is one, or empty, and the prune is an erasure.
+// checkFor returns an error unless an erasure has a reason, and another prune has none.
 func (r ErasureReason) checkFor(kind PruneKind) error {
-	if r == "" || kind == PruneErasure && slices.Contains(ErasureReasons(), r) {
+	switch {
+	case kind != PruneErasure && r == "", kind == PruneErasure && slices.Contains(ErasureReasons(), r):
 		return nil
+	case r == "":
+		return fmt.Errorf("%w: it is an erasure, which needs a reason: pgfsm ledger erase takes one", ErrPruneOrder)
 	}
 	return fmt.Errorf("%w: %q is no reason of a prune of the kind %s", ErrPruneOrder, string(r), kind)
 }

@@ -302,7 +302,7 @@ func TestOriginsOfAPrunedSession(t *testing.T) {
 				t.Fatalf("the call is %s", status)
 			}
 			order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{gone}}
-			_, err := s.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order)}, root)
+			_, err := s.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order), Reason: "mistake"}, root)
 			check.NoError(t, err)
 			s.Inspect(func(r ledger.Reader) error {
 				report, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: s.replayer(nil), Keys: trusted(t, vkey).Log})

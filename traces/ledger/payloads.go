@@ -486,7 +486,7 @@ type ledgerPruned struct {
 	Entries []Range   `json:"entries"`          // in order
 	Kind    PruneKind `json:"kind"`
 	Order   string    `json:"order,omitempty"` // a signed [PruneOrder]; empty if the log has no key
-	// Why the order erases; empty: the event does not say.
+	// Why the order erases; empty for another prune.
 	Reason ErasureReason `json:"reason,omitempty"`
 	Runs   int           `json:"runs"`
 	Tasks  []taskCall    `json:"tasks,omitempty"` // in order; each task and tool once

@@ -46,10 +46,10 @@ func TestPruneNeedsAnOrder(t *testing.T) {
 		"of-another-log":      {Order: ordered(t, stranger, retention), Unstated: true},
 		"with-another-time":   {Order: []byte(forged), Unstated: true},
 		"not-what-is-wanted":  {Before: now, Order: ordered(t, signer, retention), Unstated: true},
-		"erases-what-is-open": {Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{{First: 0, Last: 0}}})},
-		"erases-half-a-run": {Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure,
+		"erases-what-is-open": {Reason: "mistake", Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{{First: 0, Last: 0}}})},
+		"erases-half-a-run": {Reason: "mistake", Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure,
 			Entries: []ledger.Range{{First: d.rangeOf(d.runs()[0]).First, Last: d.rangeOf(d.runs()[0]).First}}})},
-		"erases-beyond-the-end": {Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{{First: 1 << 50, Last: 1 << 60}}})},
+		"erases-beyond-the-end": {Reason: "mistake", Order: ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{{First: 1 << 50, Last: 1 << 60}}})},
 	} {
 		if done, err := d.Prune(t.Context(), q, root); !errors.Is(err, ledger.ErrPruneOrder) || done.Entries > 0 {
 			t.Errorf("%s: Prune() = %+v, %v, want %v", name, done, err, ledger.ErrPruneOrder)
@@ -76,11 +76,11 @@ func TestErasure(t *testing.T) {
 	erased, left := d.runs()[0], d.runs()[1]
 	d.Clock.Add(time.Second)
 	order := ordered(t, signer, ledger.PruneOrder{Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(erased)}})
-	done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: order}, root)
+	done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: order, Reason: "mistake"}, root)
 	if err != nil || done.Runs != 1 || len(d.runs()) != 1 || d.runs()[0] != left {
 		t.Fatalf("Prune() = %+v, %v, %d runs are left", done, err, len(d.runs()))
 	}
-	if done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: order}, root); err != nil || done.Entries > 0 {
+	if done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: order, Reason: "mistake"}, root); err != nil || done.Entries > 0 {
 		t.Errorf("the same order again: Prune() = %+v, %v", done, err)
 	}
 	report, err := d.checked(ledger.VerifyOptions{})

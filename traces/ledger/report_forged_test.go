@@ -178,7 +178,7 @@ func TestLateReportIsRecordedOnce(t *testing.T) {
 	}
 	d.sound()
 	order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(runs[0])}}
-	_, err := d.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order)}, root)
+	_, err := d.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order), Reason: "mistake"}, root)
 	check.NoError(t, err)
 	d.forge(t,
 		forgery{"of-a-pruned-run", unedited, ""},

@@ -39,7 +39,7 @@ func TestVerifiersAgree(t *testing.T) {
 	d.block("eve")
 	d.Clock.Add(48 * 3600e9)
 	order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(ended)}}
-	if done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order)}, root); err != nil || done.Runs != 1 {
+	if done, err := d.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order), Reason: "mistake"}, root); err != nil || done.Runs != 1 {
 		t.Fatalf("Prune() = %+v, %v", done, err)
 	}
 	v.write("log.pub", []byte(vkey+"\n"))

@@ -523,7 +523,7 @@ class Export {
     const kind = event.get("kind"), before = event.get("before");
     must(["retention", "erasure"].includes(kind), place, `there is no kind ${kind}`, "R34");
     const reasons = ["not_needed", "consent", "objection", "unlawful", "obligation", "mistake"], reason = event.get("reason");
-    must(reason === undefined || kind === "erasure" && reasons.includes(reason), place, `${reason} is no reason of this prune`, "R35");
+    must(kind === "erasure" ? reasons.includes(reason) : reason === undefined, place, `${reason} is no reason of this prune`, "R35");
     if (kind === "erasure") must(before === undefined && event.has("order"), place, "an erasure has before, or no order", "R35");
     else {
       must(isTime(before) && before <= at, place, "before is not a time, or later than the prune", "R34");
