@@ -13,6 +13,7 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/glob"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/origin"
@@ -34,6 +35,7 @@ var formats = map[string]format{
 	"base-url":      {check: checkBaseURL},
 	"decide-url":    {check: checkDecideURL},
 	"expression":    {lines: true},
+	"glob":          {check: checkGlob},
 	"history-query": {check: checkQuery},
 	"argument-path": {check: checkArgumentPath},
 	"ledger":        {check: checkLedger},
@@ -75,6 +77,13 @@ func checkArgument(s string) fault {
 func checkArgumentPath(s string) fault {
 	problem, remedy := origin.CheckPath(s)
 	return fault{problem, remedy}
+}
+
+func checkGlob(s string) fault {
+	if _, err := glob.Compile(s); err != nil {
+		return fault{"is refused: " + err.Error(), "write a name, with * and ? for what may differ"}
+	}
+	return fault{}
 }
 
 // checkPointer judges a JSON pointer to a member.

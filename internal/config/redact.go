@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 
 	"pgfsm/internal/glob"
@@ -18,9 +19,6 @@ func (c *configFile) checkRedact() {
 		}
 	}
 	for i, rule := range c.Redact {
-		if !c.checkGlob(at.item(i).child("server"), rule.Server) || !c.checkGlob(at.item(i).child("tool"), rule.Tool) {
-			return
-		}
 		if !slices.ContainsFunc(names, func(name string) bool { return matchesGlob(rule.Server, name) }) {
 			c.addFault(at.item(i).child("server"), nearestOr(rule.Server, names, "name an MCP server of the configuration"),
 				"no MCP server is configured that matches %s", quote(rule.Server))
@@ -31,24 +29,9 @@ func (c *configFile) checkRedact() {
 	}
 }
 
-// checkGlob reports whether a text is a glob, or empty.
-func (f *file) checkGlob(p path, text string) bool {
-	if text == "" {
-		return true
-	}
-	_, err := glob.Compile(text)
-	if err != nil {
-		f.addFault(p, "write a name, with * and ? for what may differ", "%s is refused: %s", p, err)
-	}
-	return err == nil
-}
-
 // matchesGlob reports whether a checked glob matches a name. An empty one does.
 func matchesGlob(text, name string) bool {
-	if text == "" {
-		return true
-	}
-	g, err := glob.Compile(text)
+	g, err := glob.Compile(cmp.Or(text, "*"))
 	return err == nil && g.Match(name)
 }
 

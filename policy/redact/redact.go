@@ -11,6 +11,7 @@
 package redact
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -98,8 +99,8 @@ func Compile(rules []Rule) (*Set, error) {
 func (r Rule) compile() (*rule, error) {
 	c := &rule{Rule: r}
 	var errs [4]error
-	c.server, errs[0] = glob.Compile(orAny(r.Server))
-	c.tool, errs[1] = glob.Compile(orAny(r.Tool))
+	c.server, errs[0] = glob.Compile(cmp.Or(r.Server, "*"))
+	c.tool, errs[1] = glob.Compile(cmp.Or(r.Tool, "*"))
 	if r.Pattern != "" {
 		c.pattern, c.steps, errs[2] = CompilePattern(r.Pattern)
 	}
@@ -121,13 +122,6 @@ func (r Rule) compile() (*rule, error) {
 		errs[3] = errors.New("it removes nothing")
 	}
 	return c, errors.Join(errs[:]...)
-}
-
-func orAny(pattern string) string {
-	if pattern == "" {
-		return "*"
-	}
-	return pattern
 }
 
 // CompilePattern compiles the pattern of a rule. steps is about how many instructions it has.

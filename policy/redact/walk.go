@@ -27,7 +27,7 @@ var (
 type walk struct {
 	rules  []*rule
 	counts []int    // how often each rule removed something
-	values []string // removed at pointers, in the order of valueOf
+	values []string // what pointers removed, and is removed elsewhere, too
 	owners []int    // the rule of each value
 	depth  int
 	cost   int
@@ -89,7 +89,7 @@ func (r *reader) value(path []string) error {
 		if err != nil && text == nil {
 			return err
 		}
-		at := r.behind(raw)
+		at := r.lastSpan(raw)
 		if r.isType(path, string(text)) {
 			return nil
 		}
@@ -105,7 +105,7 @@ func (r *reader) value(path []string) error {
 			return err
 		}
 		if text := string(raw); r.text(text) != text {
-			r.edits = append(r.edits, edit{r.behind(raw), quotedMask})
+			r.edits = append(r.edits, edit{r.lastSpan(raw), quotedMask})
 		}
 	default:
 		_, err := r.dec.ReadToken()
@@ -114,8 +114,8 @@ func (r *reader) value(path []string) error {
 	return r.err
 }
 
-// behind is the place of a value that was just read.
-func (r *reader) behind(raw []byte) span {
+// lastSpan is the place of the value that was just read.
+func (r *reader) lastSpan(raw []byte) span {
 	end := int(r.dec.InputOffset())
 	return span{end - len(raw), end}
 }
@@ -136,7 +136,7 @@ func (r *reader) composite(path []string) error {
 				return err
 			}
 			text, _ := jsontext.AppendUnquote(nil, raw)
-			name, r.name = string(text), r.behind(raw)
+			name, r.name = string(text), r.lastSpan(raw)
 			if r.search(name) != name {
 				return errName
 			}
@@ -203,7 +203,7 @@ func (r *reader) removeValue(i int) error {
 	if kind := raw.Kind(); (kind == '"' || kind == '0') && len(value) >= minValue && !strings.Contains(Mask, value) {
 		r.values, r.owners = append(r.values, value), append(r.owners, i)
 	}
-	r.edits = append(r.edits, edit{r.behind(raw), quotedMask})
+	r.edits = append(r.edits, edit{r.lastSpan(raw), quotedMask})
 	return nil
 }
 

@@ -44,7 +44,7 @@ const entryPrefix = "entry:"
 // Find returns the places of a ledger whose stored bytes have a text, in the order of the log. Letters match in
 // either case, and behind the escapes of JSON in JSON. Bytes that are no UTF-8 are searched, too.
 func Find(ctx context.Context, r Reader, text string) (found []Found, err error) {
-	s := &search{reader: r, text: bytes.ToLower([]byte(text)), places: make(map[string]int), late: make(map[int64]bool)}
+	s := &search{reader: r, text: bytes.ToLower([]byte(text)), places: make(map[string]int), delivered: make(map[int64]bool)}
 	if len(text) < MinFind {
 		return nil, fmt.Errorf("a text of %d bytes is nearly everywhere: give %d or more", len(text), MinFind)
 	}
@@ -63,7 +63,7 @@ func Find(ctx context.Context, r Reader, text string) (found []Found, err error)
 		if err != nil {
 			return nil, err
 		}
-		s.late[d.Entry] = s.isIn([]byte(d.Error))
+		s.delivered[d.Entry] = s.isIn([]byte(d.Error))
 	}
 	for e, err := range r.Entries(0) {
 		if err != nil || ctx.Err() != nil {
@@ -86,11 +86,11 @@ func Find(ctx context.Context, r Reader, text string) (found []Found, err error)
 
 // A search collects the places that have a text.
 type search struct {
-	reader Reader
-	text   []byte // in lower case
-	found  []Found
-	places map[string]int // the positions in found
-	late   map[int64]bool // entries with a delivery whose error has the text
+	reader    Reader
+	text      []byte // in lower case
+	found     []Found
+	places    map[string]int // the positions in found
+	delivered map[int64]bool // entries with a delivery whose error has the text
 }
 
 // note adds a place, or an entry to a known one.
@@ -106,7 +106,7 @@ func (s *search) note(f Found, key string) {
 
 // readEntry notes the place of an entry that has the text.
 func (s *search) readEntry(e *Entry, blobs map[canonical.Digest]bool) error {
-	has := s.late[e.Index] || s.isIn(e.Body)
+	has := s.delivered[e.Index] || s.isIn(e.Body)
 	if !has && len(blobs) > 0 {
 		refs, err := e.blobReferences()
 		if err != nil {
