@@ -93,6 +93,9 @@ func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) bool
 	}
 
 	leaf := Leaf{At: pointerOf(path), Role: roleIn(f.roles, path)}
+	if leaf.Role == "" && f.endsAboveTarget(path, node) {
+		leaf.Role = Target
+	}
 	text, isText := scalarText(node)
 	switch {
 	case isContainer(node):
@@ -127,6 +130,14 @@ func roleIn(roles []rolePath, path []string) string {
 		}
 	}
 	return ""
+}
+
+// endsAboveTarget reports whether a scalar stands where a target is expected below, as "a" for the path to.*; null is as
+// good as no value.
+func (f *finder) endsAboveTarget(path []string, node jsontext.Value) bool {
+	return !isContainer(node) && node.Kind() != 'n' && slices.ContainsFunc(f.roles, func(r rolePath) bool {
+		return r.role == Target && len(path) < len(r.path) && r.path[:len(path)].matches(path)
+	})
 }
 
 // isChosenName reports whether the last name of path was chosen by the caller and belongs to a target: the schema does

@@ -235,8 +235,8 @@ func (c *compiler) compileRoles(label *RoleLabel) {
 			}
 			roles[path] = list.role
 			p := pattern(strings.Split(path, "."))
-			if slices.Contains(p, "") {
-				c.addFault(key, "write names with dots between, such as items.*.id", "%q has an empty name", path)
+			if slices.Contains(p, "") || strings.HasPrefix(path, "/") || strings.Contains(path, "/*") {
+				c.addFault(key, "write names with dots between, such as items.*.id", "%q is no path of an argument", path)
 			}
 			c.checkDepth(key, p)
 			paths = append(paths, rolePath{list.role, p})

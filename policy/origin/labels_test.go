@@ -40,6 +40,8 @@ func TestCompileErrors(t *testing.T) {
 		"no-role":              {role(nil, nil), "roles[0]: no argument has a role"},
 		"role-twice":           {role([]string{"a"}, []string{"a"}), "roles[0].amount[0]: \"a\" has the role target already"},
 		"role-with-empty-name": {role([]string{"a..b"}, nil), "roles[0].target[0]: "},
+		"role-as-pointer":      {role([]string{"a", "/b"}, nil), "roles[0].target[1]: \"/b\" is no path of an argument; write names with dots"},
+		"role-as-path":         {role([]string{"a/*/b"}, nil), "roles[0].target[0]: "},
 		"roles-twice":          {origin.Labels{Roles: []origin.RoleLabel{twice, twice}}, "roles[1]: "},
 		"every-fault":          {origin.Labels{Tools: []origin.ToolLabel{{Tool: "*", Items: "x"}}}, "tools[0].tool: server and tool name one tool; write one entry for each tool instead of *\ntools[0]: items and trusted_if need each other; write both or neither\ntools[0].items: "},
 	} {
@@ -81,6 +83,9 @@ func TestFound(t *testing.T) {
 		"content-not-found":           {`{"text":"nowhere"}`, []string{"text"}, false},
 		"path-absent":                 {`{"to":"Alice"}`, []string{"text"}, false},
 		"two-paths":                   {`{"text":"nowhere","to":"Alice"}`, []string{"to", "text"}, false},
+		"scalar-above-a-target":       {`{"items":"zzzz","to":"Alice"}`, nil, false},
+		"found-above-a-target":        {`{"items":"hello","to":"Alice"}`, nil, true},
+		"null-above-a-target":         {`{"items":null,"to":"Alice"}`, nil, true},
 		"path-with-star":              {`{"items":[{"id":17},{"id":"zzzz"}]}`, []string{"items/*/id"}, false},
 		"name-at-a-star":              {`{"items":{"zzzz":{"id":"Alice"}}}`, nil, false},
 		"name-at-a-star-found":        {`{"items":{"hello":{"id":"Alice"}}}`, nil, true},
