@@ -304,6 +304,9 @@ func TestOriginsOfAPrunedSession(t *testing.T) {
 			order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{gone}}
 			_, err := s.Prune(t.Context(), ledger.PruneRequest{Order: ordered(t, signer, order), Reason: "mistake"}, root)
 			check.NoError(t, err)
+			if status := s.sends("bob@example.com"); status != ledger.Pending {
+				t.Errorf("without its source, the call is %s", status)
+			}
 			s.Inspect(func(r ledger.Reader) error {
 				report, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{Replayer: s.replayer(nil), Keys: trusted(t, vkey).Log})
 				if err == nil && (report.Deep.Unjudged != 1 || !strings.Contains(report.Deep.FirstUnjudged.What, "pruned")) {
