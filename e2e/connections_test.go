@@ -27,7 +27,8 @@ const sealKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 // got, and it repeats the token everywhere.
 type whoami struct {
 	*httptest.Server
-	refused atomic.Pointer[string] // the server accepts this token no more
+	refused  atomic.Pointer[string] // the server accepts this token no more
+	requests atomic.Int32
 
 	mu      sync.Mutex
 	arrived map[string][]string // the names of the accounts of calls, by their argument n
@@ -61,6 +62,7 @@ func newWhoami(t *testing.T) *whoami {
 	check.NoError(t, err)
 	who := &whoami{arrived: make(map[string][]string)}
 	who.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who.requests.Add(1)
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if bad := who.refused.Load(); !strings.HasPrefix(token, "pat-") || bad != nil && *bad == token {
 			w.Header().Set("WWW-Authenticate", r.Header.Get("Authorization"))
