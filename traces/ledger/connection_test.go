@@ -356,3 +356,42 @@ func wantSame(tb testing.TB, want, got any) {
 		tb.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// connects makes connections, makes a call with one, and ends one.
+func (d *fixture) connects(t *testing.T) {
+	t.Helper()
+	gus := d.token("gus", ledger.RolePerson, "")
+	d.connect(ledger.Caller{TokenID: gus.ID, Name: "gus", Roles: []string{ledger.RolePerson}}, "wiki", pasted)
+	s := statestest.Find(t, "policy-allows")
+	asksWith(d.connect(person(fay), serverOf(t), pasted))(&s)
+	if o, _, err := d.play(ledgertest.NewID(t), &s); err != nil || o.Effect != states.EffectDone {
+		t.Fatalf("play() = %+v, %v", o, err)
+	}
+	endings["disconnect"](d, serverOf(t))
+	check.NoError(t, d.RecordUnconnected(context.Background(), person(app, ledger.RoleAgent), "wiki"))
+}
+
+// An export has no credentials. In the ledger that it is moved to, nobody is connected, and people connect again.
+func TestMovedLedgersHaveNoConnections(t *testing.T) {
+	path := onDisk(t, func(d *fixture) {
+		d.connect(person(fay), "files", pasted)
+		d.connect(person(eve), "files", pasted)
+		d.passes(1)
+	})
+	old := inFile(t, path)
+	export := closedExport(t, old)
+	check.NoError(t, old.Close())
+	if bytes.Contains(export, []byte("sealed")) || bytes.Contains(export, []byte(pasted)) {
+		t.Error("the export has credentials")
+	}
+	moved := ledgertest.NewStore(t)
+	check.NoError(t, ledger.Import(t.Context(), moved, bytes.NewReader(export), importOptions(t)))
+	d := openAfterwards(t, moved)
+	d.sound()
+	if _, _, err := d.FindConnection(t.Context(), sealKeys(1), fay, "files", resource); !errors.Is(err, ledger.ErrUnconnected) {
+		t.Errorf("FindConnection() = %v", err)
+	}
+	d.connect(person(fay), "files", pasted)
+	d.block("eve")
+	d.sound()
+}

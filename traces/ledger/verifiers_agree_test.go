@@ -36,6 +36,7 @@ func TestVerifiersAgree(t *testing.T) {
 	d.delivers(held, ledger.ByRepeat)
 	d.passing()
 	d.token("olga", ledger.RoleAuditor, "")
+	d.connects(t)
 	d.block("eve")
 	d.Clock.Add(48 * 3600e9)
 	order := ledger.PruneOrder{Origin: signer.Name(), Kind: ledger.PruneErasure, Entries: []ledger.Range{d.rangeOf(ended)}}

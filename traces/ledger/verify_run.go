@@ -297,6 +297,8 @@ func (s *runVerifier) checkRequester(e *Event, p *requestCreated) error {
 	switch {
 	case p.Token != "":
 		return ruleRequester.Wrap(s.verifier.checkToken(p.Token, actor, actionOf(p.Request.Kind), e))
+	case id != nil && !slices.Contains([]string{"", policy.ActorAgent, policy.ActorPerson}, id.Kind):
+		return ruleRequester.Broken("a request of an actor of an unknown kind")
 	case id != nil && (id.Groups != nil && !slices.IsSorted(*id.Groups) || !slices.IsSortedFunc(id.Claims, compareClaims)):
 		return ruleRequester.Broken("a request with groups or claims that are not in order")
 	case !policy.HasNoToken(actor):

@@ -4,7 +4,7 @@ import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, Literal, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { RunRules, tasksHold } from "./runs.mjs";
-import { REQUEST, credentialHolds, identityHolds, originsHold, sessionKey, verifyTrace } from "./trace.mjs";
+import { REQUEST, credentialHolds, accountHolds, identityHolds, originsHold, sessionKey, verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
 
@@ -222,6 +222,7 @@ function outcomeIsWhole(outcome) {
 // requestIsWhole checks the members of a request; those of its parts are checked with its trace.
 function requestIsWhole(request) {
   members(request, REQUEST, "request");
+  if (request.has("account")) byDefault("R1", () => accountHolds(request.get("account"), "request: account"));
   if (request.has("identity")) byDefault("R11", () => identityHolds(request, "request: identity"));
   const isText = (v) => v === undefined || isString(v) || isMap(v); // see textBytes
   return texts(request, "actor kind") && isTime(request.get("at")) && ["round", "task", "text"].every((name) => isText(request.get(name)));

@@ -103,7 +103,7 @@ function contentHolds(trace, machine) {
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
   if (request.has("session")) members(request.get("session"), "call? calls? client id observed? prompt? rewritten?", "request: session");
-  if (request.has("account")) members(request.get("account"), "connection issuer? label? scopes?", "request: account");
+  if (request.has("account")) shaped("request: account", () => accountHolds(request.get("account"), "request: account"));
   if (request.has("large")) shaped("request: large", () => largeHolds(trace, "request: large"));
   if (request.has("identity")) shaped("request: identity", () => identityHolds(request, "request: identity"));
   if (machine) must(trace.get("machine") === machine.digest, "machine", "the table is not the known one");
@@ -146,6 +146,14 @@ export function credentialHolds(credential, place) {
   must(fits(credential.get("kid")) && fits(credential.get("jti") ?? "none"), `${place}: credential`, "not the id of a key, or of a token");
 }
 
+// accountHolds checks the form of the account that a call uses.
+export function accountHolds(account, place) {
+  members(account, "connection issuer? label? scopes?", place);
+  must(["connection", "issuer", "label"].every((name) => isString(account.get(name) ?? "-")), place, "a member is no text");
+  must(account.get("issuer") !== "" && account.get("label") !== "" && (account.get("scopes") ?? ["-"]).length > 0, place, "a member is empty");
+  must((account.get("scopes") ?? []).every(isString), place, "a scope is no text");
+}
+
 // identityHolds checks what an identity provider says about the actor.
 export function identityHolds(request, place) {
   const identity = request.get("identity"), claims = identity.get("claims") ?? [], groups = identity.get("groups") ?? [];
@@ -153,6 +161,8 @@ export function identityHolds(request, place) {
   if (identity.has("credential")) credentialHolds(identity.get("credential"), place);
   claims.forEach((claim) => members(claim, "name value", `${place}: claims`));
   must(["agent", "person", undefined].includes(identity.get("kind")), place, "kind is unknown");
+  const given = ["client", "display", "on_behalf_of", "on_behalf_of_display"].filter((name) => identity.has(name));
+  must(given.every((name) => isString(identity.get(name)) && identity.get(name) !== ""), place, "a member is empty");
   must(request.get("actor").includes("#"), place, "the actor is not of an identity provider");
   for (const [name, list] of Object.entries({ claims: claims.map((claim) => claim.get("name")), groups })) {
     must(list.every(isString) && same(list, [...list].sort()), `${place}: ${name}`, "they are not in order");
