@@ -63,8 +63,8 @@ func (r *ConfiguredRunner) account(ctx context.Context, client gateway.Identity,
 	return a, err
 }
 
-// needsAccount returns the error of a client whose person has no account. It is the same for everybody, so that whoever
-// gets the address connects an account of their own.
+// needsAccount returns the error of a client whose person has no account. It is the same for everybody: a person who
+// gets the address from somebody else connects an account of their own.
 func (r *ConfiguredRunner) needsAccount(server string) error {
 	return &upstream.LinkError{Code: upstream.CodeCredentialsNeeded,
 		Reason: fmt.Sprintf("Each person uses the server %s with an account of their own. Open %s, sign in and connect yours.", server, r.ConnectURL)}

@@ -18,6 +18,7 @@ func (d *fixture) connecting() (changes *[]string) {
 		o.Connectable = func() *api.Connectable {
 			return &api.Connectable{Keys: ledger.SealKeys{bytes.Repeat([]byte{7}, ledger.SealKeyBytes)}, Servers: []api.ConnectableServer{
 				{Name: "forge", Resource: "https://forge.example.com/mcp", Hint: "forge.example.com › <tokens>"},
+				{Name: "tickets", Resource: "https://tickets.example.com/mcp", Hint: "tickets.example.com › Access tokens"},
 			}}
 		}
 		o.Connected = func(change string) { *changes = append(*changes, change) }

@@ -49,6 +49,7 @@ var everyPage = []page{
 	{"policy", ledger.RoleApprover, "policy", "", "Decided none of these runs: no-drops"},
 	{"explained", ledger.RoleApprover, "policy", explains, "Decision: deny"},
 	{"servers", ledger.RoleApprover, "servers", "", "1 tool has another definition"},
+	{"connections", ledger.RolePerson, "connections", "", "not connected"},
 	{"error", ledger.RoleApprover, "runs/{nowhere}", "", "The ledger has no such run"},
 }
 
@@ -70,6 +71,7 @@ const nowhere = "01a20971-b460-7b5f-abef-999999999999"
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	d, host := servesConsole(t)
+	d.connecting()
 	ids := 0
 	d.id = func() string {
 		ids++
@@ -109,6 +111,8 @@ func newScene(t *testing.T) *scene {
 	link, err := d.NewLink(t.Context(), d.Approver(alice))
 	check.NoError(t, err)
 	origin := d.checkpoints(t)
+	in[ledger.RolePerson] = d.signedIn(host, "dana", ledger.RolePerson)
+	in[ledger.RolePerson].post(in[ledger.RolePerson].base+"connections", connectForm("forge", "dana-gh", "pat-dana-4711"))
 	return &scene{
 		d, host, strings.NewReplacer("{held}", held.RunID, "{run}", made.RunID, "{link}", link, "{nowhere}", nowhere, "{denied}", denied.RunID,
 			"{entry}", fmt.Sprint(entry)), in,
