@@ -56,13 +56,9 @@ func TestOnePersonWithTwoNames(t *testing.T) {
 
 // TestOriginsOfACall: beside an argument, approvers read that it stands nowhere, and a program reads it too.
 func TestOriginsOfACall(t *testing.T) {
-	d, content := newFixture(t), statestest.Content()
-	content.Labels = &labels.Labels{Roles: []labels.RoleLabel{{Server: statestest.Server, Tool: statestest.Tool, Target: []string{"policy_id"}}}}
-	content.Policy = statestest.Policies(rules.Policy{ID: "p", Effect: rules.Allow, RequireApprovalIf: "!found()"})
-	q := d.HoldRequest(states.Request{
-		Actor: alice, At: statestest.At, Kind: states.KindCall, Task: "nightly",
-		Text: policy.CallPlan(statestest.Server, statestest.Tool, jsontext.Value(`{"policy_id":"policy-002"}`)),
-	}, content)
+	d := newFixture(t)
+	d.task = "nightly"
+	q := d.ask(1, alice, "Read it", `{"policy_id":"policy-002"}`, "")
 	b := d.signedIn(here, bob, ledger.RoleApprover)
 	b.page("calls/"+q.RunID).want(t, http.StatusOK, `<span class="from warn-ink">`, "nowhere in this session</span>", "Nowhere in this session: policy_id.")
 	b.page("runs/"+q.RunID).want(t, http.StatusOK, `<span class="from warn-ink">`)
@@ -100,6 +96,10 @@ func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.
 	world.Plan = &states.Completed{Content: canonical.Text(fmt.Sprintf(
 		`{"type":"call_tool","server":%q,"tool":%q,"args":%s}`, statestest.Server, statestest.Tool, args))}
 	content := ledgertest.Holding(quorum)
+	if d.task != "" { // where the entry's id comes from decides
+		content.Labels = &labels.Labels{Roles: []labels.RoleLabel{{Server: statestest.Server, Tool: statestest.Tool, Target: []string{"policy_id"}}}}
+		content.Policy.Policies[0].Effect, content.Policy.Policies[0].RequireApprovalIf = rules.Allow, "!found()"
+	}
 	content.Limits.PlanBytes, content.Input.MaxBytes = 1<<20, 1<<20
 	q := d.play(content, world, actor, text)
 	if q.Status != ledger.Pending {
@@ -112,7 +112,7 @@ func (d *fixture) ask(quorum int, actor, text, args, description string) ledger.
 func (d *fixture) play(content policy.Content, world *statestest.World, actor, text string) ledger.RunRow {
 	d.TB.Helper()
 	return d.Play(d.id(), states.Request{
-		Actor: actor, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(text),
+		Actor: actor, At: d.Clock.Now().Format(policy.TimeForm), Kind: states.KindAsk, Task: d.task, Text: canonical.Text(text),
 	}, content, world)
 }
 

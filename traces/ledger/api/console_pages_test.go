@@ -39,7 +39,7 @@ var everyPage = []page{
 	{"sign-in", "", "sign-in", "", "enter your token"},
 	{"link", "", "link/{link}", "", "This link begins a session"},
 	{"inbox", ledger.RoleApprover, "", "", "0 of 2"},
-	{"call", ledger.RoleApprover, "calls/{held}", "", "arguments differ from"},
+	{"call", ledger.RoleApprover, "calls/{held}", "", "nowhere in this session"},
 	{"runs", ledger.RoleAuditor, "runs", "", "policy_denied"},
 	{"run", ledger.RoleAuditor, "runs/{run}", "", "kept for 400 days"},
 	{"audit", ledger.RoleAuditor, "runs/{run}/audit", "", "Nobody has signed these hashes"},
@@ -77,7 +77,7 @@ func newScene(t *testing.T) *scene {
 		ids++
 		return fmt.Sprintf("01a20971-b460-7b5f-abef-%012d", ids)
 	}
-	d.result = jsontext.Value(statestest.GoodResult)
+	d.result, d.task = jsontext.Value(statestest.GoodResult), "quarterly"
 	content := d.gateway(t)
 	for _, later := range []time.Duration{4 * time.Hour, 3 * time.Hour} {
 		d.play(content, statestest.NewWorld(), carol, statestest.Question)

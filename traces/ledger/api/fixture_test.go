@@ -43,6 +43,7 @@ type fixture struct {
 	notes   notes
 	result  jsontext.Value    // of every call
 	id      func() string     // of the next run
+	task    string            // of requests; calls of a task are held unless their target is found
 	tokens  map[string]string // by role and name
 }
 
