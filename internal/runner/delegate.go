@@ -188,7 +188,7 @@ func (r *ConfiguredRunner) resumeDelegation(ctx context.Context, d *delegation, 
 		var ends []func()
 		result, err = l.Resume(ctx, r.runner.replayer, run, ledger.ResumeOptions{
 			Ports: func(resumed *states.Run) *states.Live {
-				handler, end := r.runPorts(resumed)
+				handler, end := r.runPorts(resumed, false)
 				ends = append(ends, end)
 				return handler
 			},

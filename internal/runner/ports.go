@@ -16,9 +16,10 @@ import (
 )
 
 // runPorts returns the handler of a run that may call any server, in sessions of the requester's
-// identity. Call end when the run has ended.
-func (r *ConfiguredRunner) runPorts(run *states.Run) (handler *states.Live, end func()) {
+// identity. A person without an account uses no credentials of machines. Call end when the run has ended.
+func (r *ConfiguredRunner) runPorts(run *states.Run, person bool) (handler *states.Live, end func()) {
 	servers := r.serverPorts(run, requesterOf(run.Request()).Owner())
+	servers.client.Person = person
 	return &states.Live{
 		Watcher:   servers,
 		Tools:     servers,

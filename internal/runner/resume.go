@@ -39,7 +39,7 @@ func (r *Runner) resumeClaimed(ctx context.Context, id string, watch Watch) (Res
 
 	result, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.ResumeOptions{
 		Ports: func(run *states.Run) *states.Live {
-			handler, end := active.Value.runPorts(run)
+			handler, end := active.Value.runPorts(run, false)
 			ends = append(ends, end)
 			return handler
 		},

@@ -150,7 +150,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 	}
 
 	run := states.NewRun(id.String(), request, configured.Bundle)
-	handler, end := configured.runPorts(run)
+	handler, end := configured.runPorts(run, q.Principal != "")
 	defer end()
 
 	requester := callerOf(gateway.Identity{Name: q.Actor, Token: q.Token, Principal: q.Principal})

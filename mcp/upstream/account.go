@@ -23,6 +23,8 @@ type Account struct {
 	Refused func()
 }
 
+var errNoAccount = &LinkError{CodeCredentialsNeeded, "each person uses it with an account of their own, and no person's is used here"}
+
 // NeedsAccount reports whether an error says that a server is used with people's own accounts, and there is none.
 func NeedsAccount(err error) bool {
 	var e *LinkError

@@ -168,7 +168,7 @@ func (u *Upstreams) openLink(ctx context.Context, up *sharedServer, p Peer) (*Li
 	case up.clientTools != nil:
 		return nil, &LinkError{CodeClientTool, clientToolReason}
 	case up.server.Person && p.Account == nil && up.server.Auth == nil:
-		return nil, &LinkError{CodeCredentialsNeeded, "each person uses it with an account of their own, and no person's is used here"}
+		return nil, errNoAccount
 	case !up.server.Person && p.Account != nil:
 		return nil, &LinkError{CodeInvalid, "people have no accounts at it"}
 	case p.Account != nil:

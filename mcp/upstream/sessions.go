@@ -203,6 +203,8 @@ func (u *Upstreams) Processes() (open, most int) {
 type Client struct {
 	u     *Upstreams
 	owner string
+	// Person says that the client speaks for a person: it uses a server with Person only with an account.
+	Person bool
 	// By server: the account with which the client uses it; see [Client.UseAccount].
 	accounts map[string]*Account
 
@@ -351,6 +353,9 @@ func (c *Client) useSession(ctx context.Context, up *sharedServer) (*Link, error
 	}
 
 	account := c.accounts[up.server.Name]
+	if c.Person && up.server.Person && account == nil {
+		return nil, errNoAccount
+	}
 	for {
 		if l := up.links.clientSession(owner, account.id()); l != nil {
 			return l, nil
