@@ -168,6 +168,8 @@ func TestConnectionsEndWithTheirPerson(t *testing.T) {
 	d.connect(person(fay), "wiki", pasted)
 	d.connect(person(eve), "files", pasted)
 	first, second := d.token("gus", ledger.RolePerson, ""), d.token("gus", ledger.RolePerson, "")
+	d.token("gus", ledger.RolePerson, d.Clock.Now().Add(time.Minute).Format(policy.TimeForm))
+	d.Clock.Add(time.Minute) // a token that has expired counts as none
 	d.connect(ledger.Caller{TokenID: first.ID, Name: "gus", Roles: []string{ledger.RolePerson}}, "files", pasted)
 	left := func() (all []string) {
 		d.Inspect(func(r ledger.Reader) error {

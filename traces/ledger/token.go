@@ -99,10 +99,10 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 	return revoked, err
 }
 
-// endWithoutToken ends the connections of a person who has no token left.
+// endWithoutToken ends the connections of a person who has no valid token left.
 func (b *batch) endWithoutToken(by, person string) error {
 	for t, err := range b.Tokens() {
-		if err != nil || t.Name == person && t.Role == RolePerson && t.Revoked == "" {
+		if err != nil || t.Name == person && t.Role == RolePerson && t.Active(b.now) {
 			return err
 		}
 	}
