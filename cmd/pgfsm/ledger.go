@@ -294,7 +294,7 @@ func (o *openedLedger) closeAfter(err error) error {
 // noRun replaces [ledger.ErrNotFound] by an error that names the run.
 func noRun(run string, err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("the ledger has no run %q; pgfsm ledger list shows the last ones", run)
+		return fmt.Errorf("the ledger has no run %q: it was never there, or was pruned or erased; pgfsm ledger list shows the last ones", run)
 	}
 	return err
 }

@@ -220,7 +220,7 @@ func (o *openedLedger) outOfReach() []string {
 		"exports, proofs, and traces in other folders",
 		"what web hooks sent to chat tools, spans at the collector, and the gateway's log",
 		"the clients' own files, and the servers' own data",
-		"the log itself: names of tokens, blocked subjects, ids of tasks, and configurations (pgfsm ledger find shows them as log)",
+		"the log itself: names of tokens, blocked subjects, people's connections, ids of tasks, and configurations (pgfsm ledger find shows them as log)",
 	}
 	if pgurl.IsURL(o.name) {
 		places = append(places, "PostgreSQL's files until VACUUM FULL of entries, runs, blobs and deliveries, its write-ahead log and its archive")

@@ -234,24 +234,46 @@ func TestNoGuessIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestErasureTakesLateReports: a late report about a run goes with it, and one about another run stays.
+func TestErasureTakesLateReports(t *testing.T) {
+	d := newFixture(t)
+	signer, _ := d.newKey()
+	s := statestest.Find(t, "hook-unreported")
+	runs := []string{ledgertest.NewID(t), ledgertest.NewID(t)}
+	for _, run := range runs {
+		session := *s.Request.Session
+		session.Call = run
+		s.Request.Actor, s.Request.Session = "ann", &session
+		_, _, err := d.play(run, &s)
+		check.NoError(t, err)
+		_, err = d.Report(t.Context(), d.replayer(nil), run, ledger.LocalUser("local:alice"), &states.CallReported{Failed: true})
+		check.NoError(t, err)
+	}
+	d.erase(signer, runs[0])
+	if late := d.find(runs[1]); len(late) != 2 || d.count(ledger.ReportLate) != 1 || len(d.find(runs[0])) > 0 {
+		t.Errorf("%+v is left of the other run, %+v of the erased one", late, d.find(runs[0]))
+	}
+}
+
 // TestErasureRefuses shows what cannot be erased, and what the error says.
 func TestErasureRefuses(t *testing.T) {
 	d := newFixture(t)
 	d.passes(1)
 	d.passing()
 	pending, _ := d.hold(nil)
+	ended := d.runs()[0]
 	for name, tt := range map[string]struct{ name, want string }{ // each stands alone
 		"waiting-run":      {pending, "has not ended"},
 		"unknown-run":      {ledgertest.NewID(t), "no run"},
 		"unknown-session":  {"claude/none", "nothing of"},
 		"entry-of-the-log": {"entry:0", "cannot be erased by itself"},
-		"entry-of-a-run":   {fmt.Sprint("entry:", d.Run(d.runs()[0]).First), "cannot be erased by itself"},
+		"entry-of-a-run":   {fmt.Sprint("entry:", d.Run(ended).First), "cannot be erased by itself"},
 		"no-such-entry":    {"entry:99999", "nothing of"},
 		"no-entry":         {"entry:1x", "names no entry"},
 		"negative-entry":   {"entry:-1", "names no entry"},
 	} {
 		d.Inspect(func(r ledger.Reader) error {
-			ranges, runs, err := ledger.ErasureOf(r, []string{tt.name})
+			ranges, runs, err := ledger.ErasureOf(r, []string{ended, ended, tt.name})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || ranges != nil || runs != nil {
 				t.Errorf("%s: ErasureOf(%s) = %v, %v, want %q", name, tt.name, ranges, err, tt.want)
 			}

@@ -176,6 +176,7 @@ func ErasureOf(r Reader, names []string) (ranges []Range, runs []string, err err
 	w := &erasureWriter{reader: r, erased: make(map[string]bool)}
 	for _, name := range names {
 		before := len(w.ranges)
+		w.repeated = false
 		switch {
 		case strings.HasPrefix(name, entryPrefix):
 			err = w.addEntry(name)
@@ -203,7 +204,7 @@ type erasureWriter struct {
 	ranges   []Range
 	runs     []string
 	erased   map[string]bool // the runs
-	repeated bool            // a run was named before
+	repeated bool            // a run of the name that is added was added before
 }
 
 func (w *erasureWriter) addIndex(index int64) { w.ranges = append(w.ranges, Range{index, index}) }
