@@ -322,3 +322,19 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// TestFoundAtManyPlaces: the search takes a moment, and many minutes if each place is compared with each other one.
+func TestFoundAtManyPlaces(t *testing.T) {
+	rules, err := origin.Compile(origin.Labels{
+		Tools: []origin.ToolLabel{{Server: "bank", Tool: "list", Results: "trusted"}},
+		Roles: []origin.RoleLabel{{Server: "bank", Tool: "pay", Target: []string{"currency"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := `["` + strings.Repeat(`Swiss franc","`, 300_000) + `x"]`
+	session := &origin.Session{Results: []origin.Result{{Run: "1", Call: 1, Entry: 2, Server: "bank", Tool: "list", Arguments: []byte(`{}`), Value: []byte(list)}}}
+	if leaves := rules.Find(session, "bank", "pay", []byte(`{"currency":"Swiss franc"}`), nil); !origin.Found(leaves) || leaves[0].Place != "/0" {
+		t.Errorf("found %+v", leaves)
+	}
+}

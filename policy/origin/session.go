@@ -88,7 +88,10 @@ type hit struct {
 	text   string
 }
 
-// hitsOf returns the scalars of the session's results that equal the value, at places that the labels name.
+// maxHits bounds for how many scalars that equal a value pgfsm looks whether they came back from arguments.
+const maxHits = 64
+
+// hitsOf returns the first scalars of the session's results that equal the value, at places that the labels name.
 func (f *finder) hitsOf(v *value) (hits []hit) {
 	for i := range f.session.Results {
 		result := &f.session.Results[i]
@@ -107,7 +110,7 @@ func (f *finder) hitsOf(v *value) (hits []hit) {
 			if !ok {
 				return
 			}
-			if form, ok := v.equals(text, tool.Prefix); ok {
+			if form, ok := v.equals(text, tool.Prefix); ok && len(hits) < maxHits {
 				hits = append(hits, hit{result, origin, pointerOf(path), form, text})
 			}
 		})
@@ -130,14 +133,20 @@ func (leaf *Leaf) takeHit(hits []hit, forms bool) bool {
 
 // withoutEchoes drops the hits that may have come back from arguments.
 func (f *finder) withoutEchoes(v *value, hits []hit) (kept []hit) {
+	first := make(map[string]int64, 1) // by text: the entry at which it came first
 	for _, h := range hits {
-		known := h.result.Entry
-		for _, other := range hits {
-			if other.text == h.text {
-				known = min(known, other.result.Entry)
-			}
+		if entry, ok := first[h.text]; !ok || h.result.Entry < entry {
+			first[h.text] = h.result.Entry
 		}
-		if !f.wasArgument(h.text, known) {
+	}
+	echoes := make(map[string]bool, 1) // by text, which a result often has at many places
+	for _, h := range hits {
+		echo, judged := echoes[h.text]
+		if !judged {
+			echo = f.wasArgument(h.text, first[h.text])
+			echoes[h.text] = echo
+		}
+		if !echo {
 			kept = append(kept, h)
 		}
 	}
