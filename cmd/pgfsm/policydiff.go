@@ -19,7 +19,6 @@ import (
 	"pgfsm/internal/safefile"
 	"pgfsm/internal/visible"
 	"pgfsm/policy/ruling"
-	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/backtest"
 )
@@ -63,11 +62,11 @@ func (o *diffOptions) comparePolicies(ctx context.Context, w world, oldPath, new
 		}
 	}
 
-	machine, err := states.NewMachine()
+	replayer, err := newReplayer()
 	if err != nil {
 		return err
 	}
-	comparer := backtest.Comparer{Replayer: traces.NewReplayer(machine, nil)}
+	comparer := backtest.Comparer{Replayer: replayer}
 	if comparer.Old, err = backtest.ReadJudge(oldPath, safefile.ReadTrusted); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"time"
@@ -138,7 +137,7 @@ func (a *app) draftPolicies(ctx context.Context, o *draftOptions, path string) e
 			report.Refused = append(report.Refused, fmt.Sprintf("%s %s by %q", c.path, compared.Tool, compared.By))
 		}
 	}
-	if err := writeNewFile(o.output, text); err != nil {
+	if err := safefile.Create(o.output, text, 0o600); err != nil {
 		return err
 	}
 
@@ -152,11 +151,9 @@ func (a *app) draftPolicies(ctx context.Context, o *draftOptions, path string) e
 // readMadeCalls reads the calls that were made, the oldest first. Calls that were refused, that are
 // held, or that failed are not among them.
 func (o *draftOptions) readMadeCalls() (calls []madeCall, replayer *traces.Replayer, err error) {
-	machine, err := states.NewMachine()
-	if err != nil {
+	if replayer, err = newReplayer(); err != nil {
 		return nil, nil, err
 	}
-	replayer = traces.NewReplayer(machine, nil)
 	paths, err := traces.Files([]string{o.traces})
 	if err != nil {
 		return nil, nil, err
@@ -239,15 +236,6 @@ func insertPolicies(text []byte, drafted []rules.Policy, comment string) ([]byte
 	}
 	b.Write(text[at[2]:])
 	return b.Bytes(), nil
-}
-
-func writeNewFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
 }
 
 func printDraft(out io.Writer, path string, r *draftReport) {

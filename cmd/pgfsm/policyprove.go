@@ -76,8 +76,8 @@ type exampleCall struct {
 	Actor       string                    `json:"actor,omitzero"`
 	As          *exampleActor             `json:"as,omitzero"`
 	Pinned      bool                      `json:"pinned"`
-	Annotations map[string]bool           `json:"annotations,omitzero"`
-	History     map[string]jsontext.Value `json:"history,omitzero"`
+	Annotations map[string]bool           `json:"annotations,omitempty"`
+	History     map[string]jsontext.Value `json:"history,omitempty"`
 }
 
 // An exampleActor is a requester of an identity provider, in the form that --as reads.
@@ -87,7 +87,7 @@ type exampleActor struct {
 	Client     string            `json:"client,omitzero"`
 	OnBehalfOf string            `json:"on_behalf_of,omitzero"`
 	Groups     *[]string         `json:"groups,omitzero"`
-	Claims     map[string]string `json:"claims,omitzero"`
+	Claims     map[string]string `json:"claims,omitempty"`
 }
 
 func (a *app) proveClaims(ctx context.Context, o *proveOptions, path string) error {
@@ -178,7 +178,14 @@ func showResult(c *config.PolicyClaim, r *prove.Result) claimResult {
 
 // newExample converts the call of a proof.
 func newExample(c *prove.Call) *exampleCall {
-	e := &exampleCall{Server: c.Server, Tool: c.Tool, Args: jsontext.Value(c.Args), Pinned: c.Pinned}
+	e := &exampleCall{
+		Server:      c.Server,
+		Tool:        c.Tool,
+		Args:        jsontext.Value(c.Args),
+		Pinned:      c.Pinned,
+		Annotations: map[string]bool{},
+		History:     map[string]jsontext.Value{},
+	}
 	if c.Identity == nil {
 		e.Actor = c.Actor
 	} else {
@@ -188,11 +195,9 @@ func newExample(c *prove.Call) *exampleCall {
 			Client:     c.Identity.Client,
 			OnBehalfOf: c.Identity.OnBehalfOf,
 			Groups:     c.Identity.Groups,
+			Claims:     map[string]string{},
 		}
 		for _, claim := range c.Identity.Claims {
-			if e.As.Claims == nil {
-				e.As.Claims = map[string]string{}
-			}
 			e.As.Claims[claim.Name] = claim.Value
 		}
 	}
@@ -205,18 +210,12 @@ func newExample(c *prove.Call) *exampleCall {
 		{"idempotentHint", c.Annotations.Idempotent}, {"openWorldHint", c.Annotations.OpenWorld},
 	} {
 		if hint.value != nil {
-			if e.Annotations == nil {
-				e.Annotations = map[string]bool{}
-			}
 			e.Annotations[hint.name] = *hint.value
 		}
 	}
 	for _, answer := range c.History {
 		if answer.Failed != "" {
 			continue // a query without an answer fails, too
-		}
-		if e.History == nil {
-			e.History = map[string]jsontext.Value{}
 		}
 		e.History[answer.Query().String()] = jsontext.Value(answer.Value)
 	}
@@ -295,7 +294,7 @@ func writeCounterexamples(path string, claims []config.PolicyClaim, results []pr
 	if err != nil {
 		return err
 	}
-	return writeNewFile(path, append(text, '\n'))
+	return safefile.Create(path, append(text, '\n'), 0o600)
 }
 
 // expectedEffect returns a decision that keeps a claim.
