@@ -125,29 +125,10 @@ func (w world) askGateway(ctx context.Context, method, url string, limit int64) 
 }
 
 func newVerifyConsistency(w world) *cobra.Command {
-	var f keyFlags
-	var maxAge time.Duration
-	var asJSON bool
-	cmd := newCommand("verify-consistency OLD PROOF", cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
-		if len(f.log) == 0 {
-			return errNoKey
-		}
-		keys, err := f.verifierKeys()
-		if err != nil {
-			return err
-		}
-		if maxAge != 0 && len(keys.Witnesses) == 0 {
-			return errNoWitness
-		}
-		return verifyConsistency(w, args[0], args[1], keys, maxAge, asJSON)
-	})
-	f.addFlags(cmd)
-	addMaxAge(cmd, &maxAge)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
+	return newVerifyCommand(w, "verify-consistency OLD PROOF", verifyConsistency)
 }
 
-func verifyConsistency(w world, oldPath, proofPath string, keys checkpoint.Keys, maxAge time.Duration, asJSON bool) error {
+func verifyConsistency(w world, oldPath, proofPath string, f *keyFlags, keys checkpoint.Keys, asJSON bool) error {
 	old, _, err := safefile.Read(oldPath)
 	if err != nil {
 		return err
@@ -163,7 +144,7 @@ func verifyConsistency(w world, oldPath, proofPath string, keys checkpoint.Keys,
 		earlier, later, err = proof.Verify(old, keys)
 	}
 	if err == nil {
-		err = checkAge(later, maxAge)
+		err = f.checkAge(later)
 	}
 	if err != nil {
 		return tellUnproven(w, codeProofInvalid, err, asJSON)

@@ -29,20 +29,13 @@ type verifyFlags struct {
 	keyFlags
 	checkpoint string
 	isGiven    bool // a checkpoint is given
-	maxAge     time.Duration
 	deep       bool
 }
 
 func (v *verifyFlags) addFlags(cmd *cobra.Command) {
 	v.keyFlags.addFlags(cmd)
 	cmd.Flags().StringVar(&v.checkpoint, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
-	addMaxAge(cmd, &v.maxAge)
 	cmd.Flags().BoolVar(&v.deep, "deep", false, "execute every run again, and compare what this build decides")
-}
-
-func addMaxAge(cmd *cobra.Command, maxAge *time.Duration) {
-	cmd.Flags().DurationVar(maxAge, "max-age", 0,
-		"how long ago the witnesses may have cosigned the checkpoint, as in 36h (default: any time)")
 }
 
 func newLedgerVerify(f *ledgerFlags) *cobra.Command {
@@ -155,8 +148,6 @@ func (v *verifyFlags) openCheckpoint(w world) (*checkpoint.Opened, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case v.maxAge != 0 && len(keys.Witnesses) == 0:
-		return nil, errNoWitness
 	case !v.isGiven && unverified:
 		return nil, nil
 	case !v.isGiven:
@@ -178,7 +169,7 @@ func (v *verifyFlags) openCheckpoint(w world) (*checkpoint.Opened, error) {
 
 	opened, err := checkpoint.Open(text, keys)
 	if err == nil {
-		err = checkAge(opened, v.maxAge)
+		err = v.checkAge(opened)
 	}
 	if err != nil {
 		return nil, &ledger.Fault{Table: "checkpoint", Key: v.checkpoint, What: err.Error(), Rule: checkpoint.RuleOf(err)}
@@ -200,15 +191,12 @@ func (v *verifyFlags) readCheckpoint(w world) ([]byte, error) {
 // errNoWitness means that nobody says how old a checkpoint is.
 var errNoWitness = errors.New("--max-age needs --witness-key: only the cosignature of a witness says when a checkpoint was the last one")
 
-// checkAge checks that each witness cosigned a checkpoint at most this long ago; 0: at any time.
-func checkAge(opened *checkpoint.Opened, maxAge time.Duration) error {
-	if maxAge == 0 {
-		return nil
-	}
+// checkAge checks that each witness cosigned a checkpoint as lately as --max-age says.
+func (f *keyFlags) checkAge(opened *checkpoint.Opened) error {
 	for _, c := range opened.Cosigned {
-		if age := time.Since(c.At); age > maxAge {
+		if f.maxAge != 0 && time.Since(c.At) > f.maxAge {
 			return fmt.Errorf("%s cosigned it at %s, more than %v ago: ask for a newer checkpoint", visible.Text(c.Witness),
-				c.At.Format(time.RFC3339), maxAge)
+				c.At.Format(time.RFC3339), f.maxAge)
 		}
 	}
 	return nil
@@ -304,14 +292,19 @@ func rangesText(ranges []ledger.Range) string {
 	return "entries " + strings.Join(words, ", ")
 }
 
-// keyFlags name verifier keys.
-type keyFlags struct{ log, witnesses []string }
+// keyFlags say whose signatures are needed.
+type keyFlags struct {
+	log, witnesses []string
+	maxAge         time.Duration // 0: any
+}
 
 func (f *keyFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.log, "key", nil,
 		"a verifier key of the log, or the file with it; may be given again, and one of them must have signed")
 	cmd.Flags().StringArrayVar(&f.witnesses, "witness-key", nil,
 		"a verifier key of a witness, or the file with it; may be given again, and all of them must have cosigned")
+	cmd.Flags().DurationVar(&f.maxAge, "max-age", 0,
+		"how long ago the witnesses may have cosigned the checkpoint, as in 36h (default: any time)")
 }
 
 // verifierKeys reads the verifier keys that the flags name.
@@ -320,6 +313,9 @@ func (f *keyFlags) verifierKeys() (k checkpoint.Keys, err error) {
 		return k, err
 	}
 	k.Witnesses, err = readKeys("witness-key", f.witnesses, checkpoint.WitnessVerifier)
+	if err == nil && f.maxAge != 0 && len(k.Witnesses) == 0 {
+		err = errNoWitness
+	}
 	return k, err
 }
 
@@ -348,10 +344,15 @@ func readKeys(flag string, values []string, parse func(string) (note.Verifier, e
 var errNoKey = errors.New("give the verifier key of the log with --key: without it nothing is verified")
 
 func newVerifyProof(w world) *cobra.Command {
+	return newVerifyCommand(w, "verify-proof TRACE PROOF", verifyProof)
+}
+
+// newVerifyCommand makes a command that verifies two files without the ledger, with keys.
+func newVerifyCommand(w world, use string,
+	verify func(w world, first, second string, f *keyFlags, keys checkpoint.Keys, asJSON bool) error) *cobra.Command {
 	var f keyFlags
-	var maxAge time.Duration
 	var asJSON bool
-	cmd := newCommand("verify-proof TRACE PROOF", cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
+	cmd := newCommand(use, cobra.ExactArgs(2), func(_ *cobra.Command, args []string) error {
 		if len(f.log) == 0 {
 			return errNoKey
 		}
@@ -359,13 +360,9 @@ func newVerifyProof(w world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if maxAge != 0 && len(keys.Witnesses) == 0 {
-			return errNoWitness
-		}
-		return verifyProof(w, args[0], args[1], keys, maxAge, asJSON)
+		return verify(w, args[0], args[1], &f, keys, asJSON)
 	})
 	f.addFlags(cmd)
-	addMaxAge(cmd, &maxAge)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -374,7 +371,7 @@ func newVerifyProof(w world) *cobra.Command {
 // trace.
 const codeProofInvalid = "proof_invalid"
 
-func verifyProof(w world, trace, proof string, keys checkpoint.Keys, maxAge time.Duration, asJSON bool) error {
+func verifyProof(w world, trace, proof string, f *keyFlags, keys checkpoint.Keys, asJSON bool) error {
 	text, err := readProof(proof)
 	if err != nil {
 		return err
@@ -392,7 +389,7 @@ func verifyProof(w world, trace, proof string, keys checkpoint.Keys, maxAge time
 	}
 	v, err := p.Verify(t, keys)
 	if err == nil {
-		err = checkAge(&v.Opened, maxAge)
+		err = f.checkAge(&v.Opened)
 	}
 	if err != nil {
 		return tellUnproven(w, codeProofInvalid, fmt.Errorf("%s: %w", proof, err), asJSON)
