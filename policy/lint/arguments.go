@@ -2,8 +2,11 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -66,8 +69,12 @@ func (l *linter) checkPredicates(p place, all []risk.Predicate, of *argumentType
 
 // asExpressions returns expressions of which one can be evaluated if the predicate has an answer.
 func asExpressions(p *risk.Predicate) []string {
+	steps := []string{p.Path}
+	if strings.HasPrefix(p.Path, "/") {
+		steps = slices.Collect(jsontext.Pointer(p.Path).Tokens())
+	}
 	path := "args"
-	for _, step := range stepsOf(p.Path) {
+	for _, step := range steps {
 		if _, err := strconv.ParseUint(step, 10, 31); err != nil || path == "args" {
 			step = strconv.Quote(step)
 		}
@@ -91,16 +98,4 @@ func asExpressions(p *risk.Predicate) []string {
 	}
 
 	return []string{path + " == " + path} // exists
-}
-
-// stepsOf returns the names on the way to the place of a predicate.
-func stepsOf(path string) []string {
-	if !strings.HasPrefix(path, "/") {
-		return []string{path}
-	}
-	steps := strings.Split(path[1:], "/")
-	for k, step := range steps {
-		steps[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-	}
-	return steps
 }

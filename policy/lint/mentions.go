@@ -59,8 +59,7 @@ func mentionsIn(of *ast.AST) (found []mention) {
 		}
 	}
 
-	slices.SortStableFunc(found, func(a,
-		b mention) int {
+	slices.SortStableFunc(found, func(a, b mention) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
 	})
 	return found

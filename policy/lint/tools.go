@@ -36,16 +36,8 @@ func (t *tool) lookUp(catalog *policy.Catalog) {
 	if catalog == nil {
 		return
 	}
-	for _, s := range catalog.Servers {
-		if s.Server != t.server || s.Status != policy.ServerUp {
-			continue
-		}
-		for _, live := range s.Tools {
-			if live.Name == t.name && live.Code == "" {
-				t.live = live
-				return
-			}
-		}
+	if live, _ := catalog.Find(t.server, t.name); live != nil && live.Code == "" {
+		t.live = live
 	}
 }
 

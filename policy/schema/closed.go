@@ -177,6 +177,8 @@ func (c *closer) closedRoot() *node {
 func (c *closer) copyOuter(n *node) *node {
 	f := c.facts[n]
 	switch {
+	case n == nil:
+		return nil
 	case saysMore(n):
 		return c.copyInner(n)
 	case f.names:
@@ -248,20 +250,13 @@ func (c *closer) copyParts(to, n *node) {
 	to.Properties = copyNamed(c.copyOuter, n.Properties)
 	to.PatternProperties = copyNamed(c.copyOuter, n.PatternProperties)
 	to.AdditionalProperties = c.copyOuterAny(n.AdditionalProperties)
-	to.UnevaluatedProperties = c.copyOuterNode(n.UnevaluatedProperties)
+	to.UnevaluatedProperties = c.copyOuter(n.UnevaluatedProperties)
 	to.Items = c.copyOuterAny(n.Items)
 	to.AdditionalItems = c.copyOuterAny(n.AdditionalItems)
 	to.PrefixItems = c.copyEach(c.copyOuter, n.PrefixItems)
-	to.Items2020 = c.copyOuterNode(n.Items2020)
-	to.UnevaluatedItems = c.copyOuterNode(n.UnevaluatedItems)
+	to.Items2020 = c.copyOuter(n.Items2020)
+	to.UnevaluatedItems = c.copyOuter(n.UnevaluatedItems)
 	c.silenceContains(to)
-}
-
-func (c *closer) copyOuterNode(n *node) *node {
-	if n == nil {
-		return nil
-	}
-	return c.copyOuter(n)
 }
 
 // copyOuterAny is copyOuter for the fields in which the compiler keeps nil, a boolean, a node or a

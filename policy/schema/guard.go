@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/internal/canonical"
 )
 
@@ -118,7 +120,7 @@ func (g *guard) inspect(v any, pointer string) *RefusedError {
 			return refused
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			memberPointer := pointer + "/" + escapePointer(name)
+			memberPointer := pointerTo(pointer, name)
 			if refused := g.checkMember(name, v[name], memberPointer); refused != nil {
 				return refused
 			}
@@ -194,6 +196,7 @@ func (g *guard) tooLarge(pointer, what string, limit int) *RefusedError {
 		fmt.Sprintf("the schema has more than %d %s", limit, what)}
 }
 
-func escapePointer(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+// pointerTo returns the pointer to a member of what a pointer leads to.
+func pointerTo(pointer, name string) string {
+	return string(jsontext.Pointer(pointer).AppendToken(name))
 }

@@ -129,13 +129,11 @@ func isUnevaluated(e *jsonschema.ValidationError) bool {
 	return refused && strings.HasPrefix(e.SchemaURL, shellURL)
 }
 
-func instancePointer(tokens []string) string {
-	var b strings.Builder
+func instancePointer(tokens []string) (pointer string) {
 	for _, token := range tokens {
-		b.WriteByte('/')
-		b.WriteString(escapePointer(token))
+		pointer = pointerTo(pointer, token)
 	}
-	return b.String()
+	return pointer
 }
 
 func keywordOf(k jsonschema.ErrorKind) string {
@@ -168,13 +166,13 @@ func describeError(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema:
 		return "is not allowed: the schema names no such key or item here"
 	case *kind.AdditionalProperties:
-		return "has keys that the schema does not name: " + quotedNames(slices.Sorted(slices.Values(k.Properties)))
+		return "has keys that the schema does not name: " + quotedValues(slices.Sorted(slices.Values(k.Properties)))
 	case *kind.Required:
-		return "lacks " + quotedNames(k.Missing)
+		return "lacks " + quotedValues(k.Missing)
 	case *kind.Dependency:
-		return "lacks " + quotedNames(k.Missing) + ", needed beside " + quoteText(k.Prop)
+		return "lacks " + quotedValues(k.Missing) + ", needed beside " + quoteText(k.Prop)
 	case *kind.DependentRequired:
-		return "lacks " + quotedNames(k.Missing) + ", needed beside " + quoteText(k.Prop)
+		return "lacks " + quotedValues(k.Missing) + ", needed beside " + quoteText(k.Prop)
 	case *kind.PropertyNames:
 		return "has a key " + quoteText(k.Property) + ", which does not fit propertyNames"
 	case *kind.Type:
@@ -232,25 +230,14 @@ func quotedValue(v any) string {
 	}
 }
 
-func quotedValues(values []any) string {
+// quotedValues lists the first values, or names.
+func quotedValues[T any](values []T) string {
 	var texts []string
 	for _, v := range values[:min(len(values), maxListed)] {
 		texts = append(texts, quotedValue(v))
 	}
-	return joinTexts(texts, len(values))
-}
-
-func quotedNames(names []string) string {
-	var texts []string
-	for _, name := range names[:min(len(names), maxListed)] {
-		texts = append(texts, quoteText(name))
-	}
-	return joinTexts(texts, len(names))
-}
-
-func joinTexts(texts []string, total int) string {
 	text := strings.Join(texts, ", ")
-	if more := total - len(texts); more > 0 {
+	if more := len(values) - len(texts); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

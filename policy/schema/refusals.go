@@ -61,7 +61,7 @@ func (p *patterns) firstRefused(v any, pointer string) *RefusedError {
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			memberPointer := pointer + "/" + escapePointer(name)
+			memberPointer := pointerTo(pointer, name)
 			for _, expr := range patternsIn(name, v[name]) {
 				if _, err := p.compile(expr); err != nil {
 					return patternRefused(expr, err, memberPointer)

@@ -114,18 +114,10 @@ func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 // error is a [*RefusedError].
 func CompileOpen(raw []byte, lim Limits) (*Schema, error) { return compileAs(raw, lim, false) }
 
-// noLoader is a loader that loads nothing.
-type noLoader struct{}
-
-var errNoLoading = errors.New("nothing outside the schema is read")
-
-// Load implements [jsonschema.URLLoader].
-func (noLoader) Load(string) (any, error) { return nil, errNoLoading }
-
 func compileDocument(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing outside the schema is read
 	c.UseRegexpEngine(engine)
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func suite(t *testing.T) (files map[string][]string, groups map[string][]suiteGr
 func bare(schema []byte, draft *jsonschema.Draft) (func([]byte) error, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
-	c.UseLoader(noLoader{})
+	c.UseLoader(jsonschema.SchemeURLLoader{})
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, err
