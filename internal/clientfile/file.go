@@ -58,20 +58,9 @@ func Read(path string) (*File, error) {
 // entries. The errors quote nothing of the file, because secrets may be anywhere in it.
 func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (edited []byte, change string,
 	err error) {
-	text := jsontext.Value(f.text)
-	if len(bytes.TrimSpace(text)) == 0 {
-		text = jsontext.Value("{}")
-	}
-
-	if err := checkObject(text); err != nil {
+	text, servers, err := f.readObject(key)
+	if err != nil {
 		return nil, "", err
-	}
-
-	servers := wire.Member(text, key)
-	if servers == nil {
-		servers = jsontext.Value("{}")
-	} else if servers.Kind() != '{' {
-		return nil, "", fmt.Errorf("%q is not an object", key)
 	}
 
 	change = Added
@@ -100,11 +89,34 @@ func (f *File) Set(key, name string, entry jsontext.Value, removed ...string) (e
 	if err != nil {
 		return nil, "", err
 	}
-	if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
-		return nil, "", err
-	}
+	edited, err = indented(document)
+	return edited, change, err
+}
 
-	return append(document, '\n'), change, nil
+// readObject returns the whole file and the object below a key; either is empty if it is not there.
+func (f *File) readObject(key string) (text, object jsontext.Value, err error) {
+	text = jsontext.Value(f.text)
+	if len(bytes.TrimSpace(text)) == 0 {
+		text = jsontext.Value("{}")
+	}
+	if err := checkObject(text); err != nil {
+		return nil, nil, err
+	}
+	if object = wire.Member(text, key); object == nil {
+		object = jsontext.Value("{}")
+	}
+	if object.Kind() != '{' {
+		return nil, nil, fmt.Errorf("%q is not an object", key)
+	}
+	return text, object, nil
+}
+
+// indented indents a file anew.
+func indented(document jsontext.Value) ([]byte, error) {
+	if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, err
+	}
+	return append(document, '\n'), nil
 }
 
 // A Server is the target of a gateway's connection: a URL, or a command.

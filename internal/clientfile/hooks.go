@@ -1,7 +1,6 @@
 package clientfile
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -161,18 +160,9 @@ func (h *Hooks) Missing(f *File, command string) (missing []string) {
 // Set returns the content of the file with the entries of a command, and what that changes. The
 // hooks of others keep their order and their bytes. The errors quote nothing of the file.
 func (h *Hooks) Set(f *File, command string) (edited []byte, change string, err error) {
-	text := jsontext.Value(f.text)
-	if len(bytes.TrimSpace(text)) == 0 {
-		text = jsontext.Value("{}")
-	}
-	if err := checkObject(text); err != nil {
+	text, hooks, err := f.readObject(hooksKey)
+	if err != nil {
 		return nil, "", err
-	}
-	hooks := wire.Member(text, hooksKey)
-	if hooks == nil {
-		hooks = jsontext.Value("{}")
-	} else if hooks.Kind() != '{' {
-		return nil, "", errors.New(`"hooks" is not an object`)
 	}
 
 	change = Same
@@ -202,10 +192,8 @@ func (h *Hooks) Set(f *File, command string) (edited []byte, change string, err 
 	if err != nil {
 		return nil, "", err
 	}
-	if err := document.Indent(jsontext.WithIndent("  ")); err != nil {
-		return nil, "", err
-	}
-	return append(document, '\n'), change, nil
+	edited, err = indented(document)
+	return edited, change, err
 }
 
 // setEvent returns the list of an event with an entry, and without other entries of ours.
