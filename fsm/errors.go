@@ -22,7 +22,7 @@ type TransitionError struct {
 	Guard string
 	// Reason is the guard's error, or wraps ErrNoTransition.
 	Reason error
-	// Trail is the way so far, if the subject is [Trailed] and has one; else only State.
+	// Trail is the way so far, for the message; the caller of [Machine.Fire] sets it.
 	Trail []State
 }
 
@@ -45,9 +45,6 @@ func (e *TransitionError) Unwrap() error { return e.Reason }
 
 // Is reports whether target is ErrGuard and a guard refused.
 func (e *TransitionError) Is(target error) bool { return target == ErrGuard && e.Guard != "" }
-
-// Trailed is a subject that knows the states it has been in, oldest first, the present one last.
-type Trailed interface{ Trail() []State }
 
 // Mistake is one thing that is wrong with a table.
 type Mistake struct {

@@ -32,8 +32,8 @@ func ExampleCompile() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(machine.Fire(1, machine.Start(), "post"))
-	fmt.Println(machine.Fire(0, machine.Start(), "post"))
+	fmt.Println(machine.Fire(1, "written", "post"))
+	fmt.Println(machine.Fire(0, "written", "post"))
 	// Output:
 	// posted <nil>
 	// written fsm: "post" refused in state "written" by guard "stamped": there is no stamp on it

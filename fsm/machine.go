@@ -3,7 +3,6 @@ package fsm
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/qmuntal/stateless"
 )
@@ -84,43 +83,28 @@ func (g Guard[S]) askGuard(ctx context.Context, _ ...any) bool {
 // [*TransitionError]. It changes nothing: the caller keeps the state. On an error the returned
 // state is at.
 func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
+	refuse := func(guard string, reason error) (State, error) {
+		return at, &TransitionError{State: at, Trigger: on, Guard: guard, Reason: reason}
+	}
 	from, isKnown := m.states[at]
 	if !isKnown { // stateless would add it
-		return at, newTransitionError(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
+		return refuse("", fmt.Errorf("%w: unknown state", ErrNoTransition))
 	}
 	trigger, isKnown := m.triggers[on]
 	if !isKnown {
-		return at, newTransitionError(subject, at, on, "", ErrNoTransition)
+		return refuse("", ErrNoTransition)
 	}
 
 	// The guard leaves its reason in the firing: stateless reports only that no row was taken.
 	f := &firing[S]{Context: context.Background(), subject: subject, state: from}
 	err := m.inner.FireCtx(f, trigger)
 	if f.reason != nil {
-		return at, newTransitionError(subject, at, on, f.guard, f.reason)
+		return refuse(f.guard, f.reason)
 	}
 	if err != nil {
-		return at, newTransitionError(subject, at, on, "", err)
+		return refuse("", err)
 	}
 	return f.state.(State), nil
-}
-
-func newTransitionError(subject any, at State, on Trigger, guard string, reason error) error {
-	e := &TransitionError{State: at, Trigger: on, Guard: guard, Reason: reason, Trail: []State{at}}
-	if trailed, ok := subject.(Trailed); ok {
-		if trail := trailed.Trail(); len(trail) > 0 {
-			e.Trail = slices.Clone(trail)
-		}
-	}
-	return e
-}
-
-// Start is the state in which every subject begins; empty for the zero Machine.
-func (m *Machine[S]) Start() State {
-	if m.spec == nil {
-		return ""
-	}
-	return m.spec.Start()
 }
 
 // Terminal reports whether a known state has no way out. An unknown state is not terminal: nothing

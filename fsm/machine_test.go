@@ -50,7 +50,7 @@ func TestFireTakesTheRowsAndNothingElse(t *testing.T) {
 func TestFireAsksEveryGuard(t *testing.T) {
 	m := compiled(t)
 	for _, r := range realistic().Rows {
-		s := &subject{refuse: r.Guard.Name, trail: []fsm.State{"received", r.From}}
+		s := &subject{refuse: r.Guard.Name}
 		to, err := m.Fire(s, r.From, r.On)
 		var refusal *fsm.TransitionError
 		if to != r.From || !errors.As(err, &refusal) {
@@ -60,7 +60,7 @@ func TestFireAsksEveryGuard(t *testing.T) {
 		if !errors.Is(err, fsm.ErrGuard) || !errors.Is(err, errRefused) || errors.Is(err, fsm.ErrNoTransition) {
 			t.Errorf("Fire(%s, %s) = %v, want ErrGuard and the guard's own error", r.From, r.On, err)
 		}
-		want := fsm.TransitionError{State: r.From, Trigger: r.On, Guard: r.Guard.Name, Reason: errRefused, Trail: s.trail}
+		want := fsm.TransitionError{State: r.From, Trigger: r.On, Guard: r.Guard.Name, Reason: errRefused}
 		same := cmp.Comparer(func(a, b error) bool { return a == b })
 		reason := func(p cmp.Path) bool { return p.String() == "Reason" }
 		if diff := cmp.Diff(want, *refusal, cmp.FilterPath(reason, same)); diff != "" {
@@ -72,27 +72,29 @@ func TestFireAsksEveryGuard(t *testing.T) {
 func TestTransitionErrorText(t *testing.T) {
 	tests := []struct {
 		name, want string
-		s          *subject
+		refuse     string
 		at         fsm.State
 		on         fsm.Trigger
+		trail      []fsm.State // that the caller knows
 	}{
 		{"guard-with-trail", `fsm: "discover" refused in state "screened" by guard "catalog_known": the test says no ` +
 			`(trail: received, screened)`,
-			&subject{refuse: "catalog_known", trail: []fsm.State{"received", "screened"}}, "screened", "discover"},
-		{"no-row", `fsm: "plan" refused in state "received": the table has no such transition`, nil, "received", "plan"},
+			"catalog_known", "screened", "discover", []fsm.State{"received", "screened"}},
+		{"no-row", `fsm: "plan" refused in state "received": the table has no such transition`, "", "received", "plan", nil},
 		{"unknown-state", `fsm: "plan" refused in state "x": the table has no such transition: unknown state`,
-			nil, "x", "plan"},
+			"", "x", "plan", nil},
 		{"unknown-trigger", `fsm: "x" refused in state "planned": the table has no such transition`,
-			nil, "planned", "x"},
+			"", "planned", "x", nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := test.s
-			if s == nil {
-				s = &subject{}
+			_, err := compiled(t).Fire(&subject{refuse: test.refuse}, test.at, test.on)
+			var refusal *fsm.TransitionError
+			if !errors.As(err, &refusal) {
+				t.Fatalf("Fire(%s, %s) = %v, want a TransitionError", test.at, test.on, err)
 			}
-			if _, err := compiled(t).Fire(s, test.at, test.on); err == nil || err.Error() != test.want {
-				t.Errorf("Fire(%s, %s) = %v, want %s", test.at, test.on, err, test.want)
+			if refusal.Trail = test.trail; refusal.Error() != test.want {
+				t.Errorf("Fire(%s, %s) = %v, want %s", test.at, test.on, refusal, test.want)
 			}
 		})
 	}
@@ -103,16 +105,13 @@ func TestZeroMachineRefuses(t *testing.T) {
 	if to, err := m.Fire(&subject{}, "received", "screen"); !errors.Is(err, fsm.ErrNoTransition) {
 		t.Errorf("zero Fire = %s, %v, want ErrNoTransition", to, err)
 	}
-	if m.Start() != "" || m.Terminal("answered") || len(m.Spec().Rows) != 0 {
-		t.Errorf("zero machine: Start %q, Terminal %v, Spec %v, want nothing", m.Start(), m.Terminal("answered"), m.Spec())
+	if m.Terminal("answered") || len(m.Spec().Rows) != 0 {
+		t.Errorf("zero machine: Terminal %v, Spec %v, want nothing", m.Terminal("answered"), m.Spec())
 	}
 }
 
-func TestStartAndTerminal(t *testing.T) {
+func TestTerminal(t *testing.T) {
 	m := compiled(t)
-	if got := m.Start(); got != "received" {
-		t.Errorf("Start() = %s, want received", got)
-	}
 	for _, p := range append(realistic().Places, fsm.Place{State: "dreamt"}) {
 		if got := m.Terminal(p.State); got != p.Terminal {
 			t.Errorf("Terminal(%s) = %v, want %v", p.State, got, p.Terminal)
@@ -141,7 +140,7 @@ func TestFireIsSafeForConcurrentUse(t *testing.T) {
 			}
 			s := &subject{refuse: "planner_asks"}
 			for range 200 {
-				at := m.Start()
+				at := fsm.State("received")
 				for _, mark := range way {
 					if _, err := m.Fire(s, "planned", "ask"); !errors.Is(err, errRefused) {
 						t.Errorf("Fire(planned, ask) = %v, want the guard's error", err)

@@ -79,7 +79,7 @@ func (c *chart) proveReachesTerminal() examination {
 
 func (c *chart) proveReachable() examination {
 	v := examination{id: "reachable", sentence: "Every state can be reached from the start."}
-	for place, seen := range c.reachedFromStart() {
+	for place, seen := range c.floodFrom(c.rankOf(c.spec.Start()), noIndex).seen {
 		if !seen {
 			v.faults = append(v.faults, fmt.Sprintf("%s cannot be reached from %s", c.stateAt(place), c.spec.Start()))
 		}
@@ -87,6 +87,3 @@ func (c *chart) proveReachable() examination {
 	v.witness = fmt.Sprintf("all %d states reached from %s", len(c.spec.Places), c.spec.Start())
 	return v
 }
-
-// reachedFromStart reports for each place whether the start leads there.
-func (c *chart) reachedFromStart() []bool { return c.floodFrom(c.rankOf(c.spec.Start()), noIndex).seen }

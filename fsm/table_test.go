@@ -10,10 +10,7 @@ import (
 // subject is what the guards of the test table look at.
 type subject struct {
 	refuse string // the guard that refuses
-	trail  []fsm.State
 }
-
-func (s *subject) Trail() []fsm.State { return s.trail }
 
 var errRefused = errors.New("the test says no")
 
