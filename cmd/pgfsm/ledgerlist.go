@@ -129,15 +129,12 @@ const maxTool, maxCode = 27, 24
 func toolColumn(d present.Run) string {
 	tool := "-"
 	if d.Tool != "" {
-		tool = visible.Text(d.Server + "/" + d.Tool)
-		if d.Unverified {
-			tool += " ?"
-		}
+		tool = d.Server + "/" + d.Tool
 	}
-	if runes := []rune(tool); len(runes) > maxTool {
-		tool = "…" + string(runes[len(runes)-maxTool+1:])
+	if d.Unverified {
+		tool += " ?"
 	}
-	return tool
+	return present.ShortName(tool, "", maxTool)
 }
 
 func codeColumn(d present.Run) string {

@@ -209,15 +209,18 @@ func (o *linkOptions) gatewayTarget(loaded *config.Loaded, source string, client
 	if source, err = filepath.Abs(source); err != nil {
 		return target, err
 	}
-	if target.Command, err = os.Executable(); err != nil {
-		return target, err
-	}
-	if strings.Contains(filepath.ToSlash(target.Command), "/go-build") {
-		return target, errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
-	}
-
 	target.Args = []string{"serve", "--stdio", "-c", source}
-	return target, nil
+	target.Command, err = ownProgram()
+	return target, err
+}
+
+// ownProgram returns the path of this program, for a client that starts it.
+func ownProgram() (string, error) {
+	path, err := os.Executable()
+	if strings.Contains(filepath.ToSlash(path), "/go-build") {
+		err = errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
+	}
+	return path, err
 }
 
 // endpointURL returns the URL of the gateway, or of one of its servers.

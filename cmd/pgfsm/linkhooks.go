@@ -114,12 +114,9 @@ func (o *linkOptions) hookCommand(loaded *config.Loaded, client string) (string,
 	if _, err := os.Stat(token); err != nil {
 		return "", fmt.Errorf("--token-file: %w; make it with pgfsm token create --role hook", err)
 	}
-	program, err := os.Executable()
+	program, err := ownProgram()
 	if err != nil {
 		return "", err
-	}
-	if strings.Contains(filepath.ToSlash(program), "/go-build") {
-		return "", errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
 
 	words := []string{program, "hook"}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -120,25 +121,20 @@ func (o *diffOptions) printReport(w world, r *backtest.Report) error {
 		code = cli.ExitNo
 	}
 
-	if o.json {
-		err := cli.PrintJSON(w.stdout, struct {
-			SchemaVersion int `json:"schema_version"`
-			*backtest.Report
-		}{cli.SchemaVersion, r})
-		return errors.Join(err, cli.Exit(code))
-	}
-
-	for _, e := range r.Errors {
-		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
-	}
-
-	for _, c := range r.Unknown {
-		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path),
-			visible.Text(strings.Join(c.Unknown, ", ")))
-	}
-
-	templatePrinter("diff", r)(w.stdout, newInk(w))
-	return cli.Exit(code)
+	doc := struct {
+		SchemaVersion int `json:"schema_version"`
+		*backtest.Report
+	}{cli.SchemaVersion, r}
+	return w.printDocument(o.json, doc, code, func(out io.Writer, k ink) {
+		for _, e := range r.Errors {
+			fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
+		}
+		for _, c := range r.Unknown {
+			fmt.Fprintf(w.stderr, "pgfsm: %s cannot be compared: its run did not record %s\n", visible.Text(c.Path),
+				visible.Text(strings.Join(c.Unknown, ", ")))
+		}
+		templatePrinter("diff", r)(out, k)
+	})
 }
 
 // changedGrounds names the policy that decides, and the one that decided before if it is another,
