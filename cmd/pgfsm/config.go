@@ -305,12 +305,10 @@ func (o *initOptions) importServers(files []config.StarterFile) ([]config.Client
 		which = fmt.Sprintf("these %d servers", n)
 	}
 
-	if !o.yes && !o.w.confirm(fmt.Sprintf("Write %s into %s?", which, filepath.Join(o.dir, config.FileName))) {
-		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
-		return nil, cli.Exit(cli.ExitNo)
+	if o.yes {
+		return servers, nil
 	}
-
-	return servers, nil
+	return servers, o.w.confirm(fmt.Sprintf("Write %s into %s?", which, filepath.Join(o.dir, config.FileName)))
 }
 
 // nextSteps returns a text with the remaining steps before the servers can be used.

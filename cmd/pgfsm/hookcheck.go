@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -94,15 +95,11 @@ func checkHook(ctx context.Context, w world, client, path string, asJSON bool) e
 		c.Tried, c.Obeyed, c.Note = askClient(ctx, client, limit.Title)
 	}
 
-	if asJSON {
-		err = cli.PrintJSON(w.stdout, c)
-	} else {
-		c.print(w, limit.Title)
+	code := cli.ExitYes
+	if !c.Denied || len(c.Missing) > 0 || c.Tried && !c.Obeyed {
+		code = cli.ExitNo
 	}
-	if err == nil && (!c.Denied || len(c.Missing) > 0 || c.Tried && !c.Obeyed) {
-		err = cli.Exit(cli.ExitNo)
-	}
-	return err
+	return w.printDocument(asJSON, c, code, func(io.Writer, ink) { c.print(w, limit.Title) })
 }
 
 // askHook starts a command with a shell, as clients do, and returns whether the gateway denied the

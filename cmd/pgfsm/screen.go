@@ -139,8 +139,8 @@ func linePrinter(format string, values ...any) func(io.Writer, ink) {
 	return func(out io.Writer, _ ink) { fmt.Fprintf(out, format, values...) }
 }
 
-// confirm asks the operator. Any answer but y or yes means no.
-func (w world) confirm(question string) bool {
+// confirm asks the operator. Any answer but y or yes means no, and gives the exit code no.
+func (w world) confirm(question string) error {
 	fmt.Fprintf(w.stderr, "%s [y/N] ", question)
 	// The end of the input means no.
 	line, err := bufio.NewReader(io.LimitReader(w.stdin, 16)).ReadString('\n')
@@ -148,7 +148,11 @@ func (w world) confirm(question string) bool {
 		fmt.Fprintln(w.stderr) // end the question's line, because no Enter did
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+	if answer != "y" && answer != "yes" {
+		w.warn("nothing was written: answer y, or use --yes")
+		return cli.Exit(cli.ExitNo)
+	}
+	return nil
 }
 
 // forScreen returns a writer to the writer to, for JSON documents, whole or in pieces that end

@@ -187,9 +187,10 @@ func (p *pinCommand) allowTools(ctx context.Context, server string, tools []stri
 		p.showTools(o.full)
 	}
 
-	if added > 0 && !o.yes && !p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)) {
-		p.w.warn("nothing was written: answer y, or use --yes")
-		return cli.Exit(cli.ExitNo)
+	if added > 0 && !o.yes {
+		if err := p.w.confirm(fmt.Sprintf("Allow %s in %s?", cli.Count(added, "tool"), p.file.Path)); err != nil {
+			return err
+		}
 	}
 	if err := p.file.Approve(p.tools, "", false, d); err != nil {
 		return err
