@@ -286,12 +286,9 @@ func globRows(server, tool, env string) (rows []Row) {
 
 // joinRows writes rows in one line. Without rows, it writes "every call".
 func joinRows(rows []Row) string {
-	text := ""
+	var parts []string
 	for _, row := range filledRows(rows) {
-		if text != "" {
-			text += "; "
-		}
-		text += row.Name + ": " + row.Value
+		parts = append(parts, row.Name+": "+row.Value)
 	}
-	return cmp.Or(text, "every call")
+	return cmp.Or(strings.Join(parts, "; "), "every call")
 }

@@ -132,21 +132,13 @@ func (m *Metrics) Pending(read func() (int, error)) {
 
 // Prunes makes pgfsm_ledger_prunes what read returns. If read fails, the metric is missing.
 func (m *Metrics) Prunes(read func() (retentions, erasures int, err error)) {
-	register := func(kind string, count func() (int, error)) {
+	for i, kind := range []string{"retention", "erasure"} {
 		name := prometheus.NewDesc("pgfsm_ledger_prunes", "Prunes that the ledger records.", nil, prometheus.Labels{"kind": kind})
 		m.registry.MustRegister(gauge{name, func() (float64, []string, error) {
-			n, err := count()
-			return float64(n), nil, err
+			retentions, erasures, err := read()
+			return float64([]int{retentions, erasures}[i]), nil, err
 		}})
 	}
-	register("retention", func() (int, error) {
-		n, _, err := read()
-		return n, err
-	})
-	register("erasure", func() (int, error) {
-		_, n, err := read()
-		return n, err
-	})
 }
 
 // ServerSessions makes pgfsm_server_sessions and pgfsm_server_sessions_limit what read returns.
