@@ -26,7 +26,7 @@ const (
 // request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
-		Proxy: proxyFor,
+		Proxy: loopback.ProxyFor,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 			if err != nil {
@@ -42,15 +42,6 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 		DisableCompression:     true, // the limit counts the received bytes
 		MaxResponseHeaderBytes: maxHTTPHeader,
 	}
-}
-
-// proxyFor uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext.
-// Plain http and loopback never go through a proxy.
-func proxyFor(req *http.Request) (*url.URL, error) {
-	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
-		return nil, nil
-	}
-	return http.ProxyFromEnvironment(req)
 }
 
 // newRequest makes the one request of an exchange. Without GetBody, net/http cannot send the body a

@@ -304,7 +304,7 @@ func TestProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := proxyFor(req); err != nil || (got != nil) != tt.want {
+		if got, err := newTransport(req.URL, false).Proxy(req); err != nil || (got != nil) != tt.want {
 			t.Errorf("proxy(%s) = %v, %v, want one: %t", tt.url, got, err, tt.want)
 		}
 	}

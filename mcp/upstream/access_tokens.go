@@ -80,13 +80,13 @@ type accessTokens struct {
 // recentSecrets holds the newest secrets of one kind that exist only at run time.
 type recentSecrets []string
 
-// maskSecret makes the masker mask another secret, and forgets the oldest one.
-func (r *recentSecrets) maskSecret(value string, secrets *secret.Masker) {
+// maskSecret makes the masker mask another secret, and forgets the oldest one of more than most.
+func (r *recentSecrets) maskSecret(value string, most int, secrets *secret.Masker) {
 	if slices.Contains(*r, value) {
 		return
 	}
 	*r = append(*r, value)
-	*r = (*r)[max(0, len(*r)-maxRecent):]
+	*r = (*r)[max(0, len(*r)-most):]
 	secrets.Put(r, *r)
 }
 
@@ -159,7 +159,7 @@ func (a *accessTokens) requestToken() (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.token, a.since, a.accepted = token, time.Now(), false
-	a.recent.maskSecret(token.AccessToken, a.secrets) // masked before the server learns the token
+	a.recent.maskSecret(token.AccessToken, maxRecent, a.secrets) // masked before the server learns the token
 	return token.AccessToken, nil
 }
 
@@ -193,7 +193,7 @@ func (a *accessTokens) requestConfig(now time.Time) (*clientcredentials.Config, 
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.signed.maskSecret(assertion, a.secrets) // masked before the endpoint learns the assertion
+	a.signed.maskSecret(assertion, maxRecent, a.secrets) // masked before the endpoint learns the assertion
 	c.EndpointParams.Set("client_assertion_type", assertionType)
 	c.EndpointParams.Set("client_assertion", assertion)
 	c.AuthStyle = oauth2.AuthStyleInParams

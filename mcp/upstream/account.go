@@ -3,7 +3,6 @@ package upstream
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"sync"
 
 	"pgfsm/internal/secret"
@@ -58,19 +57,16 @@ const maxMaskedAccounts = 16 << 10
 // repeat them to anybody.
 type maskedAccounts struct {
 	mu     sync.Mutex
-	values []string
+	recent recentSecrets
 }
 
 func (c *common) maskAccount(a *Account) {
 	m := &c.accounts
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if slices.Contains(m.values, a.Secret) || len(a.Secret) < secret.MinBytes {
-		return
+	if len(a.Secret) >= secret.MinBytes {
+		m.recent.maskSecret(a.Secret, maxMaskedAccounts, c.secrets)
 	}
-	m.values = append(m.values, a.Secret)
-	m.values = m.values[max(0, len(m.values)-maxMaskedAccounts):]
-	c.secrets.Put(m, m.values)
 }
 
 // EndAccounts closes the links with accounts for which live returns false: unused ones now, the others when their last

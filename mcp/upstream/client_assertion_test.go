@@ -136,9 +136,9 @@ func TestAssertionIsMasked(t *testing.T) {
 func TestMaskingOfManyAssertions(t *testing.T) {
 	secrets := secret.New(nil)
 	var tokens, assertions recentSecrets
-	tokens.maskSecret("token-0001", secrets)
+	tokens.maskSecret("token-0001", maxRecent, secrets)
 	for i := range maxRecent + 1 {
-		assertions.maskSecret(fmt.Sprintf("assertion-%d", i), secrets)
+		assertions.maskSecret(fmt.Sprintf("assertion-%d", i), maxRecent, secrets)
 	}
 	for text, want := range map[string]bool{"token-0001": true, "assertion-0": false, "assertion-1": true, "assertion-8": true} { // in any order
 		if got := secrets.String(text) == secret.Mask; got != want {

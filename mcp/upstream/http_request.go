@@ -22,7 +22,7 @@ func newRequest(ctx context.Context, method string, target *url.URL, header http
 		ProtoMinor: 1,
 	}
 	if frame != nil {
-		req.Body, req.ContentLength = newBody(frame, p), int64(len(frame))
+		req.Body, req.ContentLength = &frameBody{frame: bytes.NewReader(frame), permit: p}, int64(len(frame))
 	}
 	return req.WithContext(ctx)
 }
@@ -31,10 +31,6 @@ func newRequest(ctx context.Context, method string, target *url.URL, header http
 type frameBody struct {
 	frame  *bytes.Reader
 	permit *permit // nil unless the message is a tools/call
-}
-
-func newBody(frame []byte, p *permit) *frameBody {
-	return &frameBody{frame: bytes.NewReader(frame), permit: p}
 }
 
 func (b *frameBody) Read(p []byte) (int, error) {

@@ -59,7 +59,7 @@ func (r *httpTarget) newTransport() *transport {
 	return &transport{&http.Transport{
 		MaxIdleConns:           idleConns,
 		MaxIdleConnsPerHost:    idleConns,
-		Proxy:                  r.proxyFor,
+		Proxy:                  loopback.ProxyFor,
 		DialContext:            r.dial,
 		TLSHandshakeTimeout:    r.timeout,
 		IdleConnTimeout:        idleTimeout,
@@ -67,15 +67,6 @@ func (r *httpTarget) newTransport() *transport {
 		DisableCompression:     true, // the limits count bytes as received
 		ForceAttemptHTTP2:      false,
 	}}
-}
-
-// proxyFor uses HTTPS_PROXY and NO_PROXY for https to other machines, where the
-// proxy sees ciphertext. Plain http and loopback never go through a proxy.
-func (r *httpTarget) proxyFor(req *http.Request) (*url.URL, error) {
-	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
-		return nil, nil
-	}
-	return http.ProxyFromEnvironment(req)
 }
 
 // dial connects. If headers would travel in clear text, it checks that "localhost" was resolved to

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"pgfsm/mcp/wire"
 )
 
 func TestReadIncoming(t *testing.T) {
@@ -21,8 +23,8 @@ func TestReadIncoming(t *testing.T) {
 		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m","data":[]}}`, true},
 		{"notification", `{"jsonrpc":"2.0","method":"m"}`, true},
 		{"request-with-string-id", `{"jsonrpc":"2.0","id":"a","method":"m","params":{}}`, true},
-		{"longest-id-of-a-request", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxTheirID-2) + `","method":"ping"}`, true},
-		{"id-of-a-request-past-the-longest", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxTheirID-1) + `","method":"ping"}`, false},
+		{"longest-id-of-a-request", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", wire.MaxID-2) + `","method":"ping"}`, true},
+		{"id-of-a-request-past-the-longest", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", wire.MaxID-1) + `","method":"ping"}`, false},
 		{"largest-id", `{"jsonrpc":"2.0","id":9223372036854775807,"result":{}}`, true},
 		{"id-past-the-largest", `{"jsonrpc":"2.0","id":9223372036854775808,"result":{}}`, false},
 		{"id-zero", `{"jsonrpc":"2.0","id":0,"result":{}}`, false},

@@ -36,8 +36,6 @@ const (
 	// maxOwed bounds the server's requests that wait for our answer, and the answers that the
 	// server has not read.
 	maxOwed = 1000
-	// maxTheirID bounds the id of a server's request, in bytes.
-	maxTheirID = 256
 	// maxListings bounds the attempts of one List if a server's tools change during the listing.
 	maxListings = 3
 )

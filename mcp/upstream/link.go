@@ -279,7 +279,8 @@ func (l *Link) finish() {
 		l.conn.close(l.polite.Load() && f.code == CodeClosed)
 	}
 	l.tasks.stopAndWait()
-	l.leaveSets()
+	l.up.links.remove(l)
+	l.u.processes.remove(l)
 	close(l.finished)
 }
 
@@ -291,11 +292,6 @@ func (u *Upstreams) admitLink(ctx context.Context, l *Link) *fault {
 	}
 	// One client may use every server, however few processes are allowed.
 	return u.processes.addLink(ctx, l, u.limits.ServerSessions, max(u.limits.ServerSessions/2, u.stdio))
-}
-
-func (l *Link) leaveSets() {
-	l.up.links.remove(l)
-	l.u.processes.remove(l)
 }
 
 // closeLinks closes all links and admits no others.

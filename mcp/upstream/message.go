@@ -70,8 +70,8 @@ func (msg *incoming) checkMembers(doc []byte, version, method jsontext.Value) (e
 		if msg.Result != nil || msg.Error != nil {
 			return errors.New("it is a request and a response at once")
 		}
-		if len(msg.ID) > maxTheirID {
-			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
+		if len(msg.ID) > wire.MaxID {
+			return fmt.Errorf("the id of its request is longer than %d bytes", wire.MaxID)
 		}
 		// Wire reads null as absent params, as clients mean it.
 		if _, err := wire.Read(doc); err != nil || msg.Params.Kind() == 'n' {

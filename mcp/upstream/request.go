@@ -17,11 +17,8 @@ import (
 // errNoAnswer is the reason for a request that timed out.
 const errNoAnswer = "it did not answer within the time allowed"
 
-// Members of _meta that belong to one hop. Other members with the prefix are refused.
-const (
-	metaReserved = "io.modelcontextprotocol/"
-	metaLogLevel = "io.modelcontextprotocol/logLevel"
-)
+// metaLogLevel is a member of _meta that belongs to one hop. Other members with its prefix are refused.
+const metaLogLevel = wire.ReservedPrefix + "logLevel"
 
 // Request sends any request but tools/call and those of the handshake. It waits for the answer
 // until ctx ends or, except for subscriptions/listen, until the server's Timeout or TimeoutTotal is
@@ -136,7 +133,7 @@ func (l *Link) readCallerMeta(callerMeta jsontext.Value) (members wire.Object, t
 			token = value
 		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
 			// the link sends its own member
-		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
+		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, wire.ReservedPrefix):
 			members.Add(name, value)
 		case name == metaLogLevel:
 		default:

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,6 +31,15 @@ func Host(name string) bool {
 func Addr(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
+}
+
+// ProxyFor uses HTTPS_PROXY and NO_PROXY for https to other machines, where the proxy sees
+// ciphertext. Plain http and loopback never go through a proxy. It is a Proxy of [http.Transport].
+func ProxyFor(req *http.Request) (*url.URL, error) {
+	if req.URL.Scheme != "https" || Host(req.URL.Hostname()) {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(req)
 }
 
 // ErrElsewhere means that an address can be reached from other machines.
