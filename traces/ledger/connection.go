@@ -66,11 +66,6 @@ type Connection struct {
 // ErrUnconnected means that a person has no usable connection to a server.
 var ErrUnconnected = errors.New("there is no connection of this person to the server")
 
-// RequestAccount returns the connection as requests record it.
-func (c *Connection) RequestAccount() *states.Account {
-	return &states.Account{Connection: c.ID, Issuer: c.Issuer, Label: c.Account, Scopes: c.Scopes}
-}
-
 // Principal returns the person whose own connections the caller's calls use; empty if they use none.
 func (c Caller) Principal() string {
 	return policy.Principal(c.Name, c.OnBehalfOf(), c.TokenID != "" && slices.Contains(c.Roles, RolePerson))
@@ -166,16 +161,16 @@ func (l *Ledger) EndIdleConnections(ctx context.Context, idle time.Duration) err
 	isIdle := func(now string) func(*Connection) bool {
 		return func(c *Connection) bool { return now >= addToTime(c.Used, idle) }
 	}
-	found := false
+	var found []Connection
 	err := l.View(ctx, func(r Reader) error {
 		now, err := l.readTime(r)
 		if err != nil {
 			return err
 		}
-		_, found, err = connectionsWhere(r, isIdle(now))
+		found, err = connectionsWhere(r, isIdle(now))
 		return err
 	})
-	if err != nil || !found {
+	if err != nil || len(found) == 0 {
 		return err
 	}
 	return l.commit(ctx, func(b *batch) error {
@@ -187,27 +182,27 @@ func (l *Ledger) EndIdleConnections(ctx context.Context, idle time.Duration) err
 	})
 }
 
-// connectionsWhere returns the connections for which is returns true, and whether there are any.
-func connectionsWhere(r Reader, is func(*Connection) bool) (found []Connection, any bool, err error) {
+// connectionsWhere returns the connections for which is returns true.
+func connectionsWhere(r Reader, is func(*Connection) bool) (found []Connection, err error) {
 	for c, err := range r.Connections() {
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if is(&c) {
 			found = append(found, c)
 		}
 	}
-	return found, len(found) > 0, nil
+	return found, nil
 }
 
 // endConnections ends the connections for which is returns true, and returns them. The error is [ErrConnection] if
 // there are none.
 func (b *batch) endConnections(by, reason string, is func(*Connection) bool) ([]Connection, error) {
-	found, any, err := connectionsWhere(b, is)
+	found, err := connectionsWhere(b, is)
 	if err != nil {
 		return nil, err
 	}
-	if !any {
+	if len(found) == 0 {
 		return nil, refusedConnection("there is no such connection; pgfsm connections list shows all")
 	}
 	for _, c := range found {
@@ -287,8 +282,8 @@ func (l *Ledger) ResealConnections(ctx context.Context, by Caller, keys SealKeys
 		if err != nil {
 			return err
 		}
-		old, any, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first })
-		if err != nil || !any {
+		old, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first })
+		if err != nil || len(old) == 0 {
 			return err
 		}
 		origin, err := Origin(b)
@@ -399,7 +394,7 @@ func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChan
 			c.People[p.Person] = c.People[p.Person] || events[i].event.Index > after
 		}
 	}
-	usable, _, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
+	usable, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
 	for i := range usable {
 		c.Usable[usable[i].ID] = true
 	}

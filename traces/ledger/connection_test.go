@@ -46,7 +46,7 @@ func (d *fixture) connect(by ledger.Caller, server, token string) ledger.Connect
 func asksWith(c ledger.Connection) func(*statestest.Scenario) {
 	return func(s *statestest.Scenario) {
 		asksFor(fay)(s)
-		s.Request.Kind, s.Request.Text, s.Request.Account = states.KindAgent, canonical.Text(statestest.GoodPlan), c.RequestAccount()
+		s.Request.Kind, s.Request.Text, s.Request.Account = states.KindAgent, canonical.Text(statestest.GoodPlan), &states.Account{Connection: c.ID, Label: c.Account}
 	}
 }
 
