@@ -43,8 +43,11 @@ func TestPeopleNeverUseTheMachinesAccount(t *testing.T) {
 	b.disconnects()
 	ann.gets(t, "forge__look", "{}", "credentials_needed")
 	s.stop(t, exitYes)
-	if r := command(t.Context(), nil, "call", "-c", s.config, "forge", "look", "{}"); !strings.Contains(r.Stdout, "machine") {
-		t.Errorf("a call of the operator: %s %s", r.Stdout, r.Stderr)
+	for token, want := range map[string]string{"": "machine", ann.token: "each person uses it with an account of their own"} { // in any order
+		r := command(t.Context(), map[string]string{"PGFSM_TOKEN": token}, "call", "-c", s.config, "forge", "look", "{}")
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("pgfsm call with the token %q: %s %s", token, r.Stdout, r.Stderr)
+		}
 	}
 	verifies(t, dir)
 }

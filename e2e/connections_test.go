@@ -83,15 +83,12 @@ func (who *whoami) folder(t *testing.T, more string, files ...string) string {
 	if ledgerURL != inFile {
 		files = append(files, "ledger.url", ledgerURL)
 	}
-	servers := fmt.Sprintf("servers: {forge: {type: http, url: %q, auth: {person: {secret: {hint: \"forge.example.com › tokens\"}}}}}\n", who.URL)
-	if strings.HasPrefix(more, "servers:") {
-		servers = ""
-	}
 	return clitest.Folder(t, append([]string{"pgfsm.yaml", fmt.Sprintf(`version: 1
-%sallowlist: allowlist.json
+servers: {forge: {type: http, url: %q, auth: {person: {secret: {hint: "forge.example.com › tokens"}}}}}
+allowlist: allowlist.json
 connections: {keys: ["${file:connections.key}"]}
 ledger: %q
-%s`, servers, ledgerURL, more), "allowlist.json", `{"forge": ["look"]}`, "connections.key", sealKey}, files...)...)
+%s`, who.URL, ledgerURL, more), "allowlist.json", `{"forge": ["look"]}`, "connections.key", sealKey}, files...)...)
 }
 
 // A browser is signed in at the console of a gateway.
@@ -251,26 +248,4 @@ policies:
 	}
 	clitest.WantNone(t, "written", written, "pat-ann-4711", "pat-ann-4712", "pat-ben-4711", "pat-ben-4713", sealKey)
 	verifies(t, s.dir)
-}
-
-// TestConnectionsBesideMachines: at a server that has credentials for machines as well, no call of a person uses those, neither of an agent
-// nor of the command line.
-func TestConnectionsBesideMachines(t *testing.T) {
-	t.Parallel()
-	who := newWhoami(t)
-	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		mcptest.SayJSON(w, http.StatusOK, `{"access_token":"pat-machine-4711","token_type":"Bearer","expires_in":3600}`)
-	}))
-	t.Cleanup(endpoint.Close)
-	s := serve(t, who.folder(t, fmt.Sprintf("servers: {forge: {type: http, url: %q, auth: {person: {secret: {}}, client_credentials: "+
-		"{token_url: %q, client_id: pgfsm, client_secret: \"${file:secret}\"}}}}\n", who.URL, endpoint.URL), "secret", "machines-4711"))
-	ann := makeToken(t, s.config, "person", "ann")
-	s.agent("/mcp", makeToken(t, s.config, "agent", "robot")).gets(t, "forge__look", "{}", "machine")
-	s.agent("/mcp", ann).gets(t, "forge__look", "{}", "credentials_needed")
-	for token, want := range map[string]string{"": `"machine"`, ann: "each person uses it with an account of their own"} { // in any order
-		r := command(t.Context(), map[string]string{"PGFSM_TOKEN": token}, "call", "--json", "-c", s.config, "forge", "look", "{}")
-		if got := r.Stdout + r.Stderr; !strings.Contains(strings.ReplaceAll(got, `\`, ""), want) {
-			t.Errorf("pgfsm call with the token %q: %s", token, got)
-		}
-	}
 }
