@@ -111,3 +111,12 @@ func (k SealKeys) open(c *Connection, origin string) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("%w: no key of connections.keys has the id %q", ErrSealed, c.Key)
 }
+
+// Opens reports whether the credentials of a row can be opened.
+func (k SealKeys) Opens(r Reader, c *Connection) bool {
+	origin, err := Origin(r)
+	if err == nil {
+		_, err = k.open(c, origin)
+	}
+	return err == nil
+}

@@ -66,6 +66,7 @@ type connectionView struct {
 	ledger.Connection
 	Connected bool
 	Moved     bool // the server has another URL now
+	Opens     bool // a key of the configuration opens the credentials
 }
 
 func (h *Handler) showConnections(v *visit) (answer, error) {
@@ -76,7 +77,8 @@ func (h *Handler) showConnections(v *visit) (answer, error) {
 func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, error) {
 	body := connectionsView{Error: failed}
 	err := h.readLedger(v, func(r ledger.Reader) error {
-		for _, s := range h.connectable().servers() {
+		all := h.connectable()
+		for _, s := range all.servers() {
 			one := connectionView{ConnectableServer: s}
 			c, err := r.Connection(v.caller.Principal(), s.Name)
 			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
@@ -84,6 +86,7 @@ func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, 
 			}
 			one.Connection, one.Connected = c, err == nil
 			one.Moved = one.Connected && c.Resource != s.Resource
+			one.Opens = one.Connected && all.Keys.Opens(r, &c)
 			body.Servers = append(body.Servers, one)
 		}
 		return nil

@@ -15,15 +15,20 @@ import (
 func (d *fixture) connecting() (changes *[]string) {
 	changes = new([]string)
 	d.change(func(o *api.Options) {
-		o.Connectable = func() *api.Connectable {
-			return &api.Connectable{Keys: ledger.SealKeys{bytes.Repeat([]byte{7}, ledger.SealKeyBytes)}, Servers: []api.ConnectableServer{
-				{Name: "forge", Resource: "https://forge.example.com/mcp", Hint: "forge.example.com › <tokens>"},
-				{Name: "tickets", Resource: "https://tickets.example.com/mcp", Hint: "tickets.example.com › Access tokens"},
-			}}
-		}
+		o.Connectable = connectable(7)
 		o.Connected = func(change string) { *changes = append(*changes, change) }
 	})
 	return changes
+}
+
+// connectable returns two servers, and a key that seals.
+func connectable(key byte) func() *api.Connectable {
+	return func() *api.Connectable {
+		return &api.Connectable{Keys: ledger.SealKeys{bytes.Repeat([]byte{key}, ledger.SealKeyBytes)}, Servers: []api.ConnectableServer{
+			{Name: "forge", Resource: "https://forge.example.com/mcp", Hint: "forge.example.com › <tokens>"},
+			{Name: "tickets", Resource: "https://tickets.example.com/mcp", Hint: "tickets.example.com › Access tokens"},
+		}}
+	}
 }
 
 func connectForm(server, account, token string) url.Values {
@@ -82,6 +87,8 @@ func TestPeopleConnectAccounts(t *testing.T) {
 	}
 	ben.post(ben.base+"connections", url.Values{"do": {"disconnect"}, "server": {"forge"}}).wantStatus(t, http.StatusUnprocessableEntity)
 	ann.page("connections").want(t, http.StatusOK, ">connected<")
+	d.change(func(o *api.Options) { o.Connectable = connectable(8) })
+	ann.page("connections").want(t, http.StatusOK, "the gateway cannot open the token: connect again")
 	ann.post(ann.base+"connections", url.Values{"do": {"disconnect"}, "server": {"forge"}}).wantStatus(t, http.StatusSeeOther)
 	ann.page("connections").want(t, http.StatusOK, "not connected")
 	if len(*changes) != 2 {
