@@ -22,6 +22,22 @@ func (g *Gateway) accountOf(ctx context.Context, q *request, server *server) (*u
 	return q.config().Account(ctx, q.From, server.Name)
 }
 
+// recheckAccount ends a new link if its account ended before the link was in the table, where [Gateway.AccountsChanged]
+// looks.
+func (g *Gateway) recheckAccount(ctx context.Context, q *request, l *link) error {
+	if l.account == nil || l.checked.Swap(true) {
+		return nil
+	}
+	now, err := g.accountOf(ctx, q, l.server)
+	if err == nil && (now == nil || now.ID != l.account.ID) {
+		err = errLinksClosed
+	}
+	if err != nil {
+		l.end()
+	}
+	return err
+}
+
 // connectTool returns the entry of [ConnectTool] in a list of tools.
 func connectTool(q *request, server *server) jsontext.Value {
 	name := ConnectTool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,7 +69,8 @@ type link struct {
 	account *upstream.Account // the key's
 	live    context.Context   // ends with the account
 	end     context.CancelFunc
-	watched bool // kept open because its client is subscribed to resources; guarded by the session
+	checked atomic.Bool // see recheckAccount
+	watched bool        // kept open because its client is subscribed to resources; guarded by the session
 
 	// The table's lock guards these.
 	uses  int // number of uses by requests
@@ -136,6 +138,10 @@ func (g *Gateway) linkWith(ctx context.Context, q *request, server *server, acco
 
 	l, err := g.links.connectedLink(ctx, key, account)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.recheckAccount(ctx, q, l); err != nil {
+		l.release()
 		return nil, err
 	}
 	if q.session != nil {

@@ -237,3 +237,21 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	close(goOn)
 	within(t, "the end of the link that came too late", within(t, "the link", late).Done())
 }
+
+// A link that opens when its account has just ended, which AccountsChanged could not close, closes at once.
+func TestLinksDoNotOutliveTheirAccounts(t *testing.T) {
+	var r *fixture
+	asked := 0
+	r = newFixture(t, "docs", func(o *Options) {
+		o.Servers[0].Person = true
+		o.Account = func(context.Context, Identity, string) (*upstream.Account, error) {
+			if asked++; asked > 1 {
+				return nil, &upstream.LinkError{Code: upstream.CodeCredentialsNeeded}
+			}
+			r.AccountsChanged(func(string) bool { return false }, func(string) bool { return false })
+			return &upstream.Account{ID: "ended"}, nil
+		}
+	})
+	r.legacy("docs", `{}`)
+	within(t, "the link ends", r.servers["docs"].link().done)
+}
