@@ -9,15 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
 
+	"pgfsm/internal/oauth"
 	"pgfsm/internal/secret"
 )
 
@@ -38,8 +38,6 @@ type ClientCredentials struct {
 }
 
 const (
-	// maxToken bounds an access token in bytes. Every request carries it in a header.
-	maxToken = 16 << 10
 	// refusedWait is the time during which a token that the server has never accepted stays in use
 	// in spite of a 401. Without it, a server that accepts no token would cause a token request for
 	// each of our requests.
@@ -47,14 +45,6 @@ const (
 	// maxRecent bounds the masked tokens, and the masked assertions, of a server. Older ones stay
 	// masked because a server may repeat them.
 	maxRecent = 8
-)
-
-var (
-	// tokenForm is the b64token of RFC 6750, section 2.1.
-	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// errorForm matches the error codes of RFC 6749, section 5.2, and of its extensions. Other
-	// texts of a token endpoint are not repeated.
-	errorForm = regexp.MustCompile(`^[a-z_]{1,64}$`)
 )
 
 // accessTokens gets the tokens for one server and shares them among its links. It uses each token
@@ -145,16 +135,13 @@ func (a *accessTokens) requestToken() (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, a.timeout)
 	defer cancel()
-	config, err := a.requestConfig(time.Now())
-	if err != nil { // the error's text may contain anything, because the key made it
-		return "", a.tokenFault(CodeUnreachable, "the private key did not sign")
-	}
-	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
+	params, client := a.params()
+	token, err := client.Request(ctx, a.client, a.from.TokenURL, params)
 	if err != nil {
 		return "", a.requestFault(ctx, err)
 	}
-	if f := a.checkToken(token); f != nil {
-		return "", f
+	if err := oauth.CheckToken(token); err != nil {
+		return "", a.tokenFault(CodeProtocol, err.Error())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,65 +150,37 @@ func (a *accessTokens) requestToken() (any, error) {
 	return token.AccessToken, nil
 }
 
-// requestConfig returns the configuration of the token request. With a key, it signs a new
-// assertion that is valid from now.
-func (a *accessTokens) requestConfig(now time.Time) (*clientcredentials.Config, error) {
-	c := &clientcredentials.Config{
-		ClientID:       a.from.ClientID,
-		ClientSecret:   a.from.ClientSecret,
-		TokenURL:       a.from.TokenURL,
-		Scopes:         a.from.Scopes,
-		EndpointParams: make(url.Values),
-		AuthStyle:      oauth2.AuthStyleInHeader,
+// params returns the parameters of the token request, and the client that makes it.
+func (a *accessTokens) params() (url.Values, *oauth.Client) {
+	params := make(url.Values)
+	if len(a.from.Scopes) > 0 {
+		params.Set("scope", strings.Join(a.from.Scopes, " "))
 	}
-
 	if a.from.Resource != "" {
-		c.EndpointParams.Set("resource", a.from.Resource)
+		params.Set("resource", a.from.Resource)
 	}
-
 	if a.from.Audience != "" {
-		c.EndpointParams.Set("audience", a.from.Audience)
+		params.Set("audience", a.from.Audience)
 	}
-
-	if a.from.Key == nil {
-		return c, nil
+	return params, &oauth.Client{
+		ID:     a.from.ClientID,
+		Secret: a.from.ClientSecret,
+		Key:    a.from.Key,
+		Alg:    a.from.Alg,
+		KeyID:  a.from.KeyID,
+		Issuer: a.from.Issuer,
+		Mask: func(assertion string) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.signed.maskSecret(assertion, maxRecent, a.secrets)
+		},
 	}
-	assertion, err := a.from.signAssertion(now)
-	if err != nil {
-		return nil, err
-	}
-
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.signed.maskSecret(assertion, maxRecent, a.secrets) // masked before the endpoint learns the assertion
-	c.EndpointParams.Set("client_assertion_type", assertionType)
-	c.EndpointParams.Set("client_assertion", assertion)
-	c.AuthStyle = oauth2.AuthStyleInParams
-
-	return c, nil
-}
-
-// checkToken checks the token in the response.
-func (a *accessTokens) checkToken(t *oauth2.Token) *fault {
-	switch n := len(t.AccessToken); {
-	case t.Type() != "Bearer":
-		return a.tokenFault(CodeProtocol, "its token is not of type Bearer")
-	case n < secret.MinBytes:
-		return a.tokenFault(CodeProtocol,
-			fmt.Sprintf("its token has fewer than %d bytes, so that it could not be masked",
-				secret.MinBytes))
-	case n > maxToken:
-		return a.tokenFault(CodeProtocol, fmt.Sprintf("its token has more than %d bytes", maxToken))
-	case !tokenForm.MatchString(t.AccessToken):
-		return a.tokenFault(CodeProtocol, "its token has characters that a header may not have (RFC 6750, section 2.1)")
-	}
-	return nil
 }
 
 // requestFault returns the fault for a failed token request. It repeats nothing of the response but
 // the status and the error code.
 func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
-	var refused *oauth2.RetrieveError
+	status, code, refused := oauth.ErrorCode(err)
 	var ownFault *fault
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -232,12 +191,14 @@ func (a *accessTokens) requestFault(ctx context.Context, err error) *fault {
 		return &fault{code: CodeClosed, reason: errClosed.Error()}
 	case ctx.Err() != nil:
 		return a.tokenFault(CodeTimeout, errNoAnswer)
-	case errors.As(err, &refused) && isRedirect(refused.Response.StatusCode):
-		return a.tokenFault(CodeRedirect, httpReason(refused.Response.StatusCode))
-	case errors.As(err, &refused):
-		reason := httpReason(refused.Response.StatusCode)
-		if errorForm.MatchString(refused.ErrorCode) {
-			reason += ", error " + refused.ErrorCode
+	case errors.Is(err, oauth.ErrKey):
+		return a.tokenFault(CodeUnreachable, err.Error())
+	case refused && isRedirect(status):
+		return a.tokenFault(CodeRedirect, httpReason(status))
+	case refused:
+		reason := httpReason(status)
+		if code != "" {
+			reason += ", error " + code
 		}
 		return a.tokenFault(CodeUnreachable, reason)
 	case errors.As(err, &ownFault):

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/oauth"
 	"pgfsm/internal/secret"
 )
 
@@ -225,7 +226,7 @@ func TestTokenEndpointThatFails(t *testing.T) {
 		}, CodeUnreachable, "it did not answer in HTTP"},
 		{"other-type", sends(200, "application/json", `{"access_token":"token-0001","token_type":"`+inBody+`"}`), CodeProtocol, "not of type Bearer"},
 		{"short-token", token("seven77"), CodeProtocol, "fewer than 8 bytes"},
-		{"long-token", token(strings.Repeat("x", maxToken+1)), CodeProtocol, "more than 16384 bytes"},
+		{"long-token", token(strings.Repeat("x", oauth.MaxToken+1)), CodeProtocol, "more than 16384 bytes"},
 		{"token-with-a-line-end", token(inBody + "\r\nX: y"), CodeProtocol, "characters that a header may not have"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
