@@ -169,7 +169,7 @@ func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	// OpenID Connect Discovery 1.0 section 4: a slash at the end of the issuer is left out.
-	doc, err := p.fetchBody(ctx, strings.TrimSuffix(p.URL, "/")+"/.well-known/openid-configuration", maxMetadataBytes)
+	doc, err := Fetch(ctx, p.client, strings.TrimSuffix(p.URL, "/")+"/.well-known/openid-configuration", maxMetadataBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {
 	allowLocal := strings.HasPrefix(p.URL, "http:")
 	for _, endpoint := range []string{metadata.KeySet, metadata.Authorization, metadata.Token,
 		metadata.DeviceAuthorization} {
-		if endpoint != "" && !allowedURL(endpoint, allowLocal) {
+		if endpoint != "" && !AllowedURL(endpoint, allowLocal) {
 			return nil, errors.New("the metadata has an endpoint that is no https URL")
 		}
 	}
@@ -200,7 +200,7 @@ func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {
 	if metadata.KeySet == "" {
 		return nil, errors.New("the metadata has no jwks_uri")
 	}
-	if doc, err = p.fetchBody(ctx, metadata.KeySet, maxKeySetBytes); err != nil {
+	if doc, err = Fetch(ctx, p.client, metadata.KeySet, maxKeySetBytes); err != nil {
 		return nil, err
 	}
 
@@ -212,15 +212,15 @@ func (p *provider) fetchSnapshot(ctx context.Context) (*snapshot, error) {
 	return &snapshot{Endpoints: metadata.Endpoints, keys: keys, digest: sha256.Sum256(doc)}, nil
 }
 
-// fetchBody returns the body of a response with the status 200. Redirects have another one, and are
-// not followed.
-func (p *provider) fetchBody(ctx context.Context, address string, limit int64) ([]byte, error) {
+// Fetch returns the body of a response with the status 200, which has at most limit bytes. The client must not follow
+// redirects.
+func Fetch(ctx context.Context, client *http.Client, address string, limit int64) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("the URL cannot be requested")
 	}
 	r.Header.Set("Accept", "application/json")
-	response, err := p.client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -238,9 +238,9 @@ func (p *provider) fetchBody(ctx context.Context, address string, limit int64) (
 	return body, nil
 }
 
-// allowedURL reports whether text is an absolute https URL, or an http URL on loopback if local
+// AllowedURL reports whether text is an absolute https URL, or an http URL on loopback if local
 // allows that.
-func allowedURL(text string, local bool) bool {
+func AllowedURL(text string, local bool) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && u.User == nil &&
 		(u.Scheme == "https" || local && u.Scheme == "http" && loopback.Host(u.Hostname()))

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +20,15 @@ const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 type grant struct {
 	client, sub, redirect, challenge, nonce, resource, scope string
 	authTime                                                 time.Time
+
+	family *family // nil: the grant has no refresh token
+}
+
+// family has the refresh tokens of one grant of a person.
+type family struct {
+	grant
+	current string
+	ended   bool
 }
 
 // authorize answers an authorization request as if the signed-in user had consented. It shows no page.
@@ -39,7 +50,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	default:
 		code := rand.Text()
 		p.grants[code] = &grant{client: q.Get("client_id"), sub: p.user, redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"),
-			nonce: q.Get("nonce"), resource: q.Get("resource"), scope: q.Get("scope"), authTime: p.Now()}
+			nonce: q.Get("nonce"), resource: q.Get("resource"), authTime: p.Now(),
+			scope: strings.Join(slices.DeleteFunc(strings.Fields(q.Get("scope")), func(s string) bool { return s == p.Withheld }), " ")}
 		out.Set("code", code)
 	}
 	redirect.RawQuery = out.Encode()
@@ -81,7 +93,11 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if g.resource != "" {
 		claims["aud"] = g.resource
 	}
+	claims["jti"] = rand.Text()
 	answer := map[string]any{"access_token": p.Sign(claims), "token_type": "Bearer", "expires_in": int(p.Life.Seconds()), "scope": g.scope}
+	if g.family != nil {
+		answer["refresh_token"] = p.rotate(g.family)
+	}
 	if strings.Contains(" "+g.scope+" ", " openid ") {
 		id["aud"], id["client_id"], id["auth_time"] = client, nil, g.authTime.Unix()
 		if g.nonce != "" {
@@ -110,7 +126,27 @@ func (p *Provider) redeem(client string, form url.Values) (g *grant, problem str
 		if g == nil || g.sub == "" || g.client != client || g.redirect != form.Get("redirect_uri") || g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
 			return nil, "invalid_grant"
 		}
+		if p.Rotate {
+			g.family = &family{grant: *g}
+		}
 		return g, ""
+	case "refresh_token":
+		token := form.Get("refresh_token")
+		f := p.families[token]
+		switch {
+		case f == nil, f.ended, f.client != client:
+			return nil, "invalid_grant"
+		case f.resource != form.Get("resource"):
+			return nil, "invalid_target"
+		case f.current != token:
+			f.ended = true
+			p.reuses++
+			return nil, "invalid_grant"
+		}
+		f.current = "" // until the answer
+		g := f.grant
+		g.family = f
+		return &g, ""
 	case deviceGrant:
 		g := p.grants[form.Get("device_code")]
 		switch {
@@ -140,4 +176,60 @@ func (p *Provider) authenticate(r *http.Request) (client string, ok bool) {
 	}
 	want, known := p.Clients[id]
 	return id, known && subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
+}
+
+// rotate issues the next refresh token of a family.
+func (p *Provider) rotate(f *family) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.current = "refresh-" + rand.Text()
+	p.families[f.current] = f
+	return f.current
+}
+
+// Reuses counts the refresh tokens that came again.
+func (p *Provider) Reuses() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reuses
+}
+
+// Live counts the families of refresh tokens that have not ended.
+func (p *Provider) Live() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for token, f := range p.families { // in any order
+		if f.current == token && !f.ended {
+			n++
+		}
+	}
+	return n
+}
+
+// revoke ends the family of a refresh token (RFC 7009).
+func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
+	client, ok := p.authenticate(r)
+	if !ok {
+		Answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.families[r.PostForm.Get("token")]; f != nil && f.client == client {
+		f.ended = true
+	}
+}
+
+// register adds a client (RFC 7591).
+func (p *Provider) register(w http.ResponseWriter, r *http.Request) {
+	var asked map[string]any
+	if json.NewDecoder(r.Body).Decode(&asked) != nil {
+		Answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_client_metadata"})
+		return
+	}
+	asked["client_id"] = "client-" + rand.Text()
+	p.mu.Lock()
+	p.Clients[asked["client_id"].(string)] = ""
+	p.mu.Unlock()
+	Answer(w, http.StatusCreated, asked)
 }

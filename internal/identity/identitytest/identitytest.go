@@ -33,6 +33,10 @@ type Provider struct {
 	Users    map[string]map[string]any // claims of each subject, in its access and id tokens
 	Now      func() time.Time
 	Life     time.Duration // the lifetime of its tokens
+	// Rotate issues a refresh token with each code's tokens, and another one at each refresh. A used one that comes again
+	// ends the whole family (RFC 9700 section 4.14.2), and counts as a reuse.
+	Rotate   bool
+	Withheld string // a scope that it does not grant
 
 	client  *http.Client
 	handler http.Handler
@@ -45,6 +49,8 @@ type Provider struct {
 	overrides map[string]http.HandlerFunc
 	requests  map[string]int
 	grants    map[string]*grant // the grants by code or device code
+	families  map[string]*family
+	reuses    int
 }
 
 // key is one key of the provider.
@@ -71,7 +77,7 @@ func start(t testing.TB, serve func(http.Handler) *httptest.Server) *Provider {
 func Unserved(origin string) *Provider {
 	p := &Provider{
 		Issuer: origin + Realm, Audience: "api", Clients: map[string]string{}, Users: map[string]map[string]any{}, Now: time.Now, Life: time.Hour,
-		overrides: map[string]http.HandlerFunc{}, requests: map[string]int{}, grants: map[string]*grant{},
+		overrides: map[string]http.HandlerFunc{}, requests: map[string]int{}, grants: map[string]*grant{}, families: map[string]*family{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Realm+"/.well-known/openid-configuration", p.metadata)
@@ -79,6 +85,8 @@ func Unserved(origin string) *Provider {
 	mux.HandleFunc("GET "+Realm+"/authorize", p.authorize)
 	mux.HandleFunc("POST "+Realm+"/token", p.token)
 	mux.HandleFunc("POST "+Realm+"/device_authorization", p.device)
+	mux.HandleFunc("POST "+Realm+"/revoke", p.revoke)
+	mux.HandleFunc("POST "+Realm+"/register", p.register)
 	p.handler, p.client = mux, &http.Client{Transport: direct{p}}
 	p.AddKey(jose.ES256)
 	return p
@@ -252,8 +260,8 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 func (p *Provider) Metadata() map[string]any {
 	return map[string]any{
 		"issuer": p.Issuer, "jwks_uri": p.Issuer + "/jwks", "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
-		"device_authorization_endpoint": p.Issuer + "/device_authorization",
-		"response_types_supported":      []string{"code"}, "subject_types_supported": []string{"public"}, "code_challenge_methods_supported": []string{"S256"},
+		"device_authorization_endpoint": p.Issuer + "/device_authorization", "revocation_endpoint": p.Issuer + "/revoke", "registration_endpoint": p.Issuer + "/register",
+		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "code_challenge_methods_supported": []string{"S256"},
 		"grant_types_supported":                          []string{"authorization_code", "client_credentials", deviceGrant},
 		"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "none"},
 		"id_token_signing_alg_values_supported":          []string{"ES256", "RS256"},

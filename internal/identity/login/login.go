@@ -140,7 +140,7 @@ func (c *Client) handleCallback(endpoints identity.Endpoints, state string, answ
 			return
 		}
 		var a answer
-		a.code, a.err = c.readCode(endpoints, q)
+		a.code, a.err = ReadCode(c.Issuer, endpoints.NamesIssuer, q)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		if a.err != nil {
@@ -156,10 +156,11 @@ func (c *Client) handleCallback(endpoints identity.Endpoints, state string, answ
 	return mux
 }
 
-// readCode returns the code of an authorization response whose state was checked.
-func (c *Client) readCode(endpoints identity.Endpoints, q url.Values) (string, error) {
-	switch iss := q.Get("iss"); {
-	case iss != "" && iss != c.Issuer, iss == "" && endpoints.NamesIssuer:
+// ReadCode returns the code of an authorization response whose state was checked. named says that the issuer names
+// itself in responses (RFC 9207).
+func ReadCode(issuer string, named bool, q url.Values) (string, error) {
+	switch iss := q["iss"]; {
+	case len(iss) > 1, len(iss) == 1 && iss[0] != issuer, len(iss) == 0 && named:
 		return "", errors.New("the authorization response is not from the identity provider (RFC 9207): its iss differs or is missing")
 	case q.Get("error") != "":
 		return "", refusedError(q.Get("error"), q.Get("error_description"))
