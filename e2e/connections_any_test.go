@@ -195,7 +195,8 @@ func (x *interleaving) change(random *rand.Rand) {
 	case 0, 1, 2:
 		x.connect(p)
 	case 3:
-		x.may(x.l.Disconnect(ctx, p.caller, "forge"), ledger.ErrConnection, ledger.ErrBlocked)
+		_, err := x.l.Disconnect(ctx, p.caller, "forge")
+		x.may(err, ledger.ErrConnection, ledger.ErrBlocked)
 	case 4:
 		_, err := x.l.RevokeConnections(ctx, ledger.LocalUser("local:root"), p.caller.Name, "")
 		x.may(err, ledger.ErrConnection)

@@ -148,7 +148,7 @@ func TestReloadedConnections(t *testing.T) {
 
 	reload(who.URL, other.URL)
 	ann.gets(t, "forge__look", "{}", "credentials_needed")
-	if _, page, _ := b.sends(http.MethodGet, b.page, nil); !strings.Contains(page, "the server has another address now") {
+	if _, page, _ := b.sends(http.MethodGet, b.page, nil); !strings.Contains(page, "the configuration of the server has changed") {
 		t.Errorf("the page: %s", page)
 	}
 	if n := other.requests.Load(); n != 0 {

@@ -81,7 +81,28 @@ type ClientCredentials struct {
 
 // PersonCredentials say how each person's own credentials are sent to a server.
 type PersonCredentials struct {
-	Secret PersonSecret `json:"secret"`
+	OAuth  *PersonOAuth  `json:"oauth,omitzero"`
+	Secret *PersonSecret `json:"secret,omitzero"`
+}
+
+// PersonOAuth says at which authorization server people connect, and as which client. The client's secret and private
+// key are left out.
+type PersonOAuth struct {
+	Account   string         `json:"account,omitzero"`
+	Alg       string         `json:"alg,omitzero"`
+	ClientID  string         `json:"client_id"`
+	Endpoints OAuthEndpoints `json:"endpoints,omitzero"`
+	Issuer    string         `json:"issuer"`
+	KeyID     string         `json:"key_id,omitzero"`
+	Resource  string         `json:"resource,omitzero"` // RFC 8707
+	Scopes    []string       `json:"scopes,omitempty"`
+}
+
+// OAuthEndpoints are the endpoints of an authorization server without metadata.
+type OAuthEndpoints struct {
+	Authorization string `json:"authorization"`
+	Revocation    string `json:"revocation,omitzero"`
+	Token         string `json:"token"`
 }
 
 // PersonSecret says in which header a pasted token is sent, and after which text.

@@ -2,19 +2,33 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/internal/cli"
+	"pgfsm/internal/config"
+	"pgfsm/internal/identity/connect"
+	"pgfsm/internal/runner/setup"
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/stores"
 )
 
 func newConnections(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
-	cmd := cli.Group("connections", newConnectionsList(f), newConnectionsRevoke(f), newConnectionsReseal(f))
+	cmd := cli.Group("connections", newConnectionsList(f), newConnectionsRevoke(f), newConnectionsReseal(f),
+		newConnectionsDiscover(f), newConnectionsRegister(f))
 	f.addFlags(cmd)
 	return cmd
 }
@@ -44,20 +58,36 @@ func newConnectionsRevoke(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// From here on nothing uses the connections. Only their issuers can make the tokens invalid.
+			secrets, err := o.resolveConnections()
+			if err == nil && secrets != nil {
+				err = setup.Connections(o.loaded, secrets, nil).Connectable().Revoke(ctx, o.Ledger, ended)
+			}
+			if err != nil {
+				f.w.warn("the tokens were not revoked at their issuers: " + visible.Error(err))
+			}
 			return f.printDocument(cli.Document("revoked", ended), templatePrinter("revoked", ended))
 		})
+}
+
+// resolveConnections returns the secrets of people's connections; nil if no configuration has any.
+func (o *openedLedger) resolveConnections() (*config.ResolvedConnections, error) {
+	if o.loaded == nil {
+		return nil, nil
+	}
+	return o.loaded.ResolveConnections(o.w.getenv, safefile.ReadTrusted)
 }
 
 func newConnectionsReseal(f *ledgerFlags) *cobra.Command {
 	return f.newManageCommand("reseal", cobra.NoArgs, stores.ToChange,
 		func(ctx context.Context, o *openedLedger, caller ledger.Caller, _ []string) error {
 			var keys ledger.SealKeys
-			if o.loaded != nil {
-				read, _, err := o.loaded.ResolveConnections(f.w.getenv, safefile.ReadTrusted)
-				if err != nil {
-					return err
-				}
-				keys = read
+			secrets, err := o.resolveConnections()
+			if err != nil {
+				return err
+			}
+			if secrets != nil {
+				keys = secrets.Keys
 			}
 			n, err := o.ResealConnections(ctx, caller, keys)
 			if err != nil {
@@ -66,4 +96,95 @@ func newConnectionsReseal(f *ledgerFlags) *cobra.Command {
 			return f.printDocument(cli.Document("resealed", n),
 				linePrinter("%s connections are sealed anew; all are sealed with the first key of connections.keys.\n", strconv.Itoa(n)))
 		})
+}
+
+// A discovered is what an MCP server and its authorization server say of themselves.
+type discovered struct {
+	Name      string   `json:"name"` // a name for the server
+	URL       string   `json:"url"`
+	Resource  string   `json:"resource"`
+	Issuer    string   `json:"issuer"`
+	Others    []string `json:"other_issuers"`
+	Scopes    []string `json:"scopes"`
+	Register  bool     `json:"registration"`       // the issuer offers dynamic registration
+	Documents bool     `json:"metadata_documents"` // the issuer accepts Client ID Metadata Documents
+	Public    bool     `json:"public_clients"`     // the issuer accepts clients without a secret
+}
+
+func newConnectionsDiscover(f *ledgerFlags) *cobra.Command {
+	return newCommand("discover URL", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		h := connect.NewHTTPClient()
+		r, err := connect.FetchResource(cmd.Context(), h, args[0])
+		if err != nil {
+			return err
+		}
+		if len(r.Issuers) == 0 {
+			return errors.New("the metadata of the server names no authorization server")
+		}
+		m, err := connect.FetchMetadata(cmd.Context(), h, r.Issuers[0])
+		if err != nil {
+			return err
+		}
+		d := &discovered{
+			Name:      nameOfHost(args[0]),
+			URL:       args[0],
+			Resource:  r.Resource,
+			Issuer:    m.Issuer,
+			Others:    append([]string{}, r.Issuers[1:]...),
+			Scopes:    slices.DeleteFunc(append([]string{}, r.Scopes...), func(s string) bool { return !scopeForm.MatchString(s) }),
+			Register:  m.Registration != "",
+			Documents: m.Documents,
+			Public:    slices.Contains(m.AuthMethods, "none"),
+		}
+		return f.printDocument(cli.Document("discovered", d), templatePrinter("discovered", d))
+	})
+}
+
+// scopeForm is the form of a scope (RFC 6749, section 3.3).
+var scopeForm = regexp.MustCompile(`^[!#-\[\]-~]{1,256}$`)
+
+// nameOfHost proposes a name for the server of a URL: forge for https://mcp.forge.example.
+func nameOfHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || net.ParseIP(u.Hostname()) != nil {
+		return "server"
+	}
+	labels := strings.Split(u.Hostname(), ".")
+	return labels[max(0, len(labels)-2)]
+}
+
+func newConnectionsRegister(f *ledgerFlags) *cobra.Command {
+	return newCommand("register SERVER", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) error {
+		loaded, _, err := setup.Load(setup.Options{Config: f.config, Getenv: f.w.getenv})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(loaded.Servers, func(u config.Upstream) bool { return u.Name == args[0] })
+		switch {
+		case i < 0 || loaded.Servers[i].Person == nil || loaded.Servers[i].Person.OAuth == nil:
+			return fmt.Errorf("the configuration has no server %q with auth.person.oauth", args[0])
+		case loaded.Serve.AdminURL == "":
+			return errors.New("set serve.admin_url: the issuer sends people's browsers back there")
+		}
+		o, h := loaded.Servers[i].Person.OAuth, connect.NewHTTPClient()
+		m, err := connect.FetchMetadata(cmd.Context(), h, o.Issuer)
+		if err != nil {
+			return err
+		}
+		if m.Registration == "" {
+			return errors.New("the issuer offers no dynamic registration (RFC 7591): register the client at its web site")
+		}
+		redirect := loaded.Serve.AdminURL + api.ConnectedPath + args[0]
+		id, secret, err := connect.Register(cmd.Context(), h, m, redirect, o.Scopes)
+		if err != nil {
+			return err
+		}
+		return f.printDocument(cli.Document("client_id", id, "client_secret", secret, "redirect_uri", redirect), func(out io.Writer, _ ink) {
+			fmt.Fprintf(out, "client_id: %s\n", visible.Quote(id))
+			if secret != "" {
+				fmt.Fprintf(f.w.stderr, "The client's secret follows. It cannot be shown again: keep it in a file, and name the file in client_secret.\n")
+				fmt.Fprintln(out, secret)
+			}
+		})
+	})
 }

@@ -113,6 +113,7 @@ func (i ink) templateFuncs() template.FuncMap {
 		"changedGrounds": changedGrounds, "changedTerms": changedTerms,
 		"short": ledger.ShortID, "person": present.ShortName, "toolColumn": toolColumn, "codeColumn": codeColumn,
 		"hints": func(a policy.Annotations) string { return present.Hints(&a) },
+		"quote": visible.Quote,
 		"text":  func(v any) string { return visible.Text(fmt.Sprint(v)) },
 	}
 }

@@ -126,7 +126,7 @@ func checkServer(f *file, p path, s *serverSettings) {
 		own = append(own, "Authorization")
 	}
 	if person := s.Auth.Person; person != nil {
-		own = append(own, person.Secret.Header)
+		own = append(own, person.header())
 		if s.Sessions == SessionsOne {
 			f.addFault(p.child("sessions"), "write sessions: "+SessionsIdentity+", or remove auth.person",
 				"%s is %s, but each person needs a session of their own with the server", p.child("sessions"), SessionsOne)

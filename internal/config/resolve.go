@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"crypto"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -88,14 +89,22 @@ func (l *Loaded) ResolveIdentity(getenv func(string) (string, bool), readFile Op
 // connectionKeyBytes is the length of a key of connections.keys.
 const connectionKeyBytes = 32
 
-// ResolveConnections returns the keys that seal people's credentials; none without connections. The errors are the same
-// as Resolve's.
-func (l *Loaded) ResolveConnections(getenv func(string) (string, bool), readFile Open) (keys [][]byte, secrets []string, err error) {
+// ResolvedConnections are the secrets of people's connections.
+type ResolvedConnections struct {
+	Keys    [][]byte               // they seal people's credentials
+	OAuth   map[string]PersonOAuth // by server
+	Secrets []string               // see [Resolved]
+}
+
+// ResolveConnections returns the secrets of people's connections; nil without connections. The errors are the same as
+// Resolve's.
+func (l *Loaded) ResolveConnections(getenv func(string) (string, bool), readFile Open) (*ResolvedConnections, error) {
 	r := newResolver(l.file, getenv, readFile)
 	list := path{"connections", "keys"}
 	if l.ConnectionIdle == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
+	out := &ResolvedConnections{OAuth: make(map[string]PersonOAuth)}
 	for i := range l.file.get(list).members {
 		at := list.item(i)
 		text, ok := r.resolveSecret(at, "")
@@ -103,9 +112,23 @@ func (l *Loaded) ResolveConnections(getenv func(string) (string, bool), readFile
 		if ok && (err != nil || len(key) != connectionKeyBytes) {
 			r.addFault(at, "make one with openssl rand -base64 32", "%s is not %d bytes in base64", at, connectionKeyBytes)
 		}
-		keys = append(keys, key)
+		out.Keys = append(out.Keys, key)
 	}
-	return keys, slices.Sorted(maps.Keys(r.secrets)), r.err()
+	for _, s := range l.Servers {
+		if s.Person == nil || s.Person.OAuth == nil {
+			continue
+		}
+		o, at := *s.Person.OAuth, path{"servers", s.Name, "auth", "person", "oauth"}
+		switch {
+		case o.ClientSecret != "":
+			o.ClientSecret, _ = r.resolveSecret(at.child("client_secret"), "")
+		case r.get(at.child("private_key")) != nil:
+			o.Signer, o.Alg = r.resolveKey(at, o.Alg)
+		}
+		out.OAuth[s.Name] = o
+	}
+	out.Secrets = slices.Sorted(maps.Keys(r.secrets))
+	return out, r.err()
 }
 
 // remedyLines is the remedy for a value that must be one line.
@@ -160,28 +183,31 @@ func (r *resolver) resolveAuth(c *ClientCredentials, p path) *ClientCredentials 
 		out.ClientSecret, _ = r.resolveSecret(p.child("client_secret"), "")
 		return &out
 	}
+	out.Signer, out.Alg = r.resolveKey(p, out.Alg)
+	return &out
+}
 
+// resolveKey resolves a client's private key, and returns it with its signature algorithm.
+func (r *resolver) resolveKey(p path, alg string) (crypto.Signer, string) {
 	key := p.child("private_key")
 	text, ok := r.resolveSecret(key, "")
 	if !ok {
-		return &out
+		return nil, alg
 	}
 
 	signer, f := parsePrivateKey(text)
 	if f != (fault{}) {
 		r.addFault(key, f.remedy, "%s %s", key, f.problem)
-		return &out
+		return nil, alg
 	}
 
 	// The key decides which algorithms are possible.
 	algorithms := algorithmsOf(signer)
-	if out.Alg != "" && !slices.Contains(algorithms, out.Alg) {
-		r.addFault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), out.Alg,
+	if alg != "" && !slices.Contains(algorithms, alg) {
+		r.addFault(p.child("alg"), "", "%s is %s; the private key signs with %s", p.child("alg"), alg,
 			oneOf(algorithms))
 	}
-
-	out.Signer, out.Alg = signer, cmp.Or(out.Alg, algorithms[0])
-	return &out
+	return signer, cmp.Or(alg, algorithms[0])
 }
 
 // resolveSecret resolves a text, or notes a fault if the value cannot be a secret.

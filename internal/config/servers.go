@@ -24,12 +24,30 @@ type ClientCredentials struct {
 }
 
 // PersonCredentials say how people connect accounts of their own to a server.
-type PersonCredentials struct{ Secret PersonSecret }
+type PersonCredentials struct {
+	OAuth  *PersonOAuth
+	Secret *PersonSecret
+}
+
+// PersonOAuth says at which authorization server people connect.
+type PersonOAuth struct {
+	policy.PersonOAuth
+	ClientSecret string
+	Signer       crypto.Signer `json:"-"` // the private key; [Loaded.ResolveConnections] sets it
+}
 
 // PersonSecret says how a token that a person has pasted is sent, and where people get one.
 type PersonSecret struct {
 	policy.PersonSecret
 	Hint string
+}
+
+// header returns the header with the credentials.
+func (p *PersonCredentials) header() string {
+	if p.OAuth != nil {
+		return "Authorization"
+	}
+	return p.Secret.Header
 }
 
 // copyServer copies one server.
@@ -77,7 +95,7 @@ func (l *loader) copyServer(name string, s *serverSettings) {
 	}
 
 	if up.Person = s.Auth.Person; up.Person != nil {
-		server.Person = &policy.PersonCredentials{Secret: up.Person.Secret.PersonSecret}
+		server.Person = l.copyPerson(entry.child("auth", "person"), &up)
 	}
 
 	l.warnQuery(entry.child("url"), up.URL)
@@ -90,6 +108,18 @@ func (l *loader) copyServer(name string, s *serverSettings) {
 
 	l.out.Servers = append(l.out.Servers, up)
 	l.out.Content.Servers = append(l.out.Content.Servers, server)
+}
+
+// copyPerson returns what the bundle holds of people's credentials for a server.
+func (l *loader) copyPerson(p path, up *Upstream) *policy.PersonCredentials {
+	o := up.Person.OAuth
+	if o == nil {
+		return &policy.PersonCredentials{Secret: &up.Person.Secret.PersonSecret}
+	}
+	if !l.isWritten(p.child("oauth", "resource")) {
+		o.Resource = up.URL
+	}
+	return &policy.PersonCredentials{OAuth: &o.PersonOAuth}
 }
 
 func (l *loader) warnQuery(at path, text string) {

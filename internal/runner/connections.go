@@ -28,8 +28,14 @@ type Connections struct {
 // A PersonServer is a server that people use with accounts of their own.
 type PersonServer struct {
 	api.ConnectableServer
-	Header, Prefix string // how the credentials are sent
+	Header, Prefix string // how pasted credentials are sent
 	Machines       bool   // the server has credentials for clients without a person
+}
+
+// fits reports whether a connection is one that the server's configuration allows.
+func (s *PersonServer) fits(c *ledger.Connection) bool {
+	want := s.ExpectedConnection()
+	return c.Fits(&want)
 }
 
 // server returns the server of this name; nil if people have no accounts at it.
@@ -72,19 +78,25 @@ func (r *ConfiguredRunner) needsAccount(server string) error {
 
 // connectedAccount returns the account that a person has connected.
 func (r *ConfiguredRunner) connectedAccount(ctx context.Context, person string, s *PersonServer) (*upstream.Account, error) {
-	c, credentials, err := r.runner.options.Ledger.FindConnection(ctx, r.Connections.Keys, person, s.Name, s.Resource)
+	want := s.ExpectedConnection()
+	want.Person = person
+	c, credentials, err := r.runner.options.Ledger.FindConnection(ctx, r.Connections.Keys, want)
 	if err != nil {
 		return nil, err
 	}
-	return &upstream.Account{
-		ID:      c.ID,
-		Header:  upstream.Header{Name: s.Header, Value: s.Prefix + credentials},
-		Secret:  credentials,
-		Issuer:  c.Issuer,
-		Label:   c.Account,
-		Scopes:  c.Scopes,
-		Refused: sync.OnceFunc(func() { go r.runner.loseConnection(&c) }),
-	}, nil
+	if s.OAuth != nil {
+		return r.oauthAccount(ctx, s, &c, credentials)
+	}
+	a := newAccount(&c)
+	a.Header, a.Secret = upstream.Header{Name: s.Header, Value: s.Prefix + credentials}, credentials
+	refused := sync.OnceFunc(func() { go r.runner.loseConnection(&c) })
+	a.Refused = func(string) { refused() }
+	return a, nil
+}
+
+// newAccount returns the account of a connection, without its credentials.
+func newAccount(c *ledger.Connection) *upstream.Account {
+	return &upstream.Account{ID: c.ID, Issuer: c.Issuer, Label: c.Account, Scopes: c.Scopes}
 }
 
 // recordedAccount returns an account as requests record it.
@@ -116,10 +128,15 @@ func (r *Runner) loseConnection(c *ledger.Connection) {
 	case err != nil:
 		r.log.Error("a refused connection is not noted", "server", c.Server, "error", visible.Error(err))
 	case lost:
-		r.metrics.Connection("lost")
-		r.log.Warn("a server refused the credentials of a connection", "server", c.Server)
-		r.wakeConnections()
+		r.noteLost(c.Server, errors.New("the server refused the credentials"))
 	}
+}
+
+// noteLost tells the operator and the links that a connection is lost.
+func (r *Runner) noteLost(server string, why error) {
+	r.metrics.Connection("lost")
+	r.log.Warn("a connection is lost", "server", server, "error", visible.Error(why))
+	r.wakeConnections()
 }
 
 // answerUnconnected answers a call of a client whose person has no account at the server, and a call of
@@ -163,9 +180,8 @@ func (r *ConfiguredRunner) answerUnconnected(ctx context.Context, call *gateway.
 	return answer
 }
 
-// connectable returns the servers at which people connect accounts; nil without connections.
-func (s *Service) connectable() *api.Connectable {
-	c := s.runner.Configured().Connections
+// Connectable returns what the console needs of the connections; nil without servers.
+func (c *Connections) Connectable() *api.Connectable {
 	if c == nil || len(c.Servers) == 0 {
 		return nil
 	}
@@ -174,6 +190,10 @@ func (s *Service) connectable() *api.Connectable {
 		out.Servers = append(out.Servers, c.Servers[i].ConnectableServer)
 	}
 	return out
+}
+
+func (s *Service) connectable() *api.Connectable {
+	return s.runner.Configured().Connections.Connectable()
 }
 
 // noteConnection follows a change of a connection at the console.
@@ -236,7 +256,12 @@ func (s *Service) applyConnections(ctx context.Context, seen int64, forced, noti
 	if err != nil || !forced && changed.Last == seen {
 		return seen, err
 	}
-	live := func(id string) bool { return changed.Usable[id] }
+	accounts := s.runner.Configured().Connections
+	live := func(id string) bool {
+		c, usable := changed.Usable[id]
+		server := accounts.server(c.Server)
+		return usable && server != nil && server.fits(&c)
+	}
 	if s.gateway != nil {
 		s.gateway.AccountsChanged(live, func(principal string) bool { return notify && changed.People[principal] })
 	}

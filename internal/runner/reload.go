@@ -140,6 +140,7 @@ func (s *Service) makeActive(ctx context.Context, configured *ConfiguredRunner, 
 	}
 
 	former, idle := s.runner.active.Replace(configured)
+	s.runner.wakeConnections() // some may not fit any more
 	earlier, retired := s.reload.retired, make(chan struct{})
 	s.reload.retired = retired
 	s.reload.retiring.Go(func() {

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
 
+	"pgfsm/internal/oauth"
 	"pgfsm/internal/secret"
 )
 
@@ -12,14 +14,21 @@ import (
 // client without that account uses it.
 type Account struct {
 	ID     string // names the person's connection; another one has another id
-	Header Header // sent with every request
+	Header Header // sent with every request; without a name, Token has the credentials
 	Secret string // the part of the header that must never be shown
+
+	// Token returns the access token for the next request; nil: Header has the credentials. Its error may be a
+	// [*LinkError].
+	Token func(context.Context) (string, error)
 
 	Issuer, Label string // how the record names the account
 	Scopes        []string
 
-	// Refused is called when the server answers a request with 401. It must not block.
-	Refused func()
+	// Refused is called when the server answers a request with 401, with the token of that request. It must not block.
+	Refused func(token string)
+	// Asked is called when the server answers with 403 for lack of scopes, with those that it names (RFC 6750, section
+	// 3.1). It must not block.
+	Asked func(scope string)
 }
 
 var errNoAccount = &LinkError{CodeCredentialsNeeded, "each person uses it with an account of their own, and no person's is used here"}
@@ -37,17 +46,49 @@ func (a *Account) id() string {
 	return a.ID
 }
 
-// tokens returns the source of the server's access tokens; nil for a link with an account.
-func (l *Link) tokens() *accessTokens {
-	if l.peer.Account != nil {
-		return nil
+// currentToken returns the access token for the next request: of the link's account or, without one, the server's.
+func (l *Link) currentToken(ctx context.Context) (string, *fault) {
+	a := l.peer.Account
+	switch {
+	case a == nil:
+		return l.up.tokens.currentToken(ctx)
+	case a.Token == nil:
+		return "", nil
 	}
-	return l.up.tokens
+	token, err := a.Token(ctx)
+	var known *LinkError
+	switch {
+	case errors.As(err, &known):
+		return "", &fault{code: known.Code, reason: known.Reason}
+	case err != nil:
+		return "", &fault{code: CodeUnreachable, reason: presentableText("there is no access token of the person: "+err.Error(), l.secrets)}
+	}
+	l.u.MaskAccount(token) // before the server learns it
+	return token, nil
 }
 
-// refusesAccount reports whether a status means that the server refuses the link's account.
-func (l *Link) refusesAccount(status int) bool {
-	return l.peer.Account != nil && status == http.StatusUnauthorized
+// noteStatus notes the status of a response to a request with a token. again reports whether another token may help. A
+// server without a stream of its own may answer the GET for it with any status: such a response does not count.
+func (l *Link) noteStatus(token string, resp *http.Response, counts bool) (again bool) {
+	a := l.peer.Account
+	switch {
+	case a == nil:
+		return l.up.tokens.noteStatus(token, resp.StatusCode)
+	case !counts || !l.refusesAccount(resp):
+		return false
+	case resp.StatusCode == http.StatusUnauthorized:
+		a.Refused(token)
+		return a.Token != nil
+	case a.Asked != nil:
+		a.Asked(oauth.Challenge(resp.Header, "scope"))
+	}
+	return false
+}
+
+// refusesAccount reports whether a response means that the server refuses the link's account.
+func (l *Link) refusesAccount(resp *http.Response) bool {
+	return l.peer.Account != nil && (resp.StatusCode == http.StatusUnauthorized ||
+		resp.StatusCode == http.StatusForbidden && oauth.Challenge(resp.Header, "error") == "insufficient_scope")
 }
 
 // maxMaskedAccounts bounds the secrets of accounts that are masked. The oldest are forgotten first.
@@ -60,12 +101,13 @@ type maskedAccounts struct {
 	recent recentSecrets
 }
 
-func (c *common) maskAccount(a *Account) {
+// MaskAccount masks a secret of an account from now on.
+func (c *common) MaskAccount(text string) {
 	m := &c.accounts
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(a.Secret) >= secret.MinBytes {
-		m.recent.maskSecret(a.Secret, maxMaskedAccounts, c.secrets)
+	if len(text) >= secret.MinBytes {
+		m.recent.maskSecret(text, maxMaskedAccounts, c.secrets)
 	}
 }
 

@@ -42,7 +42,7 @@ func newHTTPConn(l *Link) *httpConn {
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
-	if a := l.peer.Account; a != nil {
+	if a := l.peer.Account; a != nil && a.Token == nil {
 		h.base.Set(a.Header.Name, a.Header.Value)
 	}
 	h.base.Set("Accept", "application/json, text/event-stream")
@@ -126,7 +126,7 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 	for first := true; ; first = false {
 		// If the caller or the link gives up while a token is requested, that is the reason, not
 		// the token.
-		token, f := h.l.tokens().currentToken(ctx)
+		token, f := h.l.currentToken(ctx)
 		switch {
 		case f != nil && ctx.Err() != nil:
 			return nil, h.transportFault(caller, ctx.Err())
@@ -140,11 +140,8 @@ func (h *httpConn) exchange(caller, ctx context.Context, method string, target *
 		if err != nil {
 			return nil, h.transportFault(caller, err)
 		}
-		// A server without a stream of its own may answer the GET for it with any status.
-		if h.l.refusesAccount(resp.StatusCode) && (frame != nil || h.l.up.server.Type == TypeSSE) {
-			h.l.peer.Account.Refused()
-		}
-		if !h.l.tokens().noteStatus(token, resp.StatusCode) || p != nil || !first {
+		again := h.l.noteStatus(token, resp, frame != nil || h.l.up.server.Type == TypeSSE)
+		if !again || p != nil || !first {
 			return resp, nil
 		}
 		discardBody(resp)
@@ -218,13 +215,13 @@ func (h *httpConn) readRefusal(resp *http.Response, q *query) outcome {
 	if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 		return failedWith(f)
 	}
-	if h.l.refusesAccount(resp.StatusCode) { // whatever the body says
-		return failedWith(h.statusFault(resp.StatusCode))
+	if h.l.refusesAccount(resp) { // whatever the body says
+		return failedWith(h.statusFault(resp))
 	}
 	if msg, err := readErrorBody(resp); err == nil && msg.failed != nil && msg.id == q.id {
 		return outcome{incoming: msg, status: resp.StatusCode}
 	}
-	return failedWith(h.statusFault(resp.StatusCode))
+	return failedWith(h.statusFault(resp))
 }
 
 func readErrorBody(resp *http.Response) (incoming, error) {
@@ -235,12 +232,13 @@ func readErrorBody(resp *http.Response) (incoming, error) {
 	return readIncoming(content)
 }
 
-func (h *httpConn) statusFault(status int) *fault {
-	if h.l.refusesAccount(status) {
+func (h *httpConn) statusFault(resp *http.Response) *fault {
+	status := resp.StatusCode
+	if h.l.refusesAccount(resp) {
 		return &fault{code: CodeCredentialsRefused, status: status,
 			reason: httpReason(status) + " to the credentials of the person's connection"}
 	}
-	return &fault{code: CodeUnreachable, reason: h.l.tokens().statusReason(status), status: status}
+	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.statusReason(status), status: status}
 }
 
 // readWhole reads a body that is one answer.
@@ -324,7 +322,7 @@ func (h *httpConn) checkAccepted(resp *http.Response) *fault {
 		if f := h.l.checkLostSession(resp.StatusCode); f != nil {
 			return f
 		}
-		return h.statusFault(resp.StatusCode)
+		return h.statusFault(resp)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (u *Upstreams) openLink(ctx context.Context, up *sharedServer, p Peer) (*Li
 	case !up.server.Person && p.Account != nil:
 		return nil, &LinkError{CodeInvalid, "people have no accounts at it"}
 	case p.Account != nil:
-		u.maskAccount(p.Account) // before the server learns the credentials
+		u.MaskAccount(p.Account.Secret) // before the server learns the credentials
 	}
 
 	// The link counts against the limits from before it connects.

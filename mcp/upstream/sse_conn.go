@@ -38,7 +38,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	case isRedirect(resp.StatusCode):
 		f = l.redirectFault(resp)
 	case resp.StatusCode != http.StatusOK:
-		f = l.endWith(c.http.statusFault(resp.StatusCode))
+		f = l.endWith(c.http.statusFault(resp))
 	case mediaType(content) != "text/event-stream":
 		f = l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", content)
 	}

@@ -14,8 +14,11 @@ import (
 	"pgfsm/states"
 )
 
-// ConnectionSecret is the kind of a connection whose credentials are a pasted token.
-const ConnectionSecret = "secret"
+// The kinds of connections.
+const (
+	ConnectionSecret = "secret" // the credentials are a pasted token
+	ConnectionOAuth  = "oauth"  // they are the tokens of an authorization server
+)
 
 // The states of a connection.
 const (
@@ -47,8 +50,8 @@ const (
 type Connection struct {
 	Person     string   `json:"person"` // see [policy.Principal]
 	Server     string   `json:"server"`
-	ID         string   `json:"id"`   // random, and new each time the person connects
-	Kind       string   `json:"kind"` // ConnectionSecret
+	ID         string   `json:"id"` // random, and new each time the person connects
+	Kind       string   `json:"kind"`
 	Issuer     string   `json:"issuer"`
 	Client     string   `json:"client"`
 	Resource   string   `json:"resource"` // the URL of the server to which the credentials may be sent
@@ -60,7 +63,11 @@ type Connection struct {
 	Key        string   `json:"key"`        // the id of the key that sealed the credentials
 	Generation int64    `json:"generation"` // how often they were sealed
 	Entry      int64    `json:"entry"`      // index of the entry that says that it was made
-	Sealed     []byte   `json:"-"`
+	// Asked are scopes for which the server asked in vain, and for which the configuration allows to ask.
+	Asked  []string `json:"asked"`
+	Holder string   `json:"-"` // refreshes the credentials, see [Ledger.RefreshConnection]; empty: nobody does
+	Until  string   `json:"-"` // the end of the holder's lease or, without one, of the pause between two refreshes
+	Sealed []byte   `json:"-"`
 }
 
 // ErrUnconnected means that a person has no usable connection to a server.
@@ -83,9 +90,9 @@ func CheckCredential(text string) error {
 }
 
 // Connect makes the caller's own connection to a server, in place of an earlier one. c has its server, kind,
-// resource and account.
+// resource and account and, if the credential was not pasted, its issuer, client and scopes.
 func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connection, credential string) (Connection, error) {
-	if err := CheckCredential(credential); err != nil {
+	if err := CheckCredential(credential); err != nil && c.Kind == ConnectionSecret {
 		return c, refusedConnection("%s", err)
 	}
 	if c.Account != "" && (visible.Text(c.Account) != c.Account || visible.Blank(c.Account) || len(c.Account) > MaxAccount) {
@@ -127,15 +134,16 @@ func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connec
 	return c, err
 }
 
-// Disconnect ends the caller's own connection to a server. The error is [ErrConnection] if there is none.
-func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) error {
-	return l.commit(ctx, func(b *batch) error {
+// Disconnect ends the caller's own connection to a server, and returns it. The error is [ErrConnection] if there is none.
+func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) (ended []Connection, err error) {
+	err = l.commit(ctx, func(b *batch) (err error) {
 		if err := by.recheckAction(b, b.now, ActConnect); err != nil {
 			return err
 		}
-		_, err := b.endConnections(by.Name, EndDisconnected, isOf(by.Principal(), server))
+		ended, err = b.endConnections(by.Name, EndDisconnected, isOf(by.Principal(), server))
 		return err
 	})
+	return ended, err
 }
 
 // RevokeConnections ends the connections of a person: to one server or, without a name, to all. It returns them.
@@ -225,17 +233,22 @@ func (b *batch) endAllConnections(by, reason, person string) error {
 	return err
 }
 
-// FindConnection returns the usable connection of a person to a server at a URL, and its credentials. The error is
+// Fits reports whether the connection is of the kind, and with the issuer, client and resource, that the configuration
+// of its server names: it is not used otherwise.
+func (c *Connection) Fits(want *Connection) bool {
+	return c.Kind == want.Kind && c.Issuer == want.Issuer && c.Client == want.Client && c.Resource == want.Resource
+}
+
+// FindConnection returns the usable connection of a person to a server that fits, and its credentials. The error is
 // [ErrUnconnected] if there is none, and [ErrSealed] if the credentials do not open.
-func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, person, server, resource string) (c Connection,
-	credentials string, err error) {
+func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, want Connection) (c Connection, credentials string, err error) {
 	err = l.View(ctx, func(r Reader) error {
-		switch c, err = r.Connection(person, server); {
+		switch c, err = r.Connection(want.Person, want.Server); {
 		case errors.Is(err, ErrNotFound):
 			return ErrUnconnected
 		case err != nil:
 			return err
-		case c.State != ConnectionReady || c.Resource != resource:
+		case c.State != ConnectionReady || !c.Fits(&want):
 			return ErrUnconnected
 		}
 		origin, err := Origin(r)
@@ -247,6 +260,15 @@ func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, person, serv
 		return err
 	})
 	return c, credentials, err
+}
+
+// OpenCredentials returns the credentials of a row. The error is [ErrSealed] if they do not open.
+func (l *Ledger) OpenCredentials(ctx context.Context, keys SealKeys, c Connection) ([]byte, error) {
+	origin, err := l.Origin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return keys.open(&c, origin)
 }
 
 // LoseConnection notes that a server refused the credentials of a connection. lost is false if the connection is
@@ -285,6 +307,9 @@ func (l *Ledger) ResealConnections(ctx context.Context, by Caller, keys SealKeys
 		old, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first })
 		if err != nil || len(old) == 0 {
 			return err
+		}
+		if slices.ContainsFunc(old, func(c Connection) bool { return c.Holder != "" && c.Until > b.now }) {
+			return refusedConnection("a gateway is refreshing credentials; repeat the command in a minute")
 		}
 		origin, err := Origin(b)
 		if err != nil {
@@ -359,9 +384,9 @@ func refusedConnection(format string, args ...any) error {
 
 // ConnectionChanges are the changes of connections since an entry.
 type ConnectionChanges struct {
-	Last   int64           // index of the last entry about connections; -1 if there is none
-	People map[string]bool // whose connections were made or have ended
-	Usable map[string]bool // the ids of the connections that can be used now
+	Last   int64                 // index of the last entry about connections; -1 if there is none
+	People map[string]bool       // whose connections were made or have ended
+	Usable map[string]Connection // the connections that can be used now, by id
 }
 
 // ReadConnectionChanges reads the changes of connections after an entry. Without changes it reads nothing else, unless it
@@ -381,7 +406,7 @@ func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChan
 		return c, nil
 	}
 
-	c.People, c.Usable = make(map[string]bool), make(map[string]bool)
+	c.People, c.Usable = make(map[string]bool), make(map[string]Connection)
 	events, err := eventsOfTypes(r, types...)
 	if err != nil {
 		return c, err
@@ -396,7 +421,7 @@ func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChan
 	}
 	usable, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
 	for i := range usable {
-		c.Usable[usable[i].ID] = true
+		c.Usable[usable[i].ID] = usable[i]
 	}
 	return c, err
 }

@@ -42,6 +42,11 @@ func (d *fixture) connect(by ledger.Caller, server, token string) ledger.Connect
 	return c
 }
 
+// wants is what the configuration says of a person's connection.
+func wants(person string) ledger.Connection {
+	return ledger.Connection{Person: person, Server: "files", Kind: ledger.ConnectionSecret, Resource: resource}
+}
+
 // asksWith has an agent ask for fay, with a connection of hers.
 func asksWith(c ledger.Connection) func(*statestest.Scenario) {
 	return func(s *statestest.Scenario) {
@@ -53,7 +58,8 @@ func asksWith(c ledger.Connection) func(*statestest.Scenario) {
 // endings are what ends a connection of fay.
 var endings = map[string]func(*fixture, string){
 	"disconnect": func(d *fixture, server string) {
-		check.NoError(d.TB, d.Disconnect(context.Background(), person(fay), server))
+		_, err := d.Disconnect(context.Background(), person(fay), server)
+		check.NoError(d.TB, err)
 	},
 	"reconnect": func(d *fixture, server string) { d.connect(person(fay), server, "pat-fay-0987654321") },
 	"revoke": func(d *fixture, _ string) {
@@ -203,9 +209,23 @@ func TestCredentialsOpenInTheirPlaceOnly(t *testing.T) {
 	d := newFixture(t)
 	ctx := context.Background()
 	made := d.connect(person(fay), "files", pasted)
-	c, token, err := d.FindConnection(ctx, sealKeys(1), fay, "files", resource)
+	c, token, err := d.FindConnection(ctx, sealKeys(1), wants(fay))
 	if err != nil || token != pasted || c.ID != made.ID || bytes.Contains(made.Sealed, []byte(pasted)) {
 		t.Fatalf("FindConnection() = %+v, %q, %v", c, token, err)
+	}
+	for name, change := range map[string]func(*ledger.Connection){ // in any order
+		"kind":     func(c *ledger.Connection) { c.Kind = ledger.ConnectionOAuth },
+		"issuer":   func(c *ledger.Connection) { c.Issuer = issuer },
+		"client":   func(c *ledger.Connection) { c.Client = "app" },
+		"resource": func(c *ledger.Connection) { c.Resource += "/v2" },
+	} {
+		want := wants(fay)
+		if change(&want); want.Fits(&made) {
+			t.Errorf("a connection with another %s fits", name)
+		}
+		if _, token, err := d.FindConnection(ctx, sealKeys(1), want); !errors.Is(err, ledger.ErrUnconnected) || token != "" {
+			t.Errorf("FindConnection() = %q, %v with another %s", token, err, name)
+		}
 	}
 	for name, change := range map[string]func(*ledger.Connection){ // in any order
 		"person":     func(c *ledger.Connection) { c.Person = eve },
@@ -223,7 +243,7 @@ func TestCredentialsOpenInTheirPlaceOnly(t *testing.T) {
 			moved.Sealed = slices.Clone(made.Sealed)
 			change(&moved)
 			check.NoError(t, d.Update(ctx, func(tx ledger.Tx) error { return tx.PutConnection(moved) }))
-			if _, token, err := d.FindConnection(ctx, sealKeys(1), moved.Person, moved.Server, moved.Resource); !errors.Is(err, ledger.ErrSealed) || token != "" {
+			if _, token, err := d.FindConnection(ctx, sealKeys(1), moved); !errors.Is(err, ledger.ErrSealed) || token != "" {
 				t.Errorf("FindConnection() = %q, %v", token, err)
 			}
 		})
@@ -232,7 +252,7 @@ func TestCredentialsOpenInTheirPlaceOnly(t *testing.T) {
 		other := newFixture(t)
 		other.connect(person(eve), "files", pasted)
 		check.NoError(t, other.Update(ctx, func(tx ledger.Tx) error { return tx.PutConnection(made) }))
-		if _, token, err := other.FindConnection(ctx, sealKeys(1), fay, "files", resource); !errors.Is(err, ledger.ErrSealed) || token != "" {
+		if _, token, err := other.FindConnection(ctx, sealKeys(1), wants(fay)); !errors.Is(err, ledger.ErrSealed) || token != "" {
 			t.Errorf("FindConnection() = %q, %v", token, err)
 		}
 	})
@@ -245,7 +265,7 @@ func TestSealKeysRotate(t *testing.T) {
 	d.connect(person(fay), "files", pasted)
 	opens := func(keys ledger.SealKeys, want error) {
 		t.Helper()
-		if _, token, err := d.FindConnection(ctx, keys, fay, "files", resource); !errors.Is(err, want) || (token == pasted) != (want == nil) {
+		if _, token, err := d.FindConnection(ctx, keys, wants(fay)); !errors.Is(err, want) || (token == pasted) != (want == nil) {
 			t.Errorf("FindConnection() = %q, %v, want %v", token, err, want)
 		}
 	}
@@ -390,7 +410,7 @@ func TestMovedLedgersHaveNoConnections(t *testing.T) {
 	check.NoError(t, ledger.Import(t.Context(), moved, bytes.NewReader(export), importOptions(t)))
 	d := openAfterwards(t, moved)
 	d.sound()
-	if _, _, err := d.FindConnection(t.Context(), sealKeys(1), fay, "files", resource); !errors.Is(err, ledger.ErrUnconnected) {
+	if _, _, err := d.FindConnection(t.Context(), sealKeys(1), wants(fay)); !errors.Is(err, ledger.ErrUnconnected) {
 		t.Errorf("FindConnection() = %v", err)
 	}
 	d.connect(person(fay), "files", pasted)

@@ -66,7 +66,9 @@ func (p *connectionMade) checkValues(actor string) error {
 	switch {
 	case p.Person == "" || p.Person != actor || policy.HasSubject(actor) != (p.Token == ""):
 		return ruleConnections.Broken("a connection of another person than the one who makes it, or without a token of that person")
-	case p.Kind != ConnectionSecret || !fits(p.ID, MaxAccount) || !fits(p.Server, MaxServerName) ||
+	case p.Kind == ConnectionOAuth && (!fits(p.Issuer, maxResource) || !fits(p.Client, maxResource)):
+		return ruleConnections.Broken("a connection to an authorization server without an issuer or a client, or with one that is too long")
+	case p.Kind != ConnectionSecret && p.Kind != ConnectionOAuth || !fits(p.ID, MaxAccount) || !fits(p.Server, MaxServerName) ||
 		!fits(p.Resource, maxResource) || len(p.Account) > MaxAccount:
 		return ruleConnections.Broken("a connection of an unknown kind, without an id, a server or a resource, or with one that is too long")
 	}
@@ -126,6 +128,7 @@ func compareConnections(r Reader, live liveConnections, found func(c *Connection
 		want, known := live[connectionKey{have.Person, have.Server}]
 		want.State, want.Used, want.Key, want.Generation, want.Sealed = have.State, have.Used, have.Key, have.Generation,
 			have.Sealed
+		want.Asked, want.Holder, want.Until = have.Asked, have.Holder, have.Until
 		what := rowOfNothing
 		if known {
 			if what = differingColumn(want, have); what != "" {

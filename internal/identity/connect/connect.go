@@ -40,8 +40,9 @@ const (
 	MaxAccount = 128
 )
 
-// ErrGrant means that the authorization server takes the refresh token no more: the person has to connect again.
-var ErrGrant = errors.New("the authorization server accepts the connection no more (invalid_grant)")
+// ErrGrant means that the authorization server does not accept a code or a refresh token, and never will: the person
+// has to connect again.
+var ErrGrant = errors.New("the authorization server refused: invalid_grant")
 
 // A Server is an MCP server, and the authorization server for the tokens of people who use it. Its fields do not
 // change after its first use.
@@ -167,9 +168,6 @@ func (s *Server) Refresh(ctx context.Context, old Tokens, scopes []string) (t To
 		return t, err
 	}
 	token, err := s.request(ctx, m, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh}})
-	if _, code, refused := oauth.ErrorCode(err); refused && code == "invalid_grant" {
-		return t, ErrGrant
-	}
 	if err != nil {
 		return t, err
 	}
@@ -204,12 +202,16 @@ func (s *Server) request(ctx context.Context, m *Metadata, params url.Values) (*
 	}
 	token, err := s.Client.Request(ctx, s.HTTP, m.Token, params)
 	switch status, code, refused := oauth.ErrorCode(err); {
+	case refused && code == "invalid_grant":
+		return nil, ErrGrant
 	case refused && code != "":
-		return nil, &requestError{"the authorization server refused: " + code, err}
+		return nil, errors.New("the authorization server refused: " + code)
 	case refused:
-		return nil, &requestError{fmt.Sprintf("the token endpoint answered with the status %d", status), err}
+		return nil, fmt.Errorf("the token endpoint answered with the status %d", status)
+	case errors.Is(err, oauth.ErrKey):
+		return nil, err
 	case err != nil: // its text may quote the response
-		return nil, &requestError{"the token endpoint did not answer with an access token", err}
+		return nil, errors.New("the token endpoint did not answer with an access token")
 	}
 	if err := oauth.CheckToken(token); err != nil {
 		return nil, fmt.Errorf("the token endpoint did not answer with an access token: %w", err)
@@ -225,15 +227,6 @@ func (s *Server) request(ctx context.Context, m *Metadata, params url.Values) (*
 	}
 	return token, nil
 }
-
-// A requestError does not repeat the error behind it, which may quote the response.
-type requestError struct {
-	text  string
-	cause error
-}
-
-func (e *requestError) Error() string { return e.text }
-func (e *requestError) Unwrap() error { return e.cause }
 
 func tokensOf(t *oauth2.Token) Tokens {
 	return Tokens{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry.UTC()}

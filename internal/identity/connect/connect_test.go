@@ -2,6 +2,9 @@ package connect_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
@@ -31,11 +34,12 @@ const (
 // A world is a provider, an MCP server whose metadata names it, and the configuration for both.
 type world struct {
 	*identitytest.Provider
-	server  *connect.Server
-	names   map[string]any // the MCP server's metadata
-	back    func(url.Values)
-	masked  []string
-	contact int // requests to the MCP server
+	server *connect.Server
+	names  map[string]any // the MCP server's metadata
+	back   func(url.Values)
+	masked []string
+
+	asserted []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -45,7 +49,6 @@ func newWorld(t *testing.T) *world {
 	w.Clients["forge-client"] = "forge-secret"
 	w.SignIn("alice")
 	mcp := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.contact++
 		if r.URL.Path != "/.well-known/oauth-protected-resource/mcp" {
 			http.NotFound(rw, r)
 			return
@@ -166,6 +169,15 @@ func TestConnectOtherwise(t *testing.T) {
 				identitytest.Answer(rw, http.StatusOK, w.Metadata())
 			})
 		},
+		"private-key": func(w *world) {
+			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			if err != nil {
+				panic(err)
+			}
+			w.Clients["forge-client"] = "" // the provider does not look at assertions
+			w.server.Secret, w.server.Key, w.server.Alg = "", key, "ES256"
+			w.server.Mask = func(assertion string) { w.asserted = append(w.asserted, assertion) }
+		},
 		"label-in-the-response": func(w *world) { w.server.Account = "/scope" },
 		"no-resource":           func(w *world) { w.server.Resource = "" },
 	} {
@@ -178,6 +190,9 @@ func TestConnectOtherwise(t *testing.T) {
 			}
 			if _, err := w.server.Refresh(t.Context(), g.Tokens, g.Scopes); err != nil {
 				t.Errorf("Refresh() = %v", err)
+			}
+			if (name == "private-key") != (len(w.asserted) == 2 && w.asserted[0] != w.asserted[1]) {
+				t.Errorf("%d assertions", len(w.asserted))
 			}
 		})
 	}

@@ -284,7 +284,7 @@ func (s *Setup) keyValues() map[string]any {
 		"approvals.remind_before": serve.RemindBefore,
 		"catalog_max_age":         serve.CatalogMaxAge,
 		"checkpoints":             loaded.Checkpoints,
-		"connections":             s.Connections,
+		"connections":             []any{s.people, loaded.ConnectionIdle, peopleOf(loaded)},
 		"claims":                  comparableClaims(loaded.Claims, c.Risk),
 		"env":                     c.Env,
 		"grants":                  c.Grants,

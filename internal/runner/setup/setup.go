@@ -23,7 +23,6 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
-	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -41,6 +40,7 @@ type Setup struct {
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
 	Connections *runner.Connections // the accounts of people, after OpenConnections; nil: there are none
+	people      *config.ResolvedConnections
 
 	options Options
 	secrets []string // the configuration's secrets, which Secrets masks
@@ -120,24 +120,12 @@ func (s *Setup) OpenConnections() error {
 }
 
 func (s *Setup) openConnections() error {
-	keys, secrets, err := s.Loaded.ResolveConnections(s.options.Getenv, s.options.readFile)
-	if err != nil || keys == nil {
+	resolved, err := s.Loaded.ResolveConnections(s.options.Getenv, s.options.readFile)
+	if err != nil || resolved == nil {
 		return err
 	}
-	s.secrets = append(s.secrets, secrets...)
-	s.Connections = &runner.Connections{Keys: keys, Idle: time.Duration(s.Loaded.ConnectionIdle) * 24 * time.Hour}
-	for _, u := range s.Loaded.Servers {
-		if u.Person == nil {
-			continue
-		}
-		secret := &u.Person.Secret
-		s.Connections.Servers = append(s.Connections.Servers, runner.PersonServer{
-			ConnectableServer: api.ConnectableServer{Name: u.Name, Resource: u.URL, Hint: secret.Hint},
-			Header:            secret.Header,
-			Prefix:            secret.Prefix,
-			Machines:          u.Auth != nil,
-		})
-	}
+	s.secrets, s.people = append(s.secrets, resolved.Secrets...), resolved
+	s.Connections = Connections(s.Loaded, resolved, func(token string) { s.Upstreams.MaskAccount(token) })
 	return nil
 }
 
@@ -166,7 +154,7 @@ func Check(o Options, loaded *config.Loaded, from string) (s *Setup, missing con
 	_, hooks := loaded.ResolveHooks(o.Getenv, o.readFile)
 	_, identity := loaded.ResolveIdentity(o.Getenv, o.readFile)
 	_, ledger := loaded.LedgerURL(o.Getenv, o.readFile)
-	_, _, connections := loaded.ResolveConnections(o.Getenv, o.readFile)
+	_, connections := loaded.ResolveConnections(o.Getenv, o.readFile)
 	for _, err := range []error{hooks, identity, ledger, connections} {
 		var more config.Errors
 		errors.As(err, &more)

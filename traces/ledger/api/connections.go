@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
+	"pgfsm/internal/identity/connect"
+	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 )
 
@@ -28,10 +31,21 @@ type ConnectableServer struct {
 	Name     string
 	Resource string // the server's URL
 	Hint     string // where people get a token; may be empty
+
+	OAuth *connect.Server // people sign in there; nil: they paste tokens
+}
+
+// ExpectedConnection returns what a connection must have so that it is used for the server.
+func (s *ConnectableServer) ExpectedConnection() ledger.Connection {
+	c := ledger.Connection{Server: s.Name, Kind: ledger.ConnectionSecret, Resource: s.Resource}
+	if s.OAuth != nil {
+		c.Kind, c.Issuer, c.Client = ledger.ConnectionOAuth, s.OAuth.Issuer, s.OAuth.ID
+	}
+	return c
 }
 
 func (c *Connectable) find(server string) *ConnectableServer {
-	i := slices.IndexFunc(c.Servers, func(s ConnectableServer) bool { return s.Name == server })
+	i := slices.IndexFunc(c.servers(), func(s ConnectableServer) bool { return s.Name == server })
 	if i < 0 {
 		return nil
 	}
@@ -57,6 +71,7 @@ func (h *Handler) entrance() []ledger.Action {
 // A connectionsView is the page of a person's own connections.
 type connectionsView struct {
 	Error   string
+	Consent *consentView // nil: the page shows the servers
 	Servers []connectionView
 }
 
@@ -65,7 +80,7 @@ type connectionView struct {
 	ConnectableServer
 	ledger.Connection
 	Connected bool
-	Moved     bool // the server has another URL now
+	Moved     bool // the configuration of the server has changed
 	Opens     bool // a key of the configuration opens the credentials
 }
 
@@ -85,7 +100,8 @@ func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, 
 				return err
 			}
 			one.Connection, one.Connected = c, err == nil
-			one.Moved = one.Connected && c.Resource != s.Resource
+			want := s.ExpectedConnection()
+			one.Moved = one.Connected && !c.Fits(&want)
 			one.Opens = one.Connected && all.Keys.Opens(r, &c)
 			body.Servers = append(body.Servers, one)
 		}
@@ -118,17 +134,20 @@ func (h *Handler) changeConnection(v *visit) (answer, error) {
 	change, server := "ended", all.find(fields["server"])
 	switch {
 	case fields["do"] == "disconnect":
-		err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
+		var ended []ledger.Connection
+		ended, err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
+		if err := all.Revoke(context.WithoutCancel(v.r.Context()), h.Ledger, ended); err != nil {
+			h.Log("the tokens of a connection that ended were not revoked: " + visible.Error(err))
+		}
 	case server == nil:
 		return answer{}, errForm
+	case server.OAuth != nil:
+		return h.beginConnecting(v, server)
 	default:
 		change = "made"
-		_, err = h.Ledger.Connect(v.r.Context(), v.caller, all.Keys, ledger.Connection{
-			Server:   server.Name,
-			Kind:     ledger.ConnectionSecret,
-			Resource: server.Resource,
-			Account:  strings.TrimSpace(fields["account"]),
-		}, strings.TrimSpace(fields["token"]))
+		made := server.ExpectedConnection()
+		made.Account = strings.TrimSpace(fields["account"])
+		_, err = h.Ledger.Connect(v.r.Context(), v.caller, all.Keys, made, strings.TrimSpace(fields["token"]))
 	}
 	if errors.Is(err, ledger.ErrConnection) {
 		p := problem{Detail: err.Error()}
@@ -137,8 +156,5 @@ func (h *Handler) changeConnection(v *visit) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if h.Connected != nil {
-		h.Connected(change)
-	}
-	return redirectTo(v.base + connectionsPage), nil
+	return h.connectionChanged(v, change)
 }

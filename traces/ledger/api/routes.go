@@ -31,6 +31,7 @@ var variables = map[string]*regexp.Regexp{
 	"entry":   regexp.MustCompile(`^(0|[1-9][0-9]{0,17})$`),
 	"secret":  regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`),
 	"session": regexp.MustCompile(`^[0-9a-f]{32}$`),
+	"server":  regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`),
 }
 
 // isRunID reports whether a text has the form of a run's id.
@@ -110,6 +111,7 @@ var sessionRoutes = []route{
 	{method: "GET", path: "events", may: readers, part: true, serve: (*Handler).streamEvents},
 	{method: "GET", path: connectionsPage, may: connectors, serve: (*Handler).showConnections},
 	{method: "POST", path: connectionsPage, may: connectors, body: true, serve: (*Handler).changeConnection},
+	{method: "GET", path: connectingURL + "{server}", may: connectors, serve: (*Handler).finishConnecting},
 	{method: "POST", path: "sign-out", may: everybody, body: true, serve: (*Handler).signOut},
 }
 
@@ -121,6 +123,7 @@ var openRoutes = []route{
 	{method: "POST", path: "link/{secret}", open: true, body: true, serve: (*Handler).signInByLink},
 	{method: "GET", path: providerPage, open: true, serve: (*Handler).redirectToProvider},
 	{method: "GET", path: callbackPage, open: true, serve: (*Handler).receiveSignIn},
+	{method: "GET", path: connectedPage, open: true, serve: (*Handler).returnToSession},
 	{method: "GET", path: "console.css", open: true, serve: (*Handler).serveAsset},
 	{method: "GET", path: "console.js", open: true, serve: (*Handler).serveAsset},
 	{method: "GET", path: "icon.svg", open: true, serve: (*Handler).serveAsset},

@@ -19,7 +19,7 @@ var schemaScript string
 
 const (
 	// schemaVersion is the version of schemaScript.
-	schemaVersion = 7
+	schemaVersion = 8
 	// applicationID marks the file as a ledger.
 	applicationID = 0x70676673
 	// schemaRetry is the time between attempts to lock the file while another process makes the

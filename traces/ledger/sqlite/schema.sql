@@ -9,7 +9,7 @@ BEGIN IMMEDIATE;
 -- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
 PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- The log. A pruned entry has a header in place of its body.
 CREATE TABLE entries (
@@ -163,6 +163,9 @@ CREATE TABLE connections (
     seal_key TEXT NOT NULL, -- the id of the key that sealed the credentials
     generation INTEGER NOT NULL, -- how often they were sealed
     entry    INTEGER NOT NULL, -- index of the entry that says that the connection was made
+    asked    TEXT NOT NULL, -- scopes for which the server asked in vain
+    holder   TEXT NOT NULL, -- who refreshes the credentials; empty: nobody
+    until    TEXT NOT NULL, -- the end of that lease or, without a holder, the earliest time of the next refresh
     sealed   BLOB NOT NULL,
     PRIMARY KEY (person, server)
 ) STRICT;

@@ -413,7 +413,7 @@ func (t *Tx) Blocks() iter.Seq2[ledger.Block, error] {
 }
 
 // Scopes have no spaces.
-const connectionColumns = "person, server, id, kind, issuer, client, resource, scopes, account, state, made, used, seal_key, generation, entry, sealed"
+const connectionColumns = "person, server, id, kind, issuer, client, resource, scopes, account, state, made, used, seal_key, generation, entry, asked, holder, until, sealed"
 
 func readConnection(r *Row) ledger.Connection {
 	return ledger.Connection{
@@ -432,6 +432,9 @@ func readConnection(r *Row) ledger.Connection {
 		Key:        r.Text(),
 		Generation: r.Int64(),
 		Entry:      r.Int64(),
+		Asked:      strings.Fields(r.Text()),
+		Holder:     r.Text(),
+		Until:      r.Text(),
 		Sealed:     r.Bytes(),
 	}
 }

@@ -20,7 +20,7 @@ var (
 	upsertToken = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + placeholders(8) + onConflict("id", tokenColumns)
 	upsertBlock = "INSERT INTO blocks (name, since, by, entry) VALUES " + placeholders(4) +
 		onConflict("name", "since, by, entry")
-	upsertConnection = "INSERT INTO connections (" + connectionColumns + ") VALUES " + placeholders(16) +
+	upsertConnection = "INSERT INTO connections (" + connectionColumns + ") VALUES " + placeholders(19) +
 		onConflict("person, server", strings.TrimPrefix(connectionColumns, "person, server, "))
 	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + placeholders(6) +
 		onConflict("entry, hook", "attempts, next, state, error")
@@ -162,7 +162,8 @@ func (t *Tx) DropBlock(name string) error {
 
 func (t *Tx) PutConnection(c ledger.Connection) error {
 	return t.Change("connection of", c.Person, upsertConnection, c.Person, c.Server, c.ID, c.Kind, c.Issuer, c.Client,
-		c.Resource, strings.Join(c.Scopes, " "), c.Account, c.State, c.Made, c.Used, c.Key, c.Generation, c.Entry, c.Sealed)
+		c.Resource, strings.Join(c.Scopes, " "), c.Account, c.State, c.Made, c.Used, c.Key, c.Generation, c.Entry,
+		strings.Join(c.Asked, " "), c.Holder, c.Until, c.Sealed)
 }
 
 func (t *Tx) DropConnection(person, server string) error {

@@ -143,7 +143,7 @@ func fullRows(t *testing.T, h Harness) {
 		nil, filled[ledger.RunRow](t), filled[ledger.Blob](t), filled[ledger.Token](t), filled[ledger.Block](t), filled[ledger.Delivery](t),
 		filled[ledger.Connection](t),
 	}
-	w.Connection.Scopes = []string{"repo", "read:org"} // without spaces
+	w.Connection.Scopes, w.Connection.Asked = []string{"repo", "read:org"}, []string{"gist"} // without spaces
 	first := entry(w.Request.Entry-1, w.Request.RunID)
 	w.Entries = []ledger.Entry{first, following(first, w.Request.Entry)}
 	w.Delivery.Next = early

@@ -158,6 +158,9 @@ CREATE TABLE connections (
     seal_key   text COLLATE "C" NOT NULL,
     generation bigint NOT NULL,
     entry      bigint NOT NULL,
+    asked      text COLLATE "C" NOT NULL,
+    holder     text COLLATE "C" NOT NULL,
+    until      text COLLATE "C" NOT NULL,
     sealed     bytea NOT NULL,
     PRIMARY KEY (person, server)
 );

@@ -1,0 +1,343 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/test/check"
+	"pgfsm/internal/test/clitest"
+	"pgfsm/internal/test/mcptest"
+)
+
+// An oauthForge is an MCP server whose authorization server is a provider. Its tool look answers with the subject of its token.
+type oauthForge struct {
+	*httptest.Server
+	*identitytest.Provider
+	issuer string // as its metadata names it
+
+	mu      sync.Mutex
+	seen    []string            // tokens
+	refused map[string]struct{} // tokens that it accepts no more
+	asks    string              // the scopes for lack of which it refuses calls; empty: none
+	calls   int
+}
+
+func newOAuthForge(t *testing.T) *oauthForge {
+	t.Helper()
+	o := &oauthForge{Provider: identitytest.New(t), refused: make(map[string]struct{})}
+	o.issuer, o.Rotate, o.Withheld = o.Issuer, true, "gist"
+	o.Clients["forge-client"] = "forge-secret"
+	inner := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
+	inner.SetReply(func(w http.ResponseWriter, r *http.Request, id string) {
+		mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`+subjectOf(r)+`"},{"type":"text","text":"`+
+			r.Header.Get("Authorization")+`"}]}}`)
+	})
+	to, err := url.Parse(inner.URL)
+	check.NoError(t, err)
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/.well-known/oauth-protected-resource" {
+			identitytest.Answer(w, http.StatusOK, map[string]any{"resource": o.URL, "authorization_servers": []string{o.issuer}, "scopes_supported": []string{"repo", "gist"}})
+			return
+		}
+		if challenge, status := o.judge(r); status != http.StatusOK {
+			w.Header().Set("WWW-Authenticate", challenge)
+			w.WriteHeader(status)
+			return
+		}
+		httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+	}))
+	t.Cleanup(o.Server.Close)
+	return o
+}
+
+// subjectOf returns the subject of a request's token; empty without one.
+func subjectOf(r *http.Request) string {
+	parts := strings.Split(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
+	var claims struct{ Sub string }
+	if len(parts) == 3 {
+		text, _ := base64.RawURLEncoding.DecodeString(parts[1])
+		_ = json.Unmarshal(text, &claims)
+	}
+	return claims.Sub
+}
+
+func (o *oauthForge) judge(r *http.Request) (challenge string, status int) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if token != "" {
+		o.seen = append(o.seen, token)
+	}
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	call := bytes.Contains(body, []byte(`"tools/call"`))
+	if call {
+		o.calls++
+	}
+	if _, refused := o.refused[token]; refused || subjectOf(r) == "" {
+		return `Bearer error="invalid_token"`, http.StatusUnauthorized
+	}
+	if o.asks != "" && call {
+		return `Bearer error="insufficient_scope", scope="` + o.asks + `"`, http.StatusForbidden
+	}
+	return "", http.StatusOK
+}
+
+// called counts the calls that arrived.
+func (o *oauthForge) called() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.calls
+}
+
+// refuseSeen makes the server refuse the tokens that it has seen.
+func (o *oauthForge) refuseSeen() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, token := range o.seen {
+		o.refused[token] = struct{}{}
+	}
+}
+
+// ask makes the server ask for scopes when it gets a call.
+func (o *oauthForge) ask(scopes string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asks = scopes
+}
+
+func (o *oauthForge) folder(t *testing.T) string {
+	t.Helper()
+	ledgerURL, files := newLedger(t), []string(nil)
+	if ledgerURL != inFile {
+		files = append(files, "ledger.url", ledgerURL)
+	}
+	return clitest.Folder(t, append([]string{"pgfsm.yaml", fmt.Sprintf(`version: 1
+servers:
+  forge:
+    url: %q
+    auth: {person: {oauth: {issuer: %q, client_id: forge-client, client_secret: "${file:forge.secret}", scopes: [repo, gist, openid], account: /name}}}
+allowlist: allowlist.json
+connections: {keys: ["${file:connections.key}"]}
+ledger: %q
+`, o.URL, o.Issuer, ledgerURL), "allowlist.json", `{"forge": ["look"]}`, "connections.key", sealKey, "forge.secret", "forge-secret"}, files...)...)
+}
+
+var continueAt = regexp.MustCompile(`id="continue" href="([^"]*)"`)
+
+// begins begins to connect an account, and returns the URL of the authorization server.
+func (b *browser) begins() string {
+	b.t.Helper()
+	status, page, _ := b.sends(http.MethodPost, b.page, url.Values{"do": {"connect"}, "server": {"forge"}})
+	found := continueAt.FindStringSubmatch(page)
+	if status != http.StatusOK || found == nil {
+		b.t.Fatalf("connect: %d %s", status, page)
+	}
+	return html.UnescapeString(found[1])
+}
+
+// authorizes connects the account of a user at the authorization server.
+func (b *browser) authorizes(o *oauthForge, user string) {
+	b.t.Helper()
+	o.SignIn(user)
+	status, page, at := b.sends(http.MethodGet, b.begins(), nil)
+	if status != http.StatusOK || at != b.page || !strings.Contains(page, ">connected<") {
+		b.t.Fatalf("back at %s: %d %s", at, status, page)
+	}
+}
+
+// TestServeOAuthConnections: people connect accounts at an authorization server that notices when a refresh token comes twice. Each call has its
+// person's token; refused tokens are refreshed, and no call is sent again.
+func TestServeOAuthConnections(t *testing.T) {
+	t.Parallel()
+	forge := newOAuthForge(t)
+	forge.Users["ann"], forge.Users["ben"] = map[string]any{"name": "Ann at the forge"}, map[string]any{"name": "Ben"}
+	s := serve(t, forge.folder(t))
+	people, agents, browsers := []string{"ann", "ben"}, make(map[string]*agent), make(map[string]*browser)
+	for _, name := range people {
+		token := makeToken(t, s.config, "person", name)
+		agents[name], browsers[name] = s.agent("/mcp", token), signedIn(t, s, token)
+		agents[name].gets(t, "forge__look", "{}", "credentials_needed")
+		browsers[name].authorizes(forge, name)
+		agents[name].gets(t, "forge__look", "{}", name)
+	}
+	if _, page, _ := browsers["ann"].sends(http.MethodGet, browsers["ann"].page, nil); !strings.Contains(page, "Ann at the forge") || !strings.Contains(page, "openid, repo") {
+		t.Errorf("the page: %s", page)
+	}
+	ann := agents["ann"]
+
+	// The server accepts the tokens no more: the call is not repeated, and the next one has another token.
+	forge.refuseSeen()
+	before := forge.called()
+	ann.gets(t, "forge__look", `{"n":7}`, "credentials_refused")
+	if sent := forge.called() - before; sent != 1 {
+		t.Errorf("the call was sent %d times", sent)
+	}
+	ann.gets(t, "forge__look", `{"n":8}`, "ann")
+	agents["ben"].gets(t, "forge__look", `{"n":9}`, "credentials_refused")
+	agents["ben"].gets(t, "forge__look", `{"n":9}`, "ben")
+
+	// The server asks for scopes: they are offered as far as the configuration allows, and not asked for.
+	tokens := forge.Requests("/token")
+	forge.ask("gist admin")
+	ann.gets(t, "forge__look", `{"n":10}`, "credentials_refused")
+	forge.ask("")
+	ann.gets(t, "forge__look", `{"n":11}`, "ann")
+	if _, page, _ := browsers["ann"].sends(http.MethodGet, browsers["ann"].page, nil); !strings.Contains(page, "<b>gist</b>") || strings.Contains(page, "admin") || forge.Requests("/token") != tokens {
+		t.Errorf("after the server asked for scopes: %d token requests\n%s", forge.Requests("/token")-tokens, page)
+	}
+
+	// What the issuer refuses is lost. What the person ends is revoked at the issuer.
+	if forge.Reuses() != 0 || forge.Live() != 2 {
+		t.Errorf("%d refresh tokens came twice, %d families are live", forge.Reuses(), forge.Live())
+	}
+	browsers["ben"].disconnects()
+	if forge.Live() != 1 {
+		t.Errorf("%d families are live", forge.Live())
+	}
+	agents["ben"].gets(t, "forge__look", "{}", "credentials_needed")
+	command(t.Context(), nil, "connections", "revoke", "-c", s.config, "ann").Want(t, exitYes)
+	if forge.Live() != 0 {
+		t.Errorf("%d families are live", forge.Live())
+	}
+	ann.gets(t, "forge__look", "{}", "credentials_needed")
+
+	s.stop(t, exitYes)
+	written := command(t.Context(), nil, "ledger", "export", "-c", s.config).Stdout + s.stderr.String()
+	if path := filepath.Join(s.dir, "pgfsm.db"); ledgerOf(s.dir) == inFile {
+		written += clitest.Read(t, path)
+	}
+	clitest.WantNone(t, "written", written, append(forge.seen, "refresh-", "forge-secret")...)
+	verifies(t, s.dir)
+}
+
+// TestDiscoverAndRegister: the operator gets the configuration from the server's address, and a client from its authorization server.
+func TestDiscoverAndRegister(t *testing.T) {
+	t.Parallel()
+	forge := newOAuthForge(t)
+	r := command(t.Context(), nil, "connections", "discover", forge.URL)
+	r.Want(t, exitYes)
+	config := filepath.Join(clitest.Folder(t, "pgfsm.yaml", "version: 1\n"+r.Stdout+`allowlist: allowlist.json
+connections: {keys: ["${file:connections.key}"]}
+serve: {admin_url: "https://gateway.example.com"}
+`, "allowlist.json", `{"server": ["look"]}`, "connections.key", sealKey), "pgfsm.yaml")
+	command(t.Context(), nil, "config", "check", "-c", config).Want(t, exitYes)
+	r = command(t.Context(), nil, "connections", "register", "server", "-c", config, "--json")
+	r.Want(t, exitYes, "/redirect_uri", "https://gateway.example.com/console/connected/server")
+	if secret, known := forge.Clients[r.Member("/client_id")]; !known || secret != "" {
+		t.Errorf("register: %s", r.Stdout)
+	}
+
+	forge.issuer = "https://evil.example.com\"\n  x: y"
+	for _, args := range [][]string{{"discover", forge.URL}, {"discover", "http://forge.example.com/mcp"}, {"register", "wiki", "-c", config}} {
+		if r := command(t.Context(), nil, append([]string{"connections"}, args...)...); r.Code == exitYes {
+			t.Errorf("%q: %s", args, r.Stdout)
+		}
+	}
+}
+
+// TestServeHostileCallbacks: a response of the authorization server counts in the session that began, once, and for its server. Nothing else
+// makes a request to the token endpoint, or a connection.
+func TestServeHostileCallbacks(t *testing.T) {
+	t.Parallel()
+	forge := newOAuthForge(t)
+	s := serve(t, forge.folder(t))
+	token, other := makeToken(t, s.config, "person", "ann"), makeToken(t, s.config, "person", "eve")
+	b, eve := signedIn(t, s, token), signedIn(t, s, other)
+	forge.SignIn("ann")
+	response := func(b *browser) *url.URL {
+		t.Helper()
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		got, err := client.Get(b.begins())
+		check.NoError(t, err)
+		got.Body.Close()
+		back, err := got.Location()
+		check.NoError(t, err)
+		if back.Path != "/console/connected/forge" {
+			t.Fatalf("the authorization server sends the browser to %s", back)
+		}
+		return back
+	}
+	edited := func(back *url.URL, edit func(url.Values)) string {
+		q, to := back.Query(), *back
+		edit(q)
+		to.RawQuery = q.Encode()
+		return to.String()
+	}
+	mine, theirs := response(b), response(eve)
+	same := func(url.Values) {}
+	for _, tt := range []struct {
+		name string
+		b    *browser
+		at   string
+	}{
+		{"of-another-session", b, theirs.String()},
+		{"in-another-session", eve, mine.String()},
+		{"without-a-state", b, edited(mine, func(q url.Values) { q.Del("state") })},
+		{"error-with-another-state", b, edited(mine, func(q url.Values) { q.Set("state", "x"); q.Set("error", "access_denied") })},
+		{"for-another-server", b, strings.Replace(mine.String(), "/forge?", "/wiki?", 1)},
+		{"without-a-session", &browser{t: t, client: http.DefaultClient}, mine.String()},
+		{"at-the-page-of-the-session", b, strings.Replace(edited(theirs, same), s.admin+"/console/connected/", strings.TrimSuffix(b.page, "connections")+"connecting/", 1)},
+	} {
+		status, page, _ := tt.b.sends(http.MethodGet, tt.at, nil)
+		if status < 400 || forge.Requests("/token") != 0 {
+			t.Errorf("%s: %d, %d token requests\n%s", tt.name, status, forge.Requests("/token"), page)
+		}
+	}
+
+	// An answer of another issuer, and one that names none, end the attempt without a request.
+	for _, edit := range []func(url.Values){func(q url.Values) { q.Set("iss", "https://evil.example.com") }, func(q url.Values) { q.Del("iss") }} {
+		if status, page, _ := b.sends(http.MethodGet, edited(response(b), edit), nil); status != http.StatusBadGateway || forge.Requests("/token") != 0 {
+			t.Errorf("iss: %d, %d token requests\n%s", status, forge.Requests("/token"), page)
+		}
+	}
+
+	// The right response counts once.
+	mine = response(b)
+	for n, want := range []int{http.StatusOK, http.StatusNotFound} {
+		if status, page, _ := b.sends(http.MethodGet, mine.String(), nil); status != want || forge.Requests("/token") != 1 {
+			t.Errorf("response %d: %d, %d token requests\n%s", n, status, forge.Requests("/token"), page)
+		}
+	}
+
+	// The server names another issuer: nobody is sent there, and a connection that exists goes on.
+	forge.issuer = "https://evil.example.com"
+	if status, page, _ := b.sends(http.MethodPost, b.page, url.Values{"do": {"connect"}, "server": {"forge"}}); status != http.StatusServiceUnavailable || continueAt.MatchString(page) {
+		t.Errorf("another issuer: %d %s", status, page)
+	}
+	ann := s.agent("/mcp", token)
+	ann.gets(t, "forge__look", "{}", "ann")
+
+	// The tokens have expired, and the authorization server has none for now: nothing is sent, and the connection stays.
+	forge.issuer = forge.Issuer
+	forge.Override("/token", func(w http.ResponseWriter, _ *http.Request) {
+		identitytest.Answer(w, http.StatusOK, map[string]any{"access_token": forge.Sign(nil), "token_type": "Bearer", "refresh_token": "refresh-1234", "expires_in": -1})
+	})
+	b.authorizes(forge, "ann")
+	sent := forge.called()
+	forge.Override("/token", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusBadGateway) })
+	for range 2 {
+		ann.gets(t, "forge__look", "{}", "no_servers")
+	}
+	if _, page, _ := b.sends(http.MethodGet, b.page, nil); !strings.Contains(page, ">connected<") || forge.called() != sent {
+		t.Errorf("%d calls with expired tokens\n%s", forge.called()-sent, page)
+	}
+	s.stop(t, exitYes)
+	if !strings.Contains(s.stderr.String(), "does not name the issuer") {
+		t.Errorf("the log: %s", s.stderr)
+	}
+}

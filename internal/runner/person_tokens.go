@@ -1,0 +1,175 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pgfsm/internal/identity/connect"
+	"pgfsm/internal/visible"
+	"pgfsm/mcp/upstream"
+	"pgfsm/traces/ledger"
+)
+
+// refreshBefore is how long before its end an access token is replaced.
+const refreshBefore = time.Minute
+
+var errExpired = errors.New("the access token has expired, and the last refresh failed; try again in some seconds")
+
+// personTokens are the tokens of a connection as one link uses them. The ledger has the newest.
+type personTokens struct {
+	configured *ConfiguredRunner
+	server     *PersonServer
+
+	mu      sync.Mutex
+	row     ledger.Connection
+	tokens  connect.Tokens
+	refused int64 // the generation whose token the server refused; 0: none
+}
+
+// newPersonTokens returns the tokens that a row of the ledger has.
+func (r *ConfiguredRunner) newPersonTokens(s *PersonServer, row *ledger.Connection, credentials string) (*personTokens, error) {
+	t := &personTokens{configured: r, server: s}
+	return t, t.adopt(*row, []byte(credentials))
+}
+
+// adopt takes over a row and its credentials, unless it is older.
+func (t *personTokens) adopt(row ledger.Connection, credentials []byte) error {
+	tokens, err := connect.Decode(credentials)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if row.Generation >= t.row.Generation {
+		t.row, t.tokens = row, tokens
+	}
+	return nil
+}
+
+// current returns the tokens and their row, and whether they need to be refreshed before they are used.
+func (t *personTokens) current() (row ledger.Connection, tokens connect.Tokens, old bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.row, t.tokens, t.refused == t.row.Generation || t.tokens.ExpireWithin(refreshBefore)
+}
+
+// access returns the access token for the next request. The error is [ledger.ErrUnconnected] if the person has to
+// connect again.
+func (t *personTokens) access(ctx context.Context) (string, error) {
+	row, tokens, old := t.current()
+	if !old {
+		return tokens.Access, nil
+	}
+	if tokens.Refresh == "" {
+		if !tokens.ExpireWithin(0) {
+			return tokens.Access, nil
+		}
+		t.configured.runner.loseConnection(&row)
+		return "", ledger.ErrUnconnected
+	}
+
+	// The refresh ends in the ledger even if nobody waits for it any more.
+	done := make(chan error, 1)
+	t.configured.runner.refreshes.Go(func() { done <- t.refresh(context.WithoutCancel(ctx), row) })
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	if errors.Is(err, ledger.ErrUnconnected) {
+		return "", err
+	}
+	if _, tokens, _ = t.current(); tokens.ExpireWithin(0) {
+		return "", cmp.Or(err, errExpired)
+	}
+	return tokens.Access, nil // if the refresh failed, the old one may be good for some more seconds
+}
+
+// refresh gets newer tokens than those of a row, from the ledger or else from the authorization server.
+func (t *personTokens) refresh(ctx context.Context, row ledger.Connection) error {
+	r := t.configured.runner
+	newer, credentials, err := r.options.Ledger.RefreshConnection(ctx, t.configured.Connections.Keys, row, func(old []byte) ([]byte, error) {
+		tokens, err := connect.Decode(old)
+		if err != nil {
+			return nil, err
+		}
+		if tokens, err = t.server.OAuth.Refresh(ctx, tokens, row.Scopes); errors.Is(err, connect.ErrGrant) {
+			return nil, fmt.Errorf("%w: %w", ledger.ErrCredentialsLost, err)
+		} else if err != nil {
+			return nil, err
+		}
+		r.metrics.Connection("refreshed")
+		return tokens.Encode()
+	})
+	switch {
+	case errors.Is(err, ledger.ErrCredentialsLost):
+		r.noteLost(row.Server, err)
+		return ledger.ErrUnconnected
+	case errors.Is(err, ledger.ErrUnconnected):
+		return err
+	case err != nil:
+		r.log.Warn("the access token of a connection was not refreshed", "server", row.Server, "error", visible.Error(err))
+		return err
+	}
+	return t.adopt(newer, credentials)
+}
+
+// noteRefused notes that the server refused a token, so that the next request uses another. It returns false if there
+// is no way to get another.
+func (t *personTokens) noteRefused(token string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tokens.Access == token {
+		t.refused = t.row.Generation
+	}
+	return t.tokens.Refresh != ""
+}
+
+// oauthAccount returns the account of a connection with the tokens of an authorization server, refreshed if necessary.
+func (r *ConfiguredRunner) oauthAccount(ctx context.Context, s *PersonServer, c *ledger.Connection, credentials string) (*upstream.Account, error) {
+	tokens, err := r.newPersonTokens(s, c, credentials)
+	if err != nil {
+		return nil, err
+	}
+	// Other errors may pass, and are those of the requests that follow.
+	if _, err := tokens.access(ctx); errors.Is(err, ledger.ErrUnconnected) {
+		return nil, err
+	}
+	a := newAccount(c)
+	a.Token = func(ctx context.Context) (string, error) {
+		token, err := tokens.access(ctx)
+		if errors.Is(err, ledger.ErrUnconnected) {
+			err = r.needsAccount(s.Name)
+		}
+		return token, err
+	}
+	a.Refused = func(token string) {
+		if !tokens.noteRefused(token) {
+			go r.runner.loseConnection(c)
+		}
+	}
+	a.Asked = func(scope string) {
+		asked := slices.DeleteFunc(strings.Fields(scope), func(one string) bool {
+			return !slices.Contains(s.OAuth.Scopes, one) || slices.Contains(c.Scopes, one)
+		})
+		go r.runner.noteAsked(c, asked)
+	}
+	return a, nil
+}
+
+// noteAsked notes the scopes that a server asked for and that the person may grant.
+func (r *Runner) noteAsked(c *ledger.Connection, asked []string) {
+	if len(asked) == 0 {
+		return
+	}
+	if err := r.options.Ledger.NoteAskedScopes(context.Background(), c.Person, c.Server, c.ID, asked); err != nil {
+		r.log.Error("the scopes that a server asked for are not noted", "server", c.Server, "error", visible.Error(err))
+	}
+}

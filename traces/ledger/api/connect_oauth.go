@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"pgfsm/internal/identity/connect"
+	"pgfsm/internal/identity/login"
+	"pgfsm/internal/visible"
+	"pgfsm/traces/ledger"
+)
+
+// ConnectedPath is the path to which authorization servers send browsers back, without the server's name. Each server
+// has a path of its own, so that a response for one cannot count for another (RFC 9700, section 4.4.2.2).
+const ConnectedPath = ConsolePath + "connected/"
+
+const (
+	connectedPage = "connected/{server}" // an authorization server sends the browser back to this page
+	connectingURL = "connecting/"        // that page sends the browser on to the session's page of this path
+)
+
+// connectCookie contains an attempt to connect an account: NONCE.SESSION.SERVER. The session is the variable part of
+// the session's path, if it has one.
+const connectCookie = "pgfsm-connect"
+
+// connectAttempt returns the attempt of a session with a nonce. Its state and its verifier depend on the secret of the
+// session: no response counts in another session than the one that began, and nobody can plant an attempt.
+func (v *visit) connectAttempt(nonce, server string) *login.SignIn {
+	mac := hmac.New(sha256.New, []byte(v.secret))
+	mac.Write([]byte("connect " + nonce + " " + server))
+	scheme := "https://"
+	if isLocal(v.r) {
+		scheme = "http://"
+	}
+	return &login.SignIn{Secret: hex.EncodeToString(mac.Sum(nil)), Redirect: scheme + v.r.Host + ConnectedPath + server}
+}
+
+// A consentView leads a person to an authorization server. It is a link: the content policy blocks redirects of forms.
+type consentView struct {
+	Server, Issuer, URL string
+	Scopes              []string
+}
+
+// beginConnecting begins an attempt to connect an account at an authorization server.
+func (h *Handler) beginConnecting(v *visit, server *ConnectableServer) (answer, error) {
+	if !h.asking.Allow() {
+		return h.connectionsPage(v, http.StatusTooManyRequests, "Many people are connecting now. Try again in a few seconds.")
+	}
+	nonce := rand.Text()
+	at, err := server.OAuth.AuthorizationURL(v.r.Context(), v.connectAttempt(nonce, server.Name))
+	if err != nil {
+		h.Log("nobody can connect an account at " + server.Name + ": " + visible.Error(err))
+		return h.connectionsPage(v, http.StatusServiceUnavailable,
+			"You cannot connect an account at "+server.Name+" now. The service's log says why.")
+	}
+	session := strings.Trim(strings.TrimPrefix(v.base, ConsolePath), "/")
+	cookie := newCookie(v.r, connectCookie, strings.Join([]string{nonce, strings.TrimPrefix(session, "s/"), server.Name}, "."), ConsolePath)
+	cookie.MaxAge = int(login.Timeout / time.Second)
+	http.SetCookie(v.w, cookie)
+	return h.page(v, "connections", view{Title: "Connections", Tab: connectionsPage, Body: &connectionsView{
+		Consent: &consentView{server.Name, server.OAuth.Issuer, at, server.OAuth.Scopes},
+	}}), nil
+}
+
+// attemptedConnection returns the parts of the cookie of the attempt that the browser began.
+func attemptedConnection(r *http.Request) (nonce, session, server string, ok bool) {
+	sent := r.CookiesNamed(cookieName(r, connectCookie))
+	if len(sent) != 1 {
+		return "", "", "", false
+	}
+	parts := strings.SplitN(sent[0].Value, ".", 3)
+	if len(parts) != 3 || parts[1] != "" && !variables["session"].MatchString(parts[1]) {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}
+
+// errNoAttempt is the error of a response that belongs to no attempt of this browser.
+var errNoAttempt = newProblem(PathUnknown, "this browser did not begin to connect an account there, or took too long; begin again at Connections")
+
+// returnToSession sends a browser that comes back to the page of the session that began. Without TLS, only that path
+// gets the session's cookie.
+func (h *Handler) returnToSession(v *visit) (answer, error) {
+	_, session, server, ok := attemptedConnection(v.r)
+	if !ok || server != v.id {
+		return answer{}, errNoAttempt
+	}
+	base := ConsolePath
+	if session != "" {
+		base = strings.Replace(sessionPath, "{session}", session, 1)
+	}
+	return redirectTo(base + connectingURL + server + "?" + v.r.URL.RawQuery), nil
+}
+
+// finishConnecting connects the account of a person whom an authorization server sends back.
+func (h *Handler) finishConnecting(v *visit) (answer, error) {
+	nonce, _, name, ok := attemptedConnection(v.r)
+	all := h.connectable()
+	if !ok || name != v.id || all == nil {
+		return answer{}, errNoAttempt
+	}
+	server := all.find(name)
+	q, err := url.ParseQuery(v.r.URL.RawQuery)
+	attempt := v.connectAttempt(nonce, name)
+	if server == nil || server.OAuth == nil || err != nil || attempt.CheckState(q) != nil {
+		return answer{}, errNoAttempt
+	}
+	http.SetCookie(v.w, expireCookie(newCookie(v.r, connectCookie, "", ConsolePath)))
+
+	grant, err := server.OAuth.Exchange(v.r.Context(), attempt, q)
+	if err != nil {
+		h.Log("an account was not connected at " + name + ": " + visible.Error(err))
+		return h.connectionsPage(v, http.StatusBadGateway, "The account at "+name+" was not connected. The service's log says why.")
+	}
+	made := server.ExpectedConnection()
+	made.Scopes, made.Account = grant.Scopes, grant.Account
+	text, err := grant.Encode()
+	if err == nil {
+		_, err = h.Ledger.Connect(v.r.Context(), v.caller, all.Keys, made, string(text))
+	}
+	if err != nil {
+		return answer{}, errors.Join(err, server.OAuth.Revoke(context.WithoutCancel(v.r.Context()), grant.Tokens))
+	}
+	return h.connectionChanged(v, "made")
+}
+
+// connectionChanged shows the connections after a change.
+func (h *Handler) connectionChanged(v *visit, change string) (answer, error) {
+	if h.Connected != nil {
+		h.Connected(change)
+	}
+	return redirectTo(v.base + connectionsPage), nil
+}
+
+// Revoke asks the server's authorization server to revoke the tokens of connections that have ended. It is an
+// attempt: no call uses them any more, whatever the authorization server does.
+func (c *Connectable) Revoke(ctx context.Context, l *ledger.Ledger, ended []ledger.Connection) (failed error) {
+	for i := range ended {
+		server := c.find(ended[i].Server)
+		if server == nil || server.OAuth == nil {
+			continue
+		}
+		if want := server.ExpectedConnection(); !ended[i].Fits(&want) {
+			continue
+		}
+		text, err := l.OpenCredentials(ctx, c.Keys, ended[i])
+		if err == nil {
+			var tokens connect.Tokens
+			if tokens, err = connect.Decode(text); err == nil {
+				err = server.OAuth.Revoke(ctx, tokens)
+			}
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
