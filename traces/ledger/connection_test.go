@@ -379,7 +379,7 @@ func wantSame(tb testing.TB, want, got any) {
 	}
 }
 
-// connects makes connections, makes a call with one, and ends one.
+// connects makes connections of both kinds, makes a call with one, and ends one.
 func (d *fixture) connects(t *testing.T) {
 	t.Helper()
 	gus := d.token("gus", ledger.RolePerson, "")
@@ -390,6 +390,7 @@ func (d *fixture) connects(t *testing.T) {
 		t.Fatalf("play() = %+v, %v", o, err)
 	}
 	endings["disconnect"](d, serverOf(t))
+	d.authorize()
 	check.NoError(t, d.RecordUnconnected(context.Background(), person(app, ledger.RoleAgent), "wiki"))
 }
 

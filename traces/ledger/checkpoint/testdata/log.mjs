@@ -200,7 +200,7 @@ const FORMS = {
   bytes: isCount, claim_within_ms: isCount, gen: isCount, events: isCount, quorum: (v) => isCount(v) && v.text !== "0", retention_days: isCount, runs: isCount,
   score: (v) => v instanceof Literal && /^(0|-?[1-9][0-9]{0,15})$/.test(v.text),
   decides: (v) => typeof v === "boolean", cut: (v) => v === true, failed: (v) => v === true,
-  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, speakers: isTexts, steps: isTexts,
+  approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, scopes: isTexts, speakers: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
   call: (v, event) => event.get("type") === "call.delegated" ? isString(v) : v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
   args: isMap, credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,

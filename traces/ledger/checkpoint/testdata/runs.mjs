@@ -99,7 +99,8 @@ export class RunRules {
     }
     const fits = (name, most) => Buffer.byteLength(event.get(name) ?? "") <= most;
     must(person !== "" && person === by && isSubject(by) !== event.has("token"), place, "it is of another person, or without a token of that person", "R52");
-    must(event.get("kind") === "secret" && id !== "" && server !== "" && event.get("resource") !== "" && fits("id", 128) && fits("server", 256) &&
+    const kind = event.get("kind"), oauth = kind === "oauth" && event.get("issuer") && event.get("client") && fits("issuer", 2048) && fits("client", 2048);
+    must((kind === "secret" || oauth) && id !== "" && server !== "" && event.get("resource") !== "" && fits("id", 128) && fits("server", 256) &&
       fits("resource", 2048) && fits("account", 128), place, "its kind is unknown, or a member is empty or too long", "R52");
     this.notBlocked([by], place, "R52");
     if (event.has("token")) this.tokenHolds(event.get("token"), by, "person", at, place, "R52");
