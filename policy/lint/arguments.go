@@ -29,8 +29,9 @@ func (l *linter) reportMisuses(p place, key, src string, of *argumentTypes, m *m
 // the schema of one of them is unknown.
 func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse {
 	var arguments []conjunction
-	for _, t := range l.tools {
-		if !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
+	for i := range l.tools {
+		t := &l.tools[i]
+		if !m.coversTool(t) {
 			continue
 		}
 		if t.live == nil {

@@ -107,7 +107,7 @@ func (l *linter) lintOrigins(p place, key string, x *expression, of *argumentTyp
 func (l *linter) findNoTarget(p place, key string, m *match) *Finding {
 	covered := false
 	for _, t := range l.tools {
-		if !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
+		if !m.coversTool(&t) {
 			continue
 		}
 		covered = true
@@ -147,7 +147,7 @@ func (l *linter) unknownArgument(path []string, of *argumentTypes, m *match) *mi
 func (l *linter) freeingPolicy(t *tool, entries []*entry, mayAsk bool) *entry {
 	calls := l.space.Tool(t.live, t.pinned)
 	for _, e := range entries {
-		if e.shadow || !e.coversTool(t) || !e.match[envName].Match(l.content.Env) {
+		if e.shadow || !e.match.coversTool(t) || !e.match[envName].Match(l.content.Env) {
 			continue
 		}
 		when := outcomeOf(calls, e, e.when, 0, true)

@@ -203,11 +203,6 @@ func (e *entry) conditions() []keyedCondition {
 // holdsCalls reports whether the policy is written to hold calls.
 func (e *entry) holdsCalls() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
 
-// coversTool reports whether the match covers a tool in some environment.
-func (e *entry) coversTool(t *tool) bool {
-	return e.match[serverName].Match(t.server) && e.match[toolName].Match(t.name)
-}
-
 // lintRiskRules lints risk.yaml.
 func (l *linter) lintRiskRules(c *risk.Content) {
 	everything := newMatch("", "", "")

@@ -28,6 +28,11 @@ func newMatch(tool, server, env string) (m match) {
 	return m
 }
 
+// coversTool reports whether the match covers a tool in some environment.
+func (m *match) coversTool(t *tool) bool {
+	return m[serverName].Match(t.server) && m[toolName].Match(t.name)
+}
+
 // coversAll reports whether the match covers every call.
 func (m *match) coversAll() bool {
 	return m[toolName].MatchesAll() && m[serverName].MatchesAll() && m[envName].MatchesAll()

@@ -48,7 +48,7 @@ func (l *linter) lintTools(entries []*entry) {
 		t := &l.tools[i]
 		matched, elsewhere := false, false
 		for _, e := range entries {
-			if !e.shadow && e.coversTool(t) {
+			if !e.shadow && e.match.coversTool(t) {
 				elsewhere = true
 				matched = matched || e.match[envName].Match(l.content.Env)
 			}
@@ -94,7 +94,7 @@ func (l *linter) reportUnasked(t *tool, e *entry) {
 
 // matchesNoTool finds policies whose match covers no tool on the allowlist.
 func (l *linter) matchesNoTool(e *entry) {
-	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.coversTool(&t) }) {
+	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.match.coversTool(&t) }) {
 		l.add(e.place, "match", MatchesNoTool, "compare the names with the allowlist; case counts",
 			"no tool on the allowlist is matched by server %q and tool %q", e.match[serverName], e.match[toolName])
 	}

@@ -120,14 +120,7 @@ func decide(b *policy.Bundle, subject *condition.Subject) decision {
 	case policy.Allow:
 		return decision{effect: rules.Allow}
 	case policy.Hold:
-		return decision{effect: rules.Pending, terms: &ruling.Ruling{
-			Decision:  rules.Pending,
-			Code:      a.Verdict.Code,
-			Approvers: a.Approvers,
-			Quorum:    a.Quorum,
-			Expires:   a.Expires,
-			Fresh:     a.Fresh,
-		}}
+		return decision{effect: rules.Pending, terms: ruling.FromAssessment(a)}
 	}
 	return decision{effect: rules.Deny}
 }
