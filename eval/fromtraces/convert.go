@@ -97,17 +97,25 @@ func proposedCall(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	if run.Request().Kind != states.KindAsk {
 		words = canonical.Text(bytes.Clone(run.Request().Text))
 	}
+	completed, err := firstEvent[*states.Completed](t)
+	if completed != nil {
+		words = completed.Content
+	}
+	return eval.Call{Plan: &words}, err
+}
+
+// firstEvent returns the first event of a kind in a trace; nil if it has none.
+func firstEvent[E states.Event](t *traces.Trace) (none E, _ error) {
 	for _, s := range t.Steps {
-		ev, err := states.DecodeEvent(s.Event)
+		event, err := states.DecodeEvent(s.Event)
 		if err != nil {
-			return eval.Call{}, errNoCase("an event of it cannot be read: " + err.Error())
+			return none, errNoCase("an event of it cannot be read: " + err.Error())
 		}
-		if completed, ok := ev.(*states.Completed); ok {
-			words = completed.Content
-			break
+		if found, ok := event.(E); ok {
+			return found, nil
 		}
 	}
-	return eval.Call{Plan: &words}, nil
+	return none, nil
 }
 
 // toolsOf writes the tools that the servers of a run offered as a tools file. Of a run that never
@@ -118,15 +126,11 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 		offered[s.Name] = []jsontext.Value{}
 	}
 
-	for _, s := range t.Steps {
-		ev, err := states.DecodeEvent(s.Event)
-		if err != nil {
-			return nil, errNoCase("an event of it cannot be read: " + err.Error())
-		}
-		listed, ok := ev.(*states.ToolsListed)
-		if !ok {
-			continue
-		}
+	listed, err := firstEvent[*states.ToolsListed](t)
+	if err != nil {
+		return nil, err
+	}
+	if listed != nil {
 		for _, l := range listed.Servers {
 			tools, err := listedTools(l.Pages)
 			switch {
@@ -139,7 +143,6 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 				offered[l.Server] = tools
 			}
 		}
-		break
 	}
 
 	servers := make(map[string]any)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/internal/canonical"
+	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/states"
@@ -81,15 +81,7 @@ const maxSummand = 400
 func numberAt(args jsontext.Value, path string) (*big.Rat, bool) {
 	value := args
 	for name := range strings.SplitSeq(path, ".") {
-		var next jsontext.Value
-		for member, v := range canonical.Members(value) {
-			if member == name {
-				next = v
-			}
-		}
-		if value = next; value == nil {
-			return nil, false
-		}
+		value = wire.Member(value, name)
 	}
 	if value.Kind() != '0' || len(value) > maxSummand || strings.ContainsAny(string(value), "eE") {
 		return nil, false
