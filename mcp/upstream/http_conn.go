@@ -297,14 +297,11 @@ func (h *httpConn) checkAnswer(msg incoming, q *query) *fault {
 func (h *httpConn) sendMessage(ctx context.Context, frame []byte) *fault {
 	span := h.newRequestContext(ctx)
 	defer span.release()
-	header := h.requestHeader(nil)
-	if h.l.modern {
-		if method, _ := sentMethod(frame); method != "" {
-			header = header.Clone()
-			header.Set(methodHeader, method)
-		}
+	var named *query
+	if method, _ := sentMethod(frame); h.l.modern && method != "" {
+		named = &query{method: method}
 	}
-	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, header, frame, nil)
+	resp, f := h.exchange(ctx, span.ctx, http.MethodPost, h.target.origin, h.requestHeader(named), frame, nil)
 	if f != nil {
 		return f
 	}
