@@ -73,13 +73,13 @@ func argumentPolicies(server, tool string, calls []map[string]any) (drafted []ru
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		place := fmt.Sprintf("args[%s]", quote(name))
+		place := fmt.Sprintf("args[%s]", strconv.Quote(name))
 		test := narrowest(place, values[name])
 		if test == "" {
 			continue
 		}
 		if len(values[name]) < len(calls) {
-			test = fmt.Sprintf("!(%s in args) || %s", quote(name), test)
+			test = fmt.Sprintf("!(%s in args) || %s", strconv.Quote(name), test)
 		}
 		drafted = append(drafted, rules.Policy{
 			Match:  rules.Match{Server: server, Tool: tool},
@@ -153,17 +153,17 @@ func narrowestText(place string, texts []string) string {
 	prefix := texts[0][:common(texts, func(text string, i int) byte { return text[i] })]
 	prefix = prefix[:strings.LastIndexAny(prefix, separators)+1]
 	if len(prefix) >= 3 && !isLong(prefix) {
-		return fmt.Sprintf("%s.startsWith(%s)", place, quote(prefix))
+		return fmt.Sprintf("%s.startsWith(%s)", place, strconv.Quote(prefix))
 	}
 	suffix := texts[0][len(texts[0])-common(texts, func(text string, i int) byte { return text[len(text)-1-i] }):]
 	suffix = suffix[max(strings.IndexAny(suffix, separators), 0):]
 	if len(suffix) >= 4 && strings.ContainsAny(suffix[:1], separators) && !isLong(suffix) {
-		return fmt.Sprintf("%s.endsWith(%s)", place, quote(suffix))
+		return fmt.Sprintf("%s.endsWith(%s)", place, strconv.Quote(suffix))
 	}
 	for _, form := range forms {
 		differs := func(text string) bool { return !regexp.MustCompile(form).MatchString(text) }
 		if !slices.ContainsFunc(texts, differs) {
-			return fmt.Sprintf("%s.matches(%s)", place, quote(form))
+			return fmt.Sprintf("%s.matches(%s)", place, strconv.Quote(form))
 		}
 	}
 	return ""
@@ -191,13 +191,10 @@ func round(x float64, up bool) float64 {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// quote writes a literal of an expression.
-func quote(text string) string { return strconv.Quote(text) }
-
 func list(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
-		quoted[i] = quote(text)
+		quoted[i] = strconv.Quote(text)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }

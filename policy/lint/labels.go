@@ -28,7 +28,7 @@ func (l *linter) lintLabels(labels *origin.Labels, entries []*entry) {
 		}
 	}
 
-	types := newReader(env).types
+	types := newArgumentTypes(env)
 	for i := range labels.Roles {
 		label, at := &labels.Roles[i], place{LabelledRoles, i, ""}
 		m := newMatch(label.Tool, label.Server, "")

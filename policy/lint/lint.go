@@ -93,19 +93,13 @@ func (x *expression) reads(name string) bool {
 	})) > 0
 }
 
-// A reader reads the expressions of one environment.
-type reader struct {
-	env   *condition.Env
-	types *argumentTypes
-}
-
-func newReader(env *condition.Env) *reader {
-	return &reader{env, &argumentTypes{Provider: types.NewEmptyRegistry(), base: env}}
+func newArgumentTypes(env *condition.Env) *argumentTypes {
+	return &argumentTypes{Provider: types.NewEmptyRegistry(), base: env}
 }
 
 // readExpression reads an expression; nil if there is none. The expressions compile.
-func (r *reader) readExpression(src string) *expression {
-	tree, err := r.env.Read(src)
+func (t *argumentTypes) readExpression(src string) *expression {
+	tree, err := t.base.Read(src)
 	if src == "" || err != nil {
 		return nil
 	}
@@ -128,7 +122,7 @@ func (l *linter) lintPolicies(c *rules.Content) []*entry {
 		return nil
 	}
 
-	r := newReader(env)
+	of := newArgumentTypes(env)
 	entries := make([]*entry, len(c.Policies))
 
 	for i := range c.Policies {
@@ -137,9 +131,9 @@ func (l *linter) lintPolicies(c *rules.Content) []*entry {
 			Policy: p,
 			place:  place{Policies, i, p.ID},
 			match:  newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
-			when:   r.readExpression(p.When),
-			deny:   r.readExpression(p.Deny),
-			ask:    r.readExpression(p.RequireApprovalIf),
+			when:   of.readExpression(p.When),
+			deny:   of.readExpression(p.Deny),
+			ask:    of.readExpression(p.RequireApprovalIf),
 			shadow: p.Mode == rules.Shadow,
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
@@ -155,8 +149,8 @@ func (l *linter) lintPolicies(c *rules.Content) []*entry {
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
 			l.checkNames(e.place, c.key, c.expression)
-			l.reportMisuses(e.place, c.key, c.source, r.types, &e.match)
-			l.lintOrigins(e.place, c.key, c.expression, r.types, &e.match)
+			l.reportMisuses(e.place, c.key, c.source, of, &e.match)
+			l.lintOrigins(e.place, c.key, c.expression, of, &e.match)
 		}
 		l.checkApprovers(e)
 		if !l.matchesNothing(e.place, &e.match, e.strict) {
@@ -213,24 +207,24 @@ func (l *linter) lintRiskRules(c *risk.Content) {
 			return
 		}
 		// An expression may use the variables before it, so each gets an environment of its own.
-		r := newReader(env)
+		of := newArgumentTypes(env)
 		if i == len(c.Vars) {
-			l.lintRules(c, r)
+			l.lintRules(c, of)
 			break
 		}
 		v := c.Vars[i]
-		l.lintRiskExpression(place{Vars, i, v.Name}, "expr", r.readExpression(v.Expr), r.types, &everything)
+		l.lintRiskExpression(place{Vars, i, v.Name}, "expr", of.readExpression(v.Expr), of, &everything)
 		names = append(names, v.Name)
 	}
 }
 
-func (l *linter) lintRules(c *risk.Content, r *reader) {
+func (l *linter) lintRules(c *risk.Content, of *argumentTypes) {
 	for i := range c.Rules {
 		rule := &c.Rules[i]
 		rulePlace := place{Rules, i, rule.ID}
 		match := newMatch(rule.Match.Tool, rule.Match.Server, rule.Match.Env)
-		l.lintRiskExpression(rulePlace, "score_expr", r.readExpression(rule.ScoreExpr), r.types, &match)
-		l.checkPredicates(rulePlace, rule.Args, r.types, &match)
+		l.lintRiskExpression(rulePlace, "score_expr", of.readExpression(rule.ScoreExpr), of, &match)
+		l.checkPredicates(rulePlace, rule.Args, of, &match)
 		l.matchesNothing(rulePlace, &match, true)
 	}
 }
