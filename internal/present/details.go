@@ -119,11 +119,8 @@ func RiskRules(r ledger.Reader, run string) ([]string, error) {
 		if e.Type != ledger.RiskScored {
 			continue
 		}
-		for name, value := range canonical.Members(e.Payload) {
-			if name != "rules" {
-				continue
-			}
-			if err := canonical.Unmarshal(value, &rules); err != nil {
+		if value := valueAt(e.Payload, "/rules"); value != "" {
+			if err := canonical.Unmarshal([]byte(value), &rules); err != nil {
 				return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 		}
