@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -202,9 +201,6 @@ func (h *httpConn) roundTrip(ctx context.Context, q *query) outcome {
 // mediaType returns the media type in a Content-Type, without parameters; none that is known if it
 // cannot be read.
 func mediaType(content string) string {
-	if !strings.Contains(content, ";") { // nearly all
-		return strings.ToLower(strings.TrimSpace(content))
-	}
 	media, _, _ := mime.ParseMediaType(content)
 	return media
 }
