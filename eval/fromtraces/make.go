@@ -89,8 +89,7 @@ func Make(ctx context.Context, dir string, p *traces.Replayer, paths []string, d
 		return nil, err
 	}
 
-	slices.SortFunc(m.suite.Left, func(a,
-		b Left) int {
+	slices.SortFunc(m.suite.Left, func(a, b Left) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
 	})
 	return &m.suite, nil

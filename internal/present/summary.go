@@ -103,8 +103,7 @@ func NewSummary(a *ledger.Activity) Summary {
 		s.Refusals = append(s.Refusals, Refusal{code, n, policy.Remedy(policy.Code(code))})
 	}
 
-	slices.SortFunc(s.Refusals, func(a,
-		b Refusal) int {
+	slices.SortFunc(s.Refusals, func(a, b Refusal) int {
 		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Code, b.Code))
 	})
 	return s

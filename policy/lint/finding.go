@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -111,25 +112,21 @@ type Finding struct {
 }
 
 // order is the order of the files and of their elements.
-var order = map[string]int{}
-
-func init() {
-	for i, word := range []string{Policies, Vars, Rules, ModeByScore, Allowlist, LabelledTools, LabelledRoles, // lists
-		// Keys.
-		"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr", "target", "amount", "content"} {
-		order[word] = i
-	}
-}
+var order = []string{Policies, Vars, Rules, ModeByScore, Allowlist, LabelledTools, LabelledRoles, // lists
+	// Keys.
+	"", "match", "expr", "when", "effect", "deny", "require_approval_if", "approvers", "args", "score_expr", "target", "amount", "content"}
 
 // byPlace compares findings by their place.
 func byPlace(a, b Finding) int {
 	key := func(f Finding) int {
-		if i := strings.IndexAny(f.Key, "[."); i >= 0 {
-			return order[f.Key[:i]]
+		name := f.Key
+		if i := strings.IndexAny(name, "[."); i >= 0 {
+			name = name[:i]
 		}
-		return order[f.Key]
+		return slices.Index(order, name)
 	}
-	return cmp.Or(cmp.Compare(order[a.List], order[b.List]), cmp.Compare(a.Place, b.Place), cmp.Compare(key(a), key(b)),
+	return cmp.Or(cmp.Compare(slices.Index(order, a.List), slices.Index(order, b.List)), cmp.Compare(a.Place, b.Place),
+		cmp.Compare(key(a), key(b)),
 		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
 		cmp.Compare(a.Code, b.Code), cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool),
 		cmp.Compare(a.Problem, b.Problem))
