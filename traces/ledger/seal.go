@@ -105,11 +105,11 @@ func (k SealKeys) open(c *Connection, origin string) ([]byte, error) {
 		}
 		credentials, err := aead.Open(nil, nil, c.Sealed, place)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the row was moved or changed", ErrSealed)
+			return nil, fmt.Errorf("%w: the row was moved or changed; have the person connect again", ErrSealed)
 		}
 		return credentials, nil
 	}
-	return nil, fmt.Errorf("%w: no key of connections.keys has the id %q", ErrSealed, c.Key)
+	return nil, fmt.Errorf("%w: no key of connections.keys has the id %q; add the key that sealed them, or have the person connect again", ErrSealed, c.Key)
 }
 
 // Opens reports whether the credentials of a row can be opened.
