@@ -27,10 +27,10 @@ without-tools: ## the tests that need a program that not every machine has, with
 	.ci/without-tools
 
 test-postgres: ## the tests of votes, history, tokens, resuming, delivery, imports, the API, hooks, the console and the gateway with PostgreSQL instead of SQLite, and a short form of partition
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Origins|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestImport$$|TestJoin|Prompts|Refresh' ./traces/ledger
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Origins|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestImport$$|TestJoin|Prompts|Refresh|Connection' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run TestHookSessions ./internal/runner
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestLedgerMove|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut|TestServeOAuthConnections' ./e2e
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestLedgerMove|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut|Connections' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
