@@ -16,12 +16,12 @@ var (
 	failureRow   = regexp.MustCompile(`(?m)^\| (?:[^|]* \| ){2,}.*<!-- (.*) -->`)
 )
 
-// testNames are the tests of this folder, of the runner and of the gateway. With each go the texts of its file: the names of subtests are
+// testNames are the tests of this folder, of the runner, of the gateway and of the ledger. With each go the texts of its file: the names of subtests are
 // among them.
 func testNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := make(map[string]map[string]bool)
-	for _, folder := range []string{".", "../internal/runner", "../mcp/gateway", "../mcp/gateway/front", "../mcp/upstream"} {
+	for _, folder := range []string{".", "../internal/runner", "../mcp/gateway", "../mcp/gateway/front", "../mcp/upstream", "../traces/ledger"} {
 		found, err := filepath.Glob(folder + "/*_test.go")
 		check.NoError(t, err)
 		for _, path := range found {

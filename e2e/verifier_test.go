@@ -68,7 +68,8 @@ roles: {owners: ["group:owners"]}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	o.writes(t, "policy.yaml", threeEnds)
 	o.writes(t, "pgfsm.yaml", strings.Replace(clitest.Read(t, in("pgfsm.yaml")), "{echo: {type: http,",
-		"{claude: {kind: client, tools: builtin}, echo: {type: http, expose: [tools, resources],", 1))
+		"{claude: {kind: client, tools: builtin}, forge: {type: http, url: \""+u.URL+"\", auth: {person: {secret: {}}}}, "+
+			"echo: {type: http, expose: [tools, resources],", 1)+"connections: {keys: ["+sealKey+"]}\n")
 	o.writes(t, "allowlist.json", `{"echo": ["look"], "claude": ["Read"]}`)
 	o.served = serve(t, o.dir)
 	admin := map[string]string{tokenVariable: o.person("root", "groups", []string{"platform"})}
@@ -119,6 +120,9 @@ roles: {owners: ["group:owners"]}
 			t.Errorf("the hook's %s is answered %s", event, body)
 		}
 	}
+	fay := signedIn(t, o.served, do("token", "create", "--role", "person", "--name", "fay", "--json").Member("/secret"))
+	fay.connects("pat-fay-1")
+	fay.disconnects()
 	do("identity", "block", p.Issuer, "eve")
 	do("identity", "unblock", p.Issuer, "eve")
 	vkey := do("ledger", "key", "new", "-o", in("log.key"), "--json").Member("/key")
