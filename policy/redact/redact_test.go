@@ -21,8 +21,6 @@ func compile(t *testing.T, rules ...redact.Rule) *redact.Set {
 	return set
 }
 
-const mask = `"` + redact.Mask + `"`
-
 // TestResults shows what becomes of results: of the content types of both eras, structured, of errors, and of JSON in texts.
 func TestResults(t *testing.T) {
 	image := base64.StdEncoding.EncodeToString([]byte("PNG of +31612345678"))
