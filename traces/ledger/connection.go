@@ -384,7 +384,7 @@ func refusedConnection(format string, args ...any) error {
 
 // ConnectionChanges are the changes of connections since an entry.
 type ConnectionChanges struct {
-	Last   int64                 // index of the last entry about connections; -1 if there is none
+	Last   int64                 // index of the last entry about connections that was read
 	People map[string]bool       // whose connections were made or have ended
 	Usable map[string]Connection // the connections that can be used now, by id
 }
@@ -392,33 +392,29 @@ type ConnectionChanges struct {
 // ReadConnectionChanges reads the changes of connections after an entry. Without changes it reads nothing else, unless it
 // is forced to.
 func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChanges, err error) {
-	c.Last = -1
-	types := []Type{ConnectionMade, ConnectionEnded}
-	for _, t := range types {
-		switch e, err := r.LastOfType(t); {
-		case err == nil:
+	c.Last, c.People, c.Usable = after, make(map[string]bool), make(map[string]Connection)
+	for _, t := range []Type{ConnectionMade, ConnectionEnded} {
+		for e, err := range r.EntriesOfType(t, after+1) {
+			if err != nil {
+				return c, err
+			}
+			event, err := e.singleEvent()
+			if err != nil {
+				return c, err
+			}
 			c.Last = max(c.Last, e.Index)
-		case !errors.Is(err, ErrNotFound):
-			return c, err
+			switch p := event.payload.(type) {
+			case *connectionMade:
+				c.People[p.Person] = true
+			case *connectionEnded:
+				c.People[p.Person] = true
+			}
 		}
 	}
-	if c.Last <= after && !forced {
+	if c.Last == after && !forced {
 		return c, nil
 	}
 
-	c.People, c.Usable = make(map[string]bool), make(map[string]Connection)
-	events, err := eventsOfTypes(r, types...)
-	if err != nil {
-		return c, err
-	}
-	for i := range events {
-		switch p := events[i].payload.(type) {
-		case *connectionMade:
-			c.People[p.Person] = c.People[p.Person] || events[i].event.Index > after
-		case *connectionEnded:
-			c.People[p.Person] = c.People[p.Person] || events[i].event.Index > after
-		}
-	}
 	usable, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
 	for i := range usable {
 		c.Usable[usable[i].ID] = usable[i]
