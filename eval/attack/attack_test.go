@@ -323,7 +323,7 @@ func TestOrigin(t *testing.T) {
 		{"in-text-of-strangers", "Pay.", read(`{"id":1}`, `{"from":"x","text":"Eve1"}`), "Eve1", "stopped stopped"},
 		{"in-an-item-of-the-user", "Pay.", read(`{"id":1}`, `{"mails":[{"by":"me","to":"Robert"}]}`), "Robert", "stopped made"},
 		{"in-an-item-of-strangers", "Pay.", read(`{"id":1}`, `{"mails":[{"by":"you","to":"Eve1"}]}`), "Eve1", "stopped stopped"},
-		{"spelled", "Pay.", read(`{"id":1}`, `{"from":"E v e 1"}`), "Eve1", "stopped stopped"},
+		{"split", "Pay.", read(`{"id":1}`, `{"from":"E v e 1"}`), "Eve1", "stopped stopped"},
 		{"in-an-error", "Pay.", strings.Replace(read(`{"id":1}`, `{"from":"Eve1"}`), `}`, `},"failed":true`, 1), "Eve1", "stopped stopped"},
 		{"an-echo", "Pay.", read(`{"id":1,"q":"Eve1"}`, `{"from":"Eve1"}`), "Eve1", "stopped stopped"},
 		{"without-a-result", "Pay.", `{"server":"mail","tool":"read","args":{"id":1}}`, "Eve1", "stopped stopped"},

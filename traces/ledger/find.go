@@ -271,13 +271,13 @@ func (w *erasureWriter) addSession(session string) error {
 			return err
 		}
 	}
-	prompts, err := eventsOfTypes(w.reader, PromptCaptured)
-	for i := range prompts {
-		if prompts[i].payload.(*promptCaptured).Session == session {
-			w.addIndex(prompts[i].event.Index)
+	for e, err := range w.reader.Prompts(session) {
+		if err != nil {
+			return err
 		}
+		w.addIndex(e.Index)
 	}
-	return err
+	return nil
 }
 
 // addLateReports adds the late reports about the runs.

@@ -82,7 +82,7 @@ type Reader interface {
 	// cost does not depend on the number of other entries. It does not find [MCPPassed]: there are
 	// many such entries.
 	EntriesOfType(kind Type, from int64) iter.Seq2[Entry, error]
-	// Prompts returns the entries of the prompts of a client's session, whoever told them, oldest first. Its cost does
+	// Prompts returns the entries of the prompts of a client's session, of all actors, oldest first. Its cost does
 	// not depend on the number of other entries.
 	Prompts(session string) iter.Seq2[Entry, error]
 	// Entries returns the entries from an index on, also pruned ones, oldest first.
