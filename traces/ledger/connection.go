@@ -89,13 +89,18 @@ func CheckCredential(text string) error {
 	return nil
 }
 
+// ValidAccount reports whether a text can be the label of an account.
+func ValidAccount(label string) bool {
+	return len(label) <= MaxAccount && visible.Text(label) == label && !visible.Blank(label)
+}
+
 // Connect makes the caller's own connection to a server, in place of an earlier one. c has its server, kind,
 // resource and account and, if the credential was not pasted, its issuer, client and scopes.
 func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connection, credential string) (Connection, error) {
 	if err := CheckCredential(credential); err != nil && c.Kind == ConnectionSecret {
 		return c, refusedConnection("%s", err)
 	}
-	if c.Account != "" && (visible.Text(c.Account) != c.Account || visible.Blank(c.Account) || len(c.Account) > MaxAccount) {
+	if c.Account != "" && !ValidAccount(c.Account) {
 		return c, refusedConnection("the name of the account must have at most %d bytes, and only characters that show", MaxAccount)
 	}
 	origin, err := l.Origin(ctx)

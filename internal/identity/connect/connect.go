@@ -36,8 +36,6 @@ const (
 	RequestTimeout = 10 * time.Second
 	// metadataAge is how long fetched metadata is used.
 	metadataAge = 5 * time.Minute
-	// MaxAccount bounds the label of an account, in bytes.
-	MaxAccount = 128
 )
 
 // ErrGrant means that the authorization server does not accept a code or a refresh token, and never will: the person
@@ -74,7 +72,7 @@ type Tokens struct {
 type Grant struct {
 	Tokens
 	Scopes  []string
-	Account string // the label of the account; empty: unknown
+	Account string // the label of the account, as the server has it; empty: unknown
 }
 
 // NewHTTPClient returns a client for requests to authorization servers. It follows no redirects: they could take a code
@@ -254,9 +252,6 @@ func (s *Server) accountOf(ctx context.Context, t *oauth2.Token, attempt *login.
 		if err == nil && who.Identity != nil {
 			label = who.Identity.Display
 		}
-	}
-	if len(label) > MaxAccount || visible.Text(label) != label || visible.Blank(label) {
-		return ""
 	}
 	return label
 }

@@ -121,7 +121,10 @@ func (h *Handler) finishConnecting(v *visit) (answer, error) {
 		return h.connectionsPage(v, http.StatusBadGateway, "The account at "+name+" was not connected. The service's log says why.")
 	}
 	made := server.ExpectedConnection()
-	made.Scopes, made.Account = grant.Scopes, grant.Account
+	made.Scopes = grant.Scopes
+	if ledger.ValidAccount(grant.Account) {
+		made.Account = grant.Account
+	}
 	text, err := grant.Encode()
 	if err == nil {
 		_, err = h.Ledger.Connect(v.r.Context(), v.caller, all.Keys, made, string(text))
