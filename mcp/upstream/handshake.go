@@ -81,7 +81,8 @@ func (l *Link) sendHandshake(ctx context.Context, method string, params []byte) 
 	if o.fault.code == codeFrame {
 		o.fault = &fault{code: CodeProtocol, reason: o.fault.reason}
 	}
-	return nil, greeting{fault: o.fault, refused: o.status >= 400 && o.status < 500 && l.fault() == nil}
+	refused := o.status >= 400 && o.status < 500 && o.fault.code != CodeCredentialsRefused
+	return nil, greeting{fault: o.fault, refused: refused && l.fault() == nil}
 }
 
 // initialize makes the handshake of the revisions up to 2025-11-25.

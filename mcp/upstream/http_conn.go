@@ -11,8 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"pgfsm/internal/oauth"
 )
 
 const (
@@ -231,8 +234,11 @@ func readErrorBody(resp *http.Response) (incoming, error) {
 func (h *httpConn) statusFault(resp *http.Response) *fault {
 	status := resp.StatusCode
 	if h.l.refusesAccount(resp) {
-		return &fault{code: CodeCredentialsRefused, status: status,
-			reason: httpReason(status) + " to the credentials of the person's connection"}
+		reason := httpReason(status) + " to the credentials of the person's connection"
+		if scope := oauth.Challenge(resp.Header, "scope"); scope != "" && status == http.StatusForbidden {
+			reason += ", and asks for the scopes " + strconv.Quote(scope)
+		}
+		return &fault{code: CodeCredentialsRefused, status: status, reason: presentableText(reason, h.l.secrets)}
 	}
 	return &fault{code: CodeUnreachable, reason: h.l.up.tokens.statusReason(status), status: status}
 }

@@ -81,6 +81,8 @@ func TestErasOfServersByStatus(t *testing.T) {
 		{"initialize-503", older, map[string]int{methodInitialize: 503}, CodeUnreachable},
 		{"both-401", newer, map[string]int{methodDiscover: 401, methodInitialize: 401}, CodeUnreachable},
 		{"initialized-500", older, map[string]int{noteInitialized: 500}, CodeUnreachable},
+		{"account-401", newer, map[string]int{methodDiscover: 401}, CodeCredentialsRefused},
+		{"account-403", newer, map[string]int{methodDiscover: 403}, CodeCredentialsRefused},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
@@ -88,13 +90,17 @@ func TestErasOfServersByStatus(t *testing.T) {
 			srv := serveScript(t, both, false)
 			srv.intercept = func(rw http.ResponseWriter, _ *http.Request, w spoken) bool {
 				if code := tt.refuse[w.method]; code != 0 {
+					rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="all"`)
 					http.Error(rw, "no", code)
 					return true
 				}
 				return false
 			}
-			u := upstreams(t, Limits{}, srv.server())
-			l, err := u.Link(t.Context(), "web", Peer{Protocol: tt.asked})
+			server, peer := srv.server(), Peer{Protocol: tt.asked}
+			if strings.HasPrefix(tt.name, "account") {
+				server.Person, peer.Account = true, &Account{ID: "one", Header: Header{Name: "Authorization", Value: "Bearer one-0123456789"}, Refused: func(string) {}}
+			}
+			l, err := upstreams(t, Limits{}, server).Link(t.Context(), "web", peer)
 			got := ""
 			var e *LinkError
 			if errors.As(err, &e) {
