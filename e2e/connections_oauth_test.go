@@ -194,7 +194,9 @@ func TestServeOAuthConnections(t *testing.T) {
 	// The server asks for scopes: they are offered as far as the configuration allows, and not asked for.
 	tokens := forge.Requests("/token")
 	forge.ask("gist admin")
-	ann.gets(t, "forge__look", `{"n":10}`, "credentials_refused")
+	if d := ann.call("forge__look", `{"n":10}`).Result.Meta.Decision; d.Code != "credentials_refused" || !strings.Contains(d.Reason, `"gist admin"`) {
+		t.Errorf("without the scopes: %+v", d)
+	}
 	forge.ask("")
 	ann.gets(t, "forge__look", `{"n":11}`, "ann")
 	if _, page, _ := browsers["ann"].sends(http.MethodGet, browsers["ann"].page, nil); !strings.Contains(page, "<b>gist</b>") || strings.Contains(page, "admin") || forge.Requests("/token") != tokens {
@@ -230,7 +232,9 @@ func TestDiscoverAndRegister(t *testing.T) {
 	t.Parallel()
 	forge := newOAuthForge(t)
 	r := command(t.Context(), nil, "connections", "discover", forge.URL)
-	r.Want(t, exitYes)
+	r.Expect(t, exitYes, `scopes: ["repo", "gist", "offline_access"]`)
+	elsewhere := strings.Replace(forge.URL, "127.0.0.1", "localhost", 1)
+	command(t.Context(), nil, "connections", "discover", elsewhere).Expect(t, exitCould, "another resource")
 	config := filepath.Join(clitest.Folder(t, "pgfsm.yaml", "version: 1\n"+r.Stdout+`allowlist: allowlist.json
 connections: {keys: ["${file:connections.key}"]}
 serve: {admin_url: "https://gateway.example.com"}

@@ -121,9 +121,16 @@ func newConnectionsDiscover(f *ledgerFlags) *cobra.Command {
 		if len(r.Issuers) == 0 {
 			return errors.New("the metadata of the server names no authorization server")
 		}
+		if !r.Covers(args[0]) {
+			return fmt.Errorf("the metadata of the server is about another resource, %s: tokens for it are not this server's",
+				visible.Quote(r.Resource))
+		}
 		m, err := connect.FetchMetadata(cmd.Context(), h, r.Issuers[0])
 		if err != nil {
 			return err
+		}
+		if len(r.Scopes) > 0 && slices.Contains(m.Scopes, scopeOffline) && !slices.Contains(r.Scopes, scopeOffline) {
+			r.Scopes = append(r.Scopes, scopeOffline)
 		}
 		d := &discovered{
 			Name:      nameOfHost(args[0]),
@@ -139,6 +146,9 @@ func newConnectionsDiscover(f *ledgerFlags) *cobra.Command {
 		return f.printDocument(cli.Document("discovered", d), templatePrinter("discovered", d))
 	})
 }
+
+// scopeOffline is the scope with which many issuers grant refresh tokens.
+const scopeOffline = "offline_access"
 
 // scopeForm is the form of a scope (RFC 6749, section 3.3).
 var scopeForm = regexp.MustCompile(`^[!#-\[\]-~]{1,256}$`)

@@ -28,11 +28,12 @@ import (
 )
 
 // A Client says how a client authenticates to its authorization server: with its secret in the Authorization header
-// (client_secret_basic), with an assertion that its key signs (private_key_jwt, RFC 7523), or, without both, by its
-// id alone.
+// (client_secret_basic) or in the form (client_secret_post), with an assertion that its key signs (private_key_jwt,
+// RFC 7523), or, without both, by its id alone.
 type Client struct {
 	ID     string
 	Secret string        // a Key replaces it
+	Post   bool          // the form has the Secret; false: the Authorization header has it
 	Key    crypto.Signer // private
 	Alg    string        // with a Key: its signature algorithm, from RFC 7518 or RFC 8037
 	KeyID  string        // with a Key; empty: the assertion names none
@@ -88,6 +89,9 @@ func (c *Client) Revoke(ctx context.Context, h *http.Client, endpoint, token, hi
 	}
 	if style == oauth2.AuthStyleInParams {
 		form.Set("client_id", c.ID)
+		if c.Key == nil && c.Secret != "" {
+			form.Set("client_secret", c.Secret)
+		}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -122,7 +126,7 @@ func (c *Client) authenticate(form url.Values) (oauth2.AuthStyle, error) {
 		}
 		form.Set("client_assertion_type", assertionType)
 		form.Set("client_assertion", assertion)
-	case c.Secret != "":
+	case c.Secret != "" && !c.Post:
 		return oauth2.AuthStyleInHeader, nil
 	}
 	return oauth2.AuthStyleInParams, nil

@@ -186,9 +186,16 @@ func (s *Server) Revoke(ctx context.Context, t Tokens) error {
 		return err
 	}
 	if t.Refresh != "" { // a server revokes its access tokens, too (RFC 7009, section 2.1)
-		return s.Client.Revoke(ctx, s.HTTP, m.Revocation, t.Refresh, "refresh_token")
+		return s.client(m).Revoke(ctx, s.HTTP, m.Revocation, t.Refresh, "refresh_token")
 	}
-	return s.Client.Revoke(ctx, s.HTTP, m.Revocation, t.Access, "access_token")
+	return s.client(m).Revoke(ctx, s.HTTP, m.Revocation, t.Access, "access_token")
+}
+
+// client returns the client as the issuer wants it to authenticate.
+func (s *Server) client(m *Metadata) *oauth.Client {
+	c := s.Client
+	c.Post = m.secretMethod() == secretPost
+	return &c
 }
 
 // request makes one request to the token endpoint, and checks the tokens in the response.
@@ -198,7 +205,7 @@ func (s *Server) request(ctx context.Context, m *Metadata, params url.Values) (*
 	if s.Resource != "" {
 		params.Set("resource", s.Resource)
 	}
-	token, err := s.Client.Request(ctx, s.HTTP, m.Token, params)
+	token, err := s.client(m).Request(ctx, s.HTTP, m.Token, params)
 	switch status, code, refused := oauth.ErrorCode(err); {
 	case refused && code == "invalid_grant":
 		return nil, ErrGrant

@@ -35,7 +35,8 @@ const (
 type world struct {
 	*identitytest.Provider
 	server *connect.Server
-	names  map[string]any // the MCP server's metadata
+	names  map[string]any   // the MCP server's metadata
+	refuse http.HandlerFunc // the MCP server's answers but its metadata; nil: not found
 	back   func(url.Values)
 	masked []string
 
@@ -49,11 +50,14 @@ func newWorld(t *testing.T) *world {
 	w.Clients["forge-client"] = "forge-secret"
 	w.SignIn("alice")
 	mcp := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/.well-known/oauth-protected-resource/mcp" {
+		switch {
+		case r.URL.Path == "/.well-known/oauth-protected-resource/mcp":
+			identitytest.Answer(rw, http.StatusOK, w.names)
+		case w.refuse != nil:
+			w.refuse(rw, r)
+		default:
 			http.NotFound(rw, r)
-			return
 		}
-		identitytest.Answer(rw, http.StatusOK, w.names)
 	}))
 	t.Cleanup(mcp.Close)
 	at := mcp.URL + "/mcp"
@@ -178,6 +182,7 @@ func TestConnectOtherwise(t *testing.T) {
 			w.server.Secret, w.server.Key, w.server.Alg = "", key, "ES256"
 			w.server.Mask = func(assertion string) { w.asserted = append(w.asserted, assertion) }
 		},
+		"secret-in-the-form":    func(w *world) { w.PostOnly = true },
 		"label-in-the-response": func(w *world) { w.server.Account = "/scope" },
 		"no-resource":           func(w *world) { w.server.Resource = "" },
 	} {
@@ -191,10 +196,65 @@ func TestConnectOtherwise(t *testing.T) {
 			if _, err := w.server.Refresh(t.Context(), g.Tokens, g.Scopes); err != nil {
 				t.Errorf("Refresh() = %v", err)
 			}
-			if (name == "private-key") != (len(w.asserted) == 2 && w.asserted[0] != w.asserted[1]) {
+			if err := w.server.Revoke(t.Context(), g.Tokens); err != nil {
+				t.Errorf("Revoke() = %v", err)
+			}
+			if (name == "private-key") != (len(w.asserted) == 3 && w.asserted[0] != w.asserted[1]) {
 				t.Errorf("%d assertions", len(w.asserted))
 			}
 		})
+	}
+}
+
+// TestFetchResource: a server names its metadata and its scopes when it refuses a POST, or a GET if it is of type sse.
+func TestFetchResource(t *testing.T) {
+	for _, tt := range []struct{ name, method, challenge, want string }{
+		{"challenge-names-all", http.MethodPost, `Bearer scope="mcp:read mcp:write", resource_metadata="HERE/custom"`, "custom mcp:read,mcp:write"},
+		{"challenge-of-a-get", http.MethodGet, `Bearer resource_metadata="HERE/custom"`, "custom all"},
+		{"challenge-names-scopes", http.MethodPost, `Bearer scope="mcp:read"`, "well-known mcp:read"},
+		{"metadata-at-an-address-in-clear", http.MethodPost, `Bearer resource_metadata="http://evil.example.com/"`, "well-known all"},
+		{"no-challenge", http.MethodPost, "", "well-known all"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.names = map[string]any{"resource": "well-known", "scopes_supported": []string{"all"}}
+			w.refuse = func(rw http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/custom":
+					identitytest.Answer(rw, http.StatusOK, map[string]any{"resource": "custom", "scopes_supported": []string{"all"}})
+				case r.Method == tt.method:
+					rw.Header().Set("WWW-Authenticate", strings.Replace(tt.challenge, "HERE", strings.TrimSuffix(w.server.URL, "/mcp"), 1))
+					rw.WriteHeader(http.StatusUnauthorized)
+				default:
+					http.Error(rw, "", http.StatusMethodNotAllowed)
+				}
+			}
+			r, err := connect.FetchResource(t.Context(), w.server.HTTP, w.server.URL)
+			check.NoError(t, err)
+			if got := r.Resource + " " + strings.Join(r.Scopes, ","); got != tt.want {
+				t.Errorf("FetchResource() = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCovers(t *testing.T) {
+	for resource, want := range map[string]bool{ // in any order
+		"https://forge.example.com/mcp":     true,
+		"https://forge.example.com/mcp/":    true,
+		"https://forge.example.com":         true,
+		"https://forge.example.com/mc":      false,
+		"https://forge.example.com/mcp/v1":  false,
+		"https://forge.example.com/mcp?a=b": false,
+		"https://forge.example.com:444/mcp": false,
+		"https://evil.example.com/mcp":      false,
+		"http://forge.example.com/mcp":      false,
+		"forge.example.com/mcp":             false,
+		"":                                  false,
+	} {
+		if r := (&connect.Resource{Resource: resource}); r.Covers("https://forge.example.com/mcp") != want {
+			t.Errorf("Covers() of %q = %t", resource, !want)
+		}
 	}
 }
 

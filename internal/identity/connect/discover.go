@@ -38,15 +38,45 @@ type Metadata struct {
 	Issuer           string   `json:"issuer"`
 	ChallengeMethods []string `json:"code_challenge_methods_supported"`
 	AuthMethods      []string `json:"token_endpoint_auth_methods_supported"`
+	Scopes           []string `json:"scopes_supported"`
 	NamesIssuer      bool     `json:"authorization_response_iss_parameter_supported"`
 	Documents        bool     `json:"client_id_metadata_document_supported"`
+}
+
+// The ways in which a client sends its secret (RFC 7591, section 2).
+const (
+	secretBasic = "client_secret_basic"
+	secretPost  = "client_secret_post"
+)
+
+// secretMethod returns the way in which the issuer accepts a client's secret. Without metadata that is
+// client_secret_basic (RFC 8414, section 2).
+func (m *Metadata) secretMethod() string {
+	if slices.Contains(m.AuthMethods, secretPost) && !slices.Contains(m.AuthMethods, secretBasic) {
+		return secretPost
+	}
+	return secretBasic
 }
 
 // Resource is what pgfsm uses of an MCP server's metadata (RFC 9728).
 type Resource struct {
 	Resource string   `json:"resource"`
 	Issuers  []string `json:"authorization_servers"`
-	Scopes   []string `json:"scopes_supported"`
+	Scopes   []string `json:"scopes_supported"` // if the server's challenge names scopes, those
+}
+
+// Covers reports whether the metadata is about a server: the resource is the server's URL, or begins it.
+func (r *Resource) Covers(server string) bool {
+	of, err := url.Parse(r.Resource)
+	if err != nil || of.RawQuery != "" || of.Fragment != "" {
+		return false
+	}
+	at, err := url.Parse(server)
+	if err != nil || of.Scheme != at.Scheme || of.Host != at.Host {
+		return false
+	}
+	path := strings.TrimSuffix(of.EscapedPath(), "/")
+	return at.EscapedPath() == path || strings.HasPrefix(at.EscapedPath(), path+"/")
 }
 
 // checkResource returns the metadata of the MCP server. It must name the pinned issuer, among others or alone.
@@ -66,7 +96,7 @@ func (s *Server) checkResource(ctx context.Context) (*Resource, error) {
 }
 
 // FetchResource fetches the metadata of an MCP server: from the address that the server names when it refuses a request
-// without a token, or from the well-known addresses.
+// without a token, or from the well-known addresses. Scopes that the server names then count in place of the metadata's.
 func FetchResource(ctx context.Context, h *http.Client, server string) (*Resource, error) {
 	u, err := url.Parse(server)
 	if err != nil || !identity.AllowedURL(server, true) {
@@ -74,29 +104,41 @@ func FetchResource(ctx context.Context, h *http.Client, server string) (*Resourc
 	}
 	wellKnown := u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource"
 	addresses := []string{wellKnown + strings.TrimSuffix(u.EscapedPath(), "/"), wellKnown + u.EscapedPath(), wellKnown}
-	if named := namedMetadata(ctx, h, server); identity.AllowedURL(named, u.Scheme == "http") {
+	named, scope := challenge(ctx, h, server)
+	if identity.AllowedURL(named, u.Scheme == "http") {
 		addresses = append([]string{named}, addresses...)
 	}
 	r := new(Resource)
 	if err := fetchFirst(ctx, h, addresses, r); err != nil {
 		return nil, fmt.Errorf("the metadata of the server (RFC 9728) cannot be read: %w", err)
 	}
+	if asked := strings.Fields(scope); len(asked) > 0 {
+		r.Scopes = asked
+	}
 	return r, nil
 }
 
-// namedMetadata returns the address in the header WWW-Authenticate of a server's refusal; empty if there is none.
-func namedMetadata(ctx context.Context, h *http.Client, server string) string {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server, nil)
-	if err != nil {
-		return ""
+// challenge returns the address of the metadata and the scopes in the header WWW-Authenticate with which a server refuses
+// a request without a token; empty if it names none. The request asks for the list of tools, because some servers let
+// everybody initialize. A server of type sse answers only GET.
+func challenge(ctx context.Context, h *http.Client, server string) (metadata, scope string) {
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		r, err := http.NewRequestWithContext(ctx, method, server, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		if err != nil {
+			break
+		}
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Content-Type", "application/json")
+		response, err := h.Do(r)
+		if err != nil {
+			break
+		}
+		response.Body.Close()
+		if response.StatusCode == http.StatusUnauthorized {
+			return oauth.Challenge(response.Header, "resource_metadata"), oauth.Challenge(response.Header, "scope")
+		}
 	}
-	r.Header.Set("Accept", "text/event-stream")
-	response, err := h.Do(r)
-	if err != nil {
-		return ""
-	}
-	response.Body.Close()
-	return oauth.Challenge(response.Header, "resource_metadata")
+	return "", ""
 }
 
 // metadata returns the endpoints of the pinned issuer: those of the operator, or those of its metadata.
@@ -172,7 +214,7 @@ func fetchFirst(ctx context.Context, h *http.Client, addresses []string, into an
 func Register(ctx context.Context, h *http.Client, m *Metadata, redirect string, scopes []string) (id, secret string, err error) {
 	method := "none"
 	if !slices.Contains(m.AuthMethods, method) {
-		method = "client_secret_basic"
+		method = m.secretMethod()
 	}
 	got, err := oauthex.RegisterClient(ctx, m.Registration, &oauthex.ClientRegistrationMetadata{
 		ClientName:              "pgfsm",

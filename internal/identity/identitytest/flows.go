@@ -175,7 +175,7 @@ func (p *Provider) authenticate(r *http.Request) (client string, ok bool) {
 		id, secret = r.PostForm.Get("client_id"), r.PostForm.Get("client_secret")
 	}
 	want, known := p.Clients[id]
-	return id, known && subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
+	return id, known && !(basic && p.PostOnly) && subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
 }
 
 // rotate issues the next refresh token of a family.

@@ -37,6 +37,7 @@ type Provider struct {
 	// ends the whole family (RFC 9700 section 4.14.2), and counts as a reuse.
 	Rotate   bool
 	Withheld string // a scope that it does not grant
+	PostOnly bool   // clients send their secrets in the form, and not in the header
 
 	client  *http.Client
 	handler http.Handler
@@ -258,12 +259,17 @@ func (p *Provider) SignBytes(payload []byte, with ...Option) string {
 
 // Metadata returns the provider's metadata, for overrides that change some of it.
 func (p *Provider) Metadata() map[string]any {
+	methods := []string{"client_secret_post", "none", "client_secret_basic"}
+	if p.PostOnly {
+		methods = methods[:2]
+	}
 	return map[string]any{
 		"issuer": p.Issuer, "jwks_uri": p.Issuer + "/jwks", "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
 		"device_authorization_endpoint": p.Issuer + "/device_authorization", "revocation_endpoint": p.Issuer + "/revoke", "registration_endpoint": p.Issuer + "/register",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "code_challenge_methods_supported": []string{"S256"},
+		"scopes_supported":                               []string{"openid", "offline_access"},
 		"grant_types_supported":                          []string{"authorization_code", "client_credentials", deviceGrant},
-		"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "none"},
+		"token_endpoint_auth_methods_supported":          methods,
 		"id_token_signing_alg_values_supported":          []string{"ES256", "RS256"},
 		"authorization_response_iss_parameter_supported": true,
 	}
