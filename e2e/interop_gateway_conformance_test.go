@@ -16,8 +16,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
+	"pgfsm/internal/test/golden"
 )
 
 // The conformance suite of the Model Context Protocol judges the SDK's own conformance server, directly and through the
@@ -142,12 +142,7 @@ func TestGatewayConformanceBaseline(t *testing.T) {
 // isGolden holds verdicts to those of a golden file, or writes that, and counts what a total of the suite counts.
 func isGolden(t *testing.T, name string, got []string, passed, failed int) {
 	t.Helper()
-	if *update {
-		check.NoError(t, os.WriteFile(goldenPath(name), []byte(strings.Join(got, "\n")+"\n"), 0o644))
-	}
-	if d := cmp.Diff(goldenVerdicts(t, name), got); d != "" {
-		t.Errorf("verdicts; PGFSM_INTEROP=1 go test ./e2e -run ConformanceBaseline -update writes them anew (-want +got):\n%s", d)
-	}
+	golden.File(t, goldenPath(name), strings.Join(got, "\n")+"\n")
 	p, f := 0, 0
 	for _, v := range got {
 		switch {

@@ -17,7 +17,7 @@ type clientScenario struct {
 func (s clientScenario) golden() string { return "client-" + s.revision + "-" + s.name }
 
 // clientScenarios are those of the suite's scenarios for clients that a proxy can be judged by, with the checks that the
-// SDK's client passes directly. The others are of OAuth, where the gateway is no client.
+// SDK's client passes directly. [TestConformanceOfConnections] has those of OAuth.
 var clientScenarios = []clientScenario{
 	{"2025-11-25", "initialize", 1},
 	{"2025-11-25", "tools_call", 2},
@@ -67,6 +67,6 @@ func TestGatewayConformanceOfClients(t *testing.T) {
 // may make more or fewer.
 func (in interop) judgedClient(t *testing.T, client string, s clientScenario) []string {
 	t.Helper()
-	return slices.DeleteFunc(in.judged(t, notPassed, "client", "--command", client, "--scenario", s.name, "--spec-version", s.revision),
+	return slices.DeleteFunc(in.judged(t, notPassed, "client", "--command", client, "--scenario", s.name, "--spec-version", s.revision, "--force"),
 		func(v string) bool { return strings.HasSuffix(v, " INFO") })
 }

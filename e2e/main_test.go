@@ -29,8 +29,6 @@ const (
 	exitPending = clitest.ExitPending
 )
 
-var update = flag.Bool("update", false, "rewrite the stored verdicts")
-
 // TestMain runs the tests with pgfsm in PATH, and with the programs that this test binary is under another name.
 func TestMain(m *testing.M) {
 	clitest.Private()
@@ -43,6 +41,7 @@ func TestMain(m *testing.M) {
 		"cramped":      cramped,
 		"scribe":       scribe,
 		"between":      between,
+		"handover":     handOver,
 		"confidential": confidential,
 	})
 }
