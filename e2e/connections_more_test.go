@@ -127,7 +127,7 @@ func TestUsersAreShownWhereToConnect(t *testing.T) {
 func TestReloadedConnections(t *testing.T) {
 	t.Parallel()
 	who, other := newWhoami(t), newWhoami(t)
-	s := serve(t, who.folder(t, "", "new.key", "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU="))
+	s := serve(t, who.folder(t, "", "new.key", newSealKey))
 	ann := s.agent("/mcp", makeToken(t, s.config, "person", "ann"))
 	b := signedIn(t, s, ann.token)
 	b.connects("pat-ann-4711")

@@ -227,6 +227,31 @@ func TestServeOAuthConnections(t *testing.T) {
 	verifies(t, s.dir)
 }
 
+// TestRefreshAfterReload: a session with a server is open while the operator replaces the key. Its tokens are refreshed as before.
+func TestRefreshAfterReload(t *testing.T) {
+	t.Parallel()
+	forge := newOAuthForge(t)
+	s := serve(t, forge.folder(t))
+	token := makeToken(t, s.config, "person", "ann")
+	ann := s.agent("/mcp", token)
+	signedIn(t, s, token).authorizes(forge, "ann")
+	ann.gets(t, "forge__look", `{"n":1}`, "ann")
+
+	clitest.Write(t, filepath.Join(s.dir, "new.key"), newSealKey)
+	admin, original := map[string]string{"PGFSM_TOKEN": makeToken(t, s.config, "admin", "root")}, clitest.Read(t, s.config)
+	const key = `"${file:connections.key}"`
+	for _, keys := range []string{`"${file:new.key}", ` + key, `"${file:new.key}"`} {
+		clitest.Write(t, s.config, strings.Replace(original, key, keys, 1))
+		command(t.Context(), admin, "reload", "-c", s.config, "--url", s.admin).Want(t, exitYes)
+		command(t.Context(), admin, "connections", "reseal", "-c", s.config).Want(t, exitYes)
+	}
+	forge.refuseSeen()
+	ann.gets(t, "forge__look", `{"n":2}`, "credentials_refused")
+	ann.gets(t, "forge__look", `{"n":3}`, "ann")
+	s.stop(t, exitYes)
+	verifies(t, s.dir)
+}
+
 // TestDiscoverAndRegister: the operator gets the configuration from the server's address, and a client from its authorization server.
 func TestDiscoverAndRegister(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,10 @@ import (
 	"pgfsm/internal/test/mcptest"
 )
 
-const sealKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+const (
+	sealKey    = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	newSealKey = "YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXowMTIzNDU="
+)
 
 // A whoami is a server that people use with accounts of their own: its tool look answers with the name of the account whose token it
 // got, and it repeats the token everywhere.

@@ -16,26 +16,24 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// refreshBefore is how long before its end an access token is replaced.
-const refreshBefore = time.Minute
+const (
+	// refreshBefore is how long before its end an access token is replaced.
+	refreshBefore = time.Minute
+	// useBefore is how long before its end a request uses an access token that another gateway is replacing.
+	useBefore = 10 * time.Second
+)
 
 var errExpired = errors.New("the access token has expired, and the last refresh failed; try again in some seconds")
 
-// personTokens are the tokens of a connection as one link uses them. The ledger has the newest.
+// personTokens are the tokens of a connection as one link uses them. The ledger has the newest. A link outlives reloads,
+// so each refresh uses the keys and the client that are configured then.
 type personTokens struct {
-	configured *ConfiguredRunner
-	server     *PersonServer
+	runner *Runner
 
 	mu      sync.Mutex
 	row     ledger.Connection
 	tokens  connect.Tokens
 	refused int64 // the generation whose token the server refused; 0: none
-}
-
-// newPersonTokens returns the tokens that a row of the ledger has.
-func (r *ConfiguredRunner) newPersonTokens(s *PersonServer, row *ledger.Connection, credentials string) (*personTokens, error) {
-	t := &personTokens{configured: r, server: s}
-	return t, t.adopt(*row, []byte(credentials))
 }
 
 // adopt takes over a row and its credentials, unless it is older.
@@ -52,31 +50,31 @@ func (t *personTokens) adopt(row ledger.Connection, credentials []byte) error {
 	return nil
 }
 
-// current returns the tokens and their row, and whether they need to be refreshed before they are used.
-func (t *personTokens) current() (row ledger.Connection, tokens connect.Tokens, old bool) {
+// current returns the tokens and their row, and whether the server has refused them.
+func (t *personTokens) current() (row ledger.Connection, tokens connect.Tokens, refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.row, t.tokens, t.refused == t.row.Generation || t.tokens.ExpireWithin(refreshBefore)
+	return t.row, t.tokens, t.refused == t.row.Generation
 }
 
 // access returns the access token for the next request. The error is [ledger.ErrUnconnected] if the person has to
 // connect again.
 func (t *personTokens) access(ctx context.Context) (string, error) {
-	row, tokens, old := t.current()
-	if !old {
+	row, tokens, refused := t.current()
+	if !refused && !tokens.ExpireWithin(refreshBefore) {
 		return tokens.Access, nil
 	}
 	if tokens.Refresh == "" {
 		if !tokens.ExpireWithin(0) {
 			return tokens.Access, nil
 		}
-		t.configured.runner.loseConnection(&row)
+		t.runner.loseConnection(&row)
 		return "", ledger.ErrUnconnected
 	}
 
 	// The refresh ends in the ledger even if nobody waits for it any more.
-	done := make(chan error, 1)
-	t.configured.runner.refreshes.Go(func() { done <- t.refresh(context.WithoutCancel(ctx), row) })
+	done, wait := make(chan error, 1), refused || tokens.ExpireWithin(useBefore)
+	t.runner.refreshes.Go(func() { done <- t.refresh(context.WithoutCancel(ctx), row, wait) })
 	var err error
 	select {
 	case err = <-done:
@@ -93,14 +91,18 @@ func (t *personTokens) access(ctx context.Context) (string, error) {
 }
 
 // refresh gets newer tokens than those of a row, from the ledger or else from the authorization server.
-func (t *personTokens) refresh(ctx context.Context, row ledger.Connection) error {
-	r := t.configured.runner
-	newer, credentials, err := r.options.Ledger.RefreshConnection(ctx, t.configured.Connections.Keys, row, func(old []byte) ([]byte, error) {
+func (t *personTokens) refresh(ctx context.Context, row ledger.Connection, wait bool) error {
+	r, accounts := t.runner, t.runner.Configured().Connections
+	server := accounts.server(row.Server)
+	if server == nil || !server.fits(&row) {
+		return ledger.ErrUnconnected
+	}
+	newer, credentials, err := r.options.Ledger.RefreshConnection(ctx, accounts.Keys, row, wait, func(old []byte) ([]byte, error) {
 		tokens, err := connect.Decode(old)
 		if err != nil {
 			return nil, err
 		}
-		if tokens, err = t.server.OAuth.Refresh(ctx, tokens, row.Scopes); errors.Is(err, connect.ErrGrant) {
+		if tokens, err = server.OAuth.Refresh(ctx, tokens, row.Scopes); errors.Is(err, connect.ErrGrant) {
 			return nil, fmt.Errorf("%w: %w", ledger.ErrCredentialsLost, err)
 		} else if err != nil {
 			return nil, err
@@ -112,7 +114,7 @@ func (t *personTokens) refresh(ctx context.Context, row ledger.Connection) error
 	case errors.Is(err, ledger.ErrCredentialsLost):
 		r.noteLost(row.Server, err)
 		return ledger.ErrUnconnected
-	case errors.Is(err, ledger.ErrUnconnected):
+	case errors.Is(err, ledger.ErrUnconnected), errors.Is(err, ledger.ErrRefreshing):
 		return err
 	case err != nil:
 		r.log.Warn("the access token of a connection was not refreshed", "server", row.Server, "error", visible.Error(err))
@@ -134,8 +136,8 @@ func (t *personTokens) noteRefused(token string) bool {
 
 // oauthAccount returns the account of a connection with the tokens of an authorization server, refreshed if necessary.
 func (r *ConfiguredRunner) oauthAccount(ctx context.Context, s *PersonServer, c *ledger.Connection, credentials string) (*upstream.Account, error) {
-	tokens, err := r.newPersonTokens(s, c, credentials)
-	if err != nil {
+	tokens := &personTokens{runner: r.runner}
+	if err := tokens.adopt(*c, []byte(credentials)); err != nil {
 		return nil, err
 	}
 	// Other errors may pass, and are those of the requests that follow.

@@ -61,7 +61,7 @@ type Connection struct {
 	Made       string   `json:"made"`
 	Used       string   `json:"used"`
 	Key        string   `json:"key"`        // the id of the key that sealed the credentials
-	Generation int64    `json:"generation"` // how often they were sealed
+	Generation int64    `json:"generation"` // of the credentials: each refresh brings the next
 	Entry      int64    `json:"entry"`      // index of the entry that says that it was made
 	// Asked are scopes for which the server asked in vain, and for which the configuration allows to ask.
 	Asked  []string `json:"asked"`
@@ -107,7 +107,7 @@ func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connec
 	if err != nil {
 		return c, err
 	}
-	c.Person, c.ID, c.State = by.Principal(), rand.Text(), ConnectionReady
+	c.Person, c.ID, c.State, c.Generation = by.Principal(), rand.Text(), ConnectionReady, 1
 	if err := keys.seal(&c, origin, []byte(credential)); err != nil {
 		return c, err
 	}

@@ -38,14 +38,15 @@ const (
 // RefreshConnection returns the credentials of a connection that are newer than those of have. If the row has none, it
 // calls refresh for them: of all callers that share the ledger, one at a time, and outside of a transaction. The new
 // credentials are durable before anybody uses them. If a moment ago somebody has refreshed in vain, or refreshed
-// the credentials that have has, it returns those of the row.
+// the credentials that have has, it returns those of the row. While another caller refreshes them, it waits for the
+// outcome if wait is set; the error is [ErrRefreshing] if it does not, or not any longer.
 //
 // If the error of refresh is [ErrCredentialsLost], the connection is lost, unless its credentials were replaced
 // meanwhile. refresh must not depend on ctx alone: what it began has to end in the ledger. The error is
 // [ErrUnconnected] if the connection has ended or is lost.
-func (l *Ledger) RefreshConnection(ctx context.Context, keys SealKeys, have Connection,
+func (l *Ledger) RefreshConnection(ctx context.Context, keys SealKeys, have Connection, wait bool,
 	refresh func(credentials []byte) ([]byte, error)) (c Connection, credentials []byte, err error) {
-	leased, opened, err := l.leaseConnection(ctx, keys, &have)
+	leased, opened, err := l.leaseConnection(ctx, keys, &have, wait)
 	if err != nil || leased.Holder == "" {
 		return leased, opened, err
 	}
@@ -54,9 +55,9 @@ func (l *Ledger) RefreshConnection(ctx context.Context, keys SealKeys, have Conn
 	return stored, fresh, errors.Join(refreshErr, err)
 }
 
-// leaseConnection takes the lease of a connection, or waits for its holder. Without a holder, the returned connection
+// leaseConnection takes the lease of a connection, or waits for its holder, if wait is set. Without a holder, the returned connection
 // is not leased, and has the credentials that the caller uses.
-func (l *Ledger) leaseConnection(ctx context.Context, keys SealKeys, have *Connection) (c Connection, credentials []byte, err error) {
+func (l *Ledger) leaseConnection(ctx context.Context, keys SealKeys, have *Connection, wait bool) (c Connection, credentials []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, refreshWait, ErrRefreshing)
 	defer cancel()
 	holder := rand.Text()
@@ -96,6 +97,8 @@ func (l *Ledger) leaseConnection(ctx context.Context, keys SealKeys, have *Conne
 			return c, credentials, nil
 		case step == refreshIsReady:
 			return c, credentials, nil
+		case !wait:
+			return c, nil, ErrRefreshing
 		}
 		select {
 		case <-ctx.Done():
@@ -140,6 +143,7 @@ func (l *Ledger) storeRefreshed(keys SealKeys, leased Connection, fresh []byte, 
 			if err != nil {
 				return err
 			}
+			c.Generation++
 			if err := keys.seal(&c, origin, fresh); err != nil {
 				return err
 			}

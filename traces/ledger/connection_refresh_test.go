@@ -89,7 +89,7 @@ func TestRefreshRaces(t *testing.T) {
 		var group sync.WaitGroup
 		for n := range 16 {
 			group.Go(func() {
-				c, got, err := processes[n%4].RefreshConnection(context.Background(), sealKeys(1), made, from.refresh)
+				c, got, err := processes[n%4].RefreshConnection(context.Background(), sealKeys(1), made, true, from.refresh)
 				if err != nil || string(got) != token(round) || c.Generation != int64(round)+1 {
 					t.Errorf("RefreshConnection() = %d, %q, %v in round %d", c.Generation, got, err, round)
 				}
@@ -113,42 +113,42 @@ func TestRefresh(t *testing.T) {
 
 	t.Run("not-twice-in-ten-seconds", func(t *testing.T) {
 		d := newFixture(t)
-		first, _, err := d.RefreshConnection(ctx, sealKeys(1), d.authorize(), new(rotating).refresh)
+		first, _, err := d.RefreshConnection(ctx, sealKeys(1), d.authorize(), true, new(rotating).refresh)
 		check.NoError(t, err)
 		for _, after := range []time.Duration{0, 9 * time.Second} {
 			d.Clock.Add(after)
-			if _, got, err := d.other().RefreshConnection(ctx, sealKeys(1), first, never); err != nil || string(got) != token(1) {
+			if _, got, err := d.other().RefreshConnection(ctx, sealKeys(1), first, true, never); err != nil || string(got) != token(1) {
 				t.Errorf("RefreshConnection() = %q, %v", got, err)
 			}
 		}
 		d.Clock.Add(time.Second)
 		second := &rotating{current: 1}
-		if _, got, err := d.RefreshConnection(ctx, sealKeys(1), first, second.refresh); err != nil || string(got) != token(2) {
+		if _, got, err := d.RefreshConnection(ctx, sealKeys(1), first, true, second.refresh); err != nil || string(got) != token(2) {
 			t.Errorf("RefreshConnection() = %q, %v", got, err)
 		}
 	})
 	t.Run("failure-keeps-the-old", func(t *testing.T) {
 		d := newFixture(t)
 		made := d.authorize()
-		if _, _, err := d.RefreshConnection(ctx, sealKeys(1), made, func([]byte) ([]byte, error) { return nil, down }); !errors.Is(err, down) {
+		if _, _, err := d.RefreshConnection(ctx, sealKeys(1), made, true, func([]byte) ([]byte, error) { return nil, down }); !errors.Is(err, down) {
 			t.Errorf("RefreshConnection() = %v", err)
 		}
-		if c, got, err := d.RefreshConnection(ctx, sealKeys(1), made, never); err != nil || string(got) != token(0) || c.State != ledger.ConnectionReady {
+		if c, got, err := d.RefreshConnection(ctx, sealKeys(1), made, true, never); err != nil || string(got) != token(0) || c.State != ledger.ConnectionReady {
 			t.Errorf("RefreshConnection() = %+v, %q, %v", c, got, err)
 		}
 		d.Clock.Add(10 * time.Second)
-		if _, got, err := d.RefreshConnection(ctx, sealKeys(1), made, new(rotating).refresh); err != nil || string(got) != token(1) {
+		if _, got, err := d.RefreshConnection(ctx, sealKeys(1), made, true, new(rotating).refresh); err != nil || string(got) != token(1) {
 			t.Errorf("RefreshConnection() = %q, %v", got, err)
 		}
 	})
 	t.Run("lost", func(t *testing.T) {
 		d := newFixture(t)
 		made := d.authorize()
-		_, got, err := d.RefreshConnection(ctx, sealKeys(1), made, func([]byte) ([]byte, error) { return nil, ledger.ErrCredentialsLost })
+		_, got, err := d.RefreshConnection(ctx, sealKeys(1), made, true, func([]byte) ([]byte, error) { return nil, ledger.ErrCredentialsLost })
 		if !errors.Is(err, ledger.ErrCredentialsLost) || got != nil || d.connectionOf(fay, "files").State != ledger.ConnectionLost {
 			t.Errorf("RefreshConnection() = %q, %v", got, err)
 		}
-		if _, _, err := d.RefreshConnection(ctx, sealKeys(1), made, never); !errors.Is(err, ledger.ErrUnconnected) {
+		if _, _, err := d.RefreshConnection(ctx, sealKeys(1), made, true, never); !errors.Is(err, ledger.ErrUnconnected) {
 			t.Errorf("RefreshConnection() = %v", err)
 		}
 	})
@@ -156,13 +156,16 @@ func TestRefresh(t *testing.T) {
 		d := newFixture(t)
 		made, from := d.authorize(), new(rotating)
 		d.holdLease(ctx)
+		if _, _, err := d.other().RefreshConnection(ctx, sealKeys(1), made, false, never); !errors.Is(err, ledger.ErrRefreshing) {
+			t.Errorf("RefreshConnection() = %v while another refreshes", err)
+		}
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
-		if _, _, err := d.other().RefreshConnection(short, sealKeys(1), made, never); err == nil {
+		if _, _, err := d.other().RefreshConnection(short, sealKeys(1), made, true, never); err == nil {
 			t.Error("a second caller did not wait for the holder")
 		}
 		d.Clock.Add(ledger.RefreshLease)
-		if _, got, err := d.other().RefreshConnection(ctx, sealKeys(1), made, from.refresh); err != nil || string(got) != token(1) {
+		if _, got, err := d.other().RefreshConnection(ctx, sealKeys(1), made, true, from.refresh); err != nil || string(got) != token(1) {
 			t.Errorf("RefreshConnection() = %q, %v after the lease", got, err)
 		}
 	})
@@ -192,7 +195,7 @@ func TestRefreshLosesToChanges(t *testing.T) {
 		"reconnect":  func(d *fixture) { d.authorize() },
 		"another-generation": func(d *fixture) {
 			d.Clock.Add(ledger.RefreshLease) // the holder took too long
-			_, _, err := d.RefreshConnection(context.Background(), sealKeys(1), d.connectionOf(fay, "files"), new(rotating).refresh)
+			_, _, err := d.RefreshConnection(context.Background(), sealKeys(1), d.connectionOf(fay, "files"), true, new(rotating).refresh)
 			check.NoError(d.TB, err)
 		},
 	} {
@@ -201,7 +204,7 @@ func TestRefreshLosesToChanges(t *testing.T) {
 				d := newFixture(t)
 				made := d.authorize()
 				var after ledger.Connection
-				_, got, err := d.RefreshConnection(context.Background(), sealKeys(1), made, func([]byte) ([]byte, error) {
+				_, got, err := d.RefreshConnection(context.Background(), sealKeys(1), made, true, func([]byte) ([]byte, error) {
 					change(d.other())
 					d.Inspect(func(r ledger.Reader) error {
 						after, _ = r.Connection(fay, "files")

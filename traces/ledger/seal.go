@@ -72,7 +72,7 @@ func (c *Connection) sealer(key []byte, origin string) (cipher.AEAD, []byte, err
 	return aead, place, err
 }
 
-// seal seals credentials for the next generation of the row, with the first key.
+// seal seals the credentials of the row with the first key.
 func (k SealKeys) seal(c *Connection, origin string, credentials []byte) (err error) {
 	if len(k) == 0 {
 		return errors.New("there is no key to seal the credentials of connections")
@@ -80,7 +80,6 @@ func (k SealKeys) seal(c *Connection, origin string, credentials []byte) (err er
 	if c.Key, err = keyID(k[0]); err != nil {
 		return err
 	}
-	c.Generation++
 	aead, place, err := c.sealer(k[0], origin)
 	if err != nil {
 		return err
