@@ -39,7 +39,7 @@ func TestPeopleNeverUseTheMachinesAccount(t *testing.T) {
 	bad := "pat-ann-4711"
 	who.refused.Store(&bad)
 	ann.gets(t, "forge__look", "{}", "credentials_refused")
-	ann.becomes(t, "forge__look", "{}", "credentials_refused", "credentials_needed")
+	ann.gets(t, "forge__look", "{}", "credentials_refused")
 	b.disconnects()
 	ann.gets(t, "forge__look", "{}", "credentials_needed")
 	s.stop(t, exitYes)

@@ -351,6 +351,13 @@ func TestServeHostileCallbacks(t *testing.T) {
 	ann := s.agent("/mcp", token)
 	ann.gets(t, "forge__look", "{}", "ann")
 
+	// The server refuses the token at the handshake of another session: there it is refreshed, and the call is sent once.
+	forge.refuseSeen()
+	another, before := &stateless{s: s, url: s.mcp, token: token, can: `{}`}, forge.called()
+	if got := another.call(t, "forge__look", `{}`); got.code() != "ann" || forge.called() != before+1 {
+		t.Errorf("after a refusal at the handshake: %d calls, %s", forge.called()-before, got.Raw)
+	}
+
 	// The tokens have expired, and the authorization server has none for now: nothing is sent, and the connection stays.
 	forge.issuer = forge.Issuer
 	forge.Override("/token", func(w http.ResponseWriter, _ *http.Request) {

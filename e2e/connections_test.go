@@ -218,14 +218,38 @@ policies:
 	s.decide(t, "approve", held.RunID, bob)
 	ann.becomes(t, "forge__look", `{"n":2}`, "approval_required", "ann")
 
-	// The server refuses the token: the call is not repeated, and the connection is lost.
-	lost := "pat-ann-4712"
-	who.refused.Store(&lost)
-	if d := ann.call("forge__look", "{}").Result.Meta.Decision; d.Code != "credentials_refused" || d.Effect != "unknown" {
-		t.Errorf("refused: %+v", d)
+	// The server refuses the token: no call is repeated. The person is told, and the connection goes on, because the refusal may pass.
+	shows := func(what string) {
+		t.Helper()
+		soon(t, "the page shows: "+what, func() bool {
+			_, page, _ := browsers["ann"].sends(http.MethodGet, browsers["ann"].page, nil)
+			return strings.Contains(page, what)
+		})
 	}
-	ann.until(t, "forge__look", "{}", "credentials_refused")
-	ann.gets(t, "forge__look", "{}", "credentials_needed")
+	refuses := func(token, effect, retry string) {
+		t.Helper()
+		who.refused.Store(&token)
+		for range 2 {
+			d := ann.call("forge__look", "{}").Result.Meta.Decision
+			if d.Code != "credentials_refused" || d.Effect != effect || d.Retry != retry || d.Connect != s.admin+"/console/connections" {
+				t.Errorf("refused: %+v", d)
+			}
+		}
+		shows("the server refused")
+		who.refused.Store(nil)
+	}
+	refuses("pat-ann-4712", "unknown", "look")
+	ann.gets(t, "forge__look", "{}", "ann")
+	shows(">connected<")
+	browsers["ann"].connects("pat-ann-4714")
+	refuses("pat-ann-4714", "not_sent", "same") // at the handshake
+	refused := "pat-ann-4714"
+	who.refused.Store(&refused)
+	if got := ann.lists(); got != `["name":"forge__connect"]` {
+		t.Errorf("tools: %s", got)
+	}
+	who.refused.Store(nil)
+	ann.gets(t, "forge__look", "{}", "ann")
 	agents["ben"].gets(t, "forge__look", "{}", "ben")
 
 	browsers["ben"].disconnects()
@@ -249,6 +273,6 @@ policies:
 	if !onPostgres() {
 		written += clitest.Read(t, filepath.Join(s.dir, "pgfsm.db"))
 	}
-	clitest.WantNone(t, "written", written, "pat-ann-4711", "pat-ann-4712", "pat-ben-4711", "pat-ben-4713", sealKey)
+	clitest.WantNone(t, "written", written, "pat-ann-4711", "pat-ann-4712", "pat-ann-4714", "pat-ben-4711", "pat-ben-4713", sealKey)
 	verifies(t, s.dir)
 }

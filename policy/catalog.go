@@ -148,6 +148,9 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 			continue
 		}
 		if s.Status != ServerUp {
+			if code := s.DownCode(CodeServerDown); code != CodeServerDown {
+				return nil, blockedBy(GateRun, code, fmt.Sprintf("Server %q: %s", clip(server), s.Reason))
+			}
 			return nil, blockedBy(GateSchema, CodeServerDown,
 				fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
 		}
@@ -159,6 +162,15 @@ func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
 			fmt.Sprintf("Server %q lists no tool %q.", clip(server), clip(tool)))
 	}
 	return nil, blockedBy(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
+}
+
+// DownCode returns why the server did not list its tools, if that does not mean that it is down; otherwise down.
+func (s *CatalogServer) DownCode(down Code) Code {
+	switch s.Code {
+	case CodeTooManySessions, CodeCredentialsNeeded, CodeCredentialsRefused:
+		return s.Code
+	}
+	return down
 }
 
 // Malformed returns the entry of a name that was left out; nil if there is none.

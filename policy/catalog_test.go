@@ -54,6 +54,25 @@ func TestCatalogOfAHostileServer(t *testing.T) {
 	}
 }
 
+// A server that refuses a person's account, or has no session left, is not down.
+func TestCatalogOfAServerThatRefuses(t *testing.T) {
+	for code, want := range map[policy.Code]policy.Code{ // in any order
+		policy.CodeCredentialsRefused: policy.CodeCredentialsRefused,
+		policy.CodeCredentialsNeeded:  policy.CodeCredentialsNeeded,
+		policy.CodeTooManySessions:    policy.CodeTooManySessions,
+		"server_unreachable":          policy.CodeServerDown,
+	} {
+		listings := statestest.Listings()
+		for i := range listings {
+			listings[i] = policy.Listing{Server: listings[i].Server, Status: policy.ServerDown, Code: code, Reason: "no"}
+		}
+		b := statestest.MustBundle(statestest.Content(), nil)
+		if _, v := b.Validate(b.Catalog(canonical.Sum("catalog", []byte(code)), listings), must(statestest.GoodPlan), nil); v.Code != want {
+			t.Errorf("a server that answers %s is judged %s", code, v.Code)
+		}
+	}
+}
+
 // TestOnlyTheMalformedEntryIsLeftOut shows that a malformed entry removes no other tool of its server.
 func TestOnlyTheMalformedEntryIsLeftOut(t *testing.T) {
 	for _, tc := range []struct {

@@ -162,10 +162,10 @@ func Codes() []CodeDoc {
 			"The reason names what changed. Request the call again."},
 		{CodeBuildChanged, GateApproval, "This version of pgfsm judges the held call otherwise than the version that held it.",
 			"Request the call again."},
-		{CodeCredentialsNeeded, GateRun, "Each person uses this server with an account of their own, and the caller has connected none. No run began.",
+		{CodeCredentialsNeeded, GateRun, "Each person uses this server with an account of their own, and the caller has connected none. pgfsm did not send the call.",
 			"Open the URL of the answer, sign in and connect the account; then send the call again."},
 		{CodeCredentialsRefused, GateRun, "The server refused the credentials of the caller's connection, or asked for more scopes. pgfsm does not repeat the call.",
-			"See effect: unknown means: check the system behind the tool first. The next call has another token if pgfsm can refresh it. Otherwise connect the account again."},
+			"See effect: unknown means: check the system behind the tool first. The next call has another token if pgfsm can refresh it. If the server goes on refusing, connect the account again at the URL of the answer."},
 		{CodeCredentialsChanged, GateRun, "The caller's connection was ended or replaced after the call was requested, so pgfsm did not send the call with it.",
 			"Request the call again. If the connection has ended, connect the account first."},
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +

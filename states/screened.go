@@ -15,9 +15,8 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
 		code := policy.CodeNoServers
-		// The gateway is busy, the server is not down.
-		if len(c.Servers) == 1 && c.Servers[0].Code == policy.CodeTooManySessions {
-			code = policy.CodeTooManySessions
+		if len(c.Servers) == 1 {
+			code = c.Servers[0].DownCode(code)
 		}
 		return failRun(code, NoServers(c), NotSent)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"pgfsm/internal/visible"
@@ -89,8 +88,7 @@ func (r *ConfiguredRunner) connectedAccount(ctx context.Context, person string, 
 	}
 	a := newAccount(&c)
 	a.Header, a.Secret = upstream.Header{Name: s.Header, Value: s.Prefix + credentials}, credentials
-	refused := sync.OnceFunc(func() { go r.runner.loseConnection(&c) })
-	a.Refused = func(string) { refused() }
+	a.Refused = func(string) { r.runner.noteRefused(&c, nil) }
 	return a, nil
 }
 
@@ -121,15 +119,13 @@ func (r *ConfiguredRunner) heldAccount(ctx context.Context, q states.Request, se
 	return a, err
 }
 
-// loseConnection notes that a server has refused the credentials of a connection.
-func (r *Runner) loseConnection(c *ledger.Connection) {
-	lost, err := r.options.Ledger.LoseConnection(context.Background(), c.Person, c.Server, c.ID)
-	switch {
-	case err != nil:
-		r.log.Error("a refused connection is not noted", "server", c.Server, "error", visible.Error(err))
-	case lost:
-		r.noteLost(c.Server, errors.New("the server refused the credentials"))
-	}
+// noteRefused notes that a server refused the credentials of a connection, or asked for scopes that the person can grant.
+func (r *Runner) noteRefused(c *ledger.Connection, asked []string) {
+	r.accounts.Go(func() {
+		if err := r.options.Ledger.NoteRefused(context.Background(), c.Person, c.Server, c.ID, asked); err != nil {
+			r.log.Error("the refusal of a connection is not noted", "server", c.Server, "error", visible.Error(err))
+		}
+	})
 }
 
 // noteLost tells the operator and the links that a connection is lost.
@@ -150,7 +146,7 @@ func (r *ConfiguredRunner) answerUnconnected(ctx context.Context, call *gateway.
 		return r.refuseUnrecorded(ctx, call, "", err)
 	case call.Unconnected == nil:
 		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: you have connected an account at "+call.Server+
-			"; list its tools again.", nil)}
+			"; list its tools again. If the server refuses the account, connect it again at "+r.ConnectURL, nil)}
 	case !upstream.NeedsAccount(call.Unconnected):
 		return r.refuseUnrecorded(ctx, call, "", call.Unconnected)
 	}
@@ -170,11 +166,10 @@ func (r *ConfiguredRunner) answerUnconnected(ctx context.Context, call *gateway.
 		call.ShowURL(r.ConnectURL, o.Reason, "connect."+call.Server)
 	}
 	answer := r.answerRefused(gateway.Decision{
-		Code:    string(o.Code),
-		Connect: r.ConnectURL,
-		Effect:  string(o.Effect),
-		Reason:  o.Reason + " Then send the call again.",
-		Retry:   retrySame,
+		Code:   string(o.Code),
+		Effect: string(o.Effect),
+		Reason: o.Reason + " Then send the call again.",
+		Retry:  retryOf(o),
 	}, false)
 	answer.Judged = spanJudgement("", o)
 	return answer

@@ -68,13 +68,16 @@ func (t *personTokens) access(ctx context.Context) (string, error) {
 		if !tokens.ExpireWithin(0) {
 			return tokens.Access, nil
 		}
-		t.runner.loseConnection(&row)
-		return "", ledger.ErrUnconnected
+		lost, err := t.runner.options.Ledger.LoseConnection(context.WithoutCancel(ctx), row.Person, row.Server, row.ID)
+		if lost {
+			t.runner.noteLost(row.Server, errors.New("the access token has expired, and the issuer gave no refresh token"))
+		}
+		return "", cmp.Or(err, ledger.ErrUnconnected)
 	}
 
 	// The refresh ends in the ledger even if nobody waits for it any more.
 	done, wait := make(chan error, 1), refused || tokens.ExpireWithin(useBefore)
-	t.runner.refreshes.Go(func() { done <- t.refresh(context.WithoutCancel(ctx), row, wait) })
+	t.runner.accounts.Go(func() { done <- t.refresh(context.WithoutCancel(ctx), row, wait) })
 	var err error
 	select {
 	case err = <-done:
@@ -111,11 +114,11 @@ func (t *personTokens) refresh(ctx context.Context, row ledger.Connection, wait 
 		return tokens.Encode()
 	})
 	switch {
+	case errors.Is(err, ledger.ErrUnconnected), errors.Is(err, ledger.ErrRefreshing):
+		return err
 	case errors.Is(err, ledger.ErrCredentialsLost):
 		r.noteLost(row.Server, err)
 		return ledger.ErrUnconnected
-	case errors.Is(err, ledger.ErrUnconnected), errors.Is(err, ledger.ErrRefreshing):
-		return err
 	case err != nil:
 		r.log.Warn("the access token of a connection was not refreshed", "server", row.Server, "error", visible.Error(err))
 		return err
@@ -154,24 +157,16 @@ func (r *ConfiguredRunner) oauthAccount(ctx context.Context, s *PersonServer, c 
 	}
 	a.Refused = func(token string) {
 		if !tokens.noteRefused(token) {
-			go r.runner.loseConnection(c)
+			r.runner.noteRefused(c, nil)
 		}
 	}
 	a.Asked = func(scope string) {
 		asked := slices.DeleteFunc(strings.Fields(scope), func(one string) bool {
 			return !slices.Contains(s.OAuth.Scopes, one) || slices.Contains(c.Scopes, one)
 		})
-		go r.runner.noteAsked(c, asked)
+		if len(asked) > 0 {
+			r.runner.noteRefused(c, asked)
+		}
 	}
 	return a, nil
-}
-
-// noteAsked notes the scopes that a server asked for and that the person may grant.
-func (r *Runner) noteAsked(c *ledger.Connection, asked []string) {
-	if len(asked) == 0 {
-		return
-	}
-	if err := r.options.Ledger.NoteAskedScopes(context.Background(), c.Person, c.Server, c.ID, asked); err != nil {
-		r.log.Error("the scopes that a server asked for are not noted", "server", c.Server, "error", visible.Error(err))
-	}
 }

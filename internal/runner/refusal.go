@@ -61,7 +61,8 @@ func retryOf(o states.Outcome) string {
 		return retryNo
 	}
 
-	if o.Code == policy.CodeCredentialsChanged {
+	switch o.Code {
+	case policy.CodeCredentialsNeeded, policy.CodeCredentialsRefused, policy.CodeCredentialsChanged:
 		return retrySame
 	}
 
@@ -103,6 +104,10 @@ func (r *ConfiguredRunner) answerRefused(d gateway.Decision, byRules bool) gatew
 		if d.Code == string(policy.CodeRecordFailed) {
 			d.Reason = opaqueRecordReason
 		}
+	}
+	switch policy.Code(d.Code) {
+	case policy.CodeCredentialsNeeded, policy.CodeCredentialsRefused:
+		d.Connect = r.ConnectURL
 	}
 	return gateway.Answer{Result: d.Result(true)}
 }

@@ -55,7 +55,7 @@ type Runner struct {
 	limited rate.Sometimes // limits the log lines about limited agents, who can cause any number
 
 	calls       sync.WaitGroup               // agents' calls under way
-	refreshes   sync.WaitGroup               // refreshes of people's tokens under way
+	accounts    sync.WaitGroup               // changes of connections under way
 	writeFailed atomic.Pointer[writeFailure] // nil: the last record was written
 }
 

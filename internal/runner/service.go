@@ -346,7 +346,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.reload.ended.Store(true)
 	s.reload.awaitRetired()
 	s.runner.Wait()
-	s.runner.refreshes.Wait() // new tokens must be in the ledger
+	s.runner.accounts.Wait() // new tokens must be in the ledger
 
 	return err
 }

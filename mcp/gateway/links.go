@@ -279,8 +279,8 @@ func (l *link) connectServer(ctx context.Context) (upstreamLink, error) {
 		OnMessage:    l.receive,
 	})
 	if err != nil {
-		// A client that went away says nothing about the server.
-		if ctx.Err() == nil && !tooManyLinks(err) && !l.server.changeState(func(s *serverState) { s.down = true }).down {
+		// A client that went away says nothing about the server, and neither does a person's account.
+		if ctx.Err() == nil && !tooManyLinks(err) && !upstream.RefusesAccount(err) && !l.server.changeState(func(s *serverState) { s.down = true }).down {
 			l.gateway.options.Log.Warn("a server cannot be reached", "server", l.server.Name, "error", err.Error())
 		}
 		return nil, err

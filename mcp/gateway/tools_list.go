@@ -70,7 +70,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 // A serverListing is the listing of one server; nil if the server failed.
 type serverListing struct {
 	*upstream.CachedListing
-	unconnected bool // the client's person has no account at the server
+	unconnected bool // the client's person has no account at the server, or the server refuses it
 }
 
 // toolListings requests the tools of servers.
@@ -84,7 +84,7 @@ func (g *Gateway) toolListings(ctx context.Context, q *request, servers []*serve
 			return err
 		})
 		switch {
-		case upstream.NeedsAccount(err):
+		case upstream.NeedsAccount(err), upstream.RefusesAccount(err):
 			return serverListing{unconnected: true}, nil
 		case err != nil:
 			g.logUnlisted(ctx, s, err)

@@ -34,9 +34,14 @@ type Account struct {
 var errNoAccount = &LinkError{CodeCredentialsNeeded, "each person uses it with an account of their own, and no person's is used here"}
 
 // NeedsAccount reports whether an error says that a server is used with people's own accounts, and there is none.
-func NeedsAccount(err error) bool {
+func NeedsAccount(err error) bool { return hasCode(err, CodeCredentialsNeeded) }
+
+// RefusesAccount reports whether an error says that a server refuses the account.
+func RefusesAccount(err error) bool { return hasCode(err, CodeCredentialsRefused) }
+
+func hasCode(err error, code string) bool {
 	var e *LinkError
-	return errors.As(err, &e) && e.Code == CodeCredentialsNeeded
+	return errors.As(err, &e) && e.Code == code
 }
 
 func (a *Account) id() string {

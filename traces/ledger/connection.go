@@ -22,8 +22,9 @@ const (
 
 // The states of a connection.
 const (
-	ConnectionReady = "ready"
-	ConnectionLost  = "lost" // the server refused the credentials
+	ConnectionReady   = "ready"
+	ConnectionRefused = "refused" // the server refused the credentials of the last call; the next call uses them again
+	ConnectionLost    = "lost"    // the credentials have expired or were withdrawn: the connection has ended, and only its row is left
 )
 
 // The reasons for which a connection ends, besides a new one in its place.
@@ -33,6 +34,7 @@ const (
 	EndBlocked      = "blocked"       // the person was blocked
 	EndTokenRevoked = "token_revoked" // the last token of the person was revoked
 	EndIdle         = "idle"          // it was not used for too long
+	EndLost         = "lost"          // its credentials have expired or were withdrawn
 )
 
 // Bounds of a connection.
@@ -218,15 +220,28 @@ func (b *batch) endConnections(by, reason string, is func(*Connection) bool) ([]
 	if len(found) == 0 {
 		return nil, refusedConnection("there is no such connection; pgfsm connections list shows all")
 	}
-	for _, c := range found {
-		if err := b.addEvent(nil, "", by, &connectionEnded{ID: c.ID, Person: c.Person, Reason: reason, Server: c.Server}); err != nil {
-			return nil, err
-		}
-		if err := b.DropConnection(c.Person, c.Server); err != nil {
+	for i := range found {
+		if err := b.endConnection(by, reason, &found[i]); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// endConnection ends a connection. If its credentials are lost, its row stays and says so to the person. A lost one has
+// ended already: only its row goes.
+func (b *batch) endConnection(by, reason string, c *Connection) error {
+	b.wrote = true
+	if c.Usable() {
+		if err := b.addEvent(nil, "", by, &connectionEnded{ID: c.ID, Person: c.Person, Reason: reason, Server: c.Server}); err != nil {
+			return err
+		}
+	}
+	if reason == EndLost {
+		c.State, c.Sealed = ConnectionLost, []byte{}
+		return b.PutConnection(*c)
+	}
+	return b.DropConnection(c.Person, c.Server)
 }
 
 // endAllConnections ends all connections of a person, if there are any.
@@ -244,6 +259,9 @@ func (c *Connection) Fits(want *Connection) bool {
 	return c.Kind == want.Kind && c.Issuer == want.Issuer && c.Client == want.Client && c.Resource == want.Resource
 }
 
+// Usable reports whether the connection has not ended.
+func (c *Connection) Usable() bool { return c.State == ConnectionReady || c.State == ConnectionRefused }
+
 // FindConnection returns the usable connection of a person to a server that fits, and its credentials. The error is
 // [ErrUnconnected] if there is none, and [ErrSealed] if the credentials do not open.
 func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, want Connection) (c Connection, credentials string, err error) {
@@ -253,7 +271,7 @@ func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, want Connect
 			return ErrUnconnected
 		case err != nil:
 			return err
-		case c.State != ConnectionReady || !c.Fits(&want):
+		case !c.Usable() || !c.Fits(&want):
 			return ErrUnconnected
 		}
 		origin, err := Origin(r)
@@ -276,22 +294,45 @@ func (l *Ledger) OpenCredentials(ctx context.Context, keys SealKeys, c Connectio
 	return keys.open(&c, origin)
 }
 
-// LoseConnection notes that a server refused the credentials of a connection. lost is false if the connection is
-// not the person's any more.
+// LoseConnection ends a connection whose credentials can never be used again. lost is false if the connection is not the
+// person's any more.
 func (l *Ledger) LoseConnection(ctx context.Context, person, server, id string) (lost bool, err error) {
-	err = l.commit(ctx, func(b *batch) error {
-		lost = false
+	err = l.changeConnection(ctx, person, server, id, func(b *batch, c *Connection) error {
+		lost = true
+		return b.endConnection(l.owner, EndLost, c)
+	})
+	return lost && err == nil, err
+}
+
+// NoteRefused notes that a server refused a call: for lack of the scopes asked, which the person can grant, or else for the
+// credentials.
+func (l *Ledger) NoteRefused(ctx context.Context, person, server, id string, asked []string) error {
+	return l.changeConnection(ctx, person, server, id, func(b *batch, c *Connection) error {
+		switch {
+		case len(asked) > 0:
+			c.Asked = asked
+		case c.State == ConnectionRefused:
+			return nil
+		default:
+			c.State = ConnectionRefused
+		}
+		b.wrote = true
+		return b.PutConnection(*c)
+	})
+}
+
+// changeConnection calls change with a connection of a person, unless it has ended.
+func (l *Ledger) changeConnection(ctx context.Context, person, server, id string, change func(*batch, *Connection) error) error {
+	return l.commit(ctx, func(b *batch) error {
 		c, err := b.Connection(person, server)
-		if errors.Is(err, ErrNotFound) || err == nil && (c.ID != id || c.State == ConnectionLost) {
+		if errors.Is(err, ErrNotFound) || err == nil && (c.ID != id || !c.Usable()) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		b.wrote, lost, c.State = true, true, ConnectionLost
-		return b.PutConnection(c)
+		return change(b, &c)
 	})
-	return lost, err
 }
 
 // ResealConnections seals the credentials that the first key has not sealed with that key, and returns how many it
@@ -309,7 +350,7 @@ func (l *Ledger) ResealConnections(ctx context.Context, by Caller, keys SealKeys
 		if err != nil {
 			return err
 		}
-		old, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first })
+		old, err := connectionsWhere(b, func(c *Connection) bool { return c.Key != first && c.Usable() })
 		if err != nil || len(old) == 0 {
 			return err
 		}
@@ -354,8 +395,8 @@ func accountEnded(r Reader, q *states.Request, server string) (c Connection, rea
 		return c, "", err
 	case c.ID != q.Account.Connection:
 		return c, "The connection with which the call was requested was replaced by another.", nil
-	case c.State != ConnectionReady:
-		return c, "The server refused the credentials of the connection with which the call was requested.", nil
+	case !c.Usable():
+		return c, "The credentials of the connection with which the call was requested cannot be used any more.", nil
 	}
 	return c, "", nil
 }
@@ -373,13 +414,13 @@ func (r *RunRecorder) checkAccount(b Reader) (err error) {
 	return err
 }
 
-// touchAccount notes that the connection of the call was used.
+// touchAccount notes that the connection of the call was used. The server may accept now what it refused before.
 func (r *RunRecorder) touchAccount(b *batch) error {
 	c := r.account
-	if r.header.Request.Account == nil || b.now < addToTime(c.Used, usedResave) {
+	if r.header.Request.Account == nil || c.State == ConnectionReady && b.now < addToTime(c.Used, usedResave) {
 		return nil
 	}
-	c.Used = b.now
+	c.Used, c.State = b.now, ConnectionReady
 	return b.PutConnection(c)
 }
 
@@ -420,7 +461,7 @@ func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChan
 		return c, nil
 	}
 
-	usable, err := connectionsWhere(r, func(c *Connection) bool { return c.State == ConnectionReady })
+	usable, err := connectionsWhere(r, (*Connection).Usable)
 	for i := range usable {
 		c.Usable[usable[i].ID] = usable[i]
 	}

@@ -112,7 +112,7 @@ func (l *Ledger) leaseConnection(ctx context.Context, keys SealKeys, have *Conne
 func (c *Connection) nextRefresh(r Reader, now string) (row Connection, step refreshStep, err error) {
 	row, err = r.Connection(c.Person, c.Server)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && (row.ID != c.ID || row.State != ConnectionReady):
+	case errors.Is(err, ErrNotFound), err == nil && (row.ID != c.ID || !row.Usable()):
 		return row, step, ErrUnconnected
 	case err != nil:
 		return row, step, err
@@ -148,26 +148,10 @@ func (l *Ledger) storeRefreshed(keys SealKeys, leased Connection, fresh []byte, 
 				return err
 			}
 		case errors.Is(failed, ErrCredentialsLost):
-			c.State = ConnectionLost
+			return b.endConnection(l.owner, EndLost, &c)
 		}
 		b.wrote = true
 		return b.PutConnection(c)
 	})
 	return c, err
-}
-
-// NoteAskedScopes notes the scopes that a server asked for when it refused a call, so that the person can grant them. It
-// never asks for them itself.
-func (l *Ledger) NoteAskedScopes(ctx context.Context, person, server, id string, scopes []string) error {
-	return l.commit(ctx, func(b *batch) error {
-		c, err := b.Connection(person, server)
-		if errors.Is(err, ErrNotFound) || err == nil && c.ID != id {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		b.wrote, c.Asked = true, scopes
-		return b.PutConnection(c)
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -224,17 +223,4 @@ func TestRefreshLosesToChanges(t *testing.T) {
 			})
 		}
 	}
-}
-
-// The scopes that a server asked for stand beside the connection, and end with it.
-func TestAskedScopes(t *testing.T) {
-	d := newFixture(t)
-	c := d.authorize()
-	check.NoError(t, d.NoteAskedScopes(context.Background(), fay, "files", "another", []string{"x"}))
-	wantSame(t, "", strings.Join(d.connectionOf(fay, "files").Asked, " "))
-	check.NoError(t, d.NoteAskedScopes(context.Background(), fay, "files", c.ID, []string{"gist"}))
-	wantSame(t, "gist", strings.Join(d.connectionOf(fay, "files").Asked, " "))
-	d.authorize()
-	wantSame(t, "", strings.Join(d.connectionOf(fay, "files").Asked, " "))
-	d.sound()
 }

@@ -82,6 +82,73 @@ func (d *fixture) connectionOf(person, server string) (c ledger.Connection) {
 	return c
 }
 
+// TestLostConnectionsEndInTheLog: what becomes lost ends once, so that every replica learns of it, and its credentials are gone. A row that is
+// put back does not revive it.
+func TestLostConnectionsEndInTheLog(t *testing.T) {
+	for name, lose := range map[string]func(*fixture){ // in any order
+		"expired": func(d *fixture) { endings["lost"](d, "files") },
+		"invalid-grant": func(d *fixture) {
+			_, _, err := d.RefreshConnection(t.Context(), sealKeys(1), d.connectionOf(fay, "files"), true, func([]byte) ([]byte, error) { return nil, ledger.ErrCredentialsLost })
+			if !errors.Is(err, ledger.ErrCredentialsLost) {
+				t.Errorf("RefreshConnection() = %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newFixture(t)
+			c := d.authorize()
+			lose(d)
+			d.sound()
+			var changes ledger.ConnectionChanges
+			d.Inspect(func(r ledger.Reader) (err error) {
+				changes, err = ledger.ReadConnectionChanges(r, c.Entry, false)
+				return err
+			})
+			if now := d.connectionOf(fay, "files"); now.State != ledger.ConnectionLost || len(now.Sealed) != 0 || !changes.People[fay] || len(changes.Usable) != 0 {
+				t.Errorf("the row is %+v, the changes %+v", now, changes)
+			}
+			check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutConnection(c) }))
+			var fault *ledger.Fault
+			if err := d.View(t.Context(), func(r ledger.Reader) error { return ledger.VerifyOpen(t.Context(), r) }); !errors.As(err, &fault) {
+				t.Errorf("VerifyOpen() = %v", err)
+			}
+			c.State = ledger.ConnectionLost
+			check.NoError(t, d.Update(t.Context(), func(tx ledger.Tx) error { return tx.PutConnection(c) }))
+			endings["disconnect"](d, "files")
+			wantSame(t, 1, d.count(ledger.ConnectionEnded))
+			d.sound()
+		})
+	}
+}
+
+// TestRefusedConnectionsGoOn: a refusal of the server is shown until the next call is sent. It ends nothing.
+func TestRefusedConnectionsGoOn(t *testing.T) {
+	d := newFixture(t)
+	c := d.connect(person(fay), serverOf(t), pasted)
+	note := func(id string, asked ...string) ledger.Connection {
+		t.Helper()
+		check.NoError(t, d.NoteRefused(t.Context(), fay, c.Server, id, asked))
+		return d.connectionOf(fay, c.Server)
+	}
+	wantSame(t, ledger.ConnectionReady, note("another").State)
+	if got := note(c.ID, "gist"); got.State != ledger.ConnectionReady || !slices.Equal(got.Asked, []string{"gist"}) {
+		t.Errorf("after a 403: %+v", got)
+	}
+	if got := note(c.ID); got.State != ledger.ConnectionRefused || !slices.Equal(got.Asked, []string{"gist"}) {
+		t.Errorf("after a 401: %+v", got)
+	}
+	s := statestest.Find(t, "policy-allows")
+	asksWith(c)(&s)
+	if o, _, err := d.play(ledgertest.NewID(t), &s); err != nil || o.Effect != states.EffectDone {
+		t.Errorf("play() = %+v, %v", o, err)
+	}
+	wantSame(t, ledger.ConnectionReady, d.connectionOf(fay, c.Server).State)
+	wantSame(t, 0, d.count(ledger.ConnectionEnded))
+	d.sound()
+	endings["lost"](d, c.Server)
+	wantSame(t, ledger.ConnectionLost, note(c.ID).State)
+}
+
 // A held call is not sent with a connection that ended before the commit that sends it.
 func TestEndedConnectionsStopHeldCalls(t *testing.T) {
 	for name, end := range endings { // in any order

@@ -118,12 +118,15 @@ func (v *verifier) checkConnections() error {
 	})
 }
 
-// compareConnections calls found for each row of a connection that its events do not account for. A missing row
-// harms nobody: the person connects again.
+// compareConnections calls found for each row of a connection that its events do not account for. A missing row harms
+// nobody, and neither does one that says that the credentials are lost: the person connects again.
 func compareConnections(r Reader, live liveConnections, found func(c *Connection, what string) error) error {
 	for have, err := range r.Connections() {
 		if err != nil {
 			return unreadFault("connections", "a row", err)
+		}
+		if !have.Usable() {
+			continue
 		}
 		want, known := live[connectionKey{have.Person, have.Server}]
 		want.State, want.Used, want.Key, want.Generation, want.Sealed = have.State, have.Used, have.Key, have.Generation,

@@ -157,7 +157,7 @@ CREATE TABLE connections (
     resource TEXT NOT NULL, -- the URL to which the credentials may be sent
     scopes   TEXT NOT NULL,
     account  TEXT NOT NULL, -- the person's label
-    state    TEXT NOT NULL CHECK (state IN ('ready', 'lost')),
+    state    TEXT NOT NULL CHECK (state IN ('ready', 'refused', 'lost')),
     made     TEXT NOT NULL,
     used     TEXT NOT NULL,
     seal_key TEXT NOT NULL, -- the id of the key that sealed the credentials

@@ -152,7 +152,7 @@ CREATE TABLE connections (
     resource   text COLLATE "C" NOT NULL,
     scopes     text COLLATE "C" NOT NULL,
     account    text COLLATE "C" NOT NULL,
-    state      text COLLATE "C" NOT NULL CHECK (state IN ('ready', 'lost')),
+    state      text COLLATE "C" NOT NULL CHECK (state IN ('ready', 'refused', 'lost')),
     made       text COLLATE "C" NOT NULL,
     used       text COLLATE "C" NOT NULL,
     seal_key   text COLLATE "C" NOT NULL,
