@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 CONSOLE     ?= short
 TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
-RACE        ?= TestServe(Answers|Failures|Holds)
+RACE        ?= TestServe(Answers|Failures|Holds)|TestConnectionsOfAny|TestRefreshSurvives
 ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
 
 .PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-hooks interop-tools dist debian-root packages release
@@ -30,7 +30,7 @@ test-postgres: ## the tests of votes, history, tokens, resuming, delivery, impor
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'History|Origins|Vote|Token|Resum|Recover|Deliver|Claim|Taken|Contest|EachCommit|MadeOnce|TestImport$$|TestJoin|Prompts|Refresh|Connection' ./traces/ledger
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run TestHookSessions ./internal/runner
 	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -skip 'Browser|Docs|Journeys' ./traces/ledger/api ./traces/ledger/hooks
-	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestLedgerMove|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut|Connections' ./e2e
+	PGFSM_TEST_STORE=postgres $(GO) test -count 1 $(TESTFLAGS) -run 'Postgres|TestLedgerMove|TestServeFailuresOfTheDatabase|TestServeReplicas|TestReloadHeld|TestServeIdentity$$|TestCredentialsStayOut|Connections|TestRefreshSurvives' ./e2e
 	PGFSM_PARTITION_OPERATIONS=500 PGFSM_PARTITION_FAULTS=19 $(GO) test -count 1 $(TESTFLAGS) -v -run TestPartition ./e2e/partition
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
@@ -88,12 +88,12 @@ console: ## the journeys of approvers, operators and auditors with three devices
 bench-replicas: build ## 1, 2 and 4 gateways on one Postgres beside one on SQLite, a takeover, and bytes a call: four minutes
 	$(GO) test ./e2e/bench -count 1 -timeout 1h -v -run TestReplicas -args -load -pgfsm $(CURDIR)/bin/pgfsm $(BENCHFLAGS)
 
-crash: ## gateways killed 780 times under load and between the decisions about hooks' calls and their reports, and 1,000 rounds of two ledgers that race: about fifteen minutes
-	PGFSM_CRASH_KILLS=260 $(GO) test -count 1 -timeout 1h -v -run 'TestServeCrash|TestHooksSurviveKills' ./e2e
+crash: ## gateways killed 810 times under load, between the decisions about hooks' calls and their reports, and while they refresh people's tokens, and 1,000 rounds of two ledgers that race: about a quarter of an hour
+	PGFSM_CRASH_KILLS=260 $(GO) test -count 1 -timeout 1h -v -run 'TestServeCrash|TestHooksSurviveKills|TestConnectionsOfAny' ./e2e
 	PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v -run TestContest ./traces/ledger
 
-crash-postgres: ## gateways killed 100 times and 400 rounds of two ledgers that race, with PostgreSQL: about ten minutes
-	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=50 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./e2e
+crash-postgres: ## gateways killed 130 times and 400 rounds of two ledgers that race, with PostgreSQL: about ten minutes
+	PGFSM_TEST_STORE=postgres PGFSM_CRASH_KILLS=50 $(GO) test -count 1 -timeout 1h -v -run 'TestServeCrash|TestConnectionsOfAny' ./e2e
 	PGFSM_TEST_STORE=postgres PGFSM_CRASH_ROUNDS=400 $(GO) test -count 1 -timeout 1h -v -run TestContest ./traces/ledger
 
 partition: ## three gateways on PostgreSQL with a standby, 10,000 operations and 200 faults or more: about half an hour (needs PostgreSQL)

@@ -5,8 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +19,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -22,76 +28,102 @@ import (
 	"pgfsm/internal/test/clitest"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/stores"
 )
 
+// interleavingSize is how much of everything there is.
+type interleavingSize struct {
+	people  int
+	callers int // that call at the same time
+	calls   int // that each of them requests at least
+	kills   int // of gateways
+}
+
 const (
-	callers    = 6  // that call at the same time
-	callsOfOne = 40 // that each of them requests
-	callsEach  = 5  // calls between two changes
+	callsEach = 5 // calls between two changes
+	heldCalls = 3 // different calls that are held, of each person at each server
+	maxKeys   = 4 // as many as a configuration may have
 )
 
 // A connected person is one whose agent calls, at any replica.
 type connected struct {
 	name   string        // of the account
 	caller ledger.Caller // of the person at the console
-	agents []*agent      // one for each replica
+	token  string        // of the agent
+
+	mu       sync.Mutex
+	sessions map[*served]*agent
 }
 
-// TestConnectionsOfAnyInterleaving: people connect, connect again, disconnect, are revoked, blocked and unblocked, calls are held and approved, and
-// two replicas reload, all at the same time. Three of the people have one agent that acts for all of them. Each call that arrives at the server
-// comes with the account of the person for whom it was requested, at most once, and no answer has another's name.
+// A personServer is a server that people use with accounts of their own: its tool look answers with the name of the account.
+type personServer struct {
+	*httptest.Server
+	name   string
+	issuer *identitytest.Provider // nil: people paste tokens
+
+	mu       sync.Mutex
+	seen     map[string]bool // tokens
+	last     []string        // the tokens of the last requests
+	refused  map[string]bool
+	rejected int             // requests with refused tokens
+	arrived  map[arrival]int // calls, those with refused tokens too
+}
+
+// An arrival is a call as a server sees it, or as the record has it.
+type arrival struct{ server, n, person, connection string }
+
+// interleaving is the state of the test.
+type interleaving struct {
+	*deadlyLedger
+	size     interleavingSize
+	servers  []*personServer
+	people   []*connected
+	replicas [2]atomic.Pointer[served]
+	bob      string // tokens of an approver and an admin
+	admin    string
+	root     ledger.Caller
+	issuer   string
+	config   string        // of the gateways, with KEYS in place of the keys
+	paced    chan struct{} // a value for each change
+	approved atomic.Int64
+	next     atomic.Int64
+	rotated  atomic.Int64 // times that a key was replaced
+	over     atomic.Bool  // all kills have happened
+
+	starting sync.Mutex   // held while a gateway starts, or all reload
+	sealing  sync.RWMutex // held for writing while keys change
+	keys     []string     // the first seals
+
+	counting sync.Mutex
+	codes    map[string]int
+}
+
+// TestConnectionsOfAnyInterleaving: people connect accounts at three servers, connect again, disconnect, are revoked, blocked and unblocked, servers
+// refuse tokens, tokens are refreshed, calls are held and approved, keys are replaced, two replicas reload and are killed while they refresh
+// tokens, all at the same time. Most of the people have one agent that acts for all of them. Each call that arrives at a server comes with
+// the account of the person for whom the record has it, and with the connection that the record names. Each refresh token is sent once, unless the
+// gateway died that sent it. make crash asks for fifty people, PGFSM_SEED for the choices of an earlier run.
 func TestConnectionsOfAnyInterleaving(t *testing.T) {
 	t.Parallel()
-	who, provider := newWhoami(t), identitytest.New(t)
-	dir := who.folder(t, fmt.Sprintf(`policy: policy.yaml
-identity:
-  issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli]}]
-`, provider.Issuer), "policy.yaml", `version: 1
-policies:
-  - {id: people, match: {tool: look}, effect: pending, when: "args.n % 4 == 0", reason: "People decide.", expires: 1h}
-  - {id: rest, match: {tool: "*"}, effect: allow, reason: "Agents may."}
-`)
-	replicas := []*served{serve(t, dir), serve(t, dir)}
-	bob := makeToken(t, replicas[0].config, "approver", "bob")
-	store, err := stores.Open(ledgerOf(dir), stores.ToWrite)
-	check.NoError(t, err)
-	defer store.Close()
-	l, err := ledger.Open(t.Context(), store, ledger.Options{})
-	check.NoError(t, err)
-	defer l.Close()
-
-	x := &interleaving{t: t, who: who, l: l, replicas: replicas, bob: bob, issuer: provider.Issuer, requested: make(map[string]string)}
-	key, err := base64.StdEncoding.DecodeString(sealKey)
-	check.NoError(t, err)
-	x.keys = ledger.SealKeys{key}
-	for i := range 5 {
-		p := &connected{name: fmt.Sprint("p", i)}
-		token := makeToken(t, replicas[0].config, "person", p.name)
-		if i < 3 { // one agent acts for all of them
-			token = provider.Sign(map[string]any{"sub": p.name, "act": map[string]any{"sub": "bot"}, "client_id": "robot", "aud": "gateway"})
-			p.caller = ledger.Caller{Name: policy.SubjectName(provider.Issuer, p.name), Expires: "2099-01-01T00:00:00.000Z",
-				Identity: &policy.Identity{Kind: policy.ActorPerson}}
-		} else {
-			p.caller, err = l.Authenticate(t.Context(), token)
-			check.NoError(t, err)
-		}
-		for _, s := range replicas {
-			p.agents = append(p.agents, s.agent("/servers/forge/mcp", token))
-		}
-		x.people = append(x.people, p)
-		x.connect(p)
+	size, seed := interleavingSize{people: 5, callers: 6, calls: 40, kills: len(killings)}, uint64(1)
+	if os.Getenv(crashKills) != "" {
+		size, seed = interleavingSize{people: 50, callers: 16, calls: 400, kills: 10 * len(killings)}, uint64(time.Now().UnixNano())
 	}
+	if text := os.Getenv("PGFSM_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		check.NoError(t, err)
+	}
+	t.Logf("PGFSM_SEED=%d", seed)
+	x := newInterleaving(t, size)
 
 	var calling, changing sync.WaitGroup
 	done := make(chan struct{})
-	x.paced = make(chan struct{}, callers*callsOfOne)
-	for seed := range callers {
-		calling.Go(func() { x.calls(rand.New(rand.NewPCG(1, uint64(seed)))) })
+	for n := range size.callers {
+		calling.Go(func() { x.calls(rand.New(rand.NewPCG(seed, uint64(n)))) })
 	}
-	for seed := range 2 {
+	for n := range 2 {
 		changing.Go(func() {
-			random := rand.New(rand.NewPCG(2, uint64(seed)))
+			random := rand.New(rand.NewPCG(seed, uint64(1000+n)))
 			for {
 				select {
 				case <-done:
@@ -102,121 +134,322 @@ policies:
 			}
 		})
 	}
-	changing.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				x.approveAll()
-			}
-		}
-	})
+	for n := range size.kills {
+		x.killsNext(killings[n%len(killings)])
+		x.restart(<-x.died)
+	}
+	x.over.Store(true)
 	calling.Wait()
 	close(done)
 	changing.Wait()
+	x.rotate(rand.New(rand.NewPCG(seed, 2000)))
 	x.approveAll()
 	soon(t, "all decided runs end", x.allEnded)
 
-	who.mu.Lock()
-	for n, names := range who.arrived { // in any order
-		if len(names) != 1 || names[0] != x.requested[n] {
-			t.Errorf("the call %s of %s arrived with the accounts %q", n, x.requested[n], names)
+	x.judge()
+	for i := range x.replicas {
+		x.replicas[i].Load().stop(t, exitYes)
+	}
+	command(t.Context(), nil, "ledger", "verify", "--deep", "-c", filepath.Join(x.dir, "pgfsm.yaml")).Want(t, exitYes)
+	x.noTokens()
+}
+
+func newInterleaving(t *testing.T, size interleavingSize) *interleaving {
+	t.Helper()
+	idp, ledgerURL := identitytest.New(t), newLedger(t)
+	files := []string{"allowlist.json", `{"forge": ["look"], "wiki": ["look"], "desk": ["look"]}`, "key-0", sealKey, "policy.yaml", `version: 1
+policies:
+  - {id: people, match: {tool: look}, effect: pending, when: "args.n % 4 == 0", reason: "People decide.", expires: 1h}
+  - {id: rest, match: {tool: "*"}, effect: allow, reason: "Agents may."}
+`}
+	if ledgerURL != inFile {
+		files = append(files, "ledger.url", ledgerURL)
+	}
+	x := &interleaving{
+		size: size, issuer: idp.Issuer, keys: []string{sealKey}, codes: make(map[string]int), paced: make(chan struct{}, size.callers*size.calls),
+		deadlyLedger: newDeadlyLedger(t, clitest.Folder(t, files...)),
+	}
+	rotating := x.newIssuer(func(p *identitytest.Provider) { p.Rotate = true })
+	keeping := x.newIssuer(func(p *identitytest.Provider) { p.Keeps = true })
+	x.servers = []*personServer{x.newServer("forge", nil), x.newServer("wiki", rotating), x.newServer("desk", keeping)}
+	x.config = fmt.Sprintf(`version: 1
+servers:
+  forge: {type: http, url: %q, auth: {person: {secret: {}}}}
+  wiki: {url: %q, auth: {person: {oauth: {issuer: %q, client_id: app, client_secret: "${env:PGFSM_CLIENT_SECRET}", scopes: [repo]}}}}
+  desk: {url: %q, auth: {person: {oauth: {issuer: %q, client_id: app, client_secret: "${env:PGFSM_CLIENT_SECRET}", scopes: [repo]}}}}
+allowlist: allowlist.json
+policy: policy.yaml
+connections: {keys: [KEYS]}
+ledger: %q
+identity:
+  issuers: [{issuer: %s, audiences: {mcp: [gateway], admin: [approvals]}, people: [pgfsm-cli]}]
+`, x.servers[0].URL, x.servers[1].URL, rotating.Issuer, x.servers[2].URL, keeping.Issuer, ledgerURL, idp.Issuer)
+	config := x.configure()
+	x.bob = makeToken(t, config, "approver", "bob")
+	for i := range x.replicas {
+		x.replicas[i].Store(x.serve())
+	}
+	for i := range size.people {
+		p := &connected{name: fmt.Sprint("p", i), sessions: make(map[*served]*agent)}
+		if i%5 < 3 { // one agent acts for all of them
+			p.token = idp.Sign(map[string]any{"sub": p.name, "act": map[string]any{"sub": "bot"}, "client_id": "robot", "aud": "gateway"})
+			p.caller = ledger.Caller{Name: policy.SubjectName(idp.Issuer, p.name), Expires: "2099-01-01T00:00:00.000Z",
+				Identity: &policy.Identity{Kind: policy.ActorPerson}}
+		} else {
+			var err error
+			p.token = makeToken(t, config, "person", p.name)
+			p.caller, err = x.Authenticate(t.Context(), p.token)
+			check.NoError(t, err)
+		}
+		x.people = append(x.people, p)
+		for _, s := range x.servers {
+			x.connectAt(p, s)
 		}
 	}
-	t.Logf("%d calls, %d arrived, codes %v", len(x.requested), len(who.arrived), x.codes)
-	if len(who.arrived) == 0 || x.approved.Load() == 0 || x.codes["credentials_needed"] == 0 {
-		t.Error("nothing arrived, nothing was approved, or nothing was refused: the test shows nothing")
-	}
-	who.mu.Unlock()
-	for _, s := range replicas {
-		s.stop(t, exitYes)
-		clitest.WantNone(t, "the log", s.stderr.String(), "pat-p")
-	}
-	verifies(t, dir)
+	x.admin = makeToken(t, config, "admin", "root") // the last token: from now on, only admins make tokens
+	var err error
+	x.root, err = x.Authenticate(t.Context(), x.admin)
+	check.NoError(t, err)
+	return x
 }
 
-// interleaving is the state of the test.
-type interleaving struct {
-	t        *testing.T
-	who      *whoami
-	l        *ledger.Ledger
-	keys     ledger.SealKeys
-	replicas []*served
-	people   []*connected
-	bob      string
-	issuer   string
-	paced    chan struct{} // a value for each change
-	tokens   atomic.Int64
-	approved atomic.Int64
-
-	mu        sync.Mutex
-	next      int
-	requested map[string]string // the name of the person, by the argument n
-	codes     map[string]int
-}
-
-// calls requests calls of any people at any replica. An answer with a name has the name of the person.
-func (x *interleaving) calls(random *rand.Rand) {
-	for range callsOfOne {
-		p := x.people[random.IntN(len(x.people))]
-		x.mu.Lock()
-		x.next++
-		n := strconv.Itoa(x.next)
-		x.requested[n] = p.name
-		x.mu.Unlock()
-		_, body, err := p.agents[random.IntN(len(p.agents))].try(
-			`{"jsonrpc":"2.0","id":` + n + `,"method":"tools/call","params":{"name":"look","arguments":{"n":` + n + `}}}`)
-		var got answered
-		if err != nil || json.Unmarshal(body, &got) != nil {
-			x.t.Errorf("a call is answered with %s, %v", body, err)
+func (x *interleaving) newServer(name string, issuer *identitytest.Provider) *personServer {
+	nameOfToken := nameOf
+	if issuer != nil {
+		nameOfToken = subjectOf
+	}
+	s := &personServer{name: name, issuer: issuer, seen: make(map[string]bool), refused: make(map[string]bool), arrived: make(map[arrival]int)}
+	inner := newLooks(x.t, nameOfToken)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, n := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), argumentOf(r)
+		s.mu.Lock()
+		s.seen[token] = true
+		s.last = append(s.last, token)[max(0, len(s.last)-10):]
+		if n != "" { // the connection is known at the end
+			s.arrived[arrival{name, n, nameOfToken(r), accountOf(token)}]++
+		}
+		refused := s.refused[token]
+		if refused {
+			s.rejected++
+		}
+		s.mu.Unlock()
+		if refused || nameOfToken(r) == "" {
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		code := got.code()
-		if strings.HasPrefix(code, "p") && len(code) == 2 && code != p.name {
-			x.t.Errorf("a call of %s is answered by %s", p.name, code)
-		}
-		x.mu.Lock()
-		if x.codes == nil {
-			x.codes = make(map[string]int)
-		}
-		x.codes[code]++
-		x.mu.Unlock()
-		if random.IntN(callsEach) == 0 {
-			x.paced <- struct{}{}
+		inner.ServeHTTP(w, r)
+	}))
+	x.t.Cleanup(s.Close)
+	return s
+}
+
+// configure writes the configuration with the keys, and returns its path.
+func (x *interleaving) configure() string {
+	path, names := filepath.Join(x.dir, "pgfsm.yaml"), []string(nil)
+	for _, key := range x.keys {
+		name := "key-" + base64.RawURLEncoding.EncodeToString([]byte(key[:6]))
+		clitest.Write(x.t, filepath.Join(x.dir, name), key)
+		names = append(names, `"${file:`+name+`}"`)
+	}
+	clitest.Write(x.t, path+".new", strings.Replace(x.config, "KEYS", strings.Join(names, ", "), 1))
+	check.NoError(x.t, os.Rename(path+".new", path)) // a gateway may read it now
+	return path
+}
+
+// restart starts another gateway in place of one that was killed.
+func (x *interleaving) restart(s *served) {
+	x.starting.Lock()
+	defer x.starting.Unlock()
+	for i := range x.replicas {
+		if x.replicas[i].Load() == s {
+			x.replicas[i].Store(x.serve())
 		}
 	}
+}
+
+// replica returns any gateway that lives, if there is one.
+func (x *interleaving) replica(random *rand.Rand) *served {
+	i := random.IntN(len(x.replicas))
+	if s := x.replicas[i].Load(); !x.isKilled(s) {
+		return s
+	}
+	return x.replicas[1-i].Load()
+}
+
+// calls requests calls of any people, some of them two at the same time. An answer with a name has the name of the person.
+func (x *interleaving) calls(random *rand.Rand) {
+	for i := 0; i < x.size.calls || !x.over.Load(); i++ {
+		p, server := x.people[random.IntN(len(x.people))], x.servers[random.IntN(len(x.servers))]
+		var both sync.WaitGroup
+		for range 1 + random.IntN(2) {
+			n, seed := 4*x.next.Add(1)+1, random.Uint64()
+			if random.IntN(4) == 0 {
+				n = 4 * (1 + random.Int64N(heldCalls))
+			}
+			both.Go(func() { x.call(rand.New(rand.NewPCG(seed, 0)), p, server.name+"__look", fmt.Sprintf(`{"n":%d}`, n)) })
+		}
+		both.Wait()
+		if random.IntN(callsEach) == 0 {
+			select {
+			case x.paced <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// call makes a call at any replica, and notes what it comes to.
+func (x *interleaving) call(random *rand.Rand, p *connected, tool, args string) {
+	code := x.answer(random, p, x.replica(random), tool, args)
+	if code != p.name && slices.ContainsFunc(x.people, func(other *connected) bool { return other.name == code }) {
+		x.t.Errorf("a call of %s is answered by %s", p.name, code)
+	}
+	x.counting.Lock()
+	defer x.counting.Unlock()
+	x.codes[code]++
+}
+
+// answer makes a call with a session or without, and returns what it comes to.
+func (x *interleaving) answer(random *rand.Rand, p *connected, s *served, tool, args string) string {
+	var body []byte
+	var err error
+	if random.IntN(2) == 0 {
+		var resp *http.Response
+		client := &stateless{s: s, url: s.mcp, token: p.token, can: `{}`}
+		if resp, err = client.ask(context.Background(), "tools/call", tool, `"name":"`+tool+`","arguments":`+args); err == nil {
+			var all [][]byte
+			if all, err = messages(resp); len(all) > 0 {
+				body = all[len(all)-1]
+			}
+			resp.Body.Close()
+		}
+	} else {
+		message := `{"jsonrpc":"2.0","id":` + strconv.FormatUint(random.Uint64()>>12, 10) + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`
+		_, body, err = p.session(s).try(message)
+	}
+	var got answered
+	switch {
+	case err == nil && json.Unmarshal(body, &got) == nil:
+		got.Raw = body
+		return got.code()
+	case x.isKilled(s):
+		return "killed"
+	}
+	return fmt.Sprintf("%q, %v", body, err)
+}
+
+// session returns the person's session with a gateway.
+func (p *connected) session(s *served) *agent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.sessions[s]
+	if a == nil {
+		a = &agent{s: s, url: s.mcp, token: p.token}
+		resp, _, err := a.try(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
+		if err == nil && resp.Header.Get("Mcp-Session-Id") != "" {
+			a.session, p.sessions[s] = resp.Header.Get("Mcp-Session-Id"), a
+		}
+	}
+	return a
 }
 
 // change makes one random change.
 func (x *interleaving) change(random *rand.Rand) {
-	p, ctx := x.people[random.IntN(len(x.people))], context.Background()
-	switch random.IntN(8) {
-	case 0, 1, 2:
-		x.connect(p)
-	case 3:
-		_, err := x.l.Disconnect(ctx, p.caller, "forge")
+	p, s, ctx := x.people[random.IntN(len(x.people))], x.servers[random.IntN(len(x.servers))], context.Background()
+	switch random.IntN(18) {
+	case 0, 1, 2, 3, 4, 5:
+		x.connectAt(p, s)
+	case 6:
+		_, err := x.Disconnect(ctx, p.caller, s.name)
 		x.may(err, ledger.ErrConnection, ledger.ErrBlocked)
-	case 4:
-		_, err := x.l.RevokeConnections(ctx, ledger.LocalUser("local:root"), p.caller.Name, "")
-		x.may(err, ledger.ErrConnection)
-	case 5, 6:
-		if !policy.HasSubject(p.caller.Name) {
-			return
-		}
-		x.may(x.l.BlockIdentity(ctx, ledger.LocalUser("local:root"), x.issuer, p.name), ledger.ErrBlock)
-		x.may(x.l.UnblockIdentity(ctx, ledger.LocalUser("local:root"), x.issuer, p.name), ledger.ErrBlock)
-		x.connect(p)
 	case 7:
-		x.may(x.replicas[random.IntN(len(x.replicas))].cmd.Process.Signal(syscall.SIGHUP))
+		_, err := x.RevokeConnections(ctx, x.root, p.caller.Name, []string{"", s.name}[random.IntN(2)])
+		x.may(err, ledger.ErrConnection)
+	case 8:
+		if policy.HasSubject(p.caller.Name) {
+			x.may(x.BlockIdentity(ctx, x.root, x.issuer, p.name), ledger.ErrBlock)
+			x.may(x.UnblockIdentity(ctx, x.root, x.issuer, p.name), ledger.ErrBlock)
+			x.connectAt(p, s)
+		}
+	case 9:
+		x.may(x.replica(random).cmd.Process.Signal(syscall.SIGHUP), os.ErrProcessDone)
+	case 10:
+		x.rotate(random)
+	case 11, 12:
+		s.refuse(random)
+	case 13, 14, 15:
+		x.pausesEnd()
+	default:
+		x.approveAll()
 	}
 }
 
-// connect connects an account of the person with a token of its own.
-func (x *interleaving) connect(p *connected) {
-	_, err := x.l.Connect(context.Background(), p.caller, x.keys, ledger.Connection{Server: "forge", Kind: ledger.ConnectionSecret, Resource: x.who.URL},
-		fmt.Sprintf("pat-%s-%08d", p.name, x.tokens.Add(1)))
+// refuse makes the server refuse a token that it has just got.
+func (s *personServer) refuse(random *rand.Rand) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.last) > 0 {
+		s.refused[s.last[random.IntN(len(s.last))]] = true
+	}
+}
+
+// connectAt connects an account of the person.
+func (x *interleaving) connectAt(p *connected, s *personServer) {
+	x.sealing.RLock()
+	defer x.sealing.RUnlock()
+	_, err := x.connect(s.issuer, p.caller, testKeys(x.t, x.keys...), s.name, s.URL, p.name)
 	x.may(err, ledger.ErrBlocked)
+}
+
+// pausesEnd lets the pauses after refreshes end, as ten seconds do.
+func (x *interleaving) pausesEnd() {
+	x.may(x.store.Update(context.Background(), func(tx ledger.Tx) error {
+		for c, err := range tx.Connections() {
+			if err == nil && c.Usable() && c.Until != "" && c.Holder == "" {
+				c.Until = ""
+				err = tx.PutConnection(c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// rotate replaces the key as the documentation says. If a gateway is refreshing tokens, the old keys stay until the next time.
+func (x *interleaving) rotate(random *rand.Rand) {
+	x.starting.Lock()
+	defer x.starting.Unlock()
+	key := make([]byte, ledger.SealKeyBytes)
+	for i := range key {
+		key[i] = byte(random.Uint32())
+	}
+	change := func(keys []string) {
+		x.sealing.Lock()
+		defer x.sealing.Unlock()
+		x.keys = keys
+		x.configure()
+		for i := range x.replicas {
+			s := x.replicas[i].Load()
+			resp, err := send(context.Background(), http.MethodPost, s.admin+"/reload", http.Header{"Authorization": {"Bearer " + x.admin}}, "")
+			if err == nil {
+				resp.Body.Close()
+			}
+			if (err != nil || resp.StatusCode != http.StatusOK) && !x.isKilled(s) {
+				x.t.Errorf("reload: %v, %v", resp, err)
+			}
+		}
+	}
+	if len(x.keys) < maxKeys {
+		change(append([]string{base64.StdEncoding.EncodeToString(key)}, x.keys...))
+	}
+	_, err := x.ResealConnections(context.Background(), x.root, testKeys(x.t, x.keys...))
+	if x.may(err, ledger.ErrConnection); err == nil {
+		change(x.keys[:1])
+		x.rotated.Add(1)
+	}
 }
 
 // may reports an error that is none of those that other changes can cause.
@@ -229,9 +462,13 @@ func (x *interleaving) may(err error, expected ...error) {
 // approveAll approves the calls that wait, at any replica.
 func (x *interleaving) approveAll() {
 	for i, q := range x.runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
-		resp, err := send(context.Background(), http.MethodPost, x.replicas[i%len(x.replicas)].admin+"/approve/"+q.RunID,
+		s := x.replicas[i%len(x.replicas)].Load()
+		resp, err := send(context.Background(), http.MethodPost, s.admin+"/approve/"+q.RunID,
 			http.Header{"Authorization": {"Bearer " + x.bob}, "Content-Type": {"application/json"}},
 			fmt.Sprintf(`{"expected_digest":%q,"reason":"as decided"}`, q.Binding))
+		if err != nil && x.isKilled(s) {
+			continue
+		}
 		if err != nil {
 			x.t.Error(err)
 			return
@@ -244,7 +481,7 @@ func (x *interleaving) approveAll() {
 }
 
 func (x *interleaving) runs(f ledger.Filter) (all []ledger.RunRow) {
-	x.may(x.l.View(context.Background(), func(r ledger.Reader) error {
+	x.may(x.View(context.Background(), func(r ledger.Reader) error {
 		all = nil
 		for q, err := range r.Runs(f) {
 			if err != nil {
@@ -258,3 +495,92 @@ func (x *interleaving) runs(f ledger.Filter) (all []ledger.RunRow) {
 }
 
 func (x *interleaving) allEnded() bool { return len(x.runs(ledger.Filter{Open: true})) == 0 }
+
+// judge compares what arrived at the servers with what the record has.
+func (x *interleaving) judge() {
+	sent, made, arrived := make(map[arrival]int), make(map[arrival]int), make(map[arrival]int)
+	names := make(map[string]string)
+	for _, p := range x.people {
+		names[p.caller.Principal()] = p.name
+	}
+	check.NoError(x.t, x.View(context.Background(), func(r ledger.Reader) error {
+		for q, err := range r.Runs(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			rec, err := ledger.Load(r, q.RunID)
+			if err != nil {
+				return err
+			}
+			if q.Sent == "" {
+				continue
+			}
+			request := rec.Header.Request
+			n, err := clitest.ValueAt([]byte(q.Args), "/n")
+			if err != nil || request.Account == nil {
+				return fmt.Errorf("the run %s was sent with %s and the account %+v: %w", q.RunID, q.Args, request.Account, err)
+			}
+			a := arrival{q.Server, string(n), names[request.Principal()], request.Account.Connection}
+			sent[a]++
+			if q.Status == ledger.Executed {
+				made[a]++
+			}
+		}
+		for c, err := range r.Connections() {
+			if keys := testKeys(x.t, x.keys...); err != nil || c.Usable() && !keys.Opens(r, &c) {
+				return fmt.Errorf("the connection of %s to %s does not open: %w", c.Person, c.Server, err)
+			}
+		}
+		return nil
+	}))
+	for _, s := range x.servers {
+		for a, count := range s.arrived { // in any order
+			account := x.accounts[a.connection]
+			if account == nil || names[account.person] != a.person || account.server != s.name {
+				x.t.Errorf("a token of %+v arrived at %s: it belongs to %+v", a, s.name, account)
+				continue
+			}
+			a.connection = account.connection
+			arrived[a] += count
+		}
+	}
+	for a, count := range arrived { // in any order
+		if count > sent[a] {
+			x.t.Errorf("%d calls arrived as %+v; the record has %d", count, a, sent[a])
+		}
+	}
+	for a, count := range made { // in any order
+		if count > arrived[a] {
+			x.t.Errorf("the record has %d calls as %+v; %d arrived", count, a, arrived[a])
+		}
+	}
+	rejected := 0
+	for _, s := range x.servers {
+		rejected += s.rejected
+	}
+	x.t.Logf("%d arrived, %d approved, %d rejected, %d keys replaced, refreshes %v, %d refresh tokens came again after kills, codes %v", len(arrived),
+		x.approved.Load(), rejected, x.rotated.Load(), x.asked, len(x.repeated), x.codes)
+	if len(made) == 0 || x.approved.Load() == 0 || rejected == 0 || x.codes["credentials_needed"] == 0 || len(x.asked) != 2 {
+		x.t.Error("nothing was called, approved, rejected or refused, or an issuer has refreshed nothing: the test shows less than it should")
+	}
+}
+
+// noTokens looks for tokens in what gateways have written.
+func (x *interleaving) noTokens() {
+	written := command(x.t.Context(), nil, "ledger", "export", "-c", filepath.Join(x.dir, "pgfsm.yaml")).Stdout
+	for _, s := range x.running { // in any order
+		written += s.stderr.String()
+	}
+	if !onPostgres() {
+		written += clitest.Read(x.t, filepath.Join(x.dir, "pgfsm.db"))
+	}
+	forms := slices.Collect(maps.Keys(x.running))
+	for _, tokens := range []iter.Seq[string]{maps.Keys(x.servers[0].seen), maps.Keys(x.servers[1].seen), maps.Keys(x.first)} {
+		for token := range tokens { // any of them
+			if forms = append(forms, token); len(forms)%20 == 0 {
+				break
+			}
+		}
+	}
+	clitest.WantNone(x.t, "written", written, forms...)
+}

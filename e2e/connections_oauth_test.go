@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -20,7 +19,6 @@ import (
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
-	"pgfsm/internal/test/mcptest"
 )
 
 // An oauthForge is an MCP server whose authorization server is a provider. Its tool look answers with the subject of its token.
@@ -41,13 +39,7 @@ func newOAuthForge(t *testing.T) *oauthForge {
 	o := &oauthForge{Provider: identitytest.New(t), refused: make(map[string]struct{})}
 	o.issuer, o.Rotate, o.Withheld = o.Issuer, true, "gist"
 	o.Clients["forge-client"] = "forge-secret"
-	inner := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
-	inner.SetReply(func(w http.ResponseWriter, r *http.Request, id string) {
-		mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`+subjectOf(r)+`"},{"type":"text","text":"`+
-			r.Header.Get("Authorization")+`"}]}}`)
-	})
-	to, err := url.Parse(inner.URL)
-	check.NoError(t, err)
+	inner := newLooks(t, subjectOf)
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/.well-known/oauth-protected-resource" {
 			identitytest.Answer(w, http.StatusOK, map[string]any{"resource": o.URL, "authorization_servers": []string{o.issuer}, "scopes_supported": []string{"repo", "gist"}})
@@ -58,7 +50,7 @@ func newOAuthForge(t *testing.T) *oauthForge {
 			w.WriteHeader(status)
 			return
 		}
-		httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+		inner.ServeHTTP(w, r)
 	}))
 	t.Cleanup(o.Server.Close)
 	return o
@@ -66,13 +58,18 @@ func newOAuthForge(t *testing.T) *oauthForge {
 
 // subjectOf returns the subject of a request's token; empty without one.
 func subjectOf(r *http.Request) string {
-	parts := strings.Split(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
-	var claims struct{ Sub string }
-	if len(parts) == 3 {
+	sub, _ := claimsOf(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	return sub
+}
+
+// claimsOf returns the subject of an access token, and the family of its refresh token.
+func claimsOf(token string) (sub, family string) {
+	var claims struct{ Sub, Sid string }
+	if parts := strings.Split(token, "."); len(parts) == 3 {
 		text, _ := base64.RawURLEncoding.DecodeString(parts[1])
 		_ = json.Unmarshal(text, &claims)
 	}
-	return claims.Sub
+	return claims.Sub, claims.Sid
 }
 
 func (o *oauthForge) judge(r *http.Request) (challenge string, status int) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -12,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -32,20 +32,29 @@ type whoami struct {
 	*httptest.Server
 	refused  atomic.Pointer[string] // the server accepts this token no more
 	requests atomic.Int32
-
-	mu      sync.Mutex
-	arrived map[string][]string // the names of the accounts of calls, by their argument n
 }
 
-// note notes the account of a call.
-func (who *whoami) note(r *http.Request) {
+// newLooks returns an MCP server without access control. Its tool look answers with the name of the account and the token of the request.
+func newLooks(t *testing.T, nameOf func(*http.Request) string) http.Handler {
+	t.Helper()
+	inner := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
+	inner.SetReply(func(w http.ResponseWriter, r *http.Request, id string) {
+		mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`+nameOf(r)+`"},{"type":"text","text":"`+
+			r.Header.Get("Authorization")+`"}]}}`)
+	})
+	to, err := url.Parse(inner.URL)
+	check.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // clients may die
+	return proxy
+}
+
+// argumentOf returns the argument n of a call; empty if the request is none.
+func argumentOf(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if n, err := clitest.ValueAt(body, "/params/arguments/n"); err == nil && len(n) > 0 {
-		who.mu.Lock()
-		defer who.mu.Unlock()
-		who.arrived[string(n)] = append(who.arrived[string(n)], nameOf(r))
-	}
+	n, _ := clitest.ValueAt(body, "/params/arguments/n")
+	return string(n)
 }
 
 // nameOf returns the name of the account whose token a request has.
@@ -56,14 +65,7 @@ func nameOf(r *http.Request) string {
 
 func newWhoami(t *testing.T) *whoami {
 	t.Helper()
-	inner := mcptest.New(t, mcptest.Except("tools/list", mcptest.TwoTools))
-	inner.SetReply(func(w http.ResponseWriter, r *http.Request, id string) {
-		mcptest.SayJSON(w, http.StatusOK, `{"jsonrpc":"2.0","id":`+id+`,"result":{"content":[{"type":"text","text":"`+nameOf(r)+`"},{"type":"text","text":"`+
-			r.Header.Get("Authorization")+`"}]}}`)
-	})
-	to, err := url.Parse(inner.URL)
-	check.NoError(t, err)
-	who := &whoami{arrived: make(map[string][]string)}
+	who, inner := new(whoami), newLooks(t, nameOf)
 	who.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who.requests.Add(1)
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -73,8 +75,7 @@ func newWhoami(t *testing.T) *whoami {
 			fmt.Fprint(w, r.Header)
 			return
 		}
-		who.note(r)
-		httputil.NewSingleHostReverseProxy(to).ServeHTTP(w, r)
+		inner.ServeHTTP(w, r)
 	}))
 	t.Cleanup(who.Close)
 	return who

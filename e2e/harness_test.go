@@ -60,11 +60,17 @@ func serve(t *testing.T, dir string, args ...string) *served {
 // start starts a command that serves and waits until it has named its admin address.
 func start(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
+	return startWith(t, dir, nil, args...)
+}
+
+// startWith is start with variables of the environment.
+func startWith(t *testing.T, dir string, env []string, args ...string) *served {
+	t.Helper()
 	s := &served{t: t, dir: dir, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
 	if !slices.Contains(args, "--admin") {
 		args = append(args, "--admin", "127.0.0.1:0")
 	}
-	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, append(args, "-c", s.config)...)
+	s.cmd, _, _ = child(context.Background(), "pgfsm", env, append(args, "-c", s.config)...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
 	out, err := s.cmd.StdoutPipe()
 	check.NoError(t, err)

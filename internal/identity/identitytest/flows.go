@@ -24,11 +24,32 @@ type grant struct {
 	family *family // nil: the grant has no refresh token
 }
 
-// family has the refresh tokens of one grant of a person.
+// family has the refresh tokens of one grant of a person. The access tokens name it (sid), and the refresh tokens begin with it.
 type family struct {
 	grant
-	current string
+	id      string
+	current string // empty: the next answer has a new one
 	ended   bool
+}
+
+// newFamily gives a grant refresh tokens, if the provider issues any.
+func (p *Provider) newFamily(g *grant) {
+	if p.Rotate || p.Keeps {
+		g.family = &family{grant: *g, id: rand.Text()}
+	}
+}
+
+// Grant returns the tokens of a client whose use a user has allowed, as the token endpoint does.
+func (p *Provider) Grant(client, sub, resource, scope string) map[string]any {
+	g := &grant{client: client, sub: sub, resource: resource, scope: scope, authTime: p.Now()}
+	p.newFamily(g)
+	return p.tokens(g)
+}
+
+// Family returns the family of a refresh token.
+func Family(refresh string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(refresh, "refresh-"), "-")
+	return id
 }
 
 // authorize answers an authorization request as if the signed-in user had consented. It shows no page.
@@ -83,30 +104,39 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		Answer(w, http.StatusBadRequest, map[string]any{"error": problem})
 		return
 	}
+	w.Header().Set("Cache-Control", "no-store")
+	Answer(w, http.StatusOK, p.tokens(g))
+}
+
+// tokens returns the response with the tokens of a grant.
+func (p *Provider) tokens(g *grant) map[string]any {
 	claims := maps.Clone(p.Users[g.sub])
 	if claims == nil {
 		claims = map[string]any{}
 	}
 	claims["sub"] = g.sub
 	id := maps.Clone(claims)
-	claims["client_id"], claims["scope"] = client, g.scope
+	claims["client_id"], claims["scope"] = g.client, g.scope
 	if g.resource != "" {
 		claims["aud"] = g.resource
 	}
 	claims["jti"] = rand.Text()
-	answer := map[string]any{"access_token": p.Sign(claims), "token_type": "Bearer", "expires_in": int(p.Life.Seconds()), "scope": g.scope}
+	answer := map[string]any{"token_type": "Bearer", "expires_in": int(p.Life.Seconds()), "scope": g.scope}
 	if g.family != nil {
-		answer["refresh_token"] = p.rotate(g.family)
+		claims["sid"] = g.family.id
+		if token := p.rotate(g.family); token != "" {
+			answer["refresh_token"] = token
+		}
 	}
+	answer["access_token"] = p.Sign(claims)
 	if strings.Contains(" "+g.scope+" ", " openid ") {
-		id["aud"], id["client_id"], id["auth_time"] = client, nil, g.authTime.Unix()
+		id["aud"], id["client_id"], id["auth_time"] = g.client, nil, g.authTime.Unix()
 		if g.nonce != "" {
 			id["nonce"] = g.nonce
 		}
 		answer["id_token"] = p.Sign(id, Type("JWT"))
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	Answer(w, http.StatusOK, answer)
+	return answer
 }
 
 // redeem returns the grant for a client's request, or the code of an error.
@@ -126,9 +156,7 @@ func (p *Provider) redeem(client string, form url.Values) (g *grant, problem str
 		if g == nil || g.sub == "" || g.client != client || g.redirect != form.Get("redirect_uri") || g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
 			return nil, "invalid_grant"
 		}
-		if p.Rotate {
-			g.family = &family{grant: *g}
-		}
+		p.newFamily(g)
 		return g, ""
 	case "refresh_token":
 		token := form.Get("refresh_token")
@@ -143,7 +171,9 @@ func (p *Provider) redeem(client string, form url.Values) (g *grant, problem str
 			p.reuses++
 			return nil, "invalid_grant"
 		}
-		f.current = "" // until the answer
+		if !p.Keeps {
+			f.current = "" // until the answer
+		}
 		g := f.grant
 		g.family = f
 		return &g, ""
@@ -178,11 +208,14 @@ func (p *Provider) authenticate(r *http.Request) (client string, ok bool) {
 	return id, known && !(basic && p.PostOnly) && subtle.ConstantTimeCompare([]byte(want), []byte(secret)) == 1
 }
 
-// rotate issues the next refresh token of a family.
+// rotate issues the next refresh token of a family; empty if the current one stays good.
 func (p *Provider) rotate(f *family) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f.current = "refresh-" + rand.Text()
+	if f.current != "" {
+		return ""
+	}
+	f.current = "refresh-" + f.id + "-" + rand.Text()
 	p.families[f.current] = f
 	return f.current
 }

@@ -36,6 +36,7 @@ type Provider struct {
 	// Rotate issues a refresh token with each code's tokens, and another one at each refresh. A used one that comes again
 	// ends the whole family (RFC 9700 section 4.14.2), and counts as a reuse.
 	Rotate   bool
+	Keeps    bool   // issues a refresh token with each code's tokens that stays good: a refresh brings no other
 	Withheld string // a scope that it does not grant
 	PostOnly bool   // clients send their secrets in the form, and not in the header
 
@@ -118,6 +119,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.handler.ServeHTTP(w, r)
 	}
 }
+
+// Default answers a request as if there were no override.
+func (p *Provider) Default(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
 // Client returns an HTTP client that reaches the provider.
 func (p *Provider) Client() *http.Client { return p.client }
