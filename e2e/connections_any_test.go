@@ -124,12 +124,17 @@ func TestConnectionsOfAnyInterleaving(t *testing.T) {
 	for n := range 2 {
 		changing.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(1000+n)))
+			var order []int
 			for {
+				if len(order) == 0 {
+					order = random.Perm(kindsOfChanges)
+				}
 				select {
 				case <-done:
 					return
 				case <-x.paced:
-					x.change(random)
+					x.change(order[0], random)
+					order = order[1:]
 				}
 			}
 		})
@@ -143,6 +148,7 @@ func TestConnectionsOfAnyInterleaving(t *testing.T) {
 	close(done)
 	changing.Wait()
 	x.rotate(rand.New(rand.NewPCG(seed, 2000)))
+	x.beginAgain()
 	x.approveAll()
 	soon(t, "all decided runs end", x.allEnded)
 
@@ -268,6 +274,19 @@ func (x *interleaving) restart(s *served) {
 	}
 }
 
+// beginAgain lets the servers accept all tokens, and starts the gateways again, so that they try the approved calls at once.
+func (x *interleaving) beginAgain() {
+	for _, s := range x.servers {
+		s.mu.Lock()
+		clear(s.refused)
+		s.mu.Unlock()
+	}
+	for i := range x.replicas {
+		x.replicas[i].Load().stop(x.t, exitYes)
+		x.replicas[i].Store(x.serve())
+	}
+}
+
 // replica returns any gateway that lives, if there is one.
 func (x *interleaving) replica(random *rand.Rand) *served {
 	i := random.IntN(len(x.replicas))
@@ -354,10 +373,13 @@ func (p *connected) session(s *served) *agent {
 	return a
 }
 
-// change makes one random change.
-func (x *interleaving) change(random *rand.Rand) {
+// kindsOfChanges counts the cases of [interleaving.change]. Frequent changes have several.
+const kindsOfChanges = 18
+
+// change makes one change of a kind.
+func (x *interleaving) change(kind int, random *rand.Rand) {
 	p, s, ctx := x.people[random.IntN(len(x.people))], x.servers[random.IntN(len(x.servers))], context.Background()
-	switch random.IntN(18) {
+	switch kind {
 	case 0, 1, 2, 3, 4, 5:
 		x.connectAt(p, s)
 	case 6:
@@ -380,7 +402,7 @@ func (x *interleaving) change(random *rand.Rand) {
 		s.refuse(random)
 	case 13, 14, 15:
 		x.pausesEnd()
-	default:
+	case 16, 17:
 		x.approveAll()
 	}
 }
