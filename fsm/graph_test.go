@@ -52,7 +52,6 @@ func artefacts() map[string][]byte {
 		"approved.svg":      fsm.SVG(s, byApproval()),
 		"strange.svg":       fsm.SVG(s, strange),
 		"strange.dot":       fsm.DOT(s, strange),
-		"strange.mmd":       fsm.Mermaid(s, strange),
 		"broken.svg":        fsm.SVGInPage(broken(), nil),
 		"empty.svg":         fsm.SVG(&fsm.Spec{}, nil),
 	}
@@ -129,10 +128,6 @@ func TestEveryRowIsDrawn(t *testing.T) {
 	}
 	if got := strings.Count(string(fsm.DOT(s, nil)), "->"); got != len(s.Rows) {
 		t.Errorf("DOT draws %d rows, want %d", got, len(s.Rows))
-	}
-	// One arrow into the start and one out of each terminal state besides the rows.
-	if got := strings.Count(string(fsm.Mermaid(s, nil)), " --> "); got != len(s.Rows)+1+6 {
-		t.Errorf("Mermaid draws %d arrows, want %d", got, len(s.Rows)+1+6)
 	}
 }
 

@@ -24,7 +24,7 @@
 //
 // # Proofs and pictures
 //
-// [Prove], [SVG], [DOT] and [Mermaid] read the [Spec]: the table without its functions. All of them
+// [Prove], [SVG] and [DOT] read the [Spec]: the table without its functions. All of them
 // give the same bytes for the same Spec. Package fsmtest makes the broken copies of a table that
 // its test must see refused, and a report for documentation.
 //

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,20 +15,6 @@ func legibleText(s string) string {
 		}
 		return unicode.ReplacementChar
 	}, s)
-}
-
-// escapeMermaid keeps letters, digits and harmless punctuation and writes the rest as Mermaid's
-// entity codes.
-func escapeMermaid(s string) string {
-	var b strings.Builder
-	for _, r := range legibleText(s) {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _.,=()-∩→", r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString("#" + strconv.Itoa(int(r)) + ";")
-	}
-	return b.String()
 }
 
 // wrapText breaks text into at most most lines of width characters; what does not fit ends in an

@@ -39,7 +39,7 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 			check.NoError(t, errors.Join(err, os.WriteFile(path, doc, 0o600)))
 			for _, args := range [][]string{
 				{"replay", path}, {"replay", "--json", path}, {"graph", "--format", "dot", "--trace", path},
-				{"graph", "--format", "svg", "--trace", path}, {"graph", "--format", "mermaid", "--trace", path},
+				{"graph", "--format", "svg", "--trace", path},
 				{"graph", "--format", "json", "--trace", path},
 			} {
 				r := command(t.Context(), nil, args...)

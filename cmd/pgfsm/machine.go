@@ -19,7 +19,7 @@ import (
 var pictures = []struct {
 	name string
 	draw func(*fsm.Spec, fsm.Marks) []byte
-}{{"dot", fsm.DOT}, {"svg", fsm.SVG}, {"mermaid", fsm.Mermaid}}
+}{{"dot", fsm.DOT}, {"svg", fsm.SVG}}
 
 func newGraph(w world) *cobra.Command {
 	var format, trace, output string
@@ -55,10 +55,10 @@ func newGraph(w world) *cobra.Command {
 			return err
 		}
 
-		return fmt.Errorf("unknown format %q: use dot, svg or mermaid", format)
+		return fmt.Errorf("unknown format %q: use dot or svg", format)
 	})
 
-	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg or mermaid")
+	cmd.Flags().StringVar(&format, "format", "dot", "dot or svg")
 	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file to write to (default: standard output)")
 
