@@ -35,7 +35,7 @@ type Input struct {
 // An InputRule refuses requests of some kinds.
 type InputRule struct {
 	screen.Rule
-	// Detectors ([redact.Detectors]) in place of the pattern, which is empty then.
+	// Detectors of package redact in place of the pattern, which is empty then.
 	Find []string `json:"find,omitempty"`
 	On   []string `json:"on"` // [KindAsk], [KindCall], [KindAgent]: at least one, each once
 }

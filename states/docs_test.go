@@ -54,7 +54,7 @@ func machinePage(spec *fsm.Spec) []byte {
 		"table in `states/table.go`.\n\n" +
 		"![The machine](machine.svg)\n\n" +
 		"The same as [DOT](machine.dot) and as a [text report](machine.txt) with the triggers that each state does not handle.\n" +
-		"`pgfsm graph` draws it in three formats, `pgfsm graph --trace FILE` the path of one run.\n\n" +
+		"`pgfsm graph` draws it, `pgfsm graph --trace FILE` the path of one run.\n\n" +
 		"## States\n\n| state | established | terminal |\n| --- | --- | --- |\n")
 	for _, p := range spec.Places {
 		terminal := ""

@@ -70,9 +70,6 @@ func (m *Machine) Spec() *fsm.Spec { return m.spec }
 // Digest names the table.
 func (m *Machine) Digest() canonical.Digest { return m.digest }
 
-// Terminal reports whether a run in this state has ended.
-func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
-
 // Advance moves the run until it ends or is held, and returns its outcome. It returns an error if
 // the run cannot continue: the step could not be recorded, the machine refused a transition, or the
 // handler failed.

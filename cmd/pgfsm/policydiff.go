@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,6 @@ type diffOptions struct {
 	options
 	traces string
 	failOn []string
-	jobs   int
 	prove  bool
 }
 
@@ -47,7 +45,6 @@ func newPolicyDiff(w world) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, separated by commas")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge in parallel")
 	cmd.Flags().BoolVar(&o.prove, "prove", false,
 		"compare the decisions about every call of the configuration's tools, without traces")
 	o.addFlags(cmd)
@@ -89,7 +86,7 @@ func (o *diffOptions) comparePolicies(ctx context.Context, w world, oldPath, new
 	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
 	bar := cli.NewBar(w.stderr, "judging", len(paths))
 	calls := make([]backtest.Call, len(paths))
-	inParallel(max(1, o.jobs), len(paths), func(i int) {
+	inParallel(len(paths), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}

@@ -65,7 +65,7 @@ func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "trace_nested.json"), 0o700); err != nil { // a folder is looked into
 		t.Fatal(err)
 	}
-	r := command(clitest.Patient(t), nil, "policy", "diff", before, after, "--traces", dir, "--jobs", "2")
+	r := command(clitest.Patient(t), nil, "policy", "diff", before, after, "--traces", dir)
 	if r.Code != cli.ExitFailed || strings.Count(r.Stderr, " cannot be used: ") != len(bad) || strings.Count(r.Stderr, "\n") != len(bad) {
 		t.Errorf("policy diff = %d, want %d and a line for each of %d:\n%s", r.Code, cli.ExitFailed, len(bad), r.Stderr)
 	}

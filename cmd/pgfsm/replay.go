@@ -17,7 +17,6 @@ type replayOptions struct {
 	head string
 	json bool
 	all  bool
-	jobs int
 }
 
 func newReplay(w world) *cobra.Command {
@@ -31,7 +30,6 @@ func newReplay(w world) *cobra.Command {
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVarP(&o.all, "verbose", "v", false, "print every transition of every trace")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces in parallel")
 	return cmd
 }
 
@@ -57,7 +55,7 @@ func replayTraces(ctx context.Context, w world, o replayOptions, args []string) 
 
 	bar := cli.NewBar(w.stderr, "replaying", len(paths))
 	results := make([]traces.Checked, len(paths))
-	inParallel(o.jobs, len(paths), func(i int) {
+	inParallel(len(paths), func(i int) {
 		if ctx.Err() == nil {
 			results[i], _, _ = replayer.CheckFile(paths[i], canonical.Digest(o.head))
 			bar.Add(1)
@@ -72,10 +70,10 @@ func replayTraces(ctx context.Context, w world, o replayOptions, args []string) 
 	return reportReplay(w, o, results)
 }
 
-// inParallel calls do for 0..n-1, at most workers at a time.
-func inParallel(workers, n int, do func(int)) {
+// inParallel calls do for 0..n-1, on all processors.
+func inParallel(n int, do func(int)) {
 	var group errgroup.Group
-	group.SetLimit(max(1, workers))
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
 		group.Go(func() error {
 			do(i)

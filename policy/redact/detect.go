@@ -26,14 +26,6 @@ var detectors = []detector{
 	{"phone", phoneAt},
 }
 
-// Detectors returns the names of all detectors.
-func Detectors() (names []string) {
-	for _, d := range detectors {
-		names = append(names, d.name)
-	}
-	return names
-}
-
 // find returns what the detector finds, in order and without overlaps.
 func (d *detector) find(s string) (found []span) {
 	if d.at == nil {

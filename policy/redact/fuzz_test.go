@@ -14,7 +14,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"{\"to\":\"a@example.com +31612345678\"}"},{"type":"image","data":"AAAA"}],"structuredContent":{"a":["x",4111111111111111]}}`))
 	f.Add([]byte(`{"contents":[{"uri":"a","blob":"AAAA"}],"content":[{"resource":{"blob":"AA=="}}]}`))
 	set, err := redact.Compile([]redact.Rule{
-		{ID: "all", Find: redact.Detectors(), At: []string{"/a/*", "/b"}, Binary: redact.Withhold}, {ID: "own", Pattern: `EMP-\d+`},
+		{ID: "all", Find: detectors, At: []string{"/a/*", "/b"}, Binary: redact.Withhold}, {ID: "own", Pattern: `EMP-\d+`},
 	})
 	if err != nil {
 		f.Fatal(err)

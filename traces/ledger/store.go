@@ -121,8 +121,6 @@ type Reader interface {
 	// Deliveries returns the waiting deliveries of a hook that are due, oldest first, at most
 	// limit. An empty hook means all hooks.
 	Deliveries(hook, due string, limit int) iter.Seq2[Delivery, error]
-	// Hooks returns the hooks that have a next entry, in order.
-	Hooks() iter.Seq2[string, error]
 	// NextDelivery returns the index of the next entry for a hook, or ErrNotFound for a new one.
 	NextDelivery(hook string) (int64, error)
 	// Session returns the session with this digest of its secret, or ErrNotFound.

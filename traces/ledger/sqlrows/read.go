@@ -465,10 +465,6 @@ func (t *Tx) Deliveries(hook, due string, limit int) iter.Seq2[ledger.Delivery, 
 	}, query+" ORDER BY entry, hook LIMIT ?", append(args, int64(max(limit, 0)))...)
 }
 
-func (t *Tx) Hooks() iter.Seq2[string, error] {
-	return queryRows(t, fullPage, (*Row).Text, "SELECT hook FROM delivered ORDER BY hook")
-}
-
 func (t *Tx) NextDelivery(hook string) (int64, error) {
 	return queryRow(t, "hook", hook, (*Row).Int64, "SELECT next FROM delivered WHERE hook = ?", hook)
 }
