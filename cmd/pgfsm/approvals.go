@@ -23,7 +23,7 @@ import (
 func newApprovals(w world) *cobra.Command {
 	f := &ledgerFlags{w: w}
 	cmd := cli.Group("approvals", newApprovalsList(f), newApprovalsShow(f), newVote(f, true, "approve ID --digest DIGEST"),
-		newVote(f, false, "deny ID --digest DIGEST --reason REASON"), newApprovalsWatch(f), newApprovalsServe(f))
+		newVote(f, false, "deny ID --digest DIGEST --reason REASON"), newApprovalsServe(f))
 	f.addFlags(cmd)
 	return cmd
 }
@@ -294,72 +294,4 @@ func (o *openedLedger) endRun(ctx context.Context, run string) {
 		fmt.Fprintf(o.w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n",
 			visible.Lines(err.Error()))
 	}
-}
-
-func newApprovalsWatch(f *ledgerFlags) *cobra.Command {
-	return f.newReadCommand("watch", cobra.NoArgs,
-		func(ctx context.Context, o *openedLedger, _ []string) error { return f.watchApprovals(ctx, o) })
-}
-
-// watched lists the events that watch prints.
-var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied,
-	ledger.ApprovalExpired}
-
-func (f *ledgerFlags) watchApprovals(ctx context.Context, o *openedLedger) error {
-	// Requests that wait already are printed first, from the snapshot after which the events begin.
-	var after int64
-	err := o.View(ctx, func(r ledger.Reader) error {
-		end, err := r.End()
-		if err != nil {
-			return err
-		}
-		after = end.Size
-		for q, err := range r.Runs(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
-			if err != nil {
-				return err
-			}
-			if err := f.printWatched(r, o.timestamp(), &ledger.Event{Index: q.Entry, At: q.At,
-				Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-
-	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.RunRow) error {
-		if !slices.Contains(watched, e.Type) {
-			return nil
-		}
-		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(r, o.timestamp(), &e, &q) })
-	})
-
-	return unlessEnded(ctx, err)
-}
-
-// printWatched prints one event in one line.
-func (f *ledgerFlags) printWatched(r ledger.Reader, now string, e *ledger.Event, q *ledger.RunRow) error {
-	d, err := present.RunWithArgs(r, q)
-	if err != nil {
-		return err
-	}
-	event := present.NewEvent(e)
-	if e.Type == ledger.ApprovalRequested {
-		event.By, event.Display = q.Actor, q.Display
-	}
-	if f.json {
-		return printJSONLine(f.w, struct {
-			SchemaVersion int         `json:"schema_version"`
-			Type          ledger.Type `json:"type"`
-			At            string      `json:"at"`
-			By            string      `json:"by"`
-			Request       present.Run `json:"request"` // the request's current state
-		}{cli.SchemaVersion, e.Type, e.At, event.By, d})
-	}
-	_, err = fmt.Fprintf(f.w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run,
-		visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), present.ShortName(event.By, event.Display, maxTold), d.StatusText(now))
-	return err
 }

@@ -246,19 +246,15 @@ func (t *tailOptions) printEvents(ctx context.Context, o *openedLedger, f *ledge
 
 func (f *ledgerFlags) printEvent(e *ledger.Event) error {
 	event := present.NewEvent(e)
+	line := event.Line(true)
 	if f.json {
 		event.SchemaVersion = cli.SchemaVersion
-		return printJSONLine(f.w, event)
+		text, err := json.Marshal(event, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+		if err != nil {
+			return err
+		}
+		line = visible.JSON(text)
 	}
-	_, err := fmt.Fprintln(f.w.stdout, event.Line(true))
-	return err
-}
-
-func printJSONLine(w world, v any) error {
-	line, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(w.stdout, visible.JSON(line))
+	_, err := fmt.Fprintln(f.w.stdout, line)
 	return err
 }
