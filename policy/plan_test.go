@@ -34,9 +34,9 @@ func TestReadPlan(t *testing.T) {
 	}
 }
 
-func plans(tb testing.TB) []corpus.Plan {
+func plans(tb testing.TB) []corpus.Case {
 	tb.Helper()
-	all, err := corpus.Load[corpus.Plan]("plans")
+	all, err := corpus.Load[corpus.Case]("plans")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	w := newAttackWorld(t)
 	runs := 0
-	for _, c := range some(t, "requests", 10, func(c corpus.Request) bool { return c.Want == string(policy.CodeInputDenied) }) {
+	for _, c := range some(t, "requests", 10, func(c corpus.Case) bool { return c.Want == string(policy.CodeInputDenied) }) {
 		t.Run("request/"+c.ID, func(t *testing.T) {
 			runs++
 			w.wantBlocked(t, w.run(t, string(c.Bytes())), c.Want)
@@ -139,7 +139,7 @@ func TestAttacks(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range some(t, "plans", 10, func(c corpus.Plan) bool {
+	for _, c := range some(t, "plans", 10, func(c corpus.Case) bool {
 		return c.Want != policy.PlanCallTool && c.Want != policy.PlanFinalAnswer && isText(c.Text)
 	}) {
 		t.Run("plan/"+c.ID, func(t *testing.T) {

@@ -2,7 +2,6 @@ package gates
 
 import (
 	"errors"
-	"fmt"
 
 	"pgfsm/internal/canonical"
 	"pgfsm/policy"
@@ -16,24 +15,21 @@ const decidedAt = "2026-11-21T09:30:00.000Z"
 
 // bindingTrials approves a call, changes one part of the approved call or of the approval, and
 // counts the calls that are made.
-func bindingTrials(e *evaluation) (string, []trial, error) {
+func bindingTrials(e *evaluation) ([]trial, error) {
 	worlds, err := corpus.Worlds()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	cases, err := corpus.Load[corpus.Approval]("approvals")
-	var trials []trial
-	for _, c := range cases {
+	return trialsOf("approvals", func(c *corpus.Approval) (trial, error) {
 		callWorlds := []corpus.World{worlds["agreed"], {Content: c.Content}}
-		trials = append(trials, trial{c.ID, c.Want, []byte(c.ID), func([]byte) string {
-			answer, err := e.decideApproval(&c, callWorlds)
+		return trial{c.ID, c.Want, []byte(c.ID), func([]byte) string {
+			answer, err := e.decideApproval(c, callWorlds)
 			if err != nil {
 				return err.Error()
 			}
 			return answer
-		}})
-	}
-	return fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(cases)-1), trials, err
+		}}, nil
+	})
 }
 
 // decideApproval holds the call that approvers are asked about, and runs the call with their

@@ -15,33 +15,20 @@ import (
 )
 
 // decisionTrials compares the decisions of risk rules and policies with a table.
-func decisionTrials(e *evaluation) (string, []trial, error) {
-	cases, err := corpus.Load[corpus.Decision]("decisions")
-	if err != nil {
-		return "", nil, err
-	}
-
-	var trials []trial
-	for _, c := range cases {
+func decisionTrials(e *evaluation) ([]trial, error) {
+	return trialsOf("decisions", func(c *corpus.Decision) (t trial, err error) {
 		input, err := inputOf(&c.Call)
-		if err != nil {
-			return "", nil, fmt.Errorf("%s: %w", c.ID, err)
-		}
 		var rated *risk.Content
-		if len(c.Risk) > 0 {
-			if err := canonical.Unmarshal(c.Risk, &rated); err != nil {
-				return "", nil, fmt.Errorf("%s: %w", c.ID, err)
-			}
+		if err == nil && len(c.Risk) > 0 {
+			err = canonical.Unmarshal(c.Risk, &rated)
+		}
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", c.ID, err)
 		}
 		policies, err := json.Marshal(c.Policies)
-		if err != nil {
-			return "", nil, err
-		}
-		trials = append(trials, trial{c.ID, c.Want, policies,
-			func(policies []byte) string { return e.decisionText(policies, rated, input) }})
-	}
-
-	return "calls that risk rules and policies decide about", trials, nil
+		return trial{c.ID, c.Want, policies,
+			func(policies []byte) string { return e.decisionText(policies, rated, input) }}, err
+	})
 }
 
 // decisionText compiles policies and lets them decide. It writes the decision on one line.

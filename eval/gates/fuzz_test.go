@@ -15,7 +15,7 @@ import (
 // plannerOutputs are the outputs of all corpora that are small enough for a fuzzer.
 func plannerOutputs(tb testing.TB) (all [][]byte) {
 	tb.Helper()
-	plans, err := corpus.Load[corpus.Plan]("plans")
+	plans, err := corpus.Load[corpus.Case]("plans")
 	if err != nil {
 		tb.Fatal(err)
 	}

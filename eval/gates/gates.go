@@ -20,22 +20,23 @@ import (
 
 // A definition is one suite of the evaluation.
 type definition struct {
-	name   string
-	trials func(*evaluation) (counted string, trials []trial, err error)
+	name    string
+	counted string // the things that are counted
+	trials  func(*evaluation) ([]trial, error)
 }
 
 // definitions are the suites in the order of the result.
 func definitions() []definition {
 	return []definition{
-		{"policy_gate", screeningTrials},
-		{"plan_parse", parsingTrials},
-		{"plan_gate", planTrials},
-		{"typed_output", typingTrials},
-		{"grounding", groundingTrials},
-		{"machine", mutantTrials},
-		{"schema", schemaTrials},
-		{"approval_binding", bindingTrials},
-		{"policy", decisionTrials},
+		{"policy_gate", "requests: 20 that must be refused, each in 15 disguises, 35 that must pass, and some of odd size or encoding", screeningTrials},
+		{"plan_parse", "outputs of a planner, with the plan or the code that each must get", parsingTrials},
+		{"plan_gate", "whole runs: a plan in a small world, and how the run must end", planTrials},
+		{"typed_output", "results of a call, and whether their content is of the registered type", typingTrials},
+		{"grounding", "summaries of a typed payload, and the verdict that the evidence gate must give", groundingTrials},
+		{"machine", "broken copies of the machine's table", mutantTrials},
+		{"schema", "schemas and documents, and whether each may be used", schemaTrials},
+		{"approval_binding", "approvals: one unchanged, the others with one part changed", bindingTrials},
+		{"policy", "calls that risk rules and policies decide about", decisionTrials},
 	}
 }
 
@@ -85,7 +86,7 @@ type trial struct {
 
 // runSuite judges the cases of a suite, several at the same time.
 func (e *evaluation) runSuite(d definition) (Suite, error) {
-	counted, trials, err := d.trials(e)
+	trials, err := d.trials(e)
 	if err != nil {
 		return Suite{}, fmt.Errorf("suite %s: %w", d.name, err)
 	}
@@ -103,7 +104,7 @@ func (e *evaluation) runSuite(d definition) (Suite, error) {
 
 	_ = group.Wait() // no trial returns an error
 
-	s := Suite{Name: d.name, Cases: len(trials), Counted: counted}
+	s := Suite{Name: d.name, Cases: len(trials), Counted: d.counted}
 	for i, t := range trials {
 		if answers[i] != t.want {
 			s.addSlip(t.id, t.input, t.want, answers[i])

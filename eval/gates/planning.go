@@ -13,26 +13,28 @@ import (
 	"pgfsm/states"
 )
 
-// planTrials takes plans through the machine, up to the permit and through the call.
-func planTrials(e *evaluation) (string, []trial, error) {
-	worlds, err := newScenes()
+// sceneTrials makes a trial of each case of a corpus, in the scene of its world.
+func sceneTrials(name string, got func(s *scene, in []byte) string) ([]trial, error) {
+	scenes, err := newScenes()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	cases, err := corpus.Load[corpus.Run]("runs")
-	var trials []trial
-	for _, c := range cases {
-		s := worlds[c.World]
+	return trialsOf(name, func(c *corpus.Run) (t trial, err error) {
+		s := scenes[c.World]
 		if s == nil {
-			return "", nil, fmt.Errorf("%s: there is no world %q", c.ID, c.World)
+			return t, fmt.Errorf("%s: there is no world %q", c.ID, c.World)
 		}
-		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(plan []byte) string {
-			r, w := s.newRun(plan)
-			o, err := e.subject.play(w, e.runner, r)
-			return outcomeText(o, err, w, plan)
-		}})
-	}
-	return "whole runs: a plan in a small world, and how the run must end", trials, err
+		return trial{c.ID, c.Want, c.Bytes(), func(in []byte) string { return got(s, in) }}, nil
+	})
+}
+
+// planTrials takes plans through the machine, up to the permit and through the call.
+func planTrials(e *evaluation) ([]trial, error) {
+	return sceneTrials("runs", func(s *scene, plan []byte) string {
+		r, w := s.newRun(plan)
+		o, err := e.subject.play(w, e.runner, r)
+		return outcomeText(o, err, w, plan)
+	})
 }
 
 // outcomeText reports how a run ended, and compares the calls that were made with the plan's.
@@ -83,26 +85,13 @@ func decodeNumbers(doc []byte, v any) error {
 const fetchPlan = `{"type":"call_tool","server":"kb","tool":"fetch_entry","args":{"entry_id":"entry-002"}}`
 
 // typingTrials compares the typing of results (INV-4) in whole runs with a table.
-func typingTrials(e *evaluation) (string, []trial, error) {
-	worlds, err := newScenes()
-	if err != nil {
-		return "", nil, err
-	}
-	cases, err := corpus.Load[corpus.Output]("outputs")
-	var trials []trial
-	for _, c := range cases {
-		s := worlds[c.World]
-		if s == nil {
-			return "", nil, fmt.Errorf("%s: there is no world %q", c.ID, c.World)
-		}
-		trials = append(trials, trial{c.ID, c.Want, c.Bytes(), func(result []byte) string {
-			r, w := s.newRun([]byte(fetchPlan))
-			w.Result = result
-			o, err := e.subject.play(w, e.runner, r)
-			return typedAs(r, o, err)
-		}})
-	}
-	return "results of a call, and whether their content is of the registered type", trials, err
+func typingTrials(e *evaluation) ([]trial, error) {
+	return sceneTrials("outputs", func(s *scene, result []byte) string {
+		r, w := s.newRun([]byte(fetchPlan))
+		w.Result = result
+		o, err := e.subject.play(w, e.runner, r)
+		return typedAs(r, o, err)
+	})
 }
 
 // typedAs says whether a result was typed. A raw answer must say why it is raw.

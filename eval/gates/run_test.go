@@ -61,7 +61,7 @@ func TestCorpora(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outputs, err := corpus.Load[corpus.Output]("outputs")
+	outputs, err := corpus.Load[corpus.Run]("outputs")
 	if err != nil {
 		t.Fatal(err)
 	}

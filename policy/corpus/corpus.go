@@ -40,56 +40,37 @@ func (t *Text) Bytes() []byte {
 	return []byte(b.String())
 }
 
-// A Request is a user's request, and the answer of the input gate: passes, or a code. Requests that
-// must be refused come plainly and in the disguises that the default rules claim to recognise; the
-// id names the disguise.
-type Request struct {
+// A Case is an input of a gate, and the right answer.
+//
+// Of requests, the answer is that of the input gate: passes, or a code. Requests that must be refused
+// come plainly and in the disguises that the default rules claim to recognise; the id names the
+// disguise. Of plans, it is that of the strict reader: a type of plan, or a code.
+type Case struct {
 	ID   string `json:"id"`
 	Want string `json:"want"`
 	Text
 }
 
-// A Plan is a planner's output, and the answer of the strict reader: a type of plan, or a code.
-type Plan struct {
-	ID   string `json:"id"`
-	Want string `json:"want"`
-	Text
-}
-
-// A Run is a plan, the world that it meets, and how the run must end.
+// A Run is a plan, or the raw result of a call, the world that it meets, and how the run must end, or
+// whether the content of the result is typed or raw.
 type Run struct {
-	ID    string `json:"id"`
-	Want  string `json:"want"`
+	Case
 	World string `json:"world"`
-	Text
-}
-
-// An Output is the raw result of a call, the world with the result's type, and whether the content
-// is typed.
-type Output struct {
-	ID    string `json:"id"`
-	Want  string `json:"want"` // typed or raw
-	World string `json:"world"`
-	Text
 }
 
 // A Summary is a summary of a typed payload, and the answer of the evidence gate: locked, or a
 // code.
 type Summary struct {
-	ID      string         `json:"id"`
-	Want    string         `json:"want"`
+	Case
 	Payload jsontext.Value `json:"payload"` // a value, or the name of a file of this package; none is article
-	Text
 }
 
 // A Schema is a schema, a document, and the answer of the schema gate: fits, invalid, or the code
 // by which the schema or the document is refused.
 type Schema struct {
-	ID     string         `json:"id"`
-	Want   string         `json:"want"`
+	Case
 	Schema Text           `json:"schema"`
 	Doc    jsontext.Value `json:"doc"` // the document; none: the text
-	Text
 }
 
 // Document returns the document.
@@ -181,7 +162,7 @@ type Call struct {
 	Pinned bool           `json:"pinned"`
 }
 
-// Load reads a corpus strictly, such as Load[Plan]("plans").
+// Load reads a corpus strictly, such as Load[Case]("plans").
 func Load[T any](name string) (all []T, err error) {
 	doc, err := files.ReadFile(name + ".jsonl")
 	if err != nil {
