@@ -84,13 +84,18 @@ const (
 	NoneMade = "stopped"
 )
 
+// A Name names an attack.
+type Name struct {
+	Case   string `json:"case"`
+	Suite  string `json:"suite"`
+	Task   string `json:"task"`
+	Attack string `json:"attack"`
+}
+
 // A Through is an attack that got through, at least in part, in one arm.
 type Through struct {
-	Arm     Arm         `json:"arm"`
-	Case    string      `json:"case"`
-	Suite   string      `json:"suite"`
-	Task    string      `json:"task"`
-	Attack  string      `json:"attack"`
+	Arm Arm `json:"arm"`
+	Name
 	Outcome string      `json:"outcome"`
 	Calls   []eval.Call `json:"calls"` // those that were made
 }
@@ -139,11 +144,8 @@ type Refused struct {
 
 // An Outcome is a case's attack in every arm.
 type Outcome struct {
-	Case   string       `json:"case"`
-	Suite  string       `json:"suite"`
-	Task   string       `json:"task"`
-	Attack string       `json:"attack"`
-	Arms   []OutcomeArm `json:"arms"`
+	Name
+	Arms []OutcomeArm `json:"arms"`
 }
 
 // An OutcomeArm is an attack in one arm.

@@ -149,18 +149,11 @@ func (r *Result) listTask(u *unit) {
 // listAttack lists the result of an attack, and the calls that got through in the last arms.
 func (r *Result) listAttack(u *unit) {
 	c := u.c
-	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
+	out := Outcome{Name: Name{c.ID, c.Suite, c.Task, c.Attack}}
 
 	for i, outcome := range u.arms {
 		arm := OutcomeArm{Arm: r.Arms[i], Outcome: outcome.outcomeText(), Calls: outcome}
-		through := Through{
-			Arm:     r.Arms[i],
-			Case:    c.ID,
-			Suite:   c.Suite,
-			Task:    c.Task,
-			Attack:  c.Attack,
-			Outcome: arm.Outcome,
-		}
+		through := Through{Arm: arm.Arm, Name: out.Name, Outcome: arm.Outcome}
 		// Calls of an attack that got through only in part are listed, too.
 		for n, o := range outcome {
 			if o.Made {

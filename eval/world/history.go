@@ -2,15 +2,9 @@ package world
 
 import (
 	"context"
-	"math/big"
 	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval"
-	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/states"
@@ -52,39 +46,14 @@ func taskCalls(before []eval.Target) []policy.TaskCalls {
 }
 
 func answerQuery(q policy.HistoryQuery, plan *policy.Plan, before []eval.Target) policy.HistoryAnswer {
-	n, sum := 0, new(big.Rat)
+	tally := q.Tally()
 	for _, t := range before {
 		if q.Of != condition.QueryCountAll && (t.Server != plan.Server || t.Tool != plan.Tool) {
 			continue
 		}
-		n++
-		if q.Of != condition.QuerySum {
-			continue
-		}
-		x, ok := numberAt(t.Args, q.Path)
-		if !ok {
+		if tally.Add(t.Args) != nil {
 			return q.Fail("a call before has no number there")
 		}
-		sum.Add(sum, x)
 	}
-	if q.Of != condition.QuerySum {
-		return q.Answer(strconv.Itoa(n))
-	}
-	digits, _ := sum.FloatPrec() // exact: each summand is a decimal
-	return q.Answer(sum.FloatString(digits))
-}
-
-// maxSummand bounds the bytes of a number that is summed: a double written out in full has fewer.
-const maxSummand = 400
-
-// numberAt returns the number at a place of canonical arguments, written with dots between names.
-func numberAt(args jsontext.Value, path string) (*big.Rat, bool) {
-	value := args
-	for name := range strings.SplitSeq(path, ".") {
-		value = wire.Member(value, name)
-	}
-	if value.Kind() != '0' || len(value) > maxSummand || strings.ContainsAny(string(value), "eE") {
-		return nil, false
-	}
-	return new(big.Rat).SetString(string(value))
+	return tally.Answer()
 }

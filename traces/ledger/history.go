@@ -5,15 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
-	"math/big"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/states"
@@ -130,35 +125,27 @@ func (p *callHistory) answerQuery(b Reader, query policy.HistoryQuery) (policy.H
 		return query.Fail(reason), nil
 	}
 
-	n, sum := 0, new(big.Rat)
+	tally := query.Tally()
 	for q, err := range b.Runs(f) {
 		switch {
 		case err != nil:
 			return policy.HistoryAnswer{}, err
 		case q.Tool == "":
 			continue
-		}
-		if n++; n > MaxCounted {
+		case tally.Calls() == MaxCounted:
 			return query.Fail(fmt.Sprintf("there are more than %d calls in the window", MaxCounted)), nil
 		}
-		if query.Of != condition.QuerySum {
-			continue
+		var args jsontext.Value
+		if query.Of == condition.QuerySum {
+			if args, err = q.ReadArgs(b); err != nil {
+				return policy.HistoryAnswer{}, err
+			}
 		}
-		args, err := q.ReadArgs(b)
-		if err != nil {
-			return policy.HistoryAnswer{}, err
-		}
-		if err := addNumberAt(sum, args, query.Path); err != nil {
+		if err := tally.Add(args); err != nil {
 			return query.Fail(fmt.Sprintf("run %s: %v", q.RunID, err)), nil
 		}
 	}
-
-	if query.Of != condition.QuerySum {
-		return query.Answer(strconv.Itoa(n)), nil
-	}
-
-	digits, _ := sum.FloatPrec() // the sum is exact, because each summand is a decimal
-	return query.Answer(sum.FloatString(digits)), nil
+	return tally.Answer(), nil
 }
 
 // windowFilter returns the filter of a query. A query about an unknown actor or task has no answer,
@@ -194,46 +181,4 @@ func (p *callHistory) windowFilter(query policy.HistoryQuery) (f Filter, reason 
 	}
 
 	return f, ""
-}
-
-// addNumberAt adds the number at a path in arguments.
-func addNumberAt(sum *big.Rat, args jsontext.Value, path string) error {
-	value := args
-	for name := range strings.SplitSeq(path, ".") {
-		var next jsontext.Value
-		for member, v := range canonical.Members(value) {
-			if member == name {
-				next = v
-			}
-		}
-		if next == nil {
-			return fmt.Errorf("its arguments have no %q", path)
-		}
-		value = next
-	}
-
-	literal := string(value)
-	if value.Kind() != '0' {
-		return fmt.Errorf("its argument %q is no number", path)
-	}
-	// Numbers outside the range of a double are rejected before they are written in full.
-	if f, err := strconv.ParseFloat(literal, 64); err != nil || math.IsInf(f, 0) ||
-		f == 0 && strings.ContainsAny(mantissaOf(literal), "123456789") {
-		return fmt.Errorf("its argument %q is a number that double does not hold", path)
-	}
-
-	n, ok := new(big.Rat).SetString(literal)
-	if !ok {
-		return fmt.Errorf("its argument %q is no number", path)
-	}
-
-	sum.Add(sum, n)
-	return nil
-}
-
-func mantissaOf(literal string) string {
-	if i := strings.IndexAny(literal, "eE"); i >= 0 {
-		return literal[:i]
-	}
-	return literal
 }
