@@ -156,7 +156,7 @@ func nothing(t *testing.T, s ledger.Store) {
 	view(t, s, func(r ledger.Reader) {
 		for what, n := range map[string]int{ // in any order
 			"entries": len(list(t, r.Entries(0))), "requests": len(list(t, r.Runs(ledger.Filter{}))),
-			"blobs": len(list(t, r.Blobs())),
+			"blobs":  len(list(t, r.Blobs())),
 			"tokens": len(list(t, r.Tokens())), "blocks": len(list(t, r.Blocks())), "connections": len(list(t, r.Connections())),
 			"deliveries": len(list(t, r.Deliveries("", late, 10))),
 			"sessions":   len(list(t, r.Sessions())),
