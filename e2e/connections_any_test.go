@@ -383,8 +383,7 @@ func (x *interleaving) change(kind int, random *rand.Rand) {
 	case 0, 1, 2, 3, 4, 5:
 		x.connectAt(p, s)
 	case 6:
-		_, err := x.Disconnect(ctx, p.caller, s.name)
-		x.may(err, ledger.ErrConnection, ledger.ErrBlocked)
+		x.may(x.Disconnect(ctx, p.caller, s.name), ledger.ErrConnection, ledger.ErrBlocked)
 	case 7:
 		_, err := x.RevokeConnections(ctx, x.root, p.caller.Name, []string{"", s.name}[random.IntN(2)])
 		x.may(err, ledger.ErrConnection)

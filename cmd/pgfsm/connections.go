@@ -58,16 +58,20 @@ func newConnectionsRevoke(f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// From here on nothing uses the connections. Only their issuers can make the tokens invalid.
-			secrets, err := o.resolveConnections()
-			if err == nil && secrets != nil {
-				err = setup.Connections(o.loaded, secrets, nil).Connectable().Revoke(ctx, o.Ledger, ended)
-			}
-			if err != nil {
-				f.w.warn("the tokens were not revoked at their issuers: " + visible.Error(err))
-			}
 			return f.printDocument(cli.Document("revoked", ended), templatePrinter("revoked", ended))
 		})
+}
+
+// revokeTokens asks authorization servers to revoke the tokens of connections that a command has ended.
+func (o *openedLedger) revokeTokens(ctx context.Context, ended []ledger.Connection) {
+	var all *api.Connectable
+	secrets, err := o.resolveConnections()
+	if err == nil && secrets != nil {
+		all = setup.Connections(o.loaded, secrets, nil).Connectable()
+	}
+	if err := errors.Join(err, all.Revoke(ctx, o.Ledger, ended)); err != nil {
+		o.w.warn("the tokens were not revoked at their issuers: " + visible.Error(err))
+	}
 }
 
 // resolveConnections returns the secrets of people's connections; nil if no configuration has any.

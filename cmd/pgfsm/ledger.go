@@ -61,7 +61,7 @@ func (f *ledgerFlags) newCommand(use string, args cobra.PositionalArgs, purpose 
 }
 
 // newManageCommand makes a command that opens the ledger for a purpose, and calls do with the
-// [openedLedger.authorizeManager].
+// [openedLedger.authorizeManager]. Then it revokes the tokens of connections that do has ended.
 func (f *ledgerFlags) newManageCommand(use string, args cobra.PositionalArgs, purpose stores.Purpose,
 	do func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error,
 ) *cobra.Command {
@@ -74,7 +74,13 @@ func (f *ledgerFlags) newManageCommand(use string, args cobra.PositionalArgs, pu
 		if err != nil {
 			return err
 		}
-		return do(ctx, o, caller, args)
+		var ended []ledger.Connection
+		o.OnEnded(func(some []ledger.Connection) { ended = append(ended, some...) })
+		err = do(ctx, o, caller, args)
+		if len(ended) > 0 {
+			o.revokeTokens(ctx, ended)
+		}
+		return err
 	})
 }
 

@@ -31,12 +31,6 @@ type PersonServer struct {
 	Machines       bool   // the server has credentials for clients without a person
 }
 
-// fits reports whether a connection is one that the server's configuration allows.
-func (s *PersonServer) fits(c *ledger.Connection) bool {
-	want := s.ExpectedConnection()
-	return c.Fits(&want)
-}
-
 // server returns the server of this name; nil if people have no accounts at it.
 func (c *Connections) server(name string) *PersonServer {
 	if c == nil {
@@ -197,6 +191,15 @@ func (s *Service) noteConnection(change string) {
 	s.runner.wakeConnections()
 }
 
+// revokeEnded asks authorization servers to revoke the tokens of connections that this process has ended.
+func (s *Service) revokeEnded(ended []ledger.Connection) {
+	s.runner.accounts.Go(func() {
+		if err := s.connectable().Revoke(context.Background(), s.runner.options.Ledger, ended); err != nil {
+			s.runner.reportf("the tokens of a connection that ended were not revoked: %s", visible.Error(err))
+		}
+	})
+}
+
 // wakeConnections makes this process follow changes of connections now.
 func (r *Runner) wakeConnections() {
 	select {
@@ -255,7 +258,7 @@ func (s *Service) applyConnections(ctx context.Context, seen int64, forced, noti
 	live := func(id string) bool {
 		c, usable := changed.Usable[id]
 		server := accounts.server(c.Server)
-		return usable && server != nil && server.fits(&c)
+		return usable && server != nil && server.Fits(&c)
 	}
 	if s.gateway != nil {
 		s.gateway.AccountsChanged(live, func(principal string) bool { return notify && changed.People[principal] })

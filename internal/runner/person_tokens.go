@@ -97,7 +97,7 @@ func (t *personTokens) access(ctx context.Context) (string, error) {
 func (t *personTokens) refresh(ctx context.Context, row ledger.Connection, wait bool) error {
 	r, accounts := t.runner, t.runner.Configured().Connections
 	server := accounts.server(row.Server)
-	if server == nil || !server.fits(&row) {
+	if server == nil || !server.Fits(&row) {
 		return ledger.ErrUnconnected
 	}
 	newer, credentials, err := r.options.Ledger.RefreshConnection(ctx, accounts.Keys, row, wait, func(old []byte) ([]byte, error) {

@@ -200,6 +200,7 @@ func (s *Service) newAdmin() {
 	if l := s.runner.options.Ledger; l != nil {
 		o.Ledger, o.Replayer, o.Voted, o.Result = l, s.runner.replayer, s.handleVote, s.runner.CallResult
 		o.Connectable, o.Connected = s.connectable, s.noteConnection
+		l.OnEnded(s.revokeEnded)
 		o.Callers = s.peopleAuthenticator(s.options.AdminURL)
 		if w := s.options.Checkpoints; w != nil {
 			o.Checkpoints = w.Dir

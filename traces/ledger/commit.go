@@ -162,6 +162,7 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 	}
 
 	var added map[generationKey]int64
+	var ended []Connection
 	err = l.store.Update(context.Background(), func(storeTx Tx) error {
 		tx, err := l.rememberTx(storeTx)
 		if err != nil {
@@ -190,7 +191,7 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 			}
 		}
 
-		added = b.generations
+		added, ended = b.generations, b.ended
 		tx.version, err = storeTx.DataVersion()
 		return err
 	}, readAhead)
@@ -198,6 +199,9 @@ func (l *Ledger) commitBatch(operations []*operation) (errs []error, err error) 
 		l.memory = nil
 	} else {
 		maps.Copy(l.generations, added)
+		if do := l.ended.Load(); do != nil && len(ended) > 0 {
+			(*do)(ended)
+		}
 	}
 
 	return errs, l.reportFatal(err)
@@ -217,6 +221,7 @@ type batch struct {
 	types  []Type   // their types
 
 	generations map[generationKey]int64 // entries of generations that the transaction added
+	ended       []Connection            // connections that the transaction ended
 }
 
 // addEvent adds an event, and applies it to its request, if it has one. It does not put the

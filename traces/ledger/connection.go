@@ -141,16 +141,15 @@ func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connec
 	return c, err
 }
 
-// Disconnect ends the caller's own connection to a server, and returns it. The error is [ErrConnection] if there is none.
-func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) (ended []Connection, err error) {
-	err = l.commit(ctx, func(b *batch) (err error) {
+// Disconnect ends the caller's own connection to a server. The error is [ErrConnection] if there is none.
+func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) error {
+	return l.commit(ctx, func(b *batch) error {
 		if err := by.recheckAction(b, b.now, ActConnect); err != nil {
 			return err
 		}
-		ended, err = b.endConnections(by.Name, EndDisconnected, isOf(by.Principal(), server))
+		_, err := b.endConnections(by.Name, EndDisconnected, isOf(by.Principal(), server))
 		return err
 	})
-	return ended, err
 }
 
 // RevokeConnections ends the connections of a person: to one server or, without a name, to all. It returns them.
@@ -236,6 +235,7 @@ func (b *batch) endConnection(by, reason string, c *Connection) error {
 		if err := b.addEvent(nil, "", by, &connectionEnded{ID: c.ID, Person: c.Person, Reason: reason, Server: c.Server}); err != nil {
 			return err
 		}
+		b.ended = append(b.ended, *c)
 	}
 	if reason == EndLost {
 		c.State, c.Sealed = ConnectionLost, []byte{}

@@ -58,8 +58,7 @@ func asksWith(c ledger.Connection) func(*statestest.Scenario) {
 // endings are what ends a connection of fay.
 var endings = map[string]func(*fixture, string){
 	"disconnect": func(d *fixture, server string) {
-		_, err := d.Disconnect(context.Background(), person(fay), server)
-		check.NoError(d.TB, err)
+		check.NoError(d.TB, d.Disconnect(context.Background(), person(fay), server))
 	},
 	"reconnect": func(d *fixture, server string) { d.connect(person(fay), server, "pat-fay-0987654321") },
 	"revoke": func(d *fixture, _ string) {
@@ -244,6 +243,8 @@ func TestConnectionsEndWithTheirPerson(t *testing.T) {
 	d.token("gus", ledger.RolePerson, d.Clock.Now().Add(time.Minute).Format(policy.TimeForm))
 	d.Clock.Add(time.Minute) // a token that has expired counts as none
 	d.connect(ledger.Caller{TokenID: first.ID, Name: "gus", Roles: []string{ledger.RolePerson}}, "files", pasted)
+	var ended []ledger.Connection
+	d.OnEnded(func(all []ledger.Connection) { ended = append(ended, all...) })
 	left := func() (all []string) {
 		d.Inspect(func(r ledger.Reader) error {
 			for c, err := range r.Connections() {
@@ -268,6 +269,14 @@ func TestConnectionsEndWithTheirPerson(t *testing.T) {
 	check.NoError(t, d.EndIdleConnections(ctx, 48*time.Hour))
 	wantSame(t, 0, len(left()))
 	wantSame(t, 4, d.count(ledger.ConnectionEnded))
+	var names []string
+	for _, c := range ended {
+		if _, err := d.OpenCredentials(ctx, sealKeys(1), c); err != nil {
+			t.Error(err)
+		}
+		names = append(names, c.Person+" "+c.Server)
+	}
+	wantSame(t, []string{fay + " files", fay + " wiki", "gus files", eve + " files"}, names)
 	d.sound()
 }
 

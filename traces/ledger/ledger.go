@@ -65,7 +65,9 @@ type Ledger struct {
 	parsedPrune atomic.Pointer[knownPrune] // the last prune that was read; nil: none was read yet
 	// Is called with the duration of each commit; nil: durations are not measured.
 	measure atomic.Pointer[func(time.Duration)]
-	fatal   chan error // receives the first error after which the store is unusable
+	// Is called with the connections that a commit has ended, see OnEnded.
+	ended atomic.Pointer[func([]Connection)]
+	fatal chan error // receives the first error after which the store is unusable
 
 	memory   *memory // nil: empty; of the committer
 	replicas roster
@@ -140,6 +142,10 @@ func (l *Ledger) FatalError() <-chan error { return l.fatal }
 // MeasureCommits makes the ledger call took with the duration of each later commit. took must not
 // block.
 func (l *Ledger) MeasureCommits(took func(time.Duration)) { l.measure.Store(&took) }
+
+// OnEnded has do called with the connections that each commit has ended, with their credentials. do must not wait,
+// and must not use the ledger.
+func (l *Ledger) OnEnded(do func([]Connection)) { l.ended.Store(&do) }
 
 // reportFatal returns err. If err makes the store unusable, reportFatal also sends it to
 // [Ledger.FatalError].

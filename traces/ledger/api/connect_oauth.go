@@ -7,10 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"pgfsm/internal/identity/connect"
 	"pgfsm/internal/identity/login"
@@ -143,25 +146,43 @@ func (h *Handler) connectionChanged(v *visit, change string) (answer, error) {
 	return redirectTo(v.base + connectionsPage), nil
 }
 
-// Revoke asks the server's authorization server to revoke the tokens of connections that have ended. It is an
-// attempt: no call uses them any more, whatever the authorization server does.
-func (c *Connectable) Revoke(ctx context.Context, l *ledger.Ledger, ended []ledger.Connection) (failed error) {
+// maxRevoking is how many requests of Revoke are under way at the same time.
+const maxRevoking = 8
+
+// Revoke asks authorization servers to revoke the tokens of connections that have ended. It is an attempt, and takes no longer
+// than one request may: no call uses the connections any more, whatever the authorization servers do.
+func (c *Connectable) Revoke(ctx context.Context, l *ledger.Ledger, ended []ledger.Connection) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
+	defer cancel()
+	errs := make([]error, len(ended))
+	var group errgroup.Group
+	group.SetLimit(maxRevoking)
 	for i := range ended {
-		server := c.find(ended[i].Server)
-		if server == nil || server.OAuth == nil {
-			continue
+		if ended[i].Kind == ledger.ConnectionOAuth {
+			group.Go(func() error {
+				if err := c.revokeTokens(ctx, l, &ended[i]); err != nil {
+					errs[i] = fmt.Errorf("%s: %w", ended[i].Server, err)
+				}
+				return nil
+			})
 		}
-		if want := server.ExpectedConnection(); !ended[i].Fits(&want) {
-			continue
-		}
-		text, err := l.OpenCredentials(ctx, c.Keys, ended[i])
-		if err == nil {
-			var tokens connect.Tokens
-			if tokens, err = connect.Decode(text); err == nil {
-				err = server.OAuth.Revoke(ctx, tokens)
-			}
-		}
-		failed = errors.Join(failed, err)
 	}
-	return failed
+	_ = group.Wait() // the errors are in errs
+	return errors.Join(errs...)
+}
+
+func (c *Connectable) revokeTokens(ctx context.Context, l *ledger.Ledger, ended *ledger.Connection) error {
+	server := c.find(ended.Server)
+	if server == nil || !server.Fits(ended) {
+		return errors.New("the configuration does not name the connection's authorization server and client")
+	}
+	text, err := l.OpenCredentials(ctx, c.Keys, *ended)
+	if err != nil {
+		return err
+	}
+	tokens, err := connect.Decode(text)
+	if err != nil {
+		return err
+	}
+	return server.OAuth.Revoke(ctx, tokens)
 }

@@ -1,14 +1,12 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"pgfsm/internal/identity/connect"
-	"pgfsm/internal/visible"
 	"pgfsm/traces/ledger"
 )
 
@@ -42,6 +40,12 @@ func (s *ConnectableServer) ExpectedConnection() ledger.Connection {
 		c.Kind, c.Issuer, c.Client = ledger.ConnectionOAuth, s.OAuth.Issuer, s.OAuth.ID
 	}
 	return c
+}
+
+// Fits reports whether a connection is one that the server's configuration allows.
+func (s *ConnectableServer) Fits(c *ledger.Connection) bool {
+	want := s.ExpectedConnection()
+	return c.Fits(&want)
 }
 
 func (c *Connectable) find(server string) *ConnectableServer {
@@ -100,8 +104,7 @@ func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, 
 				return err
 			}
 			one.Connection, one.Connected = c, err == nil
-			want := s.ExpectedConnection()
-			one.Moved = one.Connected && !c.Fits(&want)
+			one.Moved = one.Connected && !s.Fits(&c)
 			one.Opens = one.Connected && all.Keys.Opens(r, &c)
 			body.Servers = append(body.Servers, one)
 		}
@@ -134,11 +137,7 @@ func (h *Handler) changeConnection(v *visit) (answer, error) {
 	change, server := "ended", all.find(fields["server"])
 	switch {
 	case fields["do"] == "disconnect":
-		var ended []ledger.Connection
-		ended, err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
-		if err := all.Revoke(context.WithoutCancel(v.r.Context()), h.Ledger, ended); err != nil {
-			h.Log("the tokens of a connection that ended were not revoked: " + visible.Error(err))
-		}
+		err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
 	case server == nil:
 		return answer{}, errForm
 	case server.OAuth != nil:
