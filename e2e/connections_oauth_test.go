@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/telemetry/otlptest"
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 )
@@ -28,7 +29,7 @@ type oauthForge struct {
 	issuer string // as its metadata names it
 
 	mu      sync.Mutex
-	seen    []string            // tokens
+	seen    []string            // access tokens, codes and states
 	refused map[string]struct{} // tokens that it accepts no more
 	asks    string              // the scopes for lack of which it refuses calls; empty: none
 	calls   int
@@ -39,6 +40,16 @@ func newOAuthForge(t *testing.T) *oauthForge {
 	o := &oauthForge{Provider: identitytest.New(t), refused: make(map[string]struct{})}
 	o.issuer, o.Rotate, o.Withheld = o.Issuer, true, "gist"
 	o.Clients["forge-client"] = "forge-secret"
+	o.Override("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		o.Default(answer, r)
+		if back, err := answer.Result().Location(); err == nil {
+			o.mu.Lock()
+			o.seen = append(o.seen, back.Query().Get("code"), back.Query().Get("state"))
+			o.mu.Unlock()
+			http.Redirect(w, r, back.String(), http.StatusFound)
+		}
+	})
 	inner := newLooks(t, subjectOf)
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/.well-known/oauth-protected-resource" {
@@ -117,7 +128,7 @@ func (o *oauthForge) ask(scopes string) {
 	o.asks = scopes
 }
 
-func (o *oauthForge) folder(t *testing.T) string {
+func (o *oauthForge) folder(t *testing.T, more ...string) string {
 	t.Helper()
 	ledgerURL, files := newLedger(t), []string(nil)
 	if ledgerURL != inFile {
@@ -131,7 +142,7 @@ servers:
 allowlist: allowlist.json
 connections: {keys: ["${file:connections.key}"]}
 ledger: %q
-`, o.URL, o.Issuer, ledgerURL), "allowlist.json", `{"forge": ["look"]}`, "connections.key", sealKey, "forge.secret", "forge-secret"}, files...)...)
+%s`, o.URL, o.Issuer, ledgerURL, strings.Join(more, "")), "allowlist.json", `{"forge": ["look"]}`, "connections.key", sealKey, "forge.secret", "forge-secret"}, files...)...)
 }
 
 var continueAt = regexp.MustCompile(`id="continue" href="([^"]*)"`)
@@ -163,7 +174,8 @@ func TestServeOAuthConnections(t *testing.T) {
 	t.Parallel()
 	forge := newOAuthForge(t)
 	forge.Users["ann"], forge.Users["ben"] = map[string]any{"name": "Ann at the forge"}, map[string]any{"name": "Ben"}
-	s := serve(t, forge.folder(t))
+	spans := otlptest.New(t)
+	s := serve(t, forge.folder(t, exporting(spans, 100)))
 	people, agents, browsers := []string{"ann", "ben", "cat"}, make(map[string]*agent), make(map[string]*browser)
 	tokens := make(map[string]string)
 	for _, name := range people {
@@ -221,7 +233,7 @@ func TestServeOAuthConnections(t *testing.T) {
 	ann.gets(t, "forge__look", "{}", "credentials_needed")
 
 	s.stop(t, exitYes)
-	written := command(t.Context(), nil, "ledger", "export", "-c", s.config).Stdout + s.stderr.String()
+	written := command(t.Context(), nil, "ledger", "export", "-c", s.config).Stdout + s.stderr.String() + spans.Bodies()
 	if path := filepath.Join(s.dir, "pgfsm.db"); ledgerOf(s.dir) == inFile {
 		written += clitest.Read(t, path)
 	}

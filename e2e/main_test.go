@@ -50,10 +50,13 @@ func TestMain(m *testing.M) {
 type suite struct{ *testing.M }
 
 func (s suite) Run() int {
-	dir, err := os.MkdirTemp("", "pgfsm")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		err = build(dir)
+	var err error
+	dir := os.Getenv(builtIn)
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "pgfsm"); err == nil {
+			defer os.RemoveAll(dir)
+			err = build(dir)
+		}
 	}
 	if err == nil {
 		err = os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -65,9 +68,12 @@ func (s suite) Run() int {
 	return cluster.Main(s.M)
 }
 
+// builtIn names the folder of a pgfsm that was built already.
+const builtIn = "PGFSM_TEST_BUILT"
+
 // build builds pgfsm as make test builds tests, so that what is compiled is compiled once.
-func build(dir string) error {
-	args := []string{"build", "-o", dir + string(os.PathSeparator), "-ldflags=-s -w"}
+func build(dir string, more ...string) error {
+	args := append([]string{"build", "-o", dir + string(os.PathSeparator), "-ldflags=-s -w"}, more...)
 	if raceDetector {
 		args = append(args, "-race")
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,10 +139,13 @@ func (r *Receiver) Spans(t testing.TB, n int) []*traces.Span {
 }
 
 // Contains reports whether these bytes came.
-func (r *Receiver) Contains(text string) bool {
+func (r *Receiver) Contains(text string) bool { return strings.Contains(r.Bodies(), text) }
+
+// Bodies returns all bytes that came.
+func (r *Receiver) Bodies() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return bytes.Contains(r.bodies.Bytes(), []byte(text))
+	return r.bodies.String()
 }
 
 // Header returns the headers of the last request.
