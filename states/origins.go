@@ -17,11 +17,12 @@ import (
 // Origins say where the arguments of a call come from, and what was looked at to find that out. The members are in
 // canonical order.
 type Origins struct {
-	Failed    string        `json:"failed,omitzero"` // why nothing was looked at
+	Earlier   int           `json:"earlier,omitzero"` // how many calls of the requester were sent before, if what they sent was looked at
+	Failed    string        `json:"failed,omitzero"`  // why nothing was looked at
 	Leaves    []origin.Leaf `json:"leaves"`
 	Private   bool          `json:"private,omitzero"` // see [origin.Rules.Private]
-	Prompts   []int64       `json:"prompts"`          // indexes of the entries of the session's prompts
-	Runs      []int64       `json:"runs"`             // indexes of the first entries of the runs that made the session's calls
+	Prompts   int           `json:"prompts,omitzero"` // how many prompts the session has
+	Runs      int           `json:"runs,omitzero"`    // how many calls of the session were sent
 	Untrusted bool          `json:"untrusted,omitzero"`
 }
 
@@ -31,18 +32,18 @@ func (r *Request) HasSession() bool { return r.Session != nil || r.Task != "" }
 
 // FindOrigins finds where the arguments of the run's call come from. untrusted: the session had results that nobody
 // has seen. The results of the session are named by the first entry of their run.
-func (r *Run) FindOrigins(s *origin.Session, runs []int64, untrusted bool) *Origins {
+func (r *Run) FindOrigins(s *origin.Session, untrusted bool) *Origins {
 	tool, rules := r.facts.Validated.tool, r.bundle.Origins()
 	s.Holds = r.bundle.HoldsItem(r.request.Actor, r.request.Identity)
 	found := &Origins{
 		Leaves:    rules.Find(s, tool.Server, tool.Name, r.Plan().Args.Bytes(), jsontext.Value(tool.InputSchema)),
 		Private:   rules.Private(s),
-		Prompts:   make([]int64, len(s.Prompts)),
-		Runs:      append([]int64{}, runs...),
+		Prompts:   len(s.Prompts),
+		Runs:      len(s.Results),
 		Untrusted: untrusted || rules.Untrusted(s),
 	}
-	for i := range s.Prompts {
-		found.Prompts[i] = s.Prompts[i].Entry
+	if s.Failed != "" {
+		return NoOrigins(s.Failed)
 	}
 	if found.Leaves == nil {
 		found.Leaves = []origin.Leaf{}
@@ -52,9 +53,7 @@ func (r *Run) FindOrigins(s *origin.Session, runs []int64, untrusted bool) *Orig
 
 // NoOrigins are those of a call whose session cannot be looked at.
 func NoOrigins(reason string) *Origins {
-	return &Origins{
-		Failed: reason, Leaves: []origin.Leaf{}, Private: true, Prompts: []int64{}, Runs: []int64{}, Untrusted: true,
-	}
+	return &Origins{Failed: reason, Leaves: []origin.Leaf{}, Private: true, Untrusted: true}
 }
 
 // origins returns where the arguments come from; nil if that was not read.
@@ -106,15 +105,11 @@ func (o *Origins) check() error {
 	if o == nil {
 		return nil
 	}
-	if o.Failed != "" && (len(o.Leaves)+len(o.Prompts)+len(o.Runs) > 0 || !o.Private || !o.Untrusted) {
+	if o.Failed != "" && (len(o.Leaves)+o.Prompts+o.Runs+o.Earlier > 0 || !o.Private || !o.Untrusted) {
 		return errors.New("origins were found although nothing was looked at")
 	}
-	for _, entries := range [][]int64{o.Prompts, o.Runs} {
-		for i, entry := range entries {
-			if entry < 1 || i > 0 && entry <= entries[i-1] {
-				return errors.New("the prompts or runs that were looked at are not in order")
-			}
-		}
+	if min(o.Prompts, o.Runs, o.Earlier) < 0 {
+		return errors.New("a number of prompts or calls is negative")
 	}
 	if len(o.Leaves) > 2*(origin.MaxLeaves+1) {
 		return fmt.Errorf("there are %d leaves", len(o.Leaves))
@@ -127,18 +122,16 @@ func (o *Origins) check() error {
 	return nil
 }
 
-// checkLeaf checks that the source of a leaf was looked at, and that the leaf has the evidence of its origin.
+// checkLeaf checks that the leaf has the evidence of its origin, and that there are sources of its kind.
 func (o *Origins) checkLeaf(leaf *origin.Leaf) error {
 	if !slices.Contains([]string{"", origin.Target, origin.Amount, origin.Content}, leaf.Role) {
 		return fmt.Errorf("the role is %q", leaf.Role)
 	}
-	var sources []int64
-	inPrompt := leaf.Origin == origin.Request
+	sources, inPrompt := o.Runs, leaf.Origin == origin.Request
 	switch leaf.Origin {
 	case origin.Request:
 		sources = o.Prompts
 	case origin.Trusted, origin.Own:
-		sources = o.Runs
 	case origin.None:
 		if leaf.Source+leaf.Form != "" {
 			return errors.New("it has evidence of no origin")
@@ -148,7 +141,7 @@ func (o *Origins) checkLeaf(leaf *origin.Leaf) error {
 	}
 	if leaf.Origin != origin.None {
 		source, err := strconv.ParseInt(leaf.Source, 10, 64)
-		if err != nil || strconv.FormatInt(source, 10) != leaf.Source || !slices.Contains(sources, source) {
+		if err != nil || strconv.FormatInt(source, 10) != leaf.Source || source < 1 || sources == 0 {
 			return fmt.Errorf("its source %q was not looked at", leaf.Source)
 		}
 	}

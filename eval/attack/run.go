@@ -28,6 +28,7 @@ type trial struct {
 
 	before  []eval.Target   // made so far
 	session *origin.Session // what was before the next call; nil: the arm looks at none
+	sent    []origin.Sent   // what the calls before sent
 	runs    int             // begun so far
 }
 

@@ -11,6 +11,7 @@ import (
 func (t *trial) sessionNow() *origin.Session {
 	if t.session != nil {
 		t.session.Holds = t.bundle.HoldsItem(t.unit.c.Actor, nil)
+		t.session.Sent = func() ([]origin.Sent, string) { return t.sent, "" }
 	}
 	return t.session
 }
@@ -21,15 +22,15 @@ func (t *trial) addToSession(c *eval.Call) {
 		return
 	}
 	judged := int64(2 * (len(t.session.Results) + 1))
+	t.sent = append(t.sent, origin.NewSent(judged, c.Args, nil))
 	t.session.Results = append(t.session.Results, origin.Result{
-		Run:       strconv.FormatInt(judged, 10),
-		Call:      judged,
-		Entry:     judged + 1,
-		Server:    c.Server,
-		Tool:      c.Tool,
-		Failed:    c.Failed,
-		Arguments: c.Args,
-		Value:     c.Result,
-		Found:     origin.Found(t.bundle.Origins().Find(t.sessionNow(), c.Server, c.Tool, c.Args, nil)),
+		Run:    strconv.FormatInt(judged, 10),
+		Call:   judged,
+		Entry:  judged + 1,
+		Server: c.Server,
+		Tool:   c.Tool,
+		Failed: c.Failed,
+		Value:  c.Result,
+		Found:  origin.Found(t.bundle.Origins().Find(t.sessionNow(), c.Server, c.Tool, c.Args, nil)),
 	})
 }

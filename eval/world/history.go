@@ -22,11 +22,7 @@ func (w *World) ReadHistory(_ context.Context, request *states.ReadHistory) stat
 	case w.Session == nil:
 		read.Origins = states.NoOrigins("the calls before have no results")
 	default:
-		runs := make([]int64, len(w.Session.Results))
-		for i := range runs {
-			runs[i] = w.Session.Results[i].Call
-		}
-		read.Origins = w.run.FindOrigins(w.Session, runs, false)
+		read.Origins = w.run.FindOrigins(w.Session, false)
 	}
 	return read
 }

@@ -43,11 +43,11 @@
 //
 // # What comes back
 //
-// A value that stood in the arguments of an earlier call of the session, and was not found there, never becomes trusted
+// A value that stood in the arguments of an earlier call of the requester, and was not found there, never becomes trusted
 // or own: the server may only return what it was sent. It stood there if an argument has its letters and digits in this
 // order, without marks, or, of fewer than [MinCharacters], only these. Percent-encoded arguments and numbers with an
 // exponent are also read decoded. A value that a server composes from several arguments, or decodes in another way, is
-// beyond this rule, and so is one that an earlier session made a server keep. Results with errors never count.
+// beyond this rule, and so is one that somebody else made a server keep. Results with errors never count.
 //
 // # Not promised
 //

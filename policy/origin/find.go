@@ -25,8 +25,11 @@ const (
 	None    = "none"
 )
 
-// MaxLeaves is how many leaves with a role, and how many without, are looked for. A call with more is not found.
-const MaxLeaves = 256
+// Bounds of a search. Beyond them a call is not found.
+const (
+	MaxLeaves = 256        // leaves with a role, and leaves without one
+	MaxSteps  = 25_000_000 // steps of about a nanosecond, because all other writers of a ledger wait for a search
+)
 
 // A Leaf is a scalar of the arguments, or a member's name, and where it comes from. Its members are in canonical order.
 type Leaf struct {
@@ -44,8 +47,9 @@ type Leaf struct {
 
 // Find returns the leaves of a call's arguments in canonical order and where each comes from. At most MaxLeaves+1
 // leaves with a role and as many without are returned. Arguments that are no JSON object are one target of origin none.
+// So is a search that fails: Failed of the session then says why.
 func (r *Rules) Find(s *Session, server, tool string, args, inputSchema jsontext.Value) []Leaf {
-	f := &finder{rules: r, session: s, schema: inputSchema}
+	f := &finder{rules: r, session: s, schema: schemaReader{root: inputSchema}}
 	if r != nil {
 		f.roles = r.roles[toolName{server, tool}]
 	}
@@ -54,15 +58,15 @@ func (r *Rules) Find(s *Session, server, tool string, args, inputSchema jsontext
 		if r != nil {
 			prompts = r.prompts
 		}
-		f.passages = prompts.passagesOf(s)
-		f.documents = make([]jsontext.Value, len(s.Results))
-		f.arguments = make([][]argument, len(s.Results))
+		f.passages = f.passagesOf(prompts)
+		f.places = make([][]place, len(s.Results))
+		s.Failed = ""
 	}
 
 	doc, err := canonical.JSON(args)
 	if err == nil && jsontext.Value(doc).Kind() == '{' {
-		err = eachNode(doc, nil, f.addNode)
-		if err == nil {
+		err = eachNode(doc, f.addNode)
+		if err == nil && f.succeeded() {
 			return f.leaves
 		}
 	}
@@ -73,13 +77,31 @@ func (r *Rules) Find(s *Session, server, tool string, args, inputSchema jsontext
 type finder struct {
 	rules     *Rules
 	session   *Session
-	schema    jsontext.Value
+	schema    schemaReader
 	roles     []rolePath
 	passages  []passage
-	documents []jsontext.Value // by result: the document, once it was needed
-	arguments [][]argument     // by result, once they were needed
+	places    [][]place // by result, once they were needed
+	sent      []Sent
+	asked     bool // for sent
+	sentSteps int  // to look for a text in what was sent
+	echoes    map[question]bool
 	leaves    []Leaf
 	counts    [2]int // of leaves without and with a role
+	steps     int
+}
+
+// spend counts steps, and reports whether the search may go on.
+func (f *finder) spend(steps int) bool {
+	f.steps += steps
+	return f.steps <= MaxSteps
+}
+
+// succeeded reports whether the search has come to its end, and notes in the session why not.
+func (f *finder) succeeded() bool {
+	if f.session != nil && f.session.Failed == "" && f.steps > MaxSteps {
+		f.session.Failed = fmt.Sprintf("there is too much to compare: the search takes more than %d steps", MaxSteps)
+	}
+	return f.session == nil || f.session.Failed == ""
 }
 
 // addNode adds the leaves of a node of the arguments: the name of a member, and a scalar.
@@ -87,32 +109,44 @@ func (f *finder) addNode(path []string, isMember bool, node jsontext.Value) bool
 	if len(path) == 0 {
 		return true
 	}
-	if isMember && f.isChosenName(path) {
+	if isMember && f.isChosenName(path) && f.countLeaf(Target) {
 		name, of := path[len(path)-1], path[:len(path)-1]
-		f.addLeaf(Leaf{At: pointerOf(path), Name: true, Role: Target}, newValue(name, Target, wordsOf(of), false))
+		f.addLeaf(Leaf{At: pointerOf(path), Name: true, Role: Target}, f.newValue(name, Target, wordsOf(of), false))
+	}
+	role := roleIn(f.roles, path)
+	if role == "" && f.endsAboveTarget(path, node) {
+		role = Target
+	}
+	if isContainer(node) && len(path) < MaxDepth || !f.countLeaf(role) {
+		return true
 	}
 
-	leaf := Leaf{At: pointerOf(path), Role: roleIn(f.roles, path)}
-	if leaf.Role == "" && f.endsAboveTarget(path, node) {
-		leaf.Role = Target
-	}
+	leaf := Leaf{At: pointerOf(path), Role: role}
 	text, isText := scalarText(node)
 	switch {
-	case isContainer(node):
-		if len(path) >= MaxDepth {
-			f.addLeaf(leaf, nil) // what is below is not looked at, and so is not found
-		}
+	case isContainer(node): // what is below is not looked at, and so is not found
+		f.addLeaf(leaf, nil)
 	case isText:
-		leaf.Exempt = leaf.Role != Target && isEnumMember(f.schema, path, node)
-		f.addLeaf(leaf, newValue(text, leaf.Role, wordsOf(path), false))
+		leaf.Exempt = role != Target && f.schema.isEnumMember(path, node)
+		f.addLeaf(leaf, f.newValue(text, role, wordsOf(path), false))
 	case node.Kind() == 'n':
-		leaf.Exempt = leaf.Role != Target
+		leaf.Exempt = role != Target
 		f.addLeaf(leaf, nil)
 	default:
-		leaf.Exempt = leaf.Role != Target
-		f.addLeaf(leaf, newValue(string(node), leaf.Role, wordsOf(path), true))
+		leaf.Exempt = role != Target
+		f.addLeaf(leaf, f.newValue(string(node), role, wordsOf(path), true))
 	}
 	return true
+}
+
+// countLeaf reports whether one more leaf is looked for.
+func (f *finder) countLeaf(role string) bool {
+	count := &f.counts[0]
+	if role != "" {
+		count = &f.counts[1]
+	}
+	*count++
+	return *count <= MaxLeaves+1
 }
 
 // RoleOf returns the role of an argument: target before amount before content; empty if it has none.
@@ -147,22 +181,13 @@ func (f *finder) isChosenName(path []string) bool {
 	return slices.ContainsFunc(f.roles, func(r rolePath) bool {
 		matched := last < len(r.path) && r.path[last] == "*" && r.path[:last].matches(path)
 		return r.role == Target && (matched || r.path.matches(path[:last]))
-	}) && !isDeclared(f.schema, path)
+	}) && !f.schema.isDeclared(path)
 }
 
-// addLeaf finds the value and adds the leaf. Leaves beyond the limit are left out.
+// addLeaf finds the value and adds the leaf.
 func (f *finder) addLeaf(leaf Leaf, v *value) {
-	count := &f.counts[0]
-	if leaf.Role != "" {
-		count = &f.counts[1]
-	}
-	if *count > MaxLeaves {
-		return
-	}
-	*count++
-
 	leaf.Origin = None
-	if v != nil && v.text != "" && f.session != nil {
+	if v != nil && v.text != "" && f.session != nil && f.succeeded() {
 		f.findValue(&leaf, v)
 	}
 	f.leaves = append(f.leaves, leaf)
@@ -188,8 +213,12 @@ func (f *finder) findRequest(leaf *Leaf, v *value, forms bool) bool {
 	if !v.inForm {
 		return false
 	}
-	for _, p := range f.passages {
-		at, form, ok := v.findIn(p.text, forms)
+	for i := range f.passages {
+		p := &f.passages[i]
+		if !f.spend(2*len(p.text)*v.scans/scansInStep + 64) {
+			return false
+		}
+		at, form, ok := v.findIn(p, forms)
 		if !ok {
 			continue
 		}

@@ -20,6 +20,8 @@ type passage struct {
 	start  int    // byte of the prompt
 	raw    string // as written
 	text   string // folded
+
+	amounts, dates [][]int // where their patterns match, once it was needed
 }
 
 // A foldedText knows where its characters stand in the text as written.
@@ -159,15 +161,22 @@ func isInvisible(r rune) bool {
 }
 
 // passagesOf returns the parts of the session's prompts that count as request, oldest first.
-func (p PromptLabel) passagesOf(s *Session) (passages []passage) {
-	for i := range s.Prompts {
-		prompt := &s.Prompts[i]
+func (f *finder) passagesOf(p PromptLabel) (passages []passage) {
+	for i := range f.session.Prompts {
+		prompt := &f.session.Prompts[i]
+		cost := len(prompt.Text) * foldSteps
+		if strings.ContainsFunc(prompt.Text, isBeyondASCII) {
+			cost *= 6
+		}
 		if prompt.Source != "user" && !(p.SDK && prompt.Source == "sdk") {
 			continue
 		}
+		if (p.Pasted || len(prompt.Text) <= MaxTyped) && !f.spend(cost) {
+			break
+		}
 		if p.Pasted {
 			raw := withoutRaised(prompt.Text)
-			passages = append(passages, passage{prompt, 0, raw, fold(raw)})
+			passages = append(passages, passage{prompt: prompt, raw: raw, text: fold(raw)})
 			continue
 		}
 		if len(prompt.Text) <= MaxTyped {
@@ -189,7 +198,7 @@ func appendUnquoted(passages []passage, prompt *Prompt, begin, end int) []passag
 	quoted := false
 	keep := func(end int) {
 		if raw := withoutRaised(prompt.Text[begin:end]); !quoted && strings.TrimSpace(raw) != "" {
-			passages = append(passages, passage{prompt, begin, raw, fold(raw)})
+			passages = append(passages, passage{prompt: prompt, start: begin, raw: raw, text: fold(raw)})
 		}
 	}
 

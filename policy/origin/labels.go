@@ -214,12 +214,14 @@ func splitPointer(pointer string) pattern { return slices.Collect(jsontext.Point
 
 // pointerOf returns the JSON pointer of a path.
 func pointerOf(path []string) string {
-	var p jsontext.Pointer
+	var pointer []byte
 	for _, name := range path {
-		p = p.AppendToken(name)
+		pointer = append(append(pointer, '/'), pointerEscapes.Replace(name)...)
 	}
-	return string(p)
+	return string(pointer)
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (c *compiler) compileRoles(label *RoleLabel) {
 	paths := []rolePath{}

@@ -118,25 +118,29 @@ func (s *situation) build(t testing.TB) (*origin.Rules, *origin.Session, jsontex
 		source = "user"
 	}
 	session := &origin.Session{Prompts: []origin.Prompt{{Entry: 1, Source: source, Text: s.Prompt}}, Holds: holds}
+	var sent []origin.Sent
 	for i, r := range s.Results {
 		result := origin.Result{
 			Run: "run-" + strconv.Itoa(i), Server: "book", Tool: r.Tool, Failed: r.Failed, Found: r.Found,
-			Call: r.Call, Entry: r.Entry, Arguments: toCanonical(t, r.Args), Value: toCanonical(t, r.Value),
+			Call: r.Call, Entry: r.Entry, Value: toCanonical(t, r.Value),
 		}
 		if r.Tool == "" {
 			result.Tool = "list"
 		}
-		if r.Args == nil {
-			result.Arguments = jsontext.Value("{}")
-		}
-		if r.Args.Kind() == 'n' {
-			result.Arguments = nil
+		args := toCanonical(t, r.Args)
+		switch {
+		case r.Args == nil:
+			args = jsontext.Value("{}")
+		case r.Args.Kind() == 'n':
+			args = nil
 		}
 		if r.Call == 0 {
 			result.Call, result.Entry = int64(2*i+2), int64(2*i+3)
 		}
 		session.Results = append(session.Results, result)
+		sent = append(sent, origin.NewSent(result.Call, args, nil))
 	}
+	session.Sent = func() ([]origin.Sent, string) { return sent, "" }
 	return rules, session, toCanonical(t, canonical.MustMarshal(map[string]jsontext.Value{arg: s.Value}))
 }
 

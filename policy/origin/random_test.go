@@ -71,10 +71,13 @@ func TestRandomFound(t *testing.T) {
 		session := &origin.Session{
 			Prompts: []origin.Prompt{{Entry: 7, Source: "user", Text: prompt}},
 			Results: []origin.Result{
-				{Run: "0", Call: 1, Entry: 2, Server: "book", Tool: "add", Arguments: canonical.MustMarshal(map[string]string{"q": other})},
-				{Run: "1", Call: 3, Entry: 4, Server: "book", Tool: "list", Arguments: []byte("{}"),
+				{Run: "0", Call: 1, Entry: 2, Server: "book", Tool: "add"},
+				{Run: "1", Call: 3, Entry: 4, Server: "book", Tool: "list",
 					Value: canonical.MustMarshal(map[string][]string{"a": {other, scalar}, "b": {value}})},
 			},
+		}
+		session.Sent = func() ([]origin.Sent, string) {
+			return []origin.Sent{origin.NewSent(1, canonical.MustMarshal(map[string]string{"q": other}), nil), origin.NewSent(3, []byte("{}"), nil)}, ""
 		}
 		args := canonical.MustMarshal(map[string]string{"to": value})
 		leaves := rules.Find(session, "mail", "send", args, nil)

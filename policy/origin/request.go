@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,14 +34,18 @@ func isJoined(r rune) bool {
 }
 
 // isInURL reports whether a URL, or an address with parameters, continues at start.
-func isInURL(text string, start int) bool {
+func (f *finder) isInURL(text string, start int) bool {
 	before := text[strings.LastIndexAny(text[:start], urlEnds)+1 : start]
+	f.spend(len(before))
 	return strings.Contains(before, "://") || strings.Contains(before, "www.") || strings.ContainsRune(before, '?') ||
 		strings.Contains(before, "mailto:")
 }
 
 // standsAt reports whether text[at.start:at.end] stands between boundaries and may be the value.
 func (v *value) standsAt(text string, at span) bool {
+	if !v.finder.spend(300) {
+		return false
+	}
 	found := text[at.start:at.end]
 	first, _ := utf8.DecodeRuneInString(found)
 	last, _ := utf8.DecodeLastRuneInString(found)
@@ -52,7 +57,7 @@ func (v *value) standsAt(text string, at span) bool {
 		beyond := lastRune(text[:at.start-size])
 		if isJoined(before) || isJoined(first) && strings.ContainsRune(joiningBefore, before) ||
 			strings.ContainsRune(apostrophes, before) && isJoined(beyond) ||
-			v.address != "" && strings.ContainsRune(inAddress, before) || isInURL(text, at.start) {
+			v.address != "" && strings.ContainsRune(inAddress, before) || v.finder.isInURL(text, at.start) {
 			return false
 		}
 		if unicode.IsDigit(first) && continuesNumber(found, before, beyond) {
@@ -147,8 +152,9 @@ func findText(text, needle string, accept func(span) bool) (span, bool) {
 	return span{}, false
 }
 
-// findIn finds the value in the folded text of a prompt, as it stands or, if forms, in one of the forms.
-func (v *value) findIn(text string, forms bool) (at span, form string, ok bool) {
+// findIn finds the value in a passage, as it stands or, if forms, in one of the forms.
+func (v *value) findIn(p *passage, forms bool) (at span, form string, ok bool) {
+	text := p.text
 	stands := func(at span) bool { return v.standsAt(text, at) && v.longEnough(text, at) }
 	if !forms {
 		if at, ok = findText(text, v.text, stands); ok {
@@ -166,13 +172,13 @@ func (v *value) findIn(text string, forms bool) (at span, form string, ok bool) 
 	if at, ok = v.findCompact(text, stands); ok {
 		return at, FormCompact, true
 	}
-	if at, ok = v.findAmount(text); ok {
+	if at, ok = v.findAmount(p); ok {
 		return at, FormAmount, true
 	}
 	if at, ok = v.findURL(text, stands, true); ok {
 		return at, FormURL, true
 	}
-	if at, ok = v.findDate(text); ok {
+	if at, ok = v.findDate(p); ok {
 		return at, FormDate, true
 	}
 	at, ok = v.findHandle(text, stands)
@@ -238,14 +244,15 @@ func (v *value) findCompact(text string, stands func(span) bool) (at span, ok bo
 }
 
 // findAmount finds the amount. A currency or thousands take the place of a word before it.
-func (v *value) findAmount(text string) (span, bool) {
+func (v *value) findAmount(p *passage) (span, bool) {
 	if v.amount.number == "" {
 		return span{}, false
 	}
-	for _, m := range amountPattern.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range p.matches(v.finder, &p.amounts, amountPattern) {
 		for _, withCurrency := range []bool{true, false} {
-			a, at := readAmount(text, m, withCurrency)
-			if v.amount.covers(a) && v.standsAt(text, at) && (a.marked || v.longEnough(text, at)) {
+			v.finder.spend(200)
+			a, at := readAmount(p.text, m, withCurrency)
+			if v.amount.covers(a) && v.standsAt(p.text, at) && (a.marked || v.longEnough(p.text, at)) {
 				return at, true
 			}
 		}
@@ -253,17 +260,25 @@ func (v *value) findAmount(text string) (span, bool) {
 	return span{}, false
 }
 
-func (v *value) findDate(text string) (span, bool) {
-	if v.date == "" || !strings.Contains(text, v.date[:4]) {
+func (v *value) findDate(p *passage) (span, bool) {
+	if v.date == "" || !strings.Contains(p.text, v.date[:4]) {
 		return span{}, false
 	}
-	for _, m := range datePattern.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range p.matches(v.finder, &p.dates, datePattern) {
 		at := span{m[0], m[1]}
-		if dateOf(text[at.start:at.end]) == v.date && v.standsAt(text, at) {
+		if v.finder.spend(patternSteps) && dateOf(p.text[at.start:at.end]) == v.date && v.standsAt(p.text, at) {
 			return at, true
 		}
 	}
 	return span{}, false
+}
+
+// matches returns where a pattern matches in the passage, which is known once it was needed.
+func (p *passage) matches(f *finder, known *[][]int, pattern *regexp.Regexp) [][]int {
+	if *known == nil && f.spend(400*len(p.text)) {
+		*known = pattern.FindAllStringSubmatchIndex(p.text, -1)
+	}
+	return *known
 }
 
 // findHandle finds #x or @x for x, and x for #x or @x.

@@ -73,12 +73,23 @@ func Arguments(schema jsontext.Value) (arguments []Argument) {
 	return arguments
 }
 
+// A schemaReader reads the schema of a call's arguments, each part once.
+type schemaReader struct {
+	root  jsontext.Value
+	parts map[string]subschemas // by the pointer of the value that they describe
+}
+
+type subschemas struct {
+	nodes []schemaNode
+	work  int // how many subschemas were read for them
+}
+
 // isEnumMember reports whether the schema of path has an enum with node as a member.
-func isEnumMember(schema jsontext.Value, path []string, node jsontext.Value) bool {
-	if !bytes.Contains(schema, []byte(`"enum"`)) && !bytes.Contains(schema, []byte(`"const"`)) {
+func (r *schemaReader) isEnumMember(path []string, node jsontext.Value) bool {
+	if !bytes.Contains(r.root, []byte(`"enum"`)) && !bytes.Contains(r.root, []byte(`"const"`)) {
 		return false
 	}
-	for _, s := range schemasAt(schema, path) {
+	for _, s := range r.schemasAt(path) {
 		if slices.ContainsFunc(append(s.Enum, s.Const), func(member jsontext.Value) bool {
 			c, err := canonical.JSON(member)
 			return err == nil && bytes.Equal(c, node)
@@ -90,34 +101,44 @@ func isEnumMember(schema jsontext.Value, path []string, node jsontext.Value) boo
 }
 
 // isDeclared reports whether the schema of an object declares the member at path.
-func isDeclared(schema jsontext.Value, path []string) bool {
+func (r *schemaReader) isDeclared(path []string) bool {
 	last := len(path) - 1
-	return slices.ContainsFunc(schemasAt(schema, path[:last]), func(s schemaNode) bool {
+	return slices.ContainsFunc(r.schemasAt(path[:last]), func(s schemaNode) bool {
 		_, ok := s.Properties[path[last]]
 		return ok
 	})
 }
 
 // schemasAt returns the subschemas that describe the value at path.
-func schemasAt(schema jsontext.Value, path []string) []schemaNode {
-	work := 0
-	at := expand(schema, schema, &work)
-	for _, segment := range path {
-		var next []schemaNode
-		for _, s := range at {
-			if child, ok := s.Properties[segment]; ok {
-				next = append(next, expand(schema, child, &work)...)
+func (r *schemaReader) schemasAt(path []string) []schemaNode {
+	if s := r.read(path); s.work <= maxSchemas {
+		return s.nodes
+	}
+	return nil
+}
+
+func (r *schemaReader) read(path []string) (s subschemas) {
+	key := pointerOf(path)
+	if known, ok := r.parts[key]; ok {
+		return known
+	}
+	if last := len(path) - 1; last < 0 {
+		r.parts = map[string]subschemas{}
+		s.nodes = expand(r.root, r.root, &s.work)
+	} else {
+		above := r.read(path[:last])
+		s.work = above.work
+		for _, node := range above.nodes {
+			if child, ok := node.Properties[path[last]]; ok {
+				s.nodes = append(s.nodes, expand(r.root, child, &s.work)...)
 			}
-			if s.Items != nil && strings.Trim(segment, "0123456789") == "" {
-				next = append(next, expand(schema, s.Items, &work)...)
+			if node.Items != nil && strings.Trim(path[last], "0123456789") == "" {
+				s.nodes = append(s.nodes, expand(r.root, node.Items, &s.work)...)
 			}
 		}
-		at = next
 	}
-	if work > maxSchemas {
-		return nil
-	}
-	return at
+	r.parts[key] = s
+	return s
 }
 
 // expand reads a schema with those that it refers to or combines.
@@ -139,18 +160,16 @@ func expand(root, schema jsontext.Value, work *int) []schemaNode {
 }
 
 // resolvePointer returns what a JSON pointer points to, or nil.
-func resolvePointer(doc jsontext.Value, pointer jsontext.Pointer) jsontext.Value {
-	for segment := range pointer.Tokens() {
-		var found jsontext.Value
-		if !isContainer(doc) || eachChild(doc, func(name string, child jsontext.Value) error {
-			if name == segment {
-				found = child
-			}
-			return nil
-		}) != nil || found == nil {
-			return nil
+func resolvePointer(doc jsontext.Value, pointer jsontext.Pointer) (found jsontext.Value) {
+	segments := splitPointer(string(pointer))
+	_ = eachNode(doc, func(path []string, _ bool, node jsontext.Value) bool {
+		if len(path) > len(segments) || !slices.Equal(path, segments[:len(path)]) {
+			return false
 		}
-		doc = found
-	}
-	return doc
+		if len(path) == len(segments) {
+			found = firstValue(node)
+		}
+		return found == nil
+	})
+	return found
 }

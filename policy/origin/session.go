@@ -3,6 +3,7 @@ package origin
 import (
 	"bytes"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +18,11 @@ import (
 type Session struct {
 	Prompts []Prompt
 	Results []Result
+	// Sent returns what earlier calls sent, of this session and of others, and why if that is not known. It is called once,
+	// and only if a value would be trusted or own without it. Nil: there were no calls.
+	Sent func() (sent []Sent, failed string)
+	// Failed is set by a search that failed: why.
+	Failed string
 	// Holds evaluates a condition of trusted_if on an item of a result. Without it no item is trusted.
 	Holds func(condition string, item jsontext.Value) bool
 }
@@ -30,15 +36,14 @@ type Prompt struct {
 
 // A Result is a call of the session with what it returned.
 type Result struct {
-	Run       string // names the call in evidence
-	Call      int64  // entry of the ledger at which the call was judged; 0: before all others
-	Entry     int64  // entry at which the result came; a result that is not behind its Call does not count
-	Server    string
-	Tool      string
-	Failed    bool
-	Arguments jsontext.Value // canonical
-	Value     jsontext.Value // canonical: the structured content, or a JSON string for text; nil: no result is known
-	Found     bool           // the targets of the call were found
+	Run    string // names the call in evidence
+	Call   int64  // entry of the ledger at which the call was judged; 0: before all others
+	Entry  int64  // entry at which the result came; a result that is not behind its Call does not count
+	Server string
+	Tool   string
+	Failed bool
+	Value  jsontext.Value // canonical: the structured content, or a JSON string for text; nil: no result is known
+	Found  bool           // the targets of the call were found
 }
 
 // Untrusted reports whether untrusted text may be in the session: a call was made to a tool whose results are not
@@ -71,6 +76,19 @@ func (r *Rules) ReadsResults(server, tool string) bool {
 	return t != nil && (t.Results == "trusted" || len(t.Trusted)+len(t.Creates) > 0 || t.TrustedIf != "")
 }
 
+// ReadsAnyResult reports whether a value can come from results of some tool.
+func (r *Rules) ReadsAnyResult() bool {
+	if r == nil {
+		return false
+	}
+	for name := range r.tools { // the order does not matter
+		if r.ReadsResults(name.server, name.tool) {
+			return true
+		}
+	}
+	return false
+}
+
 // toolOf returns the labels of a tool, or nil.
 func (r *Rules) toolOf(server, tool string) *toolRules {
 	if r == nil {
@@ -96,26 +114,92 @@ func (f *finder) hitsOf(v *value) (hits []hit) {
 	for i := range f.session.Results {
 		result := &f.session.Results[i]
 		tool := f.rules.toolOf(result.Server, result.Tool)
-		if tool == nil || result.Failed || result.Entry <= result.Call || !v.mayEqualIn(result.Value, tool.Text == "json") {
+		if tool == nil || result.Failed || result.Entry <= result.Call {
 			continue
 		}
-		if f.documents[i] == nil {
-			f.documents[i] = documentOf(result, tool)
+		if f.places[i] == nil {
+			if !f.spend(len(result.Value)*v.scans/scansInStep+20) || !v.mayEqualIn(result.Value, tool.Text == "json") {
+				continue
+			}
+			f.places[i] = f.placesIn(result, tool)
 		}
-		tool.eachLabelled(f.session, f.documents[i], v, func(path []string, origin string, node jsontext.Value) {
-			if origin == Own && !result.Found {
-				return
+		for k := range f.places[i] {
+			p := &f.places[i][k]
+			f.spend(placeSteps)
+			form, ok := v.equals(p.text, tool.Prefix)
+			if !ok || len(hits) == maxHits {
+				continue
 			}
-			text, ok := scalarText(node)
-			if !ok {
-				return
+			if origin := f.originAt(p, tool); origin == Trusted || origin == Own && result.Found {
+				hits = append(hits, hit{result, origin, pointerOf(p.path), form, p.text})
 			}
-			if form, ok := v.equals(text, tool.Prefix); ok && len(hits) < maxHits {
-				hits = append(hits, hit{result, origin, pointerOf(path), form, text})
-			}
-		})
+		}
 	}
 	return hits
+}
+
+// A place is a scalar of a result at a place that the labels name.
+type place struct {
+	path   []string
+	text   string
+	origin string // as its place says; empty: none
+	item   *item  // to which it belongs; nil: none
+}
+
+// An item is a part of a result that a condition judges, once a value stands in it.
+type item struct {
+	value   jsontext.Value
+	trusted bool
+}
+
+func (f *finder) originAt(p *place, tool *toolRules) string {
+	if p.origin != Trusted && p.item != nil {
+		if i := p.item; i.value != nil && f.session.Holds != nil && f.spend(64*len(i.value)+1_000) {
+			i.value, i.trusted = nil, f.session.Holds(tool.TrustedIf, i.value)
+		}
+		if p.item.trusted {
+			return Trusted
+		}
+	}
+	return p.origin
+}
+
+// placesIn returns the scalars of a result that the labels trust or the call created.
+func (f *finder) placesIn(result *Result, tool *toolRules) []place {
+	places := []place{}
+	if !f.spend(4 * len(result.Value)) {
+		return places
+	}
+	itemDepth, current := 0, (*item)(nil)
+	_ = eachNode(documentOf(result, tool), func(path []string, _ bool, node jsontext.Value) bool {
+		if !f.spend(100) {
+			return false
+		}
+		if len(path) <= itemDepth {
+			current = nil
+		}
+		if current == nil && tool.TrustedIf != "" && tool.items.equals(path) {
+			itemDepth, current = len(path), &item{value: firstValue(node)}
+		}
+		p := place{item: current}
+		switch text, ok := scalarText(node); {
+		case !ok:
+			return true
+		case tool.Results == "trusted", containsPath(tool.trusted, path):
+			p.origin, p.text = Trusted, text
+		case containsPath(tool.creates, path):
+			p.origin, p.text = Own, text
+		case current != nil:
+			p.text = text
+		default:
+			return true
+		}
+		f.spend(100)
+		p.path = slices.Clone(path)
+		places = append(places, p)
+		return true
+	})
+	return places
 }
 
 // takeHit gives the leaf the first hit as it stands, or, if forms, the first in a form: trusted before own.
@@ -131,7 +215,7 @@ func (leaf *Leaf) takeHit(hits []hit, forms bool) bool {
 	return false
 }
 
-// withoutEchoes drops the hits that may have come back from arguments.
+// withoutEchoes drops the hits that may have come back from earlier calls.
 func (f *finder) withoutEchoes(v *value, hits []hit) (kept []hit) {
 	first := make(map[string]int64, 1) // by text: the entry at which it came first
 	for _, h := range hits {
@@ -139,14 +223,8 @@ func (f *finder) withoutEchoes(v *value, hits []hit) (kept []hit) {
 			first[h.text] = h.result.Entry
 		}
 	}
-	echoes := make(map[string]bool, 1) // by text, which a result often has at many places
 	for _, h := range hits {
-		echo, judged := echoes[h.text]
-		if !judged {
-			echo = f.wasArgument(h.text, first[h.text])
-			echoes[h.text] = echo
-		}
-		if !echo {
+		if !f.wasSent(h.text, first[h.text]) {
 			kept = append(kept, h)
 		}
 	}
@@ -158,70 +236,110 @@ func (f *finder) withoutEchoes(v *value, hits []hit) (kept []hit) {
 	for _, h := range kept {
 		known = min(known, h.result.Entry)
 	}
-	if f.wasArgument(v.text, known) {
+	if f.wasSent(v.text, known) {
 		return nil
 	}
 	return kept
 }
 
-// wasArgument reports whether text stood in the arguments of a call that was judged before the entry known came.
-func (f *finder) wasArgument(text string, known int64) bool {
-	needle, date, number := squash(text), dateOf(text), amountOf(text).number
-	for i := range f.session.Results {
-		if f.session.Results[i].Call > known {
-			continue
+// A question is whether a text was sent by a call that was judged before the entry known came.
+type question struct {
+	text  string
+	known int64
+}
+
+// wasSent reports whether a call that was judged before the entry known came sent text, and the text was not found there.
+func (f *finder) wasSent(text string, known int64) bool {
+	if !f.asked && f.session.Sent != nil {
+		f.sent, f.session.Failed = f.session.Sent()
+		for i := range f.sent {
+			f.sentSteps += len(f.sent[i].texts)/scansInStep + 10
 		}
-		if f.arguments[i] == nil {
-			f.arguments[i] = argumentsOf(&f.session.Results[i])
+	}
+	f.asked = true
+	q := question{text, known}
+	sent, judged := f.echoes[q]
+	if !judged {
+		if f.echoes == nil {
+			f.echoes = map[question]bool{}
 		}
-		for _, a := range f.arguments[i] {
-			switch {
-			case a.unknown, a.text == text, needle != "" && a.squashed == needle,
-				utf8.RuneCountInString(needle) >= MinCharacters && strings.Contains(a.squashed, needle),
-				date != "" && dateOf(a.text) == date,
-				number != "" && amountOf(a.text).number == number:
-				return true
+		sent = f.isSent(q)
+		f.echoes[q] = sent
+	}
+	return sent
+}
+
+func (f *finder) isSent(q question) bool {
+	needles := comparableForms(q.text)
+	if !f.succeeded() || !f.spend(len(needles)*f.sentSteps) {
+		return true
+	}
+	whole := utf8.RuneCountInString(needles[0]) < MinCharacters || squash(q.text) == ""
+	for i, needle := range needles {
+		if i > 0 || whole {
+			needles[i] = between + needle + between
+		}
+	}
+	return slices.ContainsFunc(f.sent, func(sent Sent) bool {
+		return sent.Call <= q.known && (sent.unknown ||
+			slices.ContainsFunc(needles, func(needle string) bool { return strings.Contains(sent.texts, needle) }))
+	})
+}
+
+// A Sent is what a call sent without a source, in the form in which it is compared with values that come back.
+type Sent struct {
+	Call    int64  // entry of the ledger at which the call was judged
+	texts   string // each between two of between
+	unknown bool   // it can be any text
+}
+
+// between stands between the texts of a Sent. None contains it.
+const between = "\n"
+
+// NewSent prepares the arguments of a call that was judged at an entry. found are the leaves of the call as they were
+// recorded then: what has an origin is left out. Arguments that cannot be read can be any text.
+func NewSent(call int64, arguments jsontext.Value, found []Leaf) Sent {
+	sources := make(map[Leaf]bool, len(found))
+	for _, leaf := range found {
+		if leaf.Origin != None {
+			sources[Leaf{At: leaf.At, Name: leaf.Name}] = true
+		}
+	}
+	sent := Sent{Call: call}
+	var texts strings.Builder
+	texts.WriteString(between)
+	add := func(path []string, isName bool, text string) {
+		if len(sources) > 0 && sources[Leaf{At: pointerOf(path), Name: isName}] {
+			return
+		}
+		for _, read := range readings(text) {
+			for _, form := range comparableForms(read) {
+				texts.WriteString(form + between)
 			}
 		}
 	}
-	return false
-}
-
-// An argument is a scalar, or a member's name, of an earlier call's arguments.
-type argument struct {
-	text, squashed string
-	unknown        bool // it can be any text
-}
-
-// argumentsOf returns the texts that a call sent. What cannot be read can be any text.
-func argumentsOf(result *Result) []argument {
-	arguments := []argument{}
-	add := func(text string) {
-		arguments = append(arguments, argument{text: text, squashed: squash(text)})
-		for _, read := range readings(text) {
-			arguments = append(arguments, argument{text: read, squashed: squash(read)})
-		}
-	}
-	err := eachNode(result.Arguments, nil, func(path []string, isMember bool, node jsontext.Value) bool {
+	err := eachNode(arguments, func(path []string, isMember bool, node jsontext.Value) bool {
 		if isMember {
-			add(path[len(path)-1])
+			add(path, true, path[len(path)-1])
 		}
 		if text, ok := scalarText(node); ok {
-			add(text)
+			add(path, false, text)
 		}
-		if isContainer(node) && len(path) >= MaxDepth {
-			arguments = append(arguments, argument{unknown: true})
-		}
+		sent.unknown = sent.unknown || isContainer(node) && len(path) >= MaxDepth
 		return true
 	})
-	if err != nil || result.Arguments.Kind() != '{' {
-		arguments = append(arguments, argument{unknown: true})
-	}
-	return arguments
+	sent.unknown = sent.unknown || err != nil || arguments.Kind() != '{'
+	sent.texts = texts.String()
+	return sent
 }
 
-// readings returns what else servers commonly take a text for: what is percent-encoded, and a number with an exponent.
-func readings(text string) (texts []string) {
+// Size returns how many bytes are compared.
+func (s *Sent) Size() int { return len(s.texts) }
+
+// readings returns a text and what else servers commonly take it for: what is percent-encoded, and a number with an
+// exponent.
+func readings(text string) []string {
+	texts := []string{text}
 	if decoded, err := url.QueryUnescape(text); err == nil && decoded != text {
 		texts = append(texts, decoded)
 	}
@@ -229,6 +347,22 @@ func readings(text string) (texts []string) {
 		texts = append(texts, strconv.FormatFloat(number, 'f', -1, 64))
 	}
 	return texts
+}
+
+// comparableForms returns the letters and digits of a text, of the date that it is, and of the number that it is. A text
+// without letters and digits stands for itself.
+func comparableForms(text string) []string {
+	forms := []string{squash(text)}
+	if forms[0] == "" {
+		forms[0] = strconv.Quote(text)
+	}
+	if date := dateOf(text); date != "" {
+		forms = append(forms, "date:"+date)
+	}
+	if number := amountOf(text).number; number != "" {
+		forms = append(forms, "number:"+number)
+	}
+	return forms
 }
 
 // documentOf returns the JSON document of a result. Text of a tool with text: json that is no JSON stays one scalar.
@@ -247,33 +381,6 @@ func documentOf(result *Result, tool *toolRules) jsontext.Value {
 	return doc
 }
 
-// eachLabelled calls do with each scalar of a document that the labels trust or call created, and that may equal v.
-func (t *toolRules) eachLabelled(
-	s *Session, doc jsontext.Value, v *value, do func(path []string, origin string, node jsontext.Value),
-) {
-	itemDepth := -1 // the length of the path of the trusted item that is being read
-	_ = eachNode(doc, nil, func(path []string, _ bool, node jsontext.Value) bool {
-		if !v.mayEqual(node) {
-			return false
-		}
-		if itemDepth >= len(path) {
-			itemDepth = -1
-		}
-		if itemDepth < 0 && t.TrustedIf != "" && t.items.equals(path) && s.Holds != nil && s.Holds(t.TrustedIf, node) {
-			itemDepth = len(path)
-		}
-
-		switch {
-		case isContainer(node):
-		case t.Results == "trusted", itemDepth >= 0, containsPath(t.trusted, path):
-			do(path, Trusted, node)
-		case containsPath(t.creates, path):
-			do(path, Own, node)
-		}
-		return true
-	})
-}
-
 func containsPath(patterns []pattern, path []string) bool {
 	for _, p := range patterns {
 		if p.equals(path) {
@@ -287,6 +394,9 @@ func containsPath(patterns []pattern, path []string) bool {
 func scalarText(node jsontext.Value) (string, bool) {
 	switch node.Kind() {
 	case '"':
+		if bytes.IndexByte(node, '\\') < 0 {
+			return string(node[1 : len(node)-1]), true
+		}
 		text, err := jsontext.AppendUnquote(nil, node)
 		return string(text), err == nil
 	case '0':
@@ -298,53 +408,53 @@ func scalarText(node jsontext.Value) (string, bool) {
 func isContainer(node jsontext.Value) bool { return node.Kind() == '{' || node.Kind() == '[' }
 
 // A visitor is called with a node of a document; isMember says that the last segment of its path is the name of a
-// member. It returns false to leave out what is below, and must not keep path and node.
+// member. A node above [MaxDepth] that is a container comes with the rest of the document: see [firstValue]. The visitor
+// returns false to leave out what is below, and must not keep path and node.
 type visitor func(path []string, isMember bool, node jsontext.Value) bool
 
 // eachNode visits a value and all below it to MaxDepth, containers first. The error is the decoder's.
-func eachNode(node jsontext.Value, path []string, visit visitor) error {
-	if !visit(path, false, node) {
-		return nil
-	}
-	return eachBelow(node, path, visit)
+func eachNode(doc jsontext.Value, visit visitor) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true)) // documents are checked before
+	return eachBelow(dec, doc, make([]string, 0, MaxDepth), false, visit)
 }
 
-func eachBelow(node jsontext.Value, path []string, visit visitor) error {
-	if len(path) >= MaxDepth || !isContainer(node) {
-		return nil
-	}
-	return eachChild(node, func(name string, child jsontext.Value) error {
-		below := append(path, name)
-		if !visit(below, node.Kind() == '{', child) {
-			return nil
+func eachBelow(dec *jsontext.Decoder, doc jsontext.Value, path []string, isMember bool, visit visitor) error {
+	kind := dec.PeekKind()
+	if kind != '{' && kind != '[' || len(path) == MaxDepth {
+		node, err := dec.ReadValue()
+		if err == nil {
+			visit(path, isMember, node)
 		}
-		return eachBelow(child, below, visit)
-	})
-}
-
-// eachChild calls do with the members of an object or the elements of a list.
-func eachChild(node jsontext.Value, do func(name string, child jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(node), jsontext.AllowDuplicateNames(true)) // documents are checked before
+		return err
+	}
+	if !visit(path, isMember, bytes.TrimLeft(doc[dec.InputOffset():], ",: \t\r\n")) {
+		return dec.SkipValue()
+	}
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
 	for index := 0; dec.PeekKind() != '}' && dec.PeekKind() != ']'; index++ {
 		name := strconv.Itoa(index)
-		if node.Kind() == '{' {
+		if kind == '{' {
 			token, err := dec.ReadToken()
 			if err != nil {
 				return err
 			}
 			name = token.String()
 		}
-		child, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := do(name, child); err != nil {
+		if err := eachBelow(dec, doc, append(path, name), kind == '{', visit); err != nil {
 			return err
 		}
 	}
 	_, err := dec.ReadToken()
 	return err
+}
+
+// firstValue returns the value with which a text begins; nil if there is none.
+func firstValue(text jsontext.Value) jsontext.Value {
+	value, err := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true)).ReadValue()
+	if err != nil {
+		return nil
+	}
+	return value
 }

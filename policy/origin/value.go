@@ -12,25 +12,37 @@ import (
 
 // A value is the text of a leaf, read once in all forms.
 type value struct {
-	text  string
-	role  string
-	words []string // of the argument's name
-	bool  bool
+	finder *finder
+	text   string
+	role   string
+	words  []string // of the argument's name
+	bool   bool
 
 	inForm  bool   // the text is folded
 	escaped []byte // the text within a JSON string
 	address string
+	local   string // of the address, with the @
 	compact string
 	amount  amount
 	link    link
 	date    string
 	sign    string // of a handle
 	handle  string
+	scans   int // about how often a text is read to find the value
 }
 
+// Steps of a search, as measured.
+const (
+	scansInStep  = 4     // bytes that the search for a text reads in a step
+	patternSteps = 2_000 // to match a scalar with a pattern
+	readSteps    = 300   // to read a scalar as an address or a URL
+	placeSteps   = 20    // to compare a scalar
+	foldSteps    = 10    // to fold a byte of ASCII
+)
+
 // newValue reads the text of a leaf.
-func newValue(text, role string, words []string, isBool bool) *value {
-	v := &value{text: text, role: role, words: words, bool: isBool}
+func (f *finder) newValue(text, role string, words []string, isBool bool) *value {
+	v := &value{finder: f, text: text, role: role, words: words, bool: isBool, scans: 1}
 	v.inForm = inForm(text) && strings.ContainsFunc(text, isAlphanumeric)
 	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
 		v.escaped = quoted[1 : len(quoted)-1]
@@ -39,8 +51,10 @@ func newValue(text, role string, words []string, isBool bool) *value {
 		return v
 	}
 
-	if address, _ := addressOf(text); strings.Contains(text, address) {
+	if address, _ := addressOf(text); address != "" && strings.Contains(text, address) {
 		v.address = address // its domain is in lower case
+		local, _, _ := strings.Cut(address, "@")
+		v.local = local + "@"
 	}
 	if l := linkOf(text); l.origin != "" && strings.HasPrefix(text, l.origin) {
 		v.link = l
@@ -50,6 +64,9 @@ func newValue(text, role string, words []string, isBool bool) *value {
 	}
 	v.compact, v.date = compactOf(text), dateOf(text)
 	v.sign, v.handle = handleOf(text)
+	if v.scans = 4; v.link.origin != "" || v.compact != "" {
+		v.scans = 20
+	}
 	return v
 }
 
@@ -64,26 +81,26 @@ func (v *value) equals(scalar string, below bool) (form string, ok bool) {
 	if scalar == v.text {
 		return "", true
 	}
-	if v.address != "" && strings.IndexByte(scalar, '@') > 0 {
+	if v.address != "" && strings.Contains(scalar, v.local) && v.finder.spend(readSteps) {
 		if address, _ := addressOf(scalar); address == v.address {
 			return FormAddress, true
 		}
 	}
-	if v.compact != "" && scalar != "" && scalar[0] == v.compact[0] && compactOf(scalar) == v.compact {
+	if v.compact != "" && scalar != "" && scalar[0] == v.compact[0] && v.finder.spend(patternSteps) && compactOf(scalar) == v.compact {
 		return FormCompact, true
 	}
-	if v.amount.standsIn([]byte(scalar)) && v.amount.covers(amountOf(scalar)) {
+	if v.amount.standsIn([]byte(scalar)) && v.finder.spend(patternSteps) && v.amount.covers(amountOf(scalar)) {
 		return FormAmount, true
 	}
-	if v.link.origin != "" && strings.Contains(scalar, "://") {
+	if v.link.origin != "" && strings.Contains(scalar, "://") && v.finder.spend(readSteps) {
 		if l := linkOf(scalar); v.link.equals(l) || below && v.link.isBelow(l) {
 			return FormURL, true
 		}
 	}
-	if v.date != "" && strings.Contains(scalar, v.date[:4]) && dateOf(scalar) == v.date {
+	if v.date != "" && strings.Contains(scalar, v.date[:4]) && v.finder.spend(patternSteps) && dateOf(scalar) == v.date {
 		return FormDate, true
 	}
-	if v.handle != "" && strings.HasSuffix(scalar, v.handle) {
+	if v.handle != "" && strings.HasSuffix(scalar, v.handle) && v.finder.spend(patternSteps) {
 		if sign, name := handleOf(scalar); name == v.handle && (sign == "") != (v.sign == "") {
 			return FormHandle, true
 		}
@@ -99,9 +116,8 @@ func (v *value) mayEqualIn(result []byte, isText bool) bool {
 
 // mayEqual reports whether a scalar within canonical JSON can equal the value. It saves reading results without one.
 func (v *value) mayEqual(doc []byte) bool {
-	local, _, _ := strings.Cut(v.address, "@")
 	return bytes.Contains(doc, v.escaped) ||
-		v.address != "" && bytes.Contains(doc, []byte(local+"@")) ||
+		v.address != "" && bytes.Contains(doc, []byte(v.local)) ||
 		v.compact != "" && containsSpaced(doc, v.compact) ||
 		v.amount.standsIn(doc) ||
 		v.link.origin != "" && bytes.Contains(doc, []byte("://")) && bytes.Contains(bytes.ToLower(doc), []byte(v.link.origin)) ||

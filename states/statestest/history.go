@@ -84,7 +84,7 @@ func origins() []Scenario {
 	}
 	from := func(leaf origin.Leaf) *states.Origins {
 		leaf.At, leaf.Role = "/policy_id", origin.Target
-		return &states.Origins{Leaves: []origin.Leaf{leaf}, Prompts: []int64{3}, Runs: []int64{5, 8}, Untrusted: true}
+		return &states.Origins{Leaves: []origin.Leaf{leaf}, Prompts: 1, Runs: 2, Untrusted: true}
 	}
 	none, held := from(origin.Leaf{Origin: origin.None}), policy.CodeApprovalRequired
 	approved := func(s *Scenario) { s.World.Decided = Votes(Vote(policy.VoteApprove, "dora", At)) }
@@ -102,8 +102,8 @@ func origins() []Scenario {
 		reads("origins-not-looked-for", states.Pending, held, 0, states.NoOrigins("the session has more than 1024 calls")),
 		reads("origins-not-found-and-approved", states.Answered, "", 1, none, approved),
 		reads("origins-without-an-answer", states.Failed, policy.CodeEffectFailed, 0, nil),
-		reads("origins-of-another-prompt", states.Failed, policy.CodeEffectFailed, 0,
-			from(origin.Leaf{Origin: origin.Request, Source: "4", Start: 5, End: 15})),
+		reads("origins-without-their-source", states.Failed, policy.CodeEffectFailed, 0,
+			from(origin.Leaf{Origin: origin.Request, Source: "03", Start: 5, End: 15})),
 		reads("origins-without-a-session", states.Pending, held, 0, nil, func(s *Scenario) { s.Request.Task, s.World.History = "", nil }),
 		reads("origins-by-other-labels", states.Blocked, policy.CodeBundleChanged, 0, none, approved,
 			with(func(c *policy.Content) { c.Labels = nil })),

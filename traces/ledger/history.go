@@ -25,12 +25,18 @@ const MaxCounted = 10_000
 // recovered.
 func (r *RunRecorder) ReadHistory(ctx context.Context, query *states.ReadHistory) states.Event {
 	var answer *states.HistoryRead
-	err := r.commitSteps(ctx, func(b *batch, q *RunRow) (err error) {
-		if answer, err = r.answerQueries(b, query); err != nil {
-			return err
-		}
-		return r.addEvent(b, q, &callReserved{record: r.pending})
-	})
+	var err error
+	if query.Origins {
+		err = r.rememberEarlier(ctx)
+	}
+	if err == nil {
+		err = r.commitSteps(ctx, func(b *batch, q *RunRow) (err error) {
+			if answer, err = r.answerQueries(b, query); err != nil {
+				return err
+			}
+			return r.addEvent(b, q, &callReserved{record: r.pending})
+		})
+	}
 	switch {
 	case err == nil:
 		return answer
@@ -57,7 +63,9 @@ func (r *RunRecorder) answerQueries(b Reader, wanted *states.ReadHistory) (*stat
 	}
 	read, err := p.answerAll(b, wanted)
 	if err == nil && wanted.Origins {
-		read.Origins, err = r.ledger.calls.findOrigins(b, r.run, now)
+		read.Origins, err = findOrigins(b, r.run, now, func(k lookback) (*earlierCalls, error) {
+			return r.earlier[k].calls.Load().extend(b, p.lastPrune.entry, false, true)
+		})
 	}
 	return read, err
 }

@@ -73,7 +73,7 @@ type Ledger struct {
 	replicas roster
 	refusals refusals
 	recent   recentTokens
-	calls    sessionCalls
+	earlier  earlierMemory
 
 	mu   sync.Mutex
 	busy map[string]bool // the runs that a goroutine of this process works on

@@ -371,6 +371,7 @@ type mcpPassed struct {
 // A reportLate payload is a report about a run that had ended as unreported; the event names who reported.
 type reportLate struct {
 	ofSession
+	Args      jsontext.Value   `json:"args,omitzero"` // with which the call ran, if they are others than the permitted ones
 	Arguments canonical.Digest `json:"arguments,omitzero"`
 	Failed    bool             `json:"failed,omitzero"`
 	Result    canonical.Digest `json:"result,omitzero"`

@@ -32,6 +32,7 @@ type RunRecorder struct {
 	requester Caller     // who made the request; zero if the credentials are not checked again
 	account   Connection // whose credentials the call uses, as the last check read it
 	attaches  bool       // the call may repeat a held one
+	earlier   map[lookback]*rememberedCalls
 }
 
 // Begin begins the record of a run. The ledger contains nothing of the run until the run is held,

@@ -111,7 +111,7 @@ func (l *Ledger) reportLate(ctx context.Context, q *RunRow, by Caller, report st
 			}
 		}
 		return b.addEvent(nil, "", by.Name, &reportLate{
-			Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: q.RunID, Token: by.TokenID,
+			Args: e.Ran, Arguments: e.Arguments, Failed: e.Failed, Result: e.Result, Run: q.RunID, Token: by.TokenID,
 		})
 	})
 }

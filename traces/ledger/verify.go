@@ -134,7 +134,8 @@ type verifier struct {
 	report       Report
 	blobs        *blobs
 	bundles      bundles
-	calls        sessionCalls
+	earlier      earlierMemory
+	counts       earlierCounts
 	generations  generations
 	tokens       map[string]Token // the tokens, as the entries so far say
 	blocks       blockHistory
@@ -154,7 +155,8 @@ type verifier struct {
 
 func newVerifier(ctx context.Context, r Reader, o VerifyOptions) *verifier {
 	return &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r), generations: make(generations),
-		runs: make(map[string]*runVerifier), late: make(map[string]bool), tokens: make(map[string]Token)}
+		runs: make(map[string]*runVerifier), late: make(map[string]bool), tokens: make(map[string]Token),
+		counts: earlierCounts{make(map[lookback]int), make(map[lookback]int)}}
 }
 
 // progressEvery is the number of entries between two calls of Progress.

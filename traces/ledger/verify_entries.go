@@ -176,6 +176,7 @@ func (v *verifier) checkEntry(e *Entry) error {
 		}
 		return asFault("entries", key, v.checkLate(&single.event, p.Run))
 	case *promptCaptured:
+		v.counts.prompts[lookback{actor: single.event.By, session: p.Session}]++
 		return asFault("entries", key, ruleSession.Wrap(v.checkTold(&single.event, p.Token)))
 	case *mcpPassed:
 		return asFault("entries", key, ruleSession.Wrap(v.checkPassage(&single.event, p)))

@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/policy/origin"
 	"pgfsm/states"
 )
 
 // historyEvent is in the canonical form of an event with the earlier calls.
 var historyEvent = []byte(`"happened":"history_read"`)
 
-// checkOrigins checks what the record of a run says of where its arguments come from: the prompts and runs that it
-// names were there before the run, and are of its session.
+// checkOrigins checks what the record of a run says of where its arguments come from: how much was before the run, and
+// that the sources that it names were there and are of its session.
 func (s *runVerifier) checkOrigins(r *record) error {
 	for i := range r.Inputs {
 		var event struct {
@@ -34,36 +36,91 @@ func (s *runVerifier) checkOrigins(r *record) error {
 		if !s.first.Request.HasSession() {
 			return ruleOrigins.Broken("origins of arguments are found in no session")
 		}
-		if err := s.checkLookedAt(origins.Prompts, s.isOwnPrompt); err != nil {
+		if err := s.checkCounts(origins); err != nil {
 			return err
 		}
-		if err := s.checkLookedAt(origins.Runs, s.isOwnRun); err != nil {
-			return err
+		for _, source := range sourcesOf(origins) {
+			if err := s.checkSource(source); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// checkLookedAt checks that each index is that of an entry before the run that is of its session.
-func (s *runVerifier) checkLookedAt(indexes []int64, isOwn func(*Entry) (bool, error)) error {
-	for _, index := range indexes {
-		own, err := false, error(nil)
-		if index < s.row.First {
-			for e, readErr := range s.verifier.r.Entries(index) {
-				if err = readErr; err == nil && e.Index == index {
-					own, err = isOwn(&e)
-				}
-				break
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if !own {
-			return ruleOrigins.Broken("entry %d is none of its session before it", index)
+// earlierCounts count the prompts and calls of sessions, and the calls of requesters, before an entry.
+type earlierCounts struct {
+	prompts map[lookback]int // without a person
+	calls   map[lookback]int
+}
+
+// countsBefore returns how many prompts and calls of its session, and how many calls of its requester, were before a request.
+func (c *earlierCounts) countsBefore(r *states.Request) (prompts, calls, earlier int) {
+	k := lookbacksOf(r, nil)[0]
+	calls = c.calls[k]
+	if r.Session != nil {
+		prompts = c.prompts[lookback{actor: k.actor, session: k.session}]
+	}
+	return prompts, calls, c.calls[lookback{actor: k.actor, person: k.person, everywhere: true}]
+}
+
+// addCall counts the call of a request that was sent.
+func (c *earlierCounts) addCall(r *states.Request) {
+	k := lookbacksOf(r, nil)[0]
+	c.calls[k]++
+	c.calls[lookback{actor: k.actor, person: k.person, everywhere: true}]++
+}
+
+// checkCounts compares how much was looked at with what was there before the run. Pruned entries do not say whose they
+// were.
+func (s *runVerifier) checkCounts(o *states.Origins) error {
+	if s.verifier.stated == nil || o.Failed != "" {
+		return nil
+	}
+	c := s.earlier
+	for _, one := range []struct {
+		what            string
+		recorded, known int
+	}{{"prompts of its session", o.Prompts, c[0]}, {"calls of its session", o.Runs, c[1]}, {"calls of its requester", o.Earlier, c[2]}} {
+		isAsked := one.recorded != 0 || one.what != "calls of its requester"
+		if isAsked && one.recorded != one.known && (s.verifier.report.Pruned == 0 || one.recorded < one.known) {
+			return ruleOrigins.Broken("%d %s were before it, and it says %d", one.known, one.what, one.recorded)
 		}
 	}
 	return nil
+}
+
+// sourcesOf returns a leaf of each source.
+func sourcesOf(o *states.Origins) (leaves []origin.Leaf) {
+	known := map[string]bool{}
+	for _, leaf := range o.Leaves {
+		if leaf.Source != "" && !known[leaf.Source] {
+			known[leaf.Source] = true
+			leaves = append(leaves, leaf)
+		}
+	}
+	return leaves
+}
+
+// checkSource checks that the source of a leaf is an entry before the run that is of its session.
+func (s *runVerifier) checkSource(leaf origin.Leaf) error {
+	index, err := strconv.ParseInt(leaf.Source, 10, 64)
+	own, isOwn := false, s.isOwnRun
+	if leaf.Origin == origin.Request {
+		isOwn = s.isOwnPrompt
+	}
+	if err == nil && index < s.row.First {
+		for e, readErr := range s.verifier.r.Entries(index) {
+			if err = readErr; err == nil && e.Index == index {
+				own, err = isOwn(&e)
+			}
+			break
+		}
+	}
+	if err == nil && !own {
+		return ruleOrigins.Broken("entry %d is none of its session before it", index)
+	}
+	return err
 }
 
 // isOwnPrompt reports whether an entry is a prompt of the run's session. A pruned entry is only known to be a prompt.
@@ -109,16 +166,20 @@ func (s *runVerifier) findOriginsAgain(run *states.Run) error {
 	if recorded == nil {
 		return nil
 	}
-	pruned := recorded.Failed != "" && s.verifier.report.Pruned > 0
-	for _, index := range slices.Concat(recorded.Prompts, recorded.Runs) {
-		pruned = pruned || s.verifier.isPruned(index)
-	}
-	if pruned {
-		return fmt.Errorf("%w: a part of its session was pruned, so where its arguments come from is unknown", errUnjudged)
-	}
-	found, err := s.verifier.calls.findOrigins(s.verifier.r, run, s.row.First)
+	found, err := findOrigins(s.verifier.r, run, s.row.First, func(k lookback) (*earlierCalls, error) {
+		known := s.verifier.earlier.get(k)
+		if known.calls.Load().end > 0 { // the ledger does not change meanwhile
+			return known.calls.Load(), nil
+		}
+		err := known.update(s.verifier.r, 0, false)
+		return known.calls.Load(), err
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnjudged, err)
+	}
+	looked := func(o *states.Origins) [4]any { return [...]any{o.Failed, o.Prompts, o.Runs, o.Earlier} }
+	if s.verifier.report.Pruned > 0 && looked(found) != looked(recorded) {
+		return fmt.Errorf("%w: a part of its session or an earlier call was pruned, so where its arguments come from is unknown", errUnjudged)
 	}
 	if !bytes.Equal(canonical.MustSorted(found), canonical.MustSorted(recorded)) {
 		return fmt.Errorf("where its arguments come from: %s is found, and %s is recorded", canonical.MustSorted(found),

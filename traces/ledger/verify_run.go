@@ -88,6 +88,7 @@ type runVerifier struct {
 	ended     *runEnded
 	inputs    []traces.Input
 	lastAt    string // the time of the last input
+	earlier   [3]int // prompts and calls of its session, and calls of its requester, before it
 }
 
 // finish compares the history with the row of the run, and executes the run again.
@@ -148,8 +149,12 @@ func (s *runVerifier) addEvent(e *Event, p payload) error {
 	if err := projectEvent(&s.row, e, p); err != nil {
 		return err
 	}
-	if first, ok := p.(*requestCreated); ok {
-		s.lastAt = first.Request.At
+	switch p := p.(type) {
+	case *requestCreated:
+		s.lastAt = p.Request.At
+		s.earlier[0], s.earlier[1], s.earlier[2] = s.verifier.counts.countsBefore(&p.Request)
+	case *proxySent, *callDelegated:
+		s.verifier.counts.addCall(&s.first.Request)
 	}
 	if part, ok := p.(recording); ok {
 		if err := s.addInputs(e, part.runRecord()); err != nil {

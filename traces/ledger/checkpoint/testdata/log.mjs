@@ -187,7 +187,7 @@ const SESSION_EVENTS = {
   "mcp.passed": "direction method on_behalf_of? params server token",
   "access.refused": "endpoint? scope? server? token?",
   "prompt.captured": "cut? prompt? session source? text token?",
-  "report.late": "arguments? failed? result? run token?",
+  "report.late": "args? arguments? failed? result? run token?",
 };
 const CLASSES = { log: LOG_EVENTS, run: RUN_EVENTS, session: SESSION_EVENTS };
 const EVENTS = { ...LOG_EVENTS, ...RUN_EVENTS, ...SESSION_EVENTS };
@@ -388,6 +388,7 @@ class Export {
     this.hashes = [];
     this.entries = []; // what later entries need of each entry, from the first index on
     this.lastAt = "";
+    this.earlier = new Map(); // how many prompts and calls of sessions, and calls of requesters, there were
     this.tasks = new Map(); // calls of tasks that prunes carry over
     this.keys = new Map(); // those of the log, by their text
     this.removedKeys = new Set();
@@ -430,6 +431,7 @@ class Export {
     this.followsClosed(index, types[0], place);
     const entry = { at, cls, types, n: count(header.get("n"), place), by: body?.get("by"), left: body === undefined };
     this.entries.push(entry);
+    this.pruned ||= entry.left;
     const events = body === undefined ? [] : eventsOf(header, body, (kind, name) => this.blob(kind, name), place);
     if (cls === "run") entry.run = this.runs.add(header, body, hash, index, place);
     if (cls === "run" && entry.left) this.rules.forget(entry.run.id);
@@ -439,7 +441,10 @@ class Export {
       if (cls !== "run") {
         this.rules.addLogEvent(event, entry.by, at, eventPlace);
         this.addLogEvent(event, index, at, place);
-        if (event.get("type") === "prompt.captured") entry.session = { actor: entry.by, key: event.get("session") };
+        if (event.get("type") === "prompt.captured") {
+          entry.session = { actor: entry.by, key: event.get("session") };
+          this.countEarlier(["prompt", entry.by, event.get("session")]);
+        }
         if (event.has("events")) entry.generation = event;
         continue;
       }
@@ -447,7 +452,14 @@ class Export {
       const bundle = generation && this.contentOf(generation.get("bundle"));
       this.rules.addRunEvent(body.get("run"), event, entry.by, at, eventPlace, generation, bundle);
       const request = event.get("request");
-      if (isMap(request)) entry.session = { actor: request.get("actor"), person: request.get("identity")?.get("on_behalf_of"), key: sessionKey(request), task: request.get("task") };
+      if (isMap(request)) {
+        const own = { actor: request.get("actor"), person: request.get("identity")?.get("on_behalf_of"), key: sessionKey(request), task: request.get("task") };
+        own.counted = { prompts: ["prompt", own.actor, own.key], runs: ["session", own.actor, own.person, own.key, own.key ?? own.task], earlier: ["requester", own.actor, own.person] };
+        own.before = Object.fromEntries(Object.entries(own.counted).map(([name, of]) => [name, this.earlier.get(JSON.stringify(of)) ?? 0]));
+        entry.session = own;
+      }
+      const { counted } = this.entries[entry.run.entries[0] - this.first]?.session ?? {};
+      if (counted && ["proxy.sent", "call.delegated"].includes(event.get("type"))) [counted.runs, counted.earlier].forEach((of) => this.countEarlier(of));
       for (const input of event.get("inputs") ?? []) this.originsHold(input.get("event"), entry.run.entries[0], eventPlace);
     }
     must((index === 0) === (types[0] === "log.created"), place, "log.created is the event of entry 0, and of no other", "R5");
@@ -466,20 +478,31 @@ class Export {
     return this.bundles.get(digest);
   }
 
-  // originsHold checks that an event of a run names only entries of the run's session before the run.
+  // countEarlier counts a prompt or a call.
+  countEarlier(of) {
+    const key = JSON.stringify(of);
+    this.earlier.set(key, (this.earlier.get(key) ?? 0) + 1);
+  }
+
+  // originsHold checks that an event of a run says how much was before the run, and names only entries of the run's session there.
   originsHold(event, first, place) {
     if (!isMap(event) || event.get("happened") !== "history_read" || !event.has("origins")) return;
     const origins = event.get("origins"), own = this.entries[first - this.first].session;
     if (!own) return; // the export begins later
     byDefault("R50", () => shaped(place, () => originsHold(origins, `${place}: origins`)));
     must(own.key !== undefined || own.task !== undefined, place, "origins of arguments are found in no session", "R50");
-    for (const [type, list] of [["prompt.captured", origins.get("prompts")], ["request.created", origins.get("runs")]]) {
-      for (const index of list.map((v) => Number(v.text))) {
-        if (index < this.first) continue;
-        const entry = index < first ? this.entries[index - this.first] : undefined, session = entry?.session;
-        const isOwn = entry?.left || session && session.actor === own.actor && (type === "prompt.captured" || session.person === own.person) && session.key === own.key && (own.key !== undefined || session.task === own.task);
-        must(entry?.types[0] === type && isOwn, place, `entry ${index} is none of its session before it`, "R50");
+    if (this.first === 0 && !origins.has("failed")) {
+      for (const [name, known] of Object.entries(own.before)) {
+        const said = Number(origins.get(name)?.text ?? 0), isAsked = said > 0 || name !== "earlier";
+        must(!isAsked || said === known || this.pruned && said > known, place, `${known} ${name} were before it, and it says ${said}`, "R50");
       }
+    }
+    for (const leaf of origins.get("leaves").filter((leaf) => leaf.has("source"))) {
+      const index = Number(leaf.get("source")), type = leaf.get("origin") === "request" ? "prompt.captured" : "request.created";
+      if (index < this.first) continue;
+      const entry = index < first ? this.entries[index - this.first] : undefined, session = entry?.session;
+      const isOwn = entry?.left || session && session.actor === own.actor && (type === "prompt.captured" || session.person === own.person) && session.key === own.key && (own.key !== undefined || session.task === own.task);
+      must(entry?.types[0] === type && isOwn, place, `entry ${index} is none of its session before it`, "R50");
     }
   }
 

@@ -242,15 +242,13 @@ function effectHolds(step, run, place) {
 
 // originsHold checks what is said of where arguments come from, without a look at the session.
 export function originsHold(origins, place) {
-  members(origins, "failed? leaves private? prompts runs untrusted?", place);
+  members(origins, "earlier? failed? leaves private? prompts? runs? untrusted?", place);
   const isIndex = (v) => v instanceof Literal && /^[1-9][0-9]{0,15}$/.test(v.text), isOn = (map, name) => !map.has(name) || map.get(name) === true;
-  const [leaves, prompts, runs] = ["leaves", "prompts", "runs"].map((name) => origins.get(name));
-  must([leaves, prompts, runs].every(Array.isArray) && isOn(origins, "private") && isOn(origins, "untrusted"), place, "a member has another form");
-  for (const entries of [prompts, runs]) {
-    must(entries.every((v, i) => isIndex(v) && (i === 0 || Number(entries[i - 1].text) < Number(v.text))), place, "the prompts or runs are not in order");
-  }
+  const leaves = origins.get("leaves"), counts = ["prompts", "runs", "earlier"];
+  must(Array.isArray(leaves) && isOn(origins, "private") && isOn(origins, "untrusted"), place, "a member has another form");
+  must(counts.every((name) => !origins.has(name) || isIndex(origins.get(name))), place, "a number of prompts or calls has another form");
   if (origins.has("failed")) {
-    const nothing = leaves.length + prompts.length + runs.length === 0 && origins.has("private") && origins.has("untrusted");
+    const nothing = leaves.length === 0 && !counts.some((name) => origins.has(name)) && origins.has("private") && origins.has("untrusted");
     must(isString(origins.get("failed")) && origins.get("failed") !== "" && nothing, place, "origins were found although nothing was looked at");
   }
   must(leaves.length <= 514, place, `there are ${leaves.length} leaves`);
@@ -261,7 +259,7 @@ export function originsHold(origins, place) {
     must(isString(at) && forms && isOn(leaf, "exempt") && isOn(leaf, "name"), leafPlace, "a member has another form");
     must(["target", "amount", "content", undefined].includes(leaf.get("role")), leafPlace, "the role is unknown");
     must(["request", "trusted", "own", "none"].includes(from), leafPlace, "the origin is unknown");
-    const sources = { request: prompts, trusted: runs, own: runs, none: [] }[from], isIn = sources.some((v) => v.text === leaf.get("source"));
+    const isIn = /^[1-9][0-9]{0,15}$/.test(leaf.get("source") ?? "") && origins.has(from === "request" ? "prompts" : "runs");
     must(from === "none" ? !leaf.has("source") && !leaf.has("form") : isIn, leafPlace, "its source was not looked at");
     const start = leaf.get("start") ?? new Literal("0"), end = leaf.get("end") ?? new Literal("0");
     must((!leaf.has("start") || isIndex(start)) && (!leaf.has("end") || isIndex(end)), leafPlace, "its place has another form");
