@@ -212,7 +212,13 @@ policies:
 	if held.Code != "approval_required" {
 		t.Fatalf("held: %+v", held)
 	}
+	shown := func(what string) {
+		t.Helper()
+		command(t.Context(), map[string]string{"PGFSM_TOKEN": bob}, "approvals", "show", "-c", s.config, held.RunID).Expect(t, exitYes, "gh of pat-ann, "+what)
+	}
+	shown("connected on 20")
 	browsers["ann"].connects("pat-ann-4712")
+	shown("whose connection has ended: ")
 	s.decide(t, "approve", held.RunID, bob)
 	ann.becomes(t, "forge__look", `{"n":2}`, "approval_required", "credentials_changed")
 	held = ann.call("forge__look", `{"n":2}`).Result.Meta.Decision

@@ -209,7 +209,8 @@ type Approval struct {
 	SchemaVersion int                 `json:"schema_version"`
 	Request       Run                 `json:"request"`
 	Asked         canonical.Text      `json:"asked"`
-	Bound         states.Binding      `json:"bound"` // request.binding is its digest
+	Bound         states.Binding      `json:"bound"`               // request.binding is its digest
+	Connected     string              `json:"connected,omitempty"` // when the person connected bound.account; empty if it has ended
 	Definition    jsontext.Value      `json:"definition"`
 	Risk          []risk.Contribution `json:"risk"`
 	Condition     string              `json:"condition"`         // the policy's condition that matched
@@ -225,6 +226,7 @@ func NewApproval(b *ledger.Bound) Approval {
 		Request:       NewRun(&b.Row),
 		Asked:         b.Asked,
 		Bound:         b.Held.Bound,
+		Connected:     b.Connected,
 		Definition:    b.Definition,
 		Risk:          append([]risk.Contribution{}, b.Assessed.Risk...),
 		Condition:     b.Assessed.Condition,

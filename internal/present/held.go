@@ -309,7 +309,7 @@ func (h *HeldCall) BoundRows() []Row {
 	votes := fmt.Sprintf("%d of %s", b.Quorum, cmp.Or(strings.Join(b.Approvers, " or "), "any approver"))
 	return filledRows([]Row{
 		{"Binding", string(q.Binding)}, {"Run", b.Run}, {"Requester", policy.FullName(b.Actor, q.Display)},
-		{"On behalf of", policy.FullName(b.OnBehalfOf, q.OnBehalfOfDisplay)}, {"Runs as", accountText(b.Account)}, {"Environment", b.Env},
+		{"On behalf of", policy.FullName(b.OnBehalfOf, q.OnBehalfOfDisplay)}, {"Runs as", h.accountText()}, {"Environment", b.Env},
 		{"Server", b.Server}, {"Connection", string(b.Connection)}, {"Tool", b.Tool}, {"Definition", string(b.Definition)},
 		{"Pin", pin}, {"Schema", schema}, {"Arguments", string(b.Arguments)}, {"Origins", string(b.Origins)},
 		{"Risk", fmt.Sprintf("%s, score %d", b.Mode, b.Score)}, {"Risk rules", riskRulesText(b.Risk)},
@@ -318,12 +318,17 @@ func (h *HeldCall) BoundRows() []Row {
 	})
 }
 
-// accountText describes the account with which a call is made.
-func accountText(a *states.Account) string {
+// accountText describes the account with which the call is made.
+func (h *HeldCall) accountText() string {
+	a := h.Bound.Account
 	if a == nil {
 		return ""
 	}
-	text := cmp.Or(a.Label, "an account without a name") + ", connection " + a.Connection
+	since := ", whose connection has ended: "
+	if h.Connected != "" {
+		since = ", connected on " + h.Connected + ": "
+	}
+	text := cmp.Or(a.Label, "an account without a name") + since + a.Connection
 	if a.Issuer != "" {
 		text += ", issued by " + a.Issuer
 	}

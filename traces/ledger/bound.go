@@ -25,6 +25,7 @@ type Bound struct {
 	Assessed   states.AssessedFact
 	Votes      []policy.Vote
 	Bundle     *policy.Bundle // the run's own bundle
+	Connected  string         // when the person connected the account of the call; empty without one, or if it has ended
 }
 
 // BoundOf returns the bound of a held run. It executes the run's record again up to the hold, so
@@ -72,6 +73,12 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 
 	if t, found := resumption.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
 		b.Definition, b.Tool = t.Definition, t
+	}
+
+	if c, ended, err := accountEnded(r, &rec.Header.Request, plan.Server); err != nil {
+		return Bound{}, err
+	} else if ended == "" {
+		b.Connected = c.Made
 	}
 
 	if b.Votes, err = Votes(r, run); err != nil {
