@@ -23,7 +23,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/evidence"
 	"pgfsm/states"
-	"pgfsm/states/statestest"
 )
 
 const docs, reference = "../docs/internals", "../docs/reference"
@@ -157,67 +156,6 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 				t.Errorf("%s names %s.%s, which does not exist", page.name, n.folder, n.name)
 			}
 		}
-	}
-}
-
-// TestDocsNameCasesThatExist: the cases that stand behind tests in docs/internals/invariants.md are scenarios or cases of the tests here.
-func TestDocsNameCasesThatExist(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "invariants.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases, err := os.ReadFile("machine_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := make(map[string]bool)
-	for _, s := range statestest.Scenarios() {
-		known[s.Name] = true
-	}
-	named := regexp.MustCompile("`([a-z0-9]+(?:-[a-z0-9]+)+)`").FindAllSubmatch(page, -1)
-	if len(named) < 15 {
-		t.Errorf("docs/internals/invariants.md names %d cases, want at least 15: the search is blind", len(named))
-	}
-	for _, m := range named {
-		if name := string(m[1]); !known[name] && !bytes.Contains(cases, []byte(`{"`+name+`", states.`)) {
-			t.Errorf("docs/internals/invariants.md names the case %s, which does not exist", name)
-		}
-	}
-}
-
-// TestDocsNameCodeThatExists: what the pages write as `package.Name` or `package.Type.Method` is declared.
-func TestDocsNameCodeThatExists(t *testing.T) {
-	code := make(map[string]string) // by package
-	goFiles(t, func(path string, file *ast.File) {
-		if !strings.HasSuffix(path, "_test.go") {
-			text, err := os.ReadFile(filepath.Join("..", path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			code[file.Name.Name] += string(text)
-		}
-	})
-	checked := 0
-	for _, page := range []string{"invariants.md", "threat-model.md", "architecture.md"} {
-		doc, err := os.ReadFile(filepath.Join(docs, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("`([a-z]+)\\.(?:([A-Za-z]+)\\.)?([A-Za-z]+)`").FindAllStringSubmatch(string(doc), -1) {
-			if code[m[1]] == "" || testName.MatchString(m[3]) {
-				continue // a file, a setting, or a test, which TestDocsNameTestsThatExist looks for
-			}
-			of := ""
-			if m[2] != "" {
-				of = `\([^)]*\b` + m[2] + `\b[^)]*\) `
-			}
-			if checked++; !regexp.MustCompile(`(?m)^(func|type) ` + of + m[3] + `\b`).MatchString(code[m[1]]) {
-				t.Errorf("docs/internals/%s names %s, which is not declared", page, m[0])
-			}
-		}
-	}
-	if checked < 25 {
-		t.Errorf("%d names checked, want at least 25: the search is blind", checked)
 	}
 }
 

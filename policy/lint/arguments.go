@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
+	"pgfsm/policy/schema"
 )
 
 // reportMisuses finds uses of arguments in an expression that are wrong for every tool that the
@@ -28,7 +29,7 @@ func (l *linter) reportMisuses(p place, key, src string, of *argumentTypes, m *m
 // commonMisuses returns the problems of each allowlisted tool that a match covers. It is empty if
 // the schema of one of them is unknown.
 func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse {
-	var arguments []conjunction
+	var arguments []schema.Shape
 	for i := range l.tools {
 		t := &l.tools[i]
 		if !m.coversTool(t) {
@@ -37,7 +38,7 @@ func (l *linter) commonMisuses(src string, of *argumentTypes, m *match) []misuse
 		if t.live == nil {
 			return nil
 		}
-		arguments = append(arguments, conjunctionOf(t.live.Input().Root()))
+		arguments = append(arguments, schema.ShapeOf(t.live.Input().Root()))
 	}
 	if len(arguments) == 0 || !strings.Contains(src, "args") {
 		return nil

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"pgfsm/policy/condition"
+	"pgfsm/policy/schema"
 )
 
 // A misuse is a use of an argument that its schema rules out.
@@ -27,15 +27,11 @@ type misuse struct {
 type argumentTypes struct {
 	types.Provider
 	base    *condition.Env
-	env     *cel.Env // checks expressions; nil until it is needed
-	objects [][]conjunction
+	env     *cel.Env         // checks expressions; nil until it is needed
+	objects [][]schema.Shape // of each, one for each tool
 	number  *types.Type
 	members map[string][]string // the members of an object, by a field that it lacks
 }
-
-// A conjunction is a list of schemas that a value conforms to all at once. Several of them are
-// alternatives, one for each tool.
-type conjunction []*jsonschema.Schema
 
 // objectPrefix begins the names of the types of objects; behind it is their index. The first are
 // the arguments.
@@ -46,7 +42,7 @@ const maxListDepth = 8
 
 // findMisuses checks an expression with the arguments of some tools. CEL has several types for the
 // numbers of JSON, so a misuse counts only if it is one for each of them.
-func (t *argumentTypes) findMisuses(src string, arguments []conjunction) (common []misuse) {
+func (t *argumentTypes) findMisuses(src string, arguments []schema.Shape) (common []misuse) {
 	if t.env == nil {
 		var err error
 		if t.env, err = t.base.Typed(t, cel.ObjectType(objectPrefix+"0")); err != nil {
@@ -55,7 +51,7 @@ func (t *argumentTypes) findMisuses(src string, arguments []conjunction) (common
 	}
 
 	for i, number := range []*types.Type{types.IntType, types.DoubleType, types.UintType} {
-		t.number, t.objects, t.members = number, [][]conjunction{arguments}, map[string][]string{}
+		t.number, t.objects, t.members = number, [][]schema.Shape{arguments}, map[string][]string{}
 		parsed, issues := t.env.Parse(src)
 		if issues.Err() != nil {
 			return nil
@@ -139,36 +135,31 @@ func (t *argumentTypes) FindStructFieldType(name, field string) (*types.FieldTyp
 	}
 
 	alternatives := t.objects[index]
-	var members []conjunction
-	open := false
-
+	var members []schema.Shape
 	for _, alternative := range alternatives {
-		if member, ok := alternative.member(field); ok {
-			members = append(members, member)
-		} else {
-			open = open || alternative.isOpen()
+		if slices.Contains(alternative.Names(), field) {
+			if member, possible := alternative.Member(field); possible {
+				members = append(members, member)
+			}
+		} else if isOpen(alternative) {
+			return &types.FieldType{Type: types.DynType}, true
 		}
 	}
-
-	switch {
-	case open:
-		return &types.FieldType{Type: types.DynType}, true
-	case len(members) > 0:
+	if len(members) > 0 {
 		return &types.FieldType{Type: t.typeOf(members, 0)}, true
 	}
-
 	t.members[field] = namesIn(alternatives)
 	return nil, false
 }
 
-// typeOf returns the type of a value that conforms to one of several conjunctions.
-func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Type {
-	kind := alternatives[0].onlyKind()
-	if slices.ContainsFunc(alternatives, func(c conjunction) bool { return c.onlyKind() != kind }) {
+// typeOf returns the type of a value that has one of several shapes.
+func (t *argumentTypes) typeOf(alternatives []schema.Shape, depth int) *types.Type {
+	kinds := alternatives[0].Kinds()
+	if len(kinds) != 1 || slices.ContainsFunc(alternatives, func(s schema.Shape) bool { return !slices.Equal(s.Kinds(), kinds) }) {
 		return types.DynType
 	}
 
-	switch kind {
+	switch kinds[0] {
 	case "null":
 		return types.NullType
 	case "boolean":
@@ -178,74 +169,36 @@ func (t *argumentTypes) typeOf(alternatives []conjunction, depth int) *types.Typ
 	case "string":
 		return types.StringType
 	case "array":
-		var items []conjunction
+		var elements []schema.Shape
 		for _, alternative := range alternatives {
-			items = append(items, alternative.items())
+			elements = append(elements, alternative.Element())
 		}
-		if depth == maxListDepth || slices.ContainsFunc(items, func(c conjunction) bool { return c == nil }) {
+		if depth == maxListDepth {
 			return types.NewListType(types.DynType)
 		}
-		return types.NewListType(t.typeOf(items, depth+1))
-	case "object":
-		if len(namesIn(alternatives)) == 0 && slices.ContainsFunc(alternatives, conjunction.isOpen) {
-			return types.NewMapType(types.StringType, types.DynType)
-		}
-		t.objects = append(t.objects, alternatives)
-		return types.NewObjectType(fmt.Sprint(objectPrefix, len(t.objects)-1))
+		return types.NewListType(t.typeOf(elements, depth+1))
 	}
 
-	return types.DynType
-}
-
-// conjunctionOf returns a schema and those that a value must conform to with it: $ref and allOf.
-func conjunctionOf(n *jsonschema.Schema) conjunction {
-	conjoined := conjunction{n}
-	for i := 0; i < len(conjoined); i++ {
-		for _, more := range append([]*jsonschema.Schema{conjoined[i].Ref}, conjoined[i].AllOf...) {
-			if more != nil && !slices.Contains(conjoined, more) {
-				conjoined = append(conjoined, more)
-			}
-		}
+	// An object.
+	if len(namesIn(alternatives)) == 0 && slices.ContainsFunc(alternatives, isOpen) {
+		return types.NewMapType(types.StringType, types.DynType)
 	}
-	return conjoined
+	t.objects = append(t.objects, alternatives)
+	return types.NewObjectType(fmt.Sprint(objectPrefix, len(t.objects)-1))
 }
 
-// member returns the type that a member in the schemas conforms to.
-func (c conjunction) member(name string) (conjunction, bool) {
-	for _, n := range c {
-		if member, ok := n.Properties[name]; ok {
-			return conjunctionOf(member), true
-		}
-	}
-	return nil, false
-}
-
-// items returns the type that the items of a list conform to; nil if they can be anything.
-func (c conjunction) items() conjunction {
-	for _, n := range c {
-		element := n.Items2020
-		if element == nil {
-			element, _ = n.Items.(*jsonschema.Schema)
-		}
-		if element != nil && len(n.PrefixItems) == 0 {
-			return conjunctionOf(element)
-		}
-	}
-	return nil
-}
-
-func namesIn(alternatives []conjunction) (names []string) {
-	for _, n := range slices.Concat(alternatives...) {
-		names = append(names, slices.Collect(maps.Keys(n.Properties))...)
+func namesIn(alternatives []schema.Shape) (names []string) {
+	for _, alternative := range alternatives {
+		names = append(names, alternative.Names()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // isOpen reports whether an object can have members that the schemas do not name. In doubt it can.
-func (c conjunction) isOpen() bool {
+func isOpen(s schema.Shape) bool {
 	shut := false
-	for _, n := range c {
+	for _, n := range s.All {
 		if len(n.PatternProperties)+len(n.AnyOf)+len(n.OneOf)+len(n.DependentSchemas)+len(n.Dependencies) > 0 ||
 			n.If != nil || n.RecursiveRef != nil || n.DynamicRef != nil {
 			return true
@@ -260,55 +213,4 @@ func (c conjunction) isOpen() bool {
 		}
 	}
 	return !shut
-}
-
-// onlyKind returns the only kind of value that conforms to the schemas; empty if there are several.
-func (c conjunction) onlyKind() string {
-	kinds := []string{"null", "boolean", "number", "string", "array", "object"}
-	keepOnly := func(some []string) {
-		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(some, kind) })
-	}
-
-	for _, n := range c {
-		if n.Types != nil {
-			some := n.Types.ToStrings()
-			if slices.Contains(some, "integer") {
-				some = append(some, "number")
-			}
-			keepOnly(some)
-		}
-		if n.Enum != nil {
-			keepOnly(kindsOf(n.Enum.Values))
-		}
-		if n.Const != nil {
-			keepOnly(kindsOf([]any{*n.Const}))
-		}
-	}
-
-	if len(kinds) != 1 {
-		return ""
-	}
-
-	return kinds[0]
-}
-
-// kindsOf returns the kinds of values as the schema's compiler holds them.
-func kindsOf(values []any) (kinds []string) {
-	for _, v := range values {
-		switch v.(type) {
-		case nil:
-			kinds = append(kinds, "null")
-		case bool:
-			kinds = append(kinds, "boolean")
-		case string:
-			kinds = append(kinds, "string")
-		case []any:
-			kinds = append(kinds, "array")
-		case map[string]any:
-			kinds = append(kinds, "object")
-		default:
-			kinds = append(kinds, "number")
-		}
-	}
-	return kinds
 }

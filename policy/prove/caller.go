@@ -173,7 +173,7 @@ func (t *tool) newCall(f form) *Call {
 	}
 	if t.required == nil {
 		t.required = map[string]value{}
-		for _, name := range t.root.required() {
+		for _, name := range t.root.Required() {
 			if part, possible := t.root.member(name); possible {
 				t.required[name] = sample(&part, 1)[0]
 			}

@@ -149,7 +149,7 @@ func divideAmong(literals, patterns []string, sizes []int) (texts []string, ok b
 // members where a size is asked.
 func (d *divider) divideObject(t *tree, s *shape, wrap wrapper, level int) []value {
 	names := t.names()
-	for _, name := range s.required() {
+	for _, name := range s.Required() {
 		addTo(&names, name)
 	}
 
@@ -265,7 +265,7 @@ type subset struct {
 
 // divideList returns lists with every set of elements that conditions tell apart, and every size.
 func (d *divider) divideList(t *tree, s *shape, wrap wrapper, level int) []value {
-	inner := s.element()
+	inner := shape{s.Element()}
 	var elements []value
 	if t.element == nil {
 		elements = sample(&inner, level+1)
@@ -276,7 +276,7 @@ func (d *divider) divideList(t *tree, s *shape, wrap wrapper, level int) []value
 	}
 
 	sizes := slices.Clone(t.sizes)
-	for _, n := range s.all {
+	for _, n := range s.All {
 		for _, size := range []*int{n.MinItems, n.MaxItems} {
 			if counted(size) {
 				sizes = append(sizes, *size)

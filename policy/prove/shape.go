@@ -8,33 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"pgfsm/policy/schema"
 )
 
-// A shape holds the schemas that all apply to a value. A keyword of one of them that a value breaks
-// excludes the value, whatever else the schemas say. Without a schema, every value is possible.
-type shape struct {
-	roots []*jsonschema.Schema // the schemas of the value
-	all   []*jsonschema.Schema // these, with what $ref and allOf add to them
-}
+// A shape holds the schemas that all apply to a value.
+type shape struct{ schema.Shape }
 
-func shapeOf(roots ...*jsonschema.Schema) shape {
-	s := shape{roots: roots}
-	var add func(*jsonschema.Schema)
-	add = func(n *jsonschema.Schema) {
-		if n == nil || slices.Contains(s.all, n) {
-			return
-		}
-		s.all = append(s.all, n)
-		add(n.Ref)
-		for _, part := range n.AllOf {
-			add(part)
-		}
-	}
-	for _, n := range roots {
-		add(n)
-	}
-	return s
-}
+func shapeOf(root *jsonschema.Schema) shape { return shape{schema.ShapeOf(root)} }
 
 // maxCounted is the greatest size in a schema by which values are divided. A cell that breaks only
 // a greater one stays.
@@ -43,76 +24,24 @@ const maxCounted = 256
 func counted(n *int) bool { return n != nil && *n <= maxCounted }
 
 // member returns the shape of a member, and whether the member can be there.
-func (s *shape) member(name string) (member shape, possible bool) {
-	var roots []*jsonschema.Schema
-	for _, n := range s.all {
-		byPattern := false
-		for pattern := range n.PatternProperties { // in no order: one that matches is enough
-			byPattern = byPattern || pattern.MatchString(name)
-		}
-		others, isSchema := n.AdditionalProperties.(*jsonschema.Schema)
-		switch part := n.Properties[name]; {
-		case part != nil:
-			roots = append(roots, part)
-		case byPattern:
-		case n.AdditionalProperties == false:
-			return shape{}, false
-		case isSchema:
-			roots = append(roots, others)
-		}
-	}
-	return shapeOf(roots...), true
+func (s *shape) member(name string) (shape, bool) {
+	member, possible := s.Member(name)
+	return shape{member}, possible
 }
 
-func (s *shape) requires(name string) bool { return slices.Contains(s.required(), name) }
-
-// required returns the names of members that must be there, in order.
-func (s *shape) required() (names []string) {
-	for _, n := range s.all {
-		names = append(names, n.Required...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// element returns the shape of every element of a list.
-func (s *shape) element() shape {
-	var roots []*jsonschema.Schema
-	for _, n := range s.all {
-		if n.Items2020 != nil && len(n.PrefixItems) == 0 {
-			roots = append(roots, n.Items2020)
-		}
-		if every, ok := n.Items.(*jsonschema.Schema); ok {
-			roots = append(roots, every)
-		}
-	}
-	return shapeOf(roots...)
-}
+func (s *shape) requires(name string) bool { return slices.Contains(s.Required(), name) }
 
 // kindNames are the types of schemas that admit values of a kind.
-var kindNames = map[kind][]string{
-	null: {"null"}, boolean: {"boolean"}, number: {"number", "integer"}, text: {"string"}, list: {"array"}, object: {"object"},
+var kindNames = map[kind]string{
+	null: "null", boolean: "boolean", number: "number", text: "string", list: "array", object: "object",
 }
 
-// hasKind reports whether the types of the schemas leave room for values of a kind.
-func (s *shape) hasKind(k kind) bool { return s.admits(k, maxNesting) }
-
-// admits is hasKind with a bound on the anyOf in anyOf that it follows.
-func (s *shape) admits(k kind, level int) bool {
-	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
-		byType := n.Types == nil || n.Types.IsEmpty() ||
-			slices.ContainsFunc(kindNames[k], func(name string) bool { return slices.Contains(n.Types.ToStrings(), name) })
-		byAny := len(n.AnyOf) == 0 || level == 0 || slices.ContainsFunc(n.AnyOf, func(one *jsonschema.Schema) bool {
-			part := shapeOf(one)
-			return part.admits(k, level-1)
-		})
-		return n.Bool != nil && !*n.Bool || !byType || !byAny
-	})
-}
+// hasKind reports whether the schemas leave room for values of a kind.
+func (s *shape) hasKind(k kind) bool { return s.Admits(kindNames[k]) }
 
 // integersOnly reports whether a number must be an integer.
 func (s *shape) integersOnly() bool {
-	return slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+	return slices.ContainsFunc(s.All, func(n *jsonschema.Schema) bool {
 		return n.Types != nil && slices.Contains(n.Types.ToStrings(), "integer") &&
 			!slices.Contains(n.Types.ToStrings(), "number")
 	})
@@ -121,7 +50,7 @@ func (s *shape) integersOnly() bool {
 // textKeywords returns the patterns and lengths of the schemas, and for each keyword whether it
 // excludes a text.
 func (s *shape) textKeywords() (excludes []func(string) bool, patterns []string, sizes []int) {
-	for _, n := range s.all {
+	for _, n := range s.All {
 		if n.Pattern != nil {
 			if _, err := compilePattern(n.Pattern.String()); err == nil {
 				patterns = append(patterns, n.Pattern.String())
@@ -142,14 +71,14 @@ func (s *shape) textKeywords() (excludes []func(string) bool, patterns []string,
 
 // allowsItems reports whether the schemas allow a list of a size.
 func (s *shape) allowsItems(size int) bool {
-	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+	return !slices.ContainsFunc(s.All, func(n *jsonschema.Schema) bool {
 		return counted(n.MinItems) && size < *n.MinItems || counted(n.MaxItems) && size > *n.MaxItems
 	})
 }
 
 // bounds returns the bounds of numbers.
 func (s *shape) bounds() (numbers []*big.Rat) {
-	for _, n := range s.all {
+	for _, n := range s.All {
 		for _, bound := range []*big.Rat{n.Minimum, n.Maximum, n.ExclusiveMinimum, n.ExclusiveMaximum} {
 			if bound != nil {
 				numbers = append(numbers, bound)
@@ -161,7 +90,7 @@ func (s *shape) bounds() (numbers []*big.Rat) {
 
 // inBounds reports whether a number is within the bounds.
 func (s *shape) inBounds(x *big.Rat) bool {
-	return !slices.ContainsFunc(s.all, func(n *jsonschema.Schema) bool {
+	return !slices.ContainsFunc(s.All, func(n *jsonschema.Schema) bool {
 		return n.Minimum != nil && x.Cmp(n.Minimum) < 0 || n.Maximum != nil && x.Cmp(n.Maximum) > 0 ||
 			n.ExclusiveMinimum != nil && x.Cmp(n.ExclusiveMinimum) <= 0 ||
 			n.ExclusiveMaximum != nil && x.Cmp(n.ExclusiveMaximum) >= 0
@@ -171,7 +100,7 @@ func (s *shape) inBounds(x *big.Rat) bool {
 // listed returns the scalars of an enum or const, in all their forms. It is false if the schemas
 // have none, or only one with a list or an object: their numbers have several forms.
 func (s *shape) listed() (values []value, ok bool) {
-	for _, n := range s.all {
+	for _, n := range s.All {
 		var listed []any
 		switch {
 		case n.Const != nil:
@@ -218,7 +147,7 @@ func (s *shape) conforms(v *value) (valid bool) {
 	if err != nil {
 		return false
 	}
-	for _, n := range s.roots {
+	for _, n := range s.Roots {
 		if n.Validate(document) != nil {
 			return false
 		}
