@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -58,9 +59,7 @@ func (s *Shape) Member(name string) (member Shape, possible bool) {
 // Names returns the names of members that the schemas name, in order.
 func (s *Shape) Names() (names []string) {
 	for _, n := range s.All {
-		for name := range n.Properties {
-			names = append(names, name)
-		}
+		names = slices.AppendSeq(names, maps.Keys(n.Properties))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
