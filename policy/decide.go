@@ -20,7 +20,8 @@ type Question struct {
 	Now       string             // RFC 3339; the time of the request or of the decision
 	History   []condition.Answer // the answers about earlier calls
 	Session   *Session           // the client's session; nil: none is known
-	Origins   *Origins           // where the arguments come from; nil: no session is known
+	Origins   *Origins           // where the arguments come from; nil: that was not read
+	InSession bool               // earlier prompts or calls belong together with the call: see Origins
 }
 
 // A Session says in which session of a client a call was requested.

@@ -61,6 +61,7 @@ func questionFor(r *Run, b *policy.Bundle, tool *policy.Tool, now string) policy
 		History:   r.facts.Authorized.historyAnswers(),
 		Session:   r.request.Session.forPolicies(),
 		Origins:   r.facts.Authorized.origins().forPolicies(),
+		InSession: r.request.HasSession(),
 	}
 }
 

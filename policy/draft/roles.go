@@ -37,7 +37,7 @@ func Roles(t *policy.Tool) (label origin.RoleLabel, without []string) {
 		if role := proposedRole(&a, t.Annotations); role != "" {
 			to = lists[role]
 		}
-		path := strings.Join(a.Path, ".")
+		path := origin.JoinPath(a.Path)
 		for strings.HasSuffix(path, ".*") { // a role covers what is below
 			path = strings.TrimSuffix(path, ".*")
 		}

@@ -37,7 +37,7 @@ func (l *linter) lintLabels(labels *origin.Labels, entries []*entry) {
 			paths []string
 		}{{origin.Target, label.Target}, {origin.Amount, label.Amount}, {origin.Content, label.Content}} {
 			for k, path := range list.paths {
-				if wrong := l.unknownArgument(strings.Split(path, "."), types, &m); wrong != nil {
+				if wrong := l.unknownArgument(origin.SplitPath(path), types, &m); wrong != nil {
 					l.add(at, fmt.Sprintf("%s[%d]", list.key, k), ArgumentUnknown, wrong.remedy, "%s", wrong.problem)
 				}
 			}
@@ -72,7 +72,7 @@ func (l *linter) findUnlabelled(at place, label *origin.RoleLabel, compiled *ori
 	var names []string
 	for _, a := range origin.Arguments(l.tools[i].live.InputSchema) {
 		if (a.Enum || a.Bool) && compiled.RoleOf(label.Server, label.Tool, a.Path) == "" {
-			names = append(names, clip(strings.Join(a.Path, ".")))
+			names = append(names, clip(origin.JoinPath(a.Path)))
 		}
 	}
 	if len(names) > 0 {

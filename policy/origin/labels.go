@@ -49,6 +49,24 @@ type RoleLabel struct {
 	Content []string `json:"content,omitempty"`
 }
 
+// JoinPath writes the names of an argument's path as a [RoleLabel] has them: \. is a dot in a name.
+func JoinPath(names []string) string {
+	escaped := make([]string, len(names))
+	for i, name := range names {
+		escaped[i] = strings.ReplaceAll(name, ".", `\.`)
+	}
+	return strings.Join(escaped, ".")
+}
+
+// SplitPath returns the names of a path of a [RoleLabel].
+func SplitPath(path string) []string {
+	names := strings.Split(strings.ReplaceAll(path, `\.`, "\x00"), ".")
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, "\x00", ".")
+	}
+	return names
+}
+
 // A PromptLabel says which prompts are requests beside those that a user typed.
 type PromptLabel struct {
 	SDK    bool `json:"sdk,omitzero"`    // prompts of a program
@@ -236,9 +254,9 @@ func (c *compiler) compileRoles(label *RoleLabel) {
 				c.addFault(key, "give it one role", "%q has the role %s already", path, roles[path])
 			}
 			roles[path] = list.role
-			p := pattern(strings.Split(path, "."))
+			p := pattern(SplitPath(path))
 			if slices.Contains(p, "") || strings.HasPrefix(path, "/") || strings.Contains(path, "/*") {
-				c.addFault(key, "write names with dots between, such as items.*.id", "%q is no path of an argument", path)
+				c.addFault(key, `write names with dots between, such as items.*.id, and \. for a dot in a name`, "%q is no path of an argument", path)
 			}
 			c.checkDepth(key, p)
 			paths = append(paths, rolePath{list.role, p})

@@ -56,7 +56,7 @@ func TestCompileErrors(t *testing.T) {
 
 func TestFound(t *testing.T) {
 	rules, err := origin.Compile(origin.Labels{Roles: []origin.RoleLabel{{
-		Server: "mail", Tool: "send", Target: []string{"to", "items.*.id"}, Content: []string{"text", "many"},
+		Server: "mail", Tool: "send", Target: []string{"to", "items.*.id", `a\.b.c`}, Content: []string{"text", "many"},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +97,9 @@ func TestFound(t *testing.T) {
 		"enum-is-exempt-but-alone":    {`{"kind":"big"}`, []string{"kind"}, false},
 		"256-leaves":                  {`{"many":[` + many[8*1:len(many)-1] + `],"to":"Alice"}`, nil, true},
 		"257-leaves":                  {`{"many":[` + many[:len(many)-1] + `],"to":"Alice"}`, nil, false},
+		"dot-in-a-name":               {`{"a.b":{"c":"Alice"},"to":"Alice"}`, nil, true},
+		"dot-in-a-name-not-found":     {`{"a.b":{"c":"zzzz"},"to":"Alice"}`, nil, false},
+		"dot-between-names":           {`{"a":{"b":{"c":"zzzz"}},"to":"Alice"}`, nil, true},
 		"257-leaves-without-role":     {`{"free":[` + many + `"hello"],"to":"Alice"}`, nil, true},
 		"257-leaves-without-role-too": {`{"free":[` + many + `"hello"],"to":"Alice"}`, []string{"to"}, false},
 		"deeper-than-the-limit":       {`{"to":["Alice",` + strings.Repeat("[", 40) + `"Alice"` + strings.Repeat("]", 40) + `]}`, nil, false},

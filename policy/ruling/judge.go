@@ -105,7 +105,7 @@ func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
 	if q.Session != nil && judge.ReadsSession() && !b.ReadsSession() {
 		r.Unknown = append(r.Unknown, unreadSession)
 	}
-	if judge.ReadsOrigins() && !b.ReadsOrigins() {
+	if q.InSession && judge.ReadsOrigins() && !b.ReadsOrigins() {
 		r.Unknown = append(r.Unknown, unreadOrigins)
 	}
 	return r, nil

@@ -19,16 +19,20 @@ import (
 
 // TestCompareOfOrigins: a policy may read where arguments come from. If the policies of a run did not read it, it is unknown.
 func TestCompareOfOrigins(t *testing.T) {
-	for _, tt := range []struct{ name, scenario, draft, want string }{ // want: empty: unknown
+	for _, tt := range []struct{ name, scenario, draft, want string }{ // want: empty: unknown, in a task
 		{"found", "origins-found", "found()", rules.Allow},
 		{"not-found", "origins-not-found", "found()", rules.Deny},
 		{"found-in-a-result", "origins-found", "origin('policy_id') == 'trusted'", rules.Allow},
 		{"without-a-session", "origins-without-a-session", "found()", rules.Deny},
 		{"not-recorded", "policy-allows", "found()", ""},
+		{"not-recorded-without-a-session", "policy-allows", "found()", rules.Deny},
 		{"not-asked", "policy-allows", "tool != 'other'", rules.Allow},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := statestest.Find(t, tt.scenario)
+			if tt.want == "" {
+				s.Request.Task = "t-1"
+			}
 			machine := statestest.MustMachine(t)
 			run := states.NewRun("01890a5d-ac96-774b-bcce-000000000001", s.Request, statestest.MustBundle(s.Content, s.Decider))
 			_, _, trace := tracestest.Record(t, machine, run, s.Entry(), func() string { return statestest.At })
