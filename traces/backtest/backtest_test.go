@@ -1,6 +1,7 @@
 package backtest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,9 +22,8 @@ import (
 	"pgfsm/traces/backtest"
 	"pgfsm/traces/tracestest"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
@@ -89,33 +89,40 @@ func (c *pastCall) record(t *testing.T) *traces.Trace {
 	if c.then != "" {
 		content.Policy = statestest.Policies(rules.Policy{ID: "then", Effect: c.then})
 	}
-	run := states.NewRun("01890a5d-ac96-774b-bcce-000000000000", states.Request{
-		Actor: c.actor, At: statestest.At, Kind: states.KindCall, Text: canonical.Text(c.plan()),
-	}, statestest.MustBundle(content, nil))
-	return traceOf(t, statestest.MustMachine(t), run)
+	return traceOf(t, statestest.MustBundle(content, nil), states.Request{Actor: c.actor, Text: canonical.Text(c.plan())})
 }
 
-// traceOf advances a run and writes its trace as docs/reference/trace-format.md says, without a
-// file.
-func traceOf(t *testing.T, m *states.Machine, run *states.Run) *traces.Trace {
+// traceOf runs a request at the time of the scenarios and returns its trace.
+func traceOf(t *testing.T, b *policy.Bundle, request states.Request) *traces.Trace {
 	t.Helper()
-	var steps statestest.Memory
-	outcome, err := m.Advance(t.Context(), run, statestest.NewWorld().Effects(), &steps)
-	check.NoError(t, err)
-	doc := tracestest.Doc{}
-	check.NoError(t, json.Unmarshal(canonical.MustMarshal(traces.NewHeader(m, run)), &doc.Members))
-	doc.Members["outcome"] = canonical.MustMarshal(outcome)
-	for _, s := range steps.Steps {
-		doc.Steps = append(doc.Steps, tracestest.Members{
-			"at": canonical.MustMarshal(statestest.At), "command": s.Command, "event": s.Event, "facts": s.Facts,
-			"from": canonical.MustMarshal(s.From), "to": canonical.MustMarshal(s.To), "trigger": canonical.MustMarshal(s.On),
-		})
-	}
-	text, err := doc.Seal()
-	check.NoError(t, err)
-	trace, err := traces.Read(text)
-	check.NoError(t, err)
+	request.At, request.Kind = statestest.At, cmp.Or(request.Kind, states.KindCall)
+	run := states.NewRun("01890a5d-ac96-774b-bcce-000000000000", request, b)
+	_, _, trace := tracestest.Record(t, statestest.MustMachine(t), run, statestest.NewWorld().Effects(), func() string { return statestest.At })
 	return trace
+}
+
+// checkDraft compares policies that allow everything with a draft of one policy, which allows under a condition. The draft decides
+// about the call of a trace as wanted or, if what the trace lacks is named, does not decide.
+func checkDraft(t *testing.T, trace *traces.Trace, draft, want string, lacks ...string) {
+	t.Helper()
+	content, err := backtest.ReadDraft("version: 1\npolicies:\n  - {id: new, when: \""+draft+"\", effect: allow}\n", "department", "region")
+	check.NoError(t, err)
+	c := backtest.Comparer{
+		Old:      ruling.NewJudge(statestest.Policies(rules.Policy{ID: "all", Effect: rules.Allow}), nil),
+		New:      ruling.NewJudge(content, nil, "department", "region"),
+		Replayer: traces.NewReplayer(statestest.MustMachine(t), nil),
+	}
+	r := backtest.NewReport([]backtest.Call{c.Compare("one", trace, nil)})
+	if len(lacks) > 0 {
+		if r.Judged != 0 || r.Unusable != 0 || len(r.Unknown) != 1 || !slices.Equal(r.Unknown[0].Unknown, lacks) {
+			t.Errorf("NewReport() = %+v, want unknown %q", r, lacks)
+		}
+		return
+	}
+	i := slices.IndexFunc(r.Decisions, func(d backtest.DecisionCount) bool { return d.Calls > 0 })
+	if r.Judged != 1 || len(r.Unknown) != 0 || r.Decisions[i].New != want {
+		t.Errorf("NewReport() = %+v, want %s", r, want)
+	}
 }
 
 // comparer compares the policies above.
@@ -179,7 +186,7 @@ func TestCompare(t *testing.T) {
 				Path: tt.name, RunID: trace.Header.RunID, Tool: statestest.Server + " " + statestest.Tool,
 				Old: tt.old, New: tt.new, By: tt.by, Kinds: tt.kinds,
 			}}
-			if d := cmp.Diff(want, got.Changed, cmpopts.IgnoreFields(backtest.Call{}, "Before", "After")); d != "" {
+			if d := gocmp.Diff(want, got.Changed, cmpopts.IgnoreFields(backtest.Call{}, "Before", "After")); d != "" {
 				t.Error(d)
 			}
 			for _, kind := range ruling.Kinds() {

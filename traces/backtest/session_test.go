@@ -1,19 +1,12 @@
 package backtest_test
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	"pgfsm/internal/canonical"
-	"pgfsm/internal/test/check"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/ruling"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
-	"pgfsm/traces"
-	"pgfsm/traces/backtest"
 	"pgfsm/traces/tracestest"
 )
 
@@ -36,18 +29,11 @@ func TestCompareOfOrigins(t *testing.T) {
 			machine := statestest.MustMachine(t)
 			run := states.NewRun("01890a5d-ac96-774b-bcce-000000000001", s.Request, statestest.MustBundle(s.Content, s.Decider))
 			_, _, trace := tracestest.Record(t, machine, run, s.Entry(), func() string { return statestest.At })
-			draft := ruling.NewJudge(statestest.Policies(rules.Policy{ID: "new", When: tt.draft, Effect: rules.Allow}), nil)
-			r := backtest.NewReport([]backtest.Call{(&backtest.Comparer{Old: draft, New: draft, Replayer: traces.NewReplayer(machine, nil)}).Compare("one", trace, nil)})
+			var lacks []string
 			if tt.want == "" {
-				if r.Judged != 0 || len(r.Unknown) != 1 || !slices.Equal(r.Unknown[0].Unknown, []string{"where the arguments come from"}) {
-					t.Errorf("NewReport() = %+v, want unknown", r)
-				}
-				return
+				lacks = []string{"where the arguments come from"}
 			}
-			i := slices.IndexFunc(r.Decisions, func(d backtest.DecisionCount) bool { return d.Calls > 0 })
-			if r.Judged != 1 || i < 0 || r.Decisions[i].New != tt.want {
-				t.Errorf("NewReport() = %+v, want %s", r, tt.want)
-			}
+			checkDraft(t, trace, tt.draft, tt.want, lacks...)
 		})
 	}
 }
@@ -77,34 +63,14 @@ func TestCompareOfASession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := statestest.Content()
 			c.Policy = statestest.Policies(rules.Policy{ID: "then", When: tt.recorded, Effect: rules.Allow}, rules.Policy{ID: "rest", Effect: rules.Allow})
-			run := states.NewRun("01890a5d-ac96-774b-bcce-000000000001", states.Request{
-				Actor: "local:alice", At: statestest.At, Kind: states.KindAgent, Text: canonical.Text((&pastCall{version: 1}).plan()),
-				Session: tt.session,
-			}, statestest.MustBundle(c, nil))
-			machine := statestest.MustMachine(t)
-			trace := traceOf(t, machine, run)
-			judge := func(name, policies string) string {
-				path := filepath.Join(t.TempDir(), name)
-				check.NoError(t, os.WriteFile(path, []byte("version: 1\npolicies: ["+policies+"]\n"), 0o600))
-				return path
-			}
-			before, err := backtest.ReadJudge(judge("old.yaml", "{id: all, effect: allow}"), os.ReadFile)
-			check.NoError(t, err)
-			after, err := backtest.ReadJudge(judge("new.yaml", "{id: new, when: \""+tt.draft+"\", effect: allow}"), os.ReadFile)
-			check.NoError(t, err)
-			comparer := backtest.Comparer{Old: before, New: after, Replayer: traces.NewReplayer(machine, nil)}
-			r := backtest.NewReport([]backtest.Call{comparer.Compare("one", trace, nil)})
+			trace := traceOf(t, statestest.MustBundle(c, nil), states.Request{
+				Actor: "local:alice", Kind: states.KindAgent, Text: canonical.Text((&pastCall{version: 1}).plan()), Session: tt.session,
+			})
+			var lacks []string
 			if tt.want == "" {
-				lacks := []string{"the earlier calls of the session"}
-				if r.Judged != 0 || r.Unusable != 0 || len(r.Unknown) != 1 || !slices.Equal(r.Unknown[0].Unknown, lacks) {
-					t.Errorf("NewReport() = %+v, want unknown %q", r, lacks)
-				}
-				return
+				lacks = []string{"the earlier calls of the session"}
 			}
-			i := slices.IndexFunc(r.Decisions, func(d backtest.DecisionCount) bool { return d.Calls > 0 })
-			if r.Judged != 1 || len(r.Unknown) != 0 || r.Decisions[i].New != tt.want {
-				t.Errorf("NewReport() = %+v, want %s", r, tt.want)
-			}
+			checkDraft(t, trace, tt.draft, tt.want, lacks...)
 		})
 	}
 }
