@@ -143,7 +143,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 				}
 				return mcptest.Honest(method)
 			})
-			twin, _ := puppetConfig(t, u, "", "")
+			twin, _ := mcptest.Config(t, u, "", "")
 			first := command(t.Context(), nil, "tools", "--json", "-c", twin)
 			first.Want(t, exitYes)
 			dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+

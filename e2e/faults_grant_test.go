@@ -32,7 +32,7 @@ func newGranted(t *testing.T, more string) *granted {
 		}
 		return mcptest.Except("tools/list", mcptest.TwoTools)(method)
 	})
-	g.config, g.traces = puppetConfig(t, g.server, "", more)
+	g.config, g.traces = mcptest.Config(t, g.server, "", more)
 	g.dir = filepath.Dir(g.config)
 	return g
 }

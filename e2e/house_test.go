@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -45,7 +44,7 @@ func newHouse(t *testing.T, policy, more string) *house {
 		}
 		return mcptest.Honest(method)
 	})
-	h.config, _ = puppetConfig(t, h.server, "", "policy: policy.yaml\nroles: {owners: [dora]}\nledger: sqlite:pgfsm.db\n"+more)
+	h.config, _ = mcptest.Config(t, h.server, "", "policy: policy.yaml\nroles: {owners: [dora]}\nledger: sqlite:pgfsm.db\n"+more)
 	h.dir = filepath.Dir(h.config)
 	h.ledger = "sqlite:" + filepath.Join(h.dir, "pgfsm.db")
 	clitest.Write(t, filepath.Join(h.dir, "policy.yaml"), policy)
@@ -111,15 +110,4 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	check.NoError(t, cmd.Process.Kill())
 	cmd.Wait() // killed, as was to be
-}
-
-// puppetConfig writes a configuration whose only server is p, and returns its path and that of the traces.
-func puppetConfig(t *testing.T, p *mcptest.Server, server, more string) (config, traces string) {
-	t.Helper()
-	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {puppet: {type: http, url: %q%s}}
-allowlist: allowlist.json
-%s
-`, p.URL, server, more), "allowlist.json", `{"puppet": ["look"]}`)
-	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
 }

@@ -24,7 +24,7 @@ import (
 func TestInterruptKey(t *testing.T) {
 	t.Parallel()
 	p := mcptest.New(t, mcptest.Except("tools/list", ""))
-	config, traces := puppetConfig(t, p, "", "")
+	config, traces := mcptest.Config(t, p, "", "")
 	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "run", "--json", "-c", config, "anything")
 	check.NoError(t, cmd.Start())
 	p.Await(t, "tools/list")
@@ -39,7 +39,7 @@ func TestInterruptKey(t *testing.T) {
 func TestNoCallWithoutARecord(t *testing.T) {
 	t.Parallel()
 	p := mcptest.New(t, mcptest.Honest)
-	config, _ := puppetConfig(t, p, "", "")
+	config, _ := mcptest.Config(t, p, "", "")
 	dir := clitest.Folder(t, "taken", "")
 	call := []string{"call", "--json", "-c", config, "puppet", "look", "{}"}
 
@@ -105,7 +105,7 @@ func TestNoCallWithoutARecord(t *testing.T) {
 func TestRunsInOneFolder(t *testing.T) {
 	t.Parallel()
 	const many = 12
-	config, traces := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "")
+	config, traces := mcptest.Config(t, mcptest.New(t, mcptest.Honest), "", "")
 	var processes sync.WaitGroup
 	for range many {
 		cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "call", "--json", "-c", config, "puppet", "look", "{}")

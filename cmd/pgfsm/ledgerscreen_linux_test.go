@@ -14,7 +14,7 @@ func TestTerminalSeesEscapes(t *testing.T) {
 	t.Parallel()
 	const odd = "\u009b\u202e\u2028\U000e0041"
 	const told = `\u009b\u202e\u2028\udb40\udc41`
-	config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
+	config, _ := mcptest.Config(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
 	at := "sqlite:" + filepath.Join(filepath.Dir(config), "pgfsm.db")
 	r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "look", `{"x": "`+odd+`"}`)
 	run := r.Member("/run_id")

@@ -2,24 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/test/clitest"
-	"pgfsm/mcp/demo"
+	"pgfsm/internal/test/scripttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
@@ -32,23 +29,8 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"pgfsm":     func() { os.Exit(runProcess()) },
-		"toy-stdio": serveStdio,
+		"toy-stdio": func() { os.Exit(scripttest.ServeDemo(os.Args[1])) },
 	})
-}
-
-// serveStdio is a demo server, named by the first argument, on standard input and output.
-func serveStdio() {
-	for _, s := range demo.Servers() {
-		if s.Name() == os.Args[1] {
-			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-			return
-		}
-	}
-	fmt.Fprintln(os.Stderr, "no such server")
-	os.Exit(2)
 }
 
 func TestScripts(t *testing.T) {
@@ -71,7 +53,7 @@ func (r inTurn) Run(name string, f func(testscript.T)) {
 func scriptParams(p testscript.Params) testscript.Params {
 	p.RequireExplicitExec, p.RequireUniqueNames = true, true
 	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
-		"exits": exits, "json": setJSON, "member": wantMember, "mask": mask, "mode": wantMode, "edit": edit, "forge": forge,
+		"exits": exits, "json": setJSON, "member": wantMember, "mask": mask, "mode": wantMode, "edit": scripttest.Edit, "forge": forge,
 	}
 	return p
 }
@@ -91,13 +73,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if args[1] == "exec" {
 			args = args[1:]
 		}
-		if err := ts.Exec(args[1], args[2:]...); err != nil {
-			ended := (*exec.ExitError)(nil)
-			if !errors.As(err, &ended) {
-				ts.Fatalf("%s: %v", args[1], err)
-			}
-			code = ended.ExitCode()
-		}
+		code = scripttest.Exec(ts, args[1], args[2:]...)
 	}
 	if code != want {
 		ts.Fatalf("exit code = %d, want %d", code, want)
@@ -188,16 +164,4 @@ func wantMode(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-}
-
-// edit FILE OLD NEW replaces the first OLD of a file, which must be there.
-func edit(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: edit FILE OLD NEW")
-	}
-	text := ts.ReadFile(args[0])
-	if !strings.Contains(text, args[1]) {
-		ts.Fatalf("%s does not hold %q", args[0], args[1])
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
 }

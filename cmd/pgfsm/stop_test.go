@@ -2,25 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 	"testing"
 
 	"pgfsm/internal/cli"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 )
-
-// puppetConfig writes a configuration whose only server is a puppet, and returns the path of it and of the traces.
-func puppetConfig(t *testing.T, p *mcptest.Server, server, more string) (config, traces string) {
-	t.Helper()
-	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {puppet: {type: http, url: %q%s}}
-allowlist: allowlist.json
-%s
-`, p.URL, server, more), "allowlist.json", `{"puppet": ["look"]}`)
-	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
-}
 
 // TestStopped: who cancels, and time that runs out, end a run with the truth about its effect, a trace that replays,
 // and nothing left over.
@@ -46,7 +33,7 @@ func TestStopped(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := mcptest.New(t, mcptest.Except(tt.hangs, ""))
-			config, traces := puppetConfig(t, p, tt.server, tt.more)
+			config, traces := mcptest.Config(t, p, tt.server, tt.more)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if tt.cancel {
@@ -64,7 +51,7 @@ func TestStopped(t *testing.T) {
 
 // TestStoppedCommandSaysSo: a command that a signal ended does not speak of contexts.
 func TestStoppedCommandSaysSo(t *testing.T) {
-	config, _ := puppetConfig(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
+	config, _ := mcptest.Config(t, mcptest.New(t, mcptest.Honest), "", "ledger: sqlite:pgfsm.db")
 	command(t.Context(), nil, "token", "create", "-c", config, "--role", "agent", "--name", "ci").Want(t, cli.ExitYes)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

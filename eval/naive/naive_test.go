@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/eval/naive"
+	"pgfsm/internal/test/scripttest"
 	"pgfsm/llm"
 	"pgfsm/mcp/demo"
 	"pgfsm/mcp/upstream"
@@ -30,14 +30,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	for _, s := range demo.Servers() {
-		if s.Name() == name {
-			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
-			return
-		}
-	}
+	os.Exit(scripttest.ServeDemo(name))
 }
 
 const patience = 30 * time.Second

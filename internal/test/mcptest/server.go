@@ -3,9 +3,11 @@
 package mcptest
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -218,4 +220,16 @@ func Writes(content, body string) Reply {
 		w.Header().Set("Content-Type", content)
 		io.WriteString(w, strings.ReplaceAll(body, "ID", id))
 	}
+}
+
+// Config writes a configuration whose only server is p, and returns its path and that of the traces. server and more are further keys
+// of the server and of the configuration.
+func Config(t testing.TB, p *Server, server, more string) (config, traces string) {
+	t.Helper()
+	dir := clitest.Folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {puppet: {type: http, url: %q%s}}
+allowlist: allowlist.json
+%s
+`, p.URL, server, more), "allowlist.json", `{"puppet": ["look"]}`)
+	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
 }
