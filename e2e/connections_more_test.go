@@ -79,7 +79,7 @@ func TestConnectedClientsAreTold(t *testing.T) {
 	b.connects("pat-ann-4711")
 	told(ann)
 	ann.gets(t, "forge__look", "{}", "ann")
-	command(t.Context(), nil, "connections", "revoke", "-c", s.config, "ann", "forge").Want(t, exitYes)
+	command(t.Context(), nil, "connections", "revoke", "-c", s.config, "ann", "--server", "forge").Want(t, exitYes)
 	told(ann)
 	if got := ann.lists(); got != `["name":"forge__connect"]` {
 		t.Errorf("tools: %s", got)
@@ -134,10 +134,13 @@ func TestReloadedConnections(t *testing.T) {
 	ann.gets(t, "forge__look", "{}", "ann")
 	original := clitest.Read(t, s.config)
 	admin := map[string]string{"PGFSM_TOKEN": makeToken(t, s.config, "admin", "root")}
+	reloaded := ""
 	reload := func(old, now string) {
 		t.Helper()
 		clitest.Write(t, s.config, strings.Replace(original, old, now, 1))
-		command(t.Context(), admin, "reload", "-c", s.config, "--url", s.admin).Want(t, exitYes)
+		r := command(t.Context(), admin, "reload", "-c", s.config, "--url", s.admin)
+		r.Want(t, exitYes)
+		reloaded = r.Stdout + r.Stderr
 	}
 	const key = `"${file:connections.key}"`
 	reload(key, `"${file:new.key}", `+key)
@@ -156,4 +159,24 @@ func TestReloadedConnections(t *testing.T) {
 	}
 	reload(key, `"${file:new.key}"`)
 	ann.gets(t, "forge__look", "{}", "ann")
+
+	// What the configuration cannot use is counted and listed, and can be revoked.
+	cannot := func(why, old, now string) {
+		t.Helper()
+		reload(old, now)
+		if want := "1 connections of people cannot be used"; !strings.Contains(reloaded, want) {
+			t.Errorf("%s: the reload says %s", why, reloaded)
+		}
+		command(t.Context(), nil, "connections", "list", "-c", s.config).Expect(t, exitYes, why)
+	}
+	cannot("no key of connections.keys opens the credentials", "-", "-")
+	another := serve(t, s.dir)
+	soon(t, "the start warns", func() bool {
+		return strings.Contains(another.stderr.String(), "1 connections of people cannot be used")
+	})
+	cannot("the configuration of the server has changed", who.URL, other.URL)
+	cannot("the configuration has no such server", "servers: {forge:", "servers: {smithy:")
+	command(t.Context(), admin, "connections", "revoke", "-c", s.config).Expect(t, exitNo, "name a person or a server")
+	command(t.Context(), admin, "connections", "revoke", "--server", "forge", "-c", s.config).Expect(t, exitYes, "The connection of ann to forge has ended")
+	command(t.Context(), nil, "connections", "list", "-c", s.config).Expect(t, exitYes, "Nobody has connected an account")
 }

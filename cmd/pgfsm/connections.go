@@ -35,40 +35,56 @@ func newConnections(w world) *cobra.Command {
 
 // newConnectionsList needs no token: a user who can read the file can read the rows. Nothing prints credentials.
 func newConnectionsList(f *ledgerFlags) *cobra.Command {
-	return f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, _ *openedLedger, r ledger.Reader, _ []string) error {
-		rows := []ledger.Connection{}
-		for c, err := range r.Connections() {
-			if err != nil {
-				return err
+	return f.newViewCommand("list", cobra.NoArgs, func(_ context.Context, o *openedLedger, r ledger.Reader, _ []string) error {
+		all, err := o.connectable()
+		if err != nil {
+			f.w.warn("the list does not say which connections this configuration can use: " + visible.Error(err))
+		}
+		type connection struct {
+			ledger.Connection
+			Unusable string `json:"unusable"` // why no call uses it
+		}
+		rows := []connection{}
+		for c, failed := range r.Connections() {
+			if failed != nil {
+				return failed
 			}
-			rows = append(rows, c)
+			row := connection{Connection: c}
+			if o.loaded != nil && err == nil {
+				row.Unusable = all.Unusable(r, &c)
+			}
+			rows = append(rows, row)
 		}
 		return f.printList(cli.Document("connections", rows), "connections", rows, len(rows), "Nobody has connected an account.")
 	})
 }
 
 func newConnectionsRevoke(f *ledgerFlags) *cobra.Command {
-	return f.newManageCommand("revoke PERSON [SERVER]", cobra.RangeArgs(1, 2), stores.ToChange,
+	var server string
+	cmd := f.newManageCommand("revoke [PERSON]", cobra.MaximumNArgs(1), stores.ToChange,
 		func(ctx context.Context, o *openedLedger, caller ledger.Caller, args []string) error {
-			server := ""
-			if len(args) > 1 {
-				server = args[1]
-			}
-			ended, err := o.RevokeConnections(ctx, caller, args[0], server)
+			ended, err := o.RevokeConnections(ctx, caller, strings.Join(args, ""), server)
 			if err != nil {
 				return err
 			}
 			return f.printDocument(cli.Document("revoked", ended), templatePrinter("revoked", ended))
 		})
+	cmd.Flags().StringVar(&server, "server", "", "only connections to this server, which may be one that the configuration does not name any more")
+	return cmd
+}
+
+// connectable returns what the configuration says of people's connections; nil if there is none.
+func (o *openedLedger) connectable() (*api.Connectable, error) {
+	secrets, err := o.resolveConnections()
+	if err != nil || secrets == nil {
+		return nil, err
+	}
+	return setup.Connections(o.loaded, secrets, nil).Connectable(), nil
 }
 
 // revokeTokens asks authorization servers to revoke the tokens of connections that a command has ended.
 func (o *openedLedger) revokeTokens(ctx context.Context, ended []ledger.Connection) {
-	var all *api.Connectable
-	secrets, err := o.resolveConnections()
-	if err == nil && secrets != nil {
-		all = setup.Connections(o.loaded, secrets, nil).Connectable()
-	}
+	all, err := o.connectable()
 	if err := errors.Join(err, all.Revoke(ctx, o.Ledger, ended)); err != nil {
 		o.w.warn("the tokens were not revoked at their issuers: " + visible.Error(err))
 	}

@@ -240,6 +240,33 @@ func (s *Service) followConnections(ctx context.Context) {
 	}
 }
 
+// warnUnusable returns a warning if some connections cannot be used with a configuration.
+func (r *Runner) warnUnusable(ctx context.Context, c *Connections) (warnings []string) {
+	if r.options.Ledger == nil {
+		return nil
+	}
+	all, n := c.Connectable(), 0
+	err := r.options.Ledger.View(ctx, func(reader ledger.Reader) error {
+		n = 0
+		for row, err := range reader.Connections() {
+			if err != nil {
+				return err
+			}
+			if row.Usable() && all.Unusable(reader, &row) != "" {
+				n++
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return []string{"the connections of people cannot be read: " + visible.Error(err)}
+	case n > 0:
+		return []string{fmt.Sprintf("%d connections of people cannot be used with this configuration; pgfsm connections list says why", n)}
+	}
+	return nil
+}
+
 // idleInterval is how often a replica looks for connections that nobody has used for too long.
 const idleInterval = time.Hour
 

@@ -126,6 +126,7 @@ func (s *Service) reloadNow(ctx context.Context, cause ledger.Cause, by *ledger.
 
 	s.makeActive(ctx, configured, replacement, next)
 	report.Bundle, report.Changed = configured.Bundle.Digest(), next.Changed
+	report.Warnings = append(report.Warnings, s.runner.warnUnusable(ctx, configured.Connections)...)
 
 	return report, active.Bundle, nil
 }

@@ -306,6 +306,10 @@ func (s *Service) Run(ctx context.Context) error {
 		helpers.Go(func() { s.followConnections(ctx) })
 	}
 
+	for _, w := range s.runner.warnUnusable(ctx, s.runner.Configured().Connections) {
+		s.runner.log.Warn("connections", "warning", w)
+	}
+
 	if i := s.runner.Configured().Identity; i != nil {
 		helpers.Go(func() { i.Providers.Run(ctx) })
 	}

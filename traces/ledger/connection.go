@@ -152,14 +152,19 @@ func (l *Ledger) Disconnect(ctx context.Context, by Caller, server string) error
 	})
 }
 
-// RevokeConnections ends the connections of a person: to one server or, without a name, to all. It returns them.
-// The rules of [Ledger.CreateToken] say who may revoke.
+// RevokeConnections ends the connections of a person to a server, and returns them. An empty name means all people or
+// all servers, but not both. The rules of [Ledger.CreateToken] say who may revoke.
 func (l *Ledger) RevokeConnections(ctx context.Context, by Caller, person, server string) (ended []Connection, err error) {
 	err = l.commit(ctx, func(b *batch) (err error) {
 		if err := mayManage(b, by, b.now); err != nil {
 			return err
 		}
-		ended, err = b.endConnections(by.Name, EndRevoked, isOf(person, server))
+		if person == "" && server == "" {
+			return refusedConnection("name a person or a server")
+		}
+		ended, err = b.endConnections(by.Name, EndRevoked, func(c *Connection) bool {
+			return (person == "" || c.Person == person) && (server == "" || c.Server == server)
+		})
 		return err
 	})
 	return ended, err

@@ -48,6 +48,21 @@ func (s *ConnectableServer) Fits(c *ledger.Connection) bool {
 	return c.Fits(&want)
 }
 
+// Unusable says why no call uses a connection; empty if calls do.
+func (c *Connectable) Unusable(r ledger.Reader, row *ledger.Connection) string {
+	switch server := c.find(row.Server); {
+	case !row.Usable():
+		return "the credentials are not accepted any more"
+	case server == nil:
+		return "the configuration has no such server with accounts of people"
+	case !server.Fits(row):
+		return "the configuration of the server has changed"
+	case !c.Keys.Opens(r, row):
+		return "no key of connections.keys opens the credentials, or the row was changed"
+	}
+	return ""
+}
+
 func (c *Connectable) find(server string) *ConnectableServer {
 	i := slices.IndexFunc(c.servers(), func(s ConnectableServer) bool { return s.Name == server })
 	if i < 0 {
@@ -84,8 +99,7 @@ type connectionView struct {
 	ConnectableServer
 	ledger.Connection
 	Connected bool
-	Moved     bool // the configuration of the server has changed
-	Opens     bool // a key of the configuration opens the credentials
+	Unusable  string // see [Connectable.Unusable]
 }
 
 func (h *Handler) showConnections(v *visit) (answer, error) {
@@ -104,8 +118,9 @@ func (h *Handler) connectionsPage(v *visit, status int, failed string) (answer, 
 				return err
 			}
 			one.Connection, one.Connected = c, err == nil
-			one.Moved = one.Connected && !s.Fits(&c)
-			one.Opens = one.Connected && all.Keys.Opens(r, &c)
+			if one.Connected {
+				one.Unusable = all.Unusable(r, &c)
+			}
 			body.Servers = append(body.Servers, one)
 		}
 		return nil
