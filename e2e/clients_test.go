@@ -122,6 +122,7 @@ type stateless struct {
 	token    string
 	can      string // its capabilities
 	progress string // its progress token; empty: it wants none
+	session  string // the session that it names; empty: none
 }
 
 // ask makes a request about something that has a name, which may be empty.
@@ -130,6 +131,9 @@ func (c *stateless) ask(ctx context.Context, method, name, params string) (*http
 		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}`, c.can)
 	if c.progress != "" {
 		meta += `,"progressToken":` + clitest.Quote(c.progress)
+	}
+	if c.session != "" {
+		meta += `,"io.pgfsm/session":` + clitest.Quote(c.session)
 	}
 	if params != "" {
 		params = "," + params

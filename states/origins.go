@@ -27,8 +27,8 @@ type Origins struct {
 }
 
 // HasSession reports whether earlier prompts and calls belong together with the request: those of the client's
-// session that a hook told, or else of the request's task.
-func (r *Request) HasSession() bool { return r.Session != nil || r.Task != "" }
+// session that a hook told, or else of the request's task, of its session of MCP, or of that which its client named.
+func (r *Request) HasSession() bool { return r.SessionKey() != "" || r.Task != "" }
 
 // FindOrigins finds where the arguments of the run's call come from. untrusted: the session had results that nobody
 // has seen. The results of the session are named by the first entry of their run.

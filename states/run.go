@@ -31,6 +31,9 @@ type Request struct {
 	Kind     string           `json:"kind"`
 	// For a call: replaces the arguments, which the text lacks.
 	Large *policy.LargeArguments `json:"large,omitzero"`
+	// For an agent's call without a Session and a Task: the key of the session of MCP in which it was requested, see
+	// [MCPSession], or of the one that its client named, see [NamedSession].
+	MCPSession string `json:"mcp_session,omitzero"`
 	// For an agent's call: the answers to the server's questions, a canonical JSON object.
 	Round canonical.Text `json:"round,omitempty"`
 	// The session of the client in which the call was requested, if a hook told it.

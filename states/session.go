@@ -1,6 +1,13 @@
 package states
 
-import "pgfsm/policy"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"pgfsm/policy"
+)
 
 // A Session says in which session of a client a call was requested, as the client's hook says. Its members
 // are in canonical order.
@@ -20,6 +27,43 @@ func (s *Session) Key() string {
 		return ""
 	}
 	return s.Client + "/" + s.ID
+}
+
+// Prefixes of keys of sessions that no hook told.
+const (
+	prefixMCP   = "mcp/"
+	prefixNamed = "meta/"
+)
+
+// MCPSession returns the key of a session of MCP; empty if it has no name.
+func MCPSession(name string) string { return sessionKey(prefixMCP, name) }
+
+// NamedSession returns the key of a session that the client named in _meta; empty if it has no name.
+func NamedSession(name string) string { return sessionKey(prefixNamed, name) }
+
+func sessionKey(prefix, name string) string {
+	if name == "" {
+		return ""
+	}
+	return prefix + name
+}
+
+// NamesSession reports whether the client named the session of the request.
+func (r *Request) NamesSession() bool { return strings.HasPrefix(r.MCPSession, prefixNamed) }
+
+// SessionKey names the session of the request, other than its task; empty for none.
+func (r *Request) SessionKey() string { return cmp.Or(r.Session.Key(), r.MCPSession) }
+
+// CheckSession returns why the session of MCP is none that a gateway records.
+func (r *Request) CheckSession() error {
+	switch key := r.MCPSession; {
+	case key == "":
+	case r.Kind != KindAgent || r.Session != nil || r.Task != "":
+		return errors.New("a session of MCP that is not of an agent's call, or not its only session")
+	case key == prefixMCP || key == prefixNamed || !strings.HasPrefix(key, prefixMCP) && !strings.HasPrefix(key, prefixNamed):
+		return fmt.Errorf("the session of MCP is %q", key)
+	}
+	return nil
 }
 
 // CallID returns the client's id of the call; empty if there is none.

@@ -43,7 +43,7 @@ func (r *ConfiguredRunner) Call(ctx context.Context, call *gateway.ToolCall) gat
 
 	id, err := uuid.NewV7()
 	if err == nil {
-		request.Session, err = r.join(ctx, call, sent.Plan())
+		request.Session, request.MCPSession, err = r.sessionOf(ctx, call, sent.Plan())
 	}
 	if err != nil {
 		return r.refuseUnrecorded(ctx, call, "", err)

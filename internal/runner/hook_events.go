@@ -14,13 +14,14 @@ import (
 	"pgfsm/internal/visible"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/gateway/front"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
 
 const (
-	maxClientID    = 128      // bytes of a client's id of a session, a prompt or a call, and of who wrote a prompt
+	maxClientID    = session.MaxName
 	maxPromptBytes = 64 << 10 // bytes of a recorded prompt
 	gatewayEntry   = "pgfsm"  // the gateway's name in the files of clients, see pgfsm link
 	toolSeparator  = "__"     // joins server and tool for agents
@@ -108,8 +109,7 @@ func readHookEvent(body []byte) (*hook.Event, error) {
 		return nil, fmt.Errorf("tool is empty")
 	}
 	for _, m := range []struct{ name, id string }{{"session", e.Session}, {"prompt", e.Prompt}, {"call", e.Call}} {
-		if len(m.id) > maxClientID || strings.ContainsFunc(m.id, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' }) {
-			// PostgreSQL's operators of JSON confuse \u0000 with others, so no id has a backslash.
+		if m.id != "" && !session.ValidName(m.id) {
 			return nil, fmt.Errorf("%s has more than %d bytes, or others than printable ASCII characters without \\", m.name, maxClientID)
 		}
 	}
@@ -163,17 +163,27 @@ func (r *ConfiguredRunner) readSession(ctx context.Context, from gateway.Identit
 	return err
 }
 
-// join returns the session in which an MCP call was announced; nil if there is none.
-func (r *ConfiguredRunner) join(ctx context.Context, call *gateway.ToolCall, plan *policy.Plan) (*states.Session, error) {
-	if !r.hooksAsk || plan == nil {
-		return nil, nil
+// sessionOf returns the session of an MCP call: the one in which a hook announced it, or the key of its session of MCP,
+// or of the one that its client named. The client of an actor whose hook announces calls gets no other session than
+// the announced one: it would leave the session by a call that its hook does not announce.
+func (r *ConfiguredRunner) sessionOf(ctx context.Context, call *gateway.ToolCall, plan *policy.Plan) (told *states.Session, key string, err error) {
+	if r.hooksAsk && plan != nil {
+		told, announces, err := r.runner.options.Ledger.Join(ctx, call.From.Name,
+			ledger.AnnouncedCall{Server: call.Server, Tool: call.Tool, Arguments: plan.ArgsDigest()})
+		switch {
+		case err != nil:
+			return nil, "", err
+		case told != nil:
+			return told, "", r.readSession(ctx, call.From, told)
+		case announces:
+			return nil, "", nil
+		}
 	}
-	session, err := r.runner.options.Ledger.Join(ctx, call.From.Name,
-		ledger.AnnouncedCall{Server: call.Server, Tool: call.Tool, Arguments: plan.ArgsDigest()})
-	if err != nil || session == nil {
-		return nil, err
+	key = states.MCPSession(call.MCPSession)
+	if key == "" && r.Bundle.Origins().BelievesSessions(call.From.Name) {
+		key = states.NamedSession(call.Named)
 	}
-	return session, r.readSession(ctx, call.From, session)
+	return nil, key, nil
 }
 
 // gatewayTool returns the server and the tool of an MCP call, if the client's server is an entry of the gateway as

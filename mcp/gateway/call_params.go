@@ -5,12 +5,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
 // A callParams holds the params of a tools/call.
 type callParams struct {
-	name            string
+	name, session   string
 	arguments, meta jsontext.Value
 	input           clientInput
 }
@@ -51,6 +52,14 @@ func readCall(m *wire.Message) (p callParams, failed jsontext.Value) {
 		case "_meta":
 			isObject(member, false)
 			p.meta = value
+			if named := wire.Member(value, wire.OwnSession); named != nil {
+				text, err := wire.Text(named)
+				if err != nil || !session.ValidName(text) {
+					wrong(wire.OwnSession, "in _meta is not a text of 1 to "+strconv.Itoa(session.MaxName)+" printable ASCII characters without \\")
+					continue
+				}
+				p.session = text
+			}
 		case "inputResponses":
 			isObject(member, true)
 			p.input.responses = wire.NonNull(wire.StripOwn(value))

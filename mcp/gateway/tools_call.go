@@ -38,6 +38,9 @@ type ToolCall struct {
 	Extra jsontext.Value
 	Meta  jsontext.Value // _meta object for the server; the link adds the members of its hop
 
+	MCPSession string // the name of the client's session; empty if its revision has none
+	Named      string // the session that the client named in _meta; empty if it named none
+
 	Tasks  bool // the client accepts a task as the answer
 	Elicit bool // the client can show a URL (elicitation, mode url)
 	Shown  bool // the client repeats its call after ShowURL
@@ -134,12 +137,16 @@ func (g *Gateway) newToolCall(q *request) (*ToolCall, jsontext.Value) {
 		Repeat:    q.session == nil,
 		Shown:     shown,
 		Person:    server.Person,
+		Named:     p.session,
 
 		request: q,
 		server:  server,
 	}
 
 	c.Connect = c.connectLink
+	if q.session != nil {
+		c.MCPSession = q.session.Name
+	}
 
 	// Progress and log messages of the server pass only if the operator exposes them.
 	if server.Expose.Includes(ExposeProgress) {

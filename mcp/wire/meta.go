@@ -12,6 +12,7 @@ import (
 const (
 	ReservedPrefix = "io.modelcontextprotocol/" // the protocol's own members, which belong to one hop
 	OwnPrefix      = "io.pgfsm/"                // the gateway's members, which clients may believe
+	OwnSession     = OwnPrefix + "session"      // of a call: the session that its client names
 )
 
 // maxMetaDepth bounds the depth to which [StripOwn] looks. The objects of the protocol nest less.

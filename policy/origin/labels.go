@@ -22,6 +22,8 @@ type Labels struct {
 	Tools   []ToolLabel `json:"tools,omitempty"`
 	Roles   []RoleLabel `json:"roles,omitempty"`
 	Prompts PromptLabel `json:"prompts,omitzero"`
+	// Actors whose clients name the session of a call in _meta.
+	Sessions []string `json:"sessions,omitempty"`
 }
 
 // A ToolLabel says what of a tool's results is trusted. Places are JSON pointers in which * stands for any index or
@@ -78,6 +80,13 @@ type Rules struct {
 	tools   map[toolName]*toolRules
 	roles   map[toolName][]rolePath
 	prompts PromptLabel
+	// Actors, see [Labels].
+	sessions []string
+}
+
+// BelievesSessions reports whether the client of an actor may name the session of a call.
+func (r *Rules) BelievesSessions(actor string) bool {
+	return r != nil && slices.Contains(r.sessions, actor)
 }
 
 type toolName struct{ server, tool string }
@@ -132,9 +141,10 @@ func (f *Fault) Error() string {
 // Compile checks and compiles labels. The error joins a [*Fault] for each thing that is wrong.
 func Compile(labels Labels) (*Rules, error) {
 	c := &compiler{rules: &Rules{
-		tools:   map[toolName]*toolRules{},
-		roles:   map[toolName][]rolePath{},
-		prompts: labels.Prompts,
+		tools:    map[toolName]*toolRules{},
+		roles:    map[toolName][]rolePath{},
+		prompts:  labels.Prompts,
+		sessions: labels.Sessions,
 	}}
 
 	for i := range labels.Tools {

@@ -27,8 +27,8 @@ const now = math.MaxInt64
 // lookbacksOf returns the calls that are looked at for a run: those of its session and, if labels trust results, those
 // of its requester.
 func lookbacksOf(request *states.Request, rules *origin.Rules) []lookback {
-	session := lookback{actor: request.Actor, person: onBehalfOf(request), session: request.Session.Key(), rules: rules}
-	if request.Session == nil {
+	session := lookback{actor: request.Actor, person: onBehalfOf(request), session: request.SessionKey(), rules: rules}
+	if session.session == "" {
 		session.task = request.Task
 	}
 	requester := lookback{actor: request.Actor, person: onBehalfOf(request), everywhere: true}

@@ -51,7 +51,7 @@ func (p *requestCreated) applyTo(r *RunRow, e *Event) error {
 		Task:   p.Request.Task,
 		Trace:  p.Request.Trace.TraceID(),
 
-		Session:    p.Request.Session.Key(),
+		Session:    p.Request.SessionKey(),
 		ClientCall: p.Request.Session.CallID(),
 	}
 

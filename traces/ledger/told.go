@@ -136,6 +136,9 @@ func (l *Ledger) Announce(ctx context.Context, by Caller, call AnnouncedCall, se
 		}
 		until := addToTime(b.now, announcedFor)
 		waiting = append(waiting, announcement{session, until})
+		if err := b.putTold(toldCall, by.Name, "", []announcement{}, addToTime(b.now, sessionKept)); err != nil {
+			return err
+		}
 		return b.putTold(toldCall, by.Name, call.name(), waiting, until)
 	})
 }
@@ -147,19 +150,23 @@ func readAnnounced(r Reader, actor string, call AnnouncedCall, now string) (wait
 }
 
 // Join returns the session in which an actor's MCP call was announced, and uses the announcement up. It returns nil
-// if no hook announced the call, or hooks announced equal calls in several sessions. Without an announcement it only
-// reads.
-func (l *Ledger) Join(ctx context.Context, actor string, call AnnouncedCall) (session *states.Session, err error) {
+// if no hook announced the call, or hooks announced equal calls in several sessions; announces says that a hook has
+// announced calls of the actor within a day, and so knows sessions. Without an announcement it only reads.
+func (l *Ledger) Join(ctx context.Context, actor string, call AnnouncedCall) (session *states.Session, announces bool, err error) {
 	var waiting []announcement
 	err = l.View(ctx, func(r Reader) error {
 		now, err := l.readTime(r)
 		if err == nil {
 			waiting, err = readAnnounced(r, actor, call, now)
 		}
+		if err == nil {
+			var none []announcement
+			announces, err = readTold(r, toldCall, actor, "", now, &none)
+		}
 		return err
 	})
 	if err != nil || len(waiting) == 0 {
-		return nil, err
+		return nil, announces, err
 	}
 	err = l.commit(ctx, func(b *batch) error {
 		session = nil
@@ -181,7 +188,7 @@ func (l *Ledger) Join(ctx context.Context, actor string, call AnnouncedCall) (se
 		return b.putTold(toldCall, actor, call.name(), waiting, waiting[len(waiting)-1].Until)
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return session, nil
+	return session, announces, nil
 }

@@ -50,7 +50,7 @@ func TestJoin(t *testing.T) {
 			d.Clock.Add(c.later)
 			got := ""
 			for n := range 3 {
-				session, err := at[(i+1+n)%2].Join(t.Context(), "ann", call)
+				session, _, err := at[(i+1+n)%2].Join(t.Context(), "ann", call)
 				check.NoError(t, err)
 				if session == nil {
 					session = &states.Session{ID: "-"}
@@ -64,6 +64,38 @@ func TestJoin(t *testing.T) {
 	}
 	if err := d.Announce(t.Context(), d.Caller(d.Token("ann", ledger.RoleAgent)), ledger.AnnouncedCall{}, in("1")); err == nil {
 		t.Error("a token of an agent announces")
+	}
+}
+
+// TestAnnounces: a hook that has announced any call of an actor within a day knows the actor's sessions.
+func TestAnnounces(t *testing.T) {
+	d := newFixture(t)
+	ann := d.Caller(d.Token("ann", ledger.RoleHook))
+	call := func(tool string) ledger.AnnouncedCall { return ledger.AnnouncedCall{Server: "kb", Tool: tool} }
+	for _, c := range []struct {
+		name  string
+		later time.Duration
+		tell  bool
+		actor string
+		want  bool
+	}{
+		{"nobody", 0, false, "ann", false},
+		{"another-call", 0, true, "ann", true},
+		{"of-another-actor", 0, false, "bob", false},
+		{"after-an-hour", time.Hour, false, "ann", true},
+		{"again", 20 * time.Hour, true, "ann", true},
+		{"after-a-day", 24 * time.Hour, false, "ann", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.Clock.Add(c.later)
+			if c.tell {
+				check.NoError(t, d.Announce(t.Context(), ann, call("one"), states.Session{Client: "claude", ID: "1"}))
+			}
+			session, announces, err := d.Join(t.Context(), c.actor, call("two"))
+			if session != nil || announces != c.want || err != nil {
+				t.Errorf("Join = %v, %t, %v, want no session and %t", session, announces, err, c.want)
+			}
+		})
 	}
 }
 

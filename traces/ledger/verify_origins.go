@@ -48,6 +48,21 @@ func (s *runVerifier) checkOrigins(r *record) error {
 	return nil
 }
 
+// checkSession checks that the request's session of MCP is one that a gateway records, and that the labels let its
+// client name it, if it did.
+func (v *verifier) checkSession(p *requestCreated) error {
+	q := &p.Request
+	if err := q.CheckSession(); err != nil || !q.NamesSession() {
+		return ruleOrigins.Wrap(err)
+	}
+	// A bundle that this version cannot compile says nothing.
+	bundle, err := v.bundles.compiledBundle(v.r, p.generation.Bundle)
+	if err == nil && !bundle.Origins().BelievesSessions(q.Actor) {
+		return ruleOrigins.Broken("the client of %s named the session, and the labels do not let it", q.Actor)
+	}
+	return nil
+}
+
 // earlierCounts count the prompts and calls of sessions, and the calls of requesters, before an entry.
 type earlierCounts struct {
 	prompts map[lookback]int // without a person
@@ -156,8 +171,8 @@ func (s *runVerifier) isOwnRun(e *Entry) (bool, error) {
 		return false, nil
 	}
 	own, other := &s.first.Request, &p.Request
-	return own.Actor == other.Actor && onBehalfOf(own) == onBehalfOf(other) && own.Session.Key() == other.Session.Key() &&
-		(own.Session != nil || own.Task == other.Task), nil
+	return own.Actor == other.Actor && onBehalfOf(own) == onBehalfOf(other) && own.SessionKey() == other.SessionKey() &&
+		(own.SessionKey() != "" || own.Task == other.Task), nil
 }
 
 // findOriginsAgain compares where the arguments of a run that was executed again come from with what its session says.

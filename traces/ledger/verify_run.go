@@ -194,6 +194,9 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		if err := s.verifier.checkRequestAccount(p); err != nil {
 			return err
 		}
+		if err := s.verifier.checkSession(p); err != nil {
+			return err
+		}
 		return s.checkRequester(e, p)
 	case *decisionMade:
 		switch {

@@ -16,6 +16,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,9 +54,20 @@ func (i Identity) Owner() string {
 	return fmt.Sprintf("%q %q %q", i.Name, i.Client, i.OnBehalfOf)
 }
 
+// MaxName bounds names that clients give to their sessions, prompts and calls, in bytes.
+const MaxName = 128
+
+// ValidName reports whether a client may give a name: printable ASCII. PostgreSQL's operators of JSON confuse \u0000 with
+// others, so no name has a backslash.
+func ValidName(name string) bool {
+	return name != "" && len(name) <= MaxName &&
+		!strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == '\\' })
+}
+
 // A Session is one client's session, in the revisions of MCP that have sessions.
 type Session struct {
 	ID       string // random; the client sends it as Mcp-Session-Id
+	Name     string // random; it names the session in the record, because who knows the ID can use it
 	Client   Identity
 	Endpoint string          // the server's name; empty: all servers
 	Protocol string          // the revision that initialize agreed on

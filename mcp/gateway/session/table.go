@@ -70,7 +70,7 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 		return nil, ErrStopping
 	}
 
-	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
+	s := &Session{ID: rand.Text(), Name: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
 
 	s.Context, s.cancel = context.WithCancel(context.Background())
 	s.Answers.init(client, t.Memory)

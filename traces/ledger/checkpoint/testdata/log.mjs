@@ -4,7 +4,7 @@ import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { base64, byDefault, canonical, count, digestBytes, hashOf, isDigest, isString, isTime, isUUID, Literal, members, must, parse, sha256, shaped, utf8 } from "./json.mjs";
 import { RunRules, tasksHold } from "./runs.mjs";
-import { REQUEST, credentialHolds, accountHolds, identityHolds, originsHold, sessionKey, verifyTrace } from "./trace.mjs";
+import { REQUEST, credentialHolds, accountHolds, identityHolds, mcpSessionHolds, originsHold, sessionKey, verifyTrace } from "./trace.mjs";
 
 // ---- Merkle tree (RFC 6962, section 2)
 
@@ -453,6 +453,7 @@ class Export {
       this.rules.addRunEvent(body.get("run"), event, entry.by, at, eventPlace, generation, bundle);
       const request = event.get("request");
       if (isMap(request)) {
+        mcpSessionHolds(request, bundle);
         const own = { actor: request.get("actor"), person: request.get("identity")?.get("on_behalf_of"), key: sessionKey(request), task: request.get("task") };
         own.counted = { prompts: ["prompt", own.actor, own.key], runs: ["session", own.actor, own.person, own.key, own.key ?? own.task], earlier: ["requester", own.actor, own.person] };
         own.before = Object.fromEntries(Object.entries(own.counted).map(([name, of]) => [name, this.earlier.get(JSON.stringify(of)) ?? 0]));

@@ -56,7 +56,7 @@ const PARTS = {
 };
 const BOUND = "account? actor approvers arguments condition connection definition env expires fresh_ms? kind? mode on_behalf_of? origins? pin policy quorum risk run schema? " +
   "score server session? tool";
-export const REQUEST = "account? actor at identity? kind large? round? session? task? text trace?";
+export const REQUEST = "account? actor at identity? kind large? mcp_session? round? session? task? text trace?";
 const KINDS = ["ask", "call", "agent", "hook", "evaluation"];
 // DELEGATED are the kinds of requests whose call the client makes itself.
 export const DELEGATED = ["hook", "evaluation"];
@@ -102,6 +102,7 @@ function contentHolds(trace, machine) {
   textBytes(request.get("text"), "request: text");
   if (request.has("round")) textBytes(request.get("round"), "request: round");
   traceContextHolds(request.get("trace"), "request: trace");
+  mcpSessionHolds(request, trace.get("bundle")?.get("content"));
   if (request.has("session")) members(request.get("session"), "call? calls? client id observed? prompt? rewritten?", "request: session");
   if (request.has("account")) shaped("request: account", () => accountHolds(request.get("account"), "request: account"));
   if (request.has("large")) shaped("request: large", () => largeHolds(trace, "request: large"));
@@ -425,10 +426,20 @@ function ownSchema(bundle, plan) {
   return own && digest("input schema", own.get("schema"));
 }
 
+// mcpSessionHolds checks the session of a request that no hook told. bundle is the content of its bundle, if it is known.
+export function mcpSessionHolds(request, bundle) {
+  const key = request.get("mcp_session");
+  if (key === undefined) return;
+  must(request.get("kind") === "agent" && !request.has("session") && !request.has("task") && /^(mcp|meta)\/./.test(key), "request: mcp_session",
+    "it is not the only session of an agent's call", "R50");
+  if (bundle && key.startsWith("meta/")) must((bundle.get("labels")?.get("sessions") ?? []).includes(request.get("actor")), "request: mcp_session",
+    "the labels do not let its client name a session", "R50");
+}
+
 // sessionKey names the session of the client in which a call was requested.
 export function sessionKey(request) {
   const session = request.get("session");
-  return session && `${session.get("client")}/${session.get("id")}`;
+  return session ? `${session.get("client")}/${session.get("id")}` : request.get("mcp_session");
 }
 
 function boundHolds(bound, run, place) {
