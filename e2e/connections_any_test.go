@@ -49,7 +49,7 @@ type connected struct {
 	token  string        // of the agent
 
 	mu       sync.Mutex
-	sessions map[*served]*agent
+	sessions map[*served]string
 }
 
 // A personServer is a server that people use with accounts of their own: its tool look answers with the name of the account.
@@ -177,7 +177,7 @@ policies:
 servers:
   forge: {type: http, url: %q, auth: {person: {secret: {}}}}
   wiki: {url: %q, auth: {person: {oauth: {issuer: %q, client_id: app, client_secret: "${env:PGFSM_CLIENT_SECRET}", scopes: [repo]}}}}
-  desk: {url: %q, auth: {person: {oauth: {issuer: %q, client_id: app, client_secret: "${env:PGFSM_CLIENT_SECRET}", scopes: [repo]}}}}
+  desk: {url: %q, sessions: session, auth: {person: {oauth: {issuer: %q, client_id: app, client_secret: "${env:PGFSM_CLIENT_SECRET}", scopes: [repo]}}}}
 allowlist: allowlist.json
 policy: policy.yaml
 connections: {keys: [KEYS]}
@@ -191,7 +191,7 @@ identity:
 		x.replicas[i].Store(x.serve())
 	}
 	for i := range size.people {
-		p := &connected{name: fmt.Sprint("p", i), sessions: make(map[*served]*agent)}
+		p := &connected{name: fmt.Sprint("p", i), sessions: make(map[*served]string)}
 		if i%5 < 3 { // one agent acts for all of them
 			p.token = idp.Sign(map[string]any{"sub": p.name, "act": map[string]any{"sub": "bot"}, "client_id": "robot", "aud": "gateway"})
 			p.caller = ledger.Caller{Name: policy.SubjectName(idp.Issuer, p.name), Expires: "2099-01-01T00:00:00.000Z",
@@ -340,7 +340,11 @@ func (x *interleaving) answer(random *rand.Rand, p *connected, s *served, tool, 
 		}
 	} else {
 		message := `{"jsonrpc":"2.0","id":` + strconv.FormatUint(random.Uint64()>>12, 10) + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`
-		_, body, err = p.session(s).try(message)
+		a := &agent{s: s, url: s.mcp, token: p.token, session: p.session(s)}
+		if random.IntN(8) == 0 { // in the session of any person
+			a.session = x.people[random.IntN(len(x.people))].session(s)
+		}
+		_, body, err = a.try(message)
 	}
 	var got answered
 	switch {
@@ -353,19 +357,18 @@ func (x *interleaving) answer(random *rand.Rand, p *connected, s *served, tool, 
 	return fmt.Sprintf("%q, %v", body, err)
 }
 
-// session returns the person's session with a gateway.
-func (p *connected) session(s *served) *agent {
+// session returns the id of the person's session with a gateway.
+func (p *connected) session(s *served) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := p.sessions[s]
-	if a == nil {
-		a = &agent{s: s, url: s.mcp, token: p.token}
+	if p.sessions[s] == "" {
+		a := &agent{s: s, url: s.mcp, token: p.token}
 		resp, _, err := a.try(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
-		if err == nil && resp.Header.Get("Mcp-Session-Id") != "" {
-			a.session, p.sessions[s] = resp.Header.Get("Mcp-Session-Id"), a
+		if err == nil {
+			p.sessions[s] = resp.Header.Get("Mcp-Session-Id")
 		}
 	}
-	return a
+	return p.sessions[s]
 }
 
 // kindsOfChanges counts the cases of [interleaving.change]. Frequent changes have several.

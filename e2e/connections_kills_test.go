@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -50,8 +49,9 @@ type deadlyLedger struct {
 	repeated map[string]bool    // refresh tokens that came twice
 	kills    string             // the next refresh; empty: none
 	accounts map[string]*madeAccount
-	asked    map[string]int // refreshes, by issuer
-	pasted   atomic.Int64   // numbers tokens
+	holders  map[string]string // by the holder of a lease: the client secret
+	asked    map[string]int    // refreshes, by issuer
+	pasted   atomic.Int64      // numbers tokens
 }
 
 // A madeAccount is an account that a person has connected. Its tokens have its id.
@@ -68,7 +68,7 @@ func newDeadlyLedger(t *testing.T, dir string) *deadlyLedger {
 	return &deadlyLedger{
 		Ledger: l, t: t, store: store, dir: dir, died: make(chan *served, 1),
 		running: make(map[string]*served), killed: make(map[string]bool), first: make(map[string]string), repeated: make(map[string]bool),
-		accounts: make(map[string]*madeAccount), asked: make(map[string]int),
+		accounts: make(map[string]*madeAccount), holders: make(map[string]string), asked: make(map[string]int),
 	}
 }
 
@@ -112,20 +112,30 @@ func (d *deadlyLedger) token(p *identitytest.Provider, w http.ResponseWriter, r 
 		}
 	}
 	d.asked[p.Issuer]++
-	s, account, kills := d.running[secret], d.accounts[identitytest.Family(refresh)], d.kills
-	if kills == "" || s == nil || account == nil || account.connection == "" || again {
+	account := d.accounts[identitytest.Family(refresh)]
+	d.mu.Unlock()
+	for range 20 { // meanwhile others want to refresh the same token
+		_ = d.store.View(r.Context(), func(r ledger.Reader) error {
+			c, err := r.Connection(account.person, account.server)
+			if err == nil && c.ID == account.connection {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				d.holders[c.Holder] = secret
+			}
+			return err
+		})
+	}
+	d.mu.Lock()
+	s, kills := d.running[secret], d.kills
+	if kills == "" || s == nil || again {
 		d.mu.Unlock()
-		for range 20 { // meanwhile others want to refresh the same token
-			_ = d.store.View(r.Context(), func(r ledger.Reader) error { _, err := r.End(); return err })
-		}
 		p.Default(w, r)
 		return
 	}
 	d.kills, d.killed[secret] = "", true
-	of := *account
 	d.mu.Unlock()
 
-	// The ledger is locked, so that the gateway cannot store what it gets. Afterwards a minute has passed: its lease has ended.
+	// The ledger is locked, so that the gateway cannot store what it gets. Afterwards a minute has passed: its leases have ended.
 	err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
 		if kills != killsBefore {
 			answer := httptest.NewRecorder()
@@ -138,14 +148,20 @@ func (d *deadlyLedger) token(p *identitytest.Provider, w http.ResponseWriter, r 
 			}
 		}
 		s.kill()
-		c, err := tx.Connection(of.person, of.server)
-		if err != nil || c.ID != of.connection {
-			return err
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for c, err := range tx.Connections() {
+			if err == nil && c.Holder != "" && d.holders[c.Holder] == secret {
+				c.Until = ""
+				err = tx.PutConnection(c)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		c.Until = ""
-		return tx.PutConnection(c)
+		return nil
 	})
-	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+	if err != nil {
 		d.t.Errorf("the lease of the killed gateway: %v", err)
 	}
 	d.died <- s
