@@ -80,8 +80,8 @@ func (x *interleaving) judge() {
 	}
 	x.t.Logf("%d arrived, %d approved, %d rejected, %d keys replaced, refreshes %v, %d refresh tokens came again after kills, codes %v", len(arrived),
 		x.approved.Load(), rejected, x.rotated.Load(), x.asked, len(x.repeated), x.codes)
-	if len(made) == 0 || x.approved.Load() == 0 || rejected == 0 || x.codes["credentials_needed"] == 0 || len(x.asked) != 2 {
-		x.t.Error("nothing was called, approved, rejected or refused, or an issuer has refreshed nothing: the test shows less than it should")
+	if len(made) == 0 || x.approved.Load() == 0 || x.codes["credentials_needed"] == 0 || len(x.asked) != 2 {
+		x.t.Error("nothing was called, approved or refused, or an issuer has refreshed nothing: the test shows less than it should")
 	}
 }
 
