@@ -220,6 +220,7 @@ func (o *openedLedger) outOfReach() []string {
 		"exports, proofs, and traces in other folders",
 		"what web hooks sent to chat tools, spans at the collector, and the gateway's log",
 		"the clients' own files, and the servers' own data",
+		"digests of the params of messages relayed outside a call (mcp.passed): erase their entries, entry:INDEX",
 		"the log itself: names of tokens, blocked subjects, people's connections, ids of tasks, and configurations (pgfsm ledger find shows them as log)",
 	}
 	if pgurl.IsURL(o.name) {

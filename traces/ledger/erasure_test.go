@@ -255,6 +255,56 @@ func TestErasureTakesLateReports(t *testing.T) {
 	}
 }
 
+// during does something while a call is under way.
+type during struct {
+	states.EffectHandler
+	do func()
+}
+
+func (d during) Do(ctx context.Context, command states.Command) (states.Event, error) {
+	if _, calls := command.(*states.CallTool); calls {
+		d.do()
+	}
+	return d.EffectHandler.Do(ctx, command)
+}
+
+// TestErasureTakesRelayedMessages: what the server and the requester said during a call goes with its run, because digests of it would
+// confirm a guess. Messages of others, to other servers and at other times stay.
+func TestErasureTakesRelayedMessages(t *testing.T) {
+	d := newFixture(t)
+	signer, _ := d.newKey()
+	s, id := statestest.Find(t, "policy-allows"), ledgertest.NewID(t)
+	params := canonical.Sum("mcp params", []byte(`{"message":"Send it to `+needle+`?"}`))
+	pass := func(by, server string) {
+		t.Helper()
+		d.Clock.Add(time.Second)
+		check.NoError(t, d.RecordPassage(t.Context(), ledger.Passage{By: ledger.LocalUser(by), Server: server, Direction: ledger.ToClient,
+			Method: "elicitation/create", Digest: params}))
+		d.Clock.Add(time.Second)
+	}
+	s.Request.Actor = "local:alice"
+	mine := serverOf(t)
+	pass("local:alice", mine)
+	run, rec := d.begin(id, &s)
+	o, err := d.Machine.Advance(t.Context(), run, rec.Effects(during{s.Entry(), func() {
+		pass("local:alice", mine)
+		pass("local:alice", "another")
+		pass("local:bob", mine)
+		pass("local:alice", mine)
+	}}), rec)
+	check.NoError(t, err)
+	_, err = rec.Finish(t.Context(), o)
+	check.NoError(t, err)
+	pass("local:alice", mine)
+	if n := len(d.find(string(params))); n != 6 {
+		t.Fatalf("%d messages were relayed", n)
+	}
+	d.erase(signer, id)
+	if left := d.find(string(params)); len(left) != 4 {
+		t.Errorf("%d messages are left: %+v", len(left), left)
+	}
+}
+
 // TestErasureRefuses shows what cannot be erased, and what the error says.
 func TestErasureRefuses(t *testing.T) {
 	d := newFixture(t)

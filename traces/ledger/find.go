@@ -171,7 +171,7 @@ func (s *search) isIn(stored []byte) bool {
 
 // ErasureOf returns the entries that an erasure of these names removes: whole runs, which have ended; sessions of
 // clients, such as claude/ID, with their prompts and runs; and single entries ([EntryName]). A run may be named by the
-// end of its id, as [FindRun] reads it. Late reports about a run go with it.
+// end of its id, as [FindRun] reads it. Late reports about a run, and messages relayed during its call, go with it.
 func ErasureOf(r Reader, names []string) (ranges []Range, runs []string, err error) {
 	w := &erasureWriter{reader: r, erased: make(map[string]bool)}
 	for _, name := range names {
@@ -235,6 +235,31 @@ func (w *erasureWriter) addRun(q *RunRow) error {
 			return err
 		}
 		w.addIndex(e.Index)
+	}
+	return w.addRelayed(q)
+}
+
+// addRelayed adds the messages that the gateway relayed between the requester and the server of a run during its call,
+// such as questions of the server: each has a digest of its params. Those of another call at the same time go, too.
+func (w *erasureWriter) addRelayed(q *RunRow) error {
+	if q.Sent == "" {
+		return nil
+	}
+	for e, err := range w.reader.Entries(q.First) {
+		switch {
+		case err != nil || e.Index > q.Entry:
+			return err
+		case e.Type != MCPPassed || e.Pruned() || e.At < q.Sent || e.At > q.Ended:
+			continue
+		}
+		event, err := e.singleEvent()
+		if err != nil {
+			return err
+		}
+		p := event.payload.(*mcpPassed)
+		if event.event.By == q.Actor && p.OnBehalfOf == q.OnBehalfOf && p.Server == q.Server {
+			w.addIndex(e.Index)
+		}
 	}
 	return nil
 }
