@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -33,9 +34,7 @@ func TestReadCases(t *testing.T) {
 		`"approved":{"server":"bank","tool":"pay","args":{"to":"B", "amount":1},"bundle":"b.yaml","votes_at":"2026-01-01T00:00:01Z","same_run":true},"actor":"local:eve","at":"2026-02-03T04:05:06Z",` +
 		`"expect":{"wants":"plan_not_strict","needs":"made"}}` + "\n   \n" + caseWith("")
 	all, err := readAll(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	plan, bytes := canonical.Text(`{"type":"call_tool"}`), canonical.Text{0xff}
 	want := []*Case{{
 		ID: "one", Suite: "bank", Task: "pay", Attack: "steal", Request: "Pay it.",
@@ -52,9 +51,7 @@ func TestReadCases(t *testing.T) {
 	}
 	for _, c := range all { // what is written is read as the same
 		line, err := c.Line()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		again, err := readAll(string(line))
 		if err != nil || len(again) != 1 || !cmp.Equal(again[0], c) {
 			t.Errorf("read again: %v, %s", err, cmp.Diff(c, again))

@@ -6,14 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestDocs holds docs/reference/evaluation-format.md to what is read: its examples are files of the format, and every member has its place.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference/evaluation-format.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	example := func(kind string) string {
 		found := regexp.MustCompile("(?s)```[a-z]+ " + kind + "\n(.*?)```").FindSubmatch(text)
 		if found == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -17,9 +18,7 @@ const twoServers = `{"servers":{"b":{"tools":[{"name":"t","inputSchema":{"type":
 
 func TestReadTools(t *testing.T) {
 	tools, err := ReadTools("tools.json", []byte(twoServers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	sent, ok := tools.ToolsOf("b")
 	if !ok || len(sent) != 1 || string(sent[0]) != `{"name":"t","inputSchema":{"type":"object"},"_meta":{"x":1}}` {
 		t.Errorf("Of(b) = %s, %v; want the bytes as they stand", sent, ok)

@@ -7,6 +7,7 @@ import (
 	"github.com/qmuntal/stateless"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/test/check"
 )
 
 // BenchmarkFire runs the longest way through the machine: here with everything that Fire adds, beside stateless alone
@@ -15,9 +16,7 @@ func BenchmarkFire(b *testing.B) {
 	way := byApproval()
 	b.Run("fsm", func(b *testing.B) {
 		m, err := fsm.Compile(realistic())
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.NoError(b, err)
 		s := &subject{}
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
@@ -42,16 +41,12 @@ func BenchmarkFire(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			state = froms[i%len(way)]
-			if err := inner.FireCtx(ctx, ons[i%len(way)]); err != nil {
-				b.Fatal(err)
-			}
+			check.NoError(b, inner.FireCtx(ctx, ons[i%len(way)]))
 		}
 	})
 	b.Run("refused", func(b *testing.B) {
 		m, err := fsm.Compile(realistic())
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.NoError(b, err)
 		s := &subject{refuse: "screen_allows"}
 		b.ReportAllocs()
 		for b.Loop() {

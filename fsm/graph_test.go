@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -90,13 +91,9 @@ func TestProofIDsAreUnique(t *testing.T) {
 func TestSpecJSONRoundTrips(t *testing.T) {
 	want := realistic().Spec()
 	doc, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got := new(fsm.Spec)
-	if err := json.Unmarshal(doc, got, json.RejectUnknownMembers(true)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(doc, got, json.RejectUnknownMembers(true)))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Spec through JSON (-want +got):\n%s", diff)
 	}

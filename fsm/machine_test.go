@@ -8,14 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
+	"pgfsm/internal/test/check"
 )
 
 func compiled(t testing.TB) *fsm.Machine[*subject] {
 	t.Helper()
 	m, err := fsm.Compile(realistic())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return m
 }
 

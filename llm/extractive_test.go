@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/evidence"
 )
 
@@ -18,9 +19,7 @@ import (
 func said(tb testing.TB, request string, typed []byte) []string {
 	tb.Helper()
 	got, err := Extractive{}.Summarize(tb.Context(), request, typed)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	doc := got.Content
 	if string(doc) == `{"items":[]}` {
 		return nil
@@ -137,9 +136,7 @@ func TestSummarizeTrials(t *testing.T) {
 func payload(tb testing.TB, body string) []byte {
 	tb.Helper()
 	doc, err := json.Marshal(map[string]string{"body": body})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return doc
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 )
 
 // raw answers with bytes of HTTP and closes the connection.
@@ -263,9 +264,7 @@ func (unaware) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 func TestDialRefusesElsewhere(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer listener.Close()
 	for _, tt := range []struct {
 		name, base string
@@ -278,9 +277,7 @@ func TestDialRefusesElsewhere(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base, err := url.Parse(tt.base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			conn, err := newTransport(base, tt.secret).DialContext(t.Context(), "unix", socket)
 			if (err == nil) != tt.ok {
 				t.Errorf("dial = %v, want ok %t", err, tt.ok)
@@ -301,9 +298,7 @@ func TestProxy(t *testing.T) {
 		{"https://127.0.0.1/", false}, {"https://models.test/", true},
 	} {
 		req, err := http.NewRequest(http.MethodPost, tt.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if got, err := newTransport(req.URL, false).Proxy(req); err != nil || (got != nil) != tt.want {
 			t.Errorf("proxy(%s) = %v, %v, want one: %t", tt.url, got, err, tt.want)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -71,9 +72,7 @@ func (e *endpoint) model(t testing.TB, key string, secrets ...string) *Model {
 	t.Helper()
 	c := &policy.LLM{BaseURL: e.URL + "/v1/", Model: "test-model", Timeout: longEnough.Milliseconds(), MaxTokens: 512}
 	m, err := NewModel(c, key, secret.New(append(secrets, key)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return m
 }
 
@@ -117,9 +116,7 @@ func TestModel(t *testing.T) {
 			body := content(testPlan)
 			e := serve(t, always(http.StatusOK, body))
 			got, err := ask[i](e.model(t, testKey))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			sent := e.requests()
 			want := Completion{Content: []byte(testPlan), Exchanges: []Exchange{{[]byte(sent[0]), []byte(body), 200}}}
 			if diff := cmp.Diff(want, got); diff != "" || len(sent) != 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -27,14 +28,10 @@ const testResult = `{"id":"policy-002","text":"Debug logs are deleted after 14 d
 
 func TestPromptGolden(t *testing.T) {
 	plan, err := planPrompt("What does policy-002 say?", testTools)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	goldenPrompt(t, "plan.txt", plan.system)
 	summary, err := summaryPrompt("Summarize policy-002", []byte(testResult))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	goldenPrompt(t, "summary.txt", summary.system)
 	if plan.user != "What does policy-002 say?" || summary.user != "Summarize policy-002" {
 		t.Errorf("the user messages are %q and %q, want the requests alone", plan.user, summary.user)
@@ -44,18 +41,14 @@ func TestPromptGolden(t *testing.T) {
 // TestPlanSchema holds our schema to the published one.
 func TestPlanSchema(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "reference", "agent-contract.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindSubmatch(page)
 	if fence == nil {
 		t.Fatal("the page holds no schema")
 	}
 	members := func(doc []byte) map[string]any {
 		var m map[string]any
-		if err := json.Unmarshal(doc, &m); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(doc, &m))
 		delete(m, "$schema")
 		delete(m, "type") // said twice for endpoints that look for it at the root
 		return m
@@ -115,9 +108,7 @@ func TestPromptHostileData(t *testing.T) {
 				{Server: "s", Name: tt.text, Title: tt.text, Description: tt.text, InputSchema: []byte(doc)},
 				testTools[0],
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			lines := dataOf(t, plan.system, "TOOLS")
 			if len(lines) != 2 {
 				t.Fatalf("%d tools became %d lines", 2, len(lines))
@@ -128,9 +119,7 @@ func TestPromptHostileData(t *testing.T) {
 			}
 			checkLine(t, lines[0], want)
 			summary, err := summaryPrompt("x", []byte(doc))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			lines = dataOf(t, summary.system, "RESULT")
 			if len(lines) != 1 {
 				t.Fatalf("the result became %d lines", len(lines))
@@ -160,9 +149,7 @@ func checkLine(t *testing.T, line string, want any) {
 
 func TestPromptBytes(t *testing.T) {
 	empty, err := planPrompt("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	room := MaxPromptBytes - len(empty.system)
 	if _, err := planPrompt(strings.Repeat("x", room), nil); err != nil {
 		t.Errorf("planPrompt at the limit: %v", err)

@@ -11,15 +11,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
 func mustRouter(tb testing.TB, routes ...policy.Route) *Router {
 	tb.Helper()
 	r, err := NewRouter(routes, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return r
 }
 
@@ -32,9 +31,7 @@ func one(id, pattern, args string) policy.Route {
 func planOf(tb testing.TB, r *Router, request string, allowed []Tool) []byte {
 	tb.Helper()
 	got, err := r.Plan(tb.Context(), request, allowed)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return got.Content
 }
 
@@ -201,9 +198,7 @@ func TestRoutesGoFirst(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			router, err := NewRouter([]policy.Route{one("id", `policy-(\d+)`, `{"n":"${1}"}`)}, tt.model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			got, err := router.Plan(t.Context(), tt.request, nil)
 			if !errors.Is(err, tt.err) || string(got.Content) != tt.want {
 				t.Errorf("Plan(%q) = %s, %v, want %s, %v", tt.request, got.Content, err, tt.want, tt.err)

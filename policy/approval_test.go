@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -30,9 +31,7 @@ func councilBundle(t *testing.T) *policy.Bundle {
 			{Role: "owners", Actors: []string{"alice", "bob", "local:dave", "carol"}}, {Role: "auditors", Actors: []string{"erin", "alice"}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return b
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -53,9 +54,7 @@ func TestBudgetDenies(t *testing.T) {
 			content := statestest.Content()
 			content.Risk, content.Policy = tc.risk, tc.policy
 			b, err := policy.Compile(content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			in := &condition.Input{Server: "s", Tool: "t", Args: []byte(`{"n":["` + strings.Repeat(`xxx","`, 26_000) + `"]}`), Now: "2026-11-21T09:00:00.000Z"}
 			got := b.Assess(in)
 			if got.Verdict.Code != tc.code || got.Verdict.Allows() != (tc.code == "") || got.Verdict.Holds() ||

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/schema"
@@ -28,17 +29,13 @@ type constant struct{ name, value, comment string }
 func codesOf(t *testing.T, folder string) (found []constant) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, d := range file.Decls {
 			decl, ok := d.(*ast.GenDecl)
 			if !ok || decl.Tok != token.CONST {
@@ -89,9 +86,7 @@ func TestDocsErrorsIsCurrent(t *testing.T) {
 // TestDocsEveryCodeStandsOnce: whatever code a package can give, the page explains it, in one place.
 func TestDocsEveryCodeStandsOnce(t *testing.T) {
 	page, err := os.ReadFile(errorsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	rows := rowsOf(page)
 	for code, n := range rows {
 		if n != 1 {
@@ -142,17 +137,13 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 // TestDocsPlanSchemaAgrees: the plan schema of docs/reference/agent-contract.md and the strict reader agree on the plans of the corpus.
 func TestDocsPlanSchemaAgrees(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/agent-contract.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindSubmatch(page)
 	if fence == nil {
 		t.Fatal("docs/reference/agent-contract.md has no JSON Schema")
 	}
 	s, err := schema.Compile(fence[1], schema.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	judged := 0
 	for _, c := range plans(t) {
 		if !slices.Contains([]string{policy.PlanCallTool, policy.PlanFinalAnswer, string(policy.CodePlanInvalid), string(policy.CodeFinalAnswer)}, c.Want) {

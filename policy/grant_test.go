@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 )
@@ -31,9 +32,7 @@ func grantContent(grants ...policy.Grant) policy.Content {
 func authorize(t *testing.T, c policy.Content, tool, args string, task *policy.Task) policy.Verdict {
 	t.Helper()
 	b, err := policy.Compile(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return ask(t, b, tool, args, task)
 }
 
@@ -44,9 +43,7 @@ func ask(t *testing.T, b *policy.Bundle, tool, args string, task *policy.Task) p
 		t.Fatalf("there is no tool %q", tool)
 	}
 	doc, err := canonical.JSON([]byte(args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return b.Authorize(found, nil, found.Digest, doc, task)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -54,9 +55,7 @@ func TestQueriesOfACall(t *testing.T) {
 	)
 	content.Risk = statestest.Ladder(risk.Rule{ID: "r", Match: risk.Match{Tool: "get_a"}, ScoreExpr: `history.count("actor", "1h") * 10`})
 	b, err := policy.Compile(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for tool, want := range map[string][]string{ // order is of no matter
 		"get_a": {`history.count("actor", "1h")`, `history.count("task", "1m")`, `history.count_all("actor", "2h")`},
 		"drop":  {`history.count_all("actor", "2h")`, `history.sum("actor", "1d", "n")`},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -26,9 +27,7 @@ func peopleBundle(t *testing.T, change func(*policy.Content)) *policy.Bundle {
 		change(&c)
 	}
 	b, err := policy.Compile(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return b
 }
 

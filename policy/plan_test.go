@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/corpus"
 	"pgfsm/states/statestest"
@@ -37,9 +38,7 @@ func TestReadPlan(t *testing.T) {
 func plans(tb testing.TB) []corpus.Case {
 	tb.Helper()
 	all, err := corpus.Load[corpus.Case]("plans")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return all
 }
 

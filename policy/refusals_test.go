@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -33,14 +34,10 @@ type recordedTools struct {
 func recordedCalls(t *testing.T) (calls map[string]map[string][]json.RawMessage) {
 	t.Helper()
 	doc, err := os.ReadFile("../interop/fixtures/tool-calls.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	unusual := canonical.AppendText(nil, "Grüße, 東京 👩‍👩‍👧 \"עברית\" e\u0301 \\ \u202e\u0000\n\t")
 	texts := strings.NewReplacer("‹large›", strings.Repeat("word ", 40_000), `"‹unusual›`, strings.TrimSuffix(string(unusual), `"`))
-	if err := json.Unmarshal([]byte(texts.Replace(string(doc))), &calls); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(texts.Replace(string(doc))), &calls))
 	return calls
 }
 
@@ -65,9 +62,7 @@ func TestFalseRefusals(t *testing.T) {
 	tools := 0
 	for _, path := range paths {
 		doc, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		var recorded recordedTools
 		if err := json.Unmarshal(doc, &recorded); err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -147,14 +142,10 @@ func callTools(t *testing.T, recorded *recordedTools, calls map[string][]json.Ra
 func withKey(t *testing.T, args []byte) []byte {
 	t.Helper()
 	var o map[string]any
-	if err := json.Unmarshal(args, &o); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(args, &o))
 	o["x_undeclared"] = "x"
 	args, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return args
 }
 

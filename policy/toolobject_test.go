@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/schema"
 	"pgfsm/states/statestest"
@@ -26,9 +27,7 @@ func oddTools(t *testing.T) (corpus []struct {
 	if err == nil {
 		err = json.Unmarshal(text, &corpus)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return corpus
 }
 

@@ -19,6 +19,7 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/fsm/fsmtest"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/evidence"
@@ -95,9 +96,7 @@ func TestDocsPackages(t *testing.T) {
 			return
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", path), nil, parser.PackageClauseOnly|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		words := strings.SplitN(new(doc.Package).Synopsis(file.Doc.Text()), " ", 3) // Package name …
 		if len(words) == 3 {
 			sentences[folder] = words[2]
@@ -141,9 +140,7 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 		least int
 	}{{"invariants.md", 20}, {"threat-model.md", 20}} {
 		doc, err := os.ReadFile(filepath.Join(docs, page.name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		named := namedTests(doc)
 		if len(named) < page.least {
 			t.Errorf("%s names %d tests, want at least %d: the search is blind", page.name, len(named), page.least)
@@ -185,9 +182,7 @@ func functions(file *ast.File) (all []*ast.FuncDecl) {
 // TestDocsTraceFormatNamesEveryMember holds the member lists of docs/reference/trace-format.md to the types that are recorded.
 func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(reference, "trace-format.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, row := range []struct {
 		begin string
 		value any

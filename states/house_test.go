@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/tools/go/packages"
+
+	"pgfsm/internal/test/check"
 )
 
 // The house rules that a machine can check. CONTRIBUTING.md says why they are there.
@@ -100,9 +102,7 @@ func goFiles(t *testing.T, do func(path string, file *ast.File)) {
 func TestHouseFilesAndFunctionsAreSmall(t *testing.T) {
 	goFiles(t, func(path string, _ *ast.File) {
 		src, err := os.ReadFile(filepath.Join("..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, fault := range tooLarge(t, path, string(src)) {
 			t.Error(fault)
 		}
@@ -123,9 +123,7 @@ func tooLarge(t *testing.T, path, src string) (faults []string) {
 	}
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, path, src, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, fn := range functions(tree) {
 		if strings.HasSuffix(path, "_test.go") || path == "states/table.go" || path == "policy/codes.go" {
 			continue // the tables of the machine and of the codes are one literal each, read from top to bottom
@@ -144,9 +142,7 @@ func TestHouseImports(t *testing.T) {
 		}
 		for _, spec := range tree.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if why := forbidden(path, name); why != "" {
 				t.Errorf("%s imports %s: %s", path, name, why)
 			}
@@ -233,9 +229,7 @@ func TestHouseOrderIsPartOfTheOutput(t *testing.T) {
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
 			packages.NeedImports | packages.NeedExportFile,
 	}, patterns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	loops := 0
 	for _, pkg := range loaded {
 		for _, e := range pkg.Errors {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -46,9 +47,7 @@ func TestLiveGivesEventsThatReplayReads(t *testing.T) {
 			p := port{tc.event}
 			live := &states.Live{Tools: p, Completer: p, Caller: p, Approver: p}
 			ev, err := live.Do(context.Background(), tc.wanted)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			failed, broke := ev.(*states.EffectFailed)
 			if broke != (tc.want != "") || broke && failed.Effect != tc.want {
 				t.Errorf("Do() = %s, want the effect %q", canonical.MustSorted(ev), tc.want)

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -39,9 +40,7 @@ func played(t *testing.T, show func(states.Step)) {
 // commands of all scenarios.
 func TestDocsOrderNamesEveryCommand(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(reference, "trace-format.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, order, _ := strings.Cut(string(page), "\n## Order\n")
 	order, _, _ = strings.Cut(order, "\n### ")
 	var documented []string
@@ -54,9 +53,7 @@ func TestDocsOrderNamesEveryCommand(t *testing.T) {
 			Do      string `json:"do"`
 			Purpose string `json:"purpose"`
 		}
-		if err := json.Unmarshal(s.Command, &command); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(s.Command, &command))
 		if command.Do != "" {
 			wanted = append(wanted, strings.TrimSpace(string(s.From)+" "+command.Do+" "+command.Purpose))
 		}

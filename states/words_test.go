@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // replacedWords are words of this project's own that have a standard term: see CONTRIBUTING.md.
@@ -34,9 +36,7 @@ func TestHouseWords(t *testing.T) {
 		complain("the file's name", strings.TrimSuffix(filepath.Base(path), ".go"))
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, filepath.Join("..", path), nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, group := range file.Comments {
 			complain("a comment", group.Text())
 		}

@@ -16,6 +16,7 @@ import (
 	"pgfsm/eval/endtoend"
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
+	"pgfsm/internal/test/check"
 )
 
 const (
@@ -37,18 +38,14 @@ func evalE2E(t *testing.T, dir string, args ...string) (code int, stdout, stderr
 	if err == nil {
 		err = canonical.Unmarshal(doc, &m)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return code, out.String(), errs.String(), m
 }
 
 func writeCases(t *testing.T, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cases.jsonl")
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 	return path
 }
 
@@ -99,14 +96,10 @@ func TestE2ECases(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(e2eOutcomes, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(e2eOutcomes, []byte(b.String()), 0o600))
 	}
 	want, err := os.ReadFile(e2eOutcomes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if d := cmp.Diff(string(want), b.String()); d != "" {
 		t.Errorf("outcomes (-want +got):\n%s", d)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // maxSize bounds the program, in bytes.
@@ -53,9 +55,7 @@ func TestStartToAnswer(t *testing.T) {
 	program, url := buildHook(t)
 	askOnce(t, program, url)
 	info, err := os.Stat(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if info.Size() > maxSize {
 		t.Errorf("the program has %d bytes, want at most %d: it imports too much", info.Size(), int64(maxSize))
 	}

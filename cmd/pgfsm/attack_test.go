@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/cli"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/mcptest"
 	"pgfsm/policy"
@@ -102,9 +103,7 @@ func unsafeOnTerminal(r rune) bool {
 func some[T any](t *testing.T, name string, few int, fits func(T) bool) (chosen []T) {
 	t.Helper()
 	all, err := corpus.Load[T](name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var class []T
 	for _, c := range all {
 		if fits(c) {
@@ -159,9 +158,7 @@ func TestAttacks(t *testing.T) {
 				w.wantBlocked(t, r, code)
 			case c.Want == "called":
 				args, err := clitest.ValueAt(c.Bytes(), "/args")
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				w.wantCall(t, r, args)
 			default:
 				r.Want(t, cli.ExitYes, "/type", "final_answer", "/state", "needs_info")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/eval"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/golden"
 	"pgfsm/internal/test/tool"
@@ -46,9 +47,7 @@ func TestImport(t *testing.T) {
 func TestImportSessions(t *testing.T) {
 	python := tool.Path(t, "python3", "python3")
 	data := t.TempDir()
-	if err := os.CopyFS(data, os.DirFS("testdata/sessions")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.CopyFS(data, os.DirFS("testdata/sessions")))
 	for _, name := range []string{"sessions.jsonl", "adaptive.jsonl"} {
 		if text, err := exec.Command(python, "-m", "gzip", filepath.Join(data, name)).CombinedOutput(); err != nil {
 			t.Fatalf("gzip: %v\n%s", err, text)

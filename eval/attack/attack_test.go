@@ -12,15 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/internal/test/check"
 )
 
 // small is the suite of testdata in a folder of the test's own, with other cases if there are any given.
 func small(t *testing.T, cases ...string) Options {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/small")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.CopyFS(dir, os.DirFS("testdata/small")))
 	o := Options{
 		Open: os.ReadFile, Tools: filepath.Join(dir, "tools.json"), Cases: filepath.Join(dir, "cases.jsonl"),
 		Bundle: filepath.Join(dir, "pgfsm.yaml"),
@@ -33,17 +32,13 @@ func small(t *testing.T, cases ...string) Options {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func mustRun(t *testing.T, o Options) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, s := range r.Slips {
 		t.Errorf("slip: %+v", s)
 	}
@@ -335,9 +330,7 @@ func TestOrigin(t *testing.T) {
 			}
 			o := small(t, strings.Replace(attackOn("a", pay(c.to), more), `"request":"r"`, `"request":"`+c.request+`"`, 1))
 			text, err := os.ReadFile(o.Bundle)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			write(t, o.Bundle, string(text)+"labels: labels.yaml\n")
 			write(t, filepath.Join(filepath.Dir(o.Bundle), "labels.yaml"), "version: 1\ntools:\n"+
 				"  - {server: mail, tool: read, trusted: [/from], items: /mails/*, trusted_if: item.by == 'me'}\n"+
@@ -357,9 +350,7 @@ func TestOriginOfATask(t *testing.T) {
 	o := small(t, task)
 	o.Arms = []Arm{Unattended, Origin}
 	text, err := os.ReadFile(o.Bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	write(t, o.Bundle, string(text)+"labels: labels.yaml\n")
 	for labels, want := range map[string]int{"trusted: [/from]": 2, "trusted: [/to]": 1} { // in any order
 		write(t, filepath.Join(filepath.Dir(o.Bundle), "labels.yaml"), "version: 1\ntools:\n  - {server: mail, tool: read, "+labels+"}\n"+

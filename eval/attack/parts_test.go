@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -18,13 +19,9 @@ import (
 func smallTools(t *testing.T) *eval.Tools {
 	t.Helper()
 	text, err := os.ReadFile("testdata/small/tools.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	tools, err := eval.ReadTools("tools.json", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return tools
 }
 
@@ -32,9 +29,7 @@ func smallTools(t *testing.T) *eval.Tools {
 func pinOfRead(t *testing.T) string {
 	t.Helper()
 	listed, err := listTools(smallTools(t), []policy.Server{{Name: "mail"}}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := statestest.Content()
 	c.Servers = []policy.Server{{Name: "mail"}}
 	tool, v := statestest.MustBundle(c, nil).Catalog(listed.Catalog(), listed.Servers).Find("mail", "read")

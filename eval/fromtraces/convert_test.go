@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/golden"
 	"pgfsm/states"
@@ -32,17 +33,11 @@ func recorded(t *testing.T, m *states.Machine, s *statestest.Scenario) (*traces.
 func reread(t *testing.T, path string, p *traces.Replayer) (*traces.Trace, *states.Run) {
 	t.Helper()
 	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	run, err := p.Replay(trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return trace, run
 }
 
@@ -108,9 +103,7 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 func museum(t *testing.T, dir string, paths []string) *Suite {
 	t.Helper()
 	suite, err := Make(t.Context(), dir, traces.NewReplayer(statestest.MustMachine(t), nil), paths, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return suite
 }
 
@@ -143,9 +136,7 @@ func TestMuseum(t *testing.T) {
 func casesOf(t *testing.T, path string) (all []*eval.Case) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer f.Close()
 	if all, err = eval.ReadCases(path, f); err != nil {
 		t.Error(err)
@@ -168,9 +159,7 @@ func TestSameTracesSameBytes(t *testing.T) {
 func TestMakeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	replayer := traces.NewReplayer(statestest.MustMachine(t), nil)
-	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(filepath.Join(dir, "x"), nil, 0o600))
 	if _, err := Make(t.Context(), dir, replayer, nil, func() {}); !errors.Is(err, ErrTaken) {
 		t.Errorf("Make() in a folder with a file = %v, want %v", err, ErrTaken)
 	}

@@ -7,22 +7,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestDocsEvaluationHasTheFigures: the table of docs/internals/evaluation-figures.md has a row for each suite of the committed result.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
 	page, err := os.ReadFile("../../docs/internals/evaluation-figures.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	text, err := os.ReadFile("../results/offline_gate_eval.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var result Report
-	if err := json.Unmarshal(text, &result); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(text, &result))
 	for _, s := range result.Suites {
 		cases := strconv.Itoa(s.Cases)
 		if n := len(cases); n > 3 {

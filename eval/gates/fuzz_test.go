@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/corpus"
 	"pgfsm/states"
 )
@@ -16,13 +17,9 @@ import (
 func plannerOutputs(tb testing.TB) (all [][]byte) {
 	tb.Helper()
 	plans, err := corpus.Load[corpus.Case]("plans")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	runs, err := corpus.Load[corpus.Run]("runs")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	for _, p := range plans {
 		all = append(all, p.Bytes())
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy/corpus"
@@ -25,9 +26,7 @@ func suiteNames() (names []string) {
 // TestNothingSlips is the evaluation itself. The committed result is that of today; run with -update, and look at what changed.
 func TestNothingSlips(t *testing.T) {
 	r, err := Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var names []string
 	for _, s := range r.Suites {
 		names = append(names, s.Name)
@@ -40,9 +39,7 @@ func TestNothingSlips(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "result.json")
-	if err := eval.WriteResult(path, r); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, eval.WriteResult(path, r))
 	golden.File(t, "../results/offline_gate_eval.json", clitest.Read(t, path))
 }
 
@@ -58,17 +55,11 @@ func TestAnEvaluationThatIsStopped(t *testing.T) {
 // TestCorpora holds the corpora to what the suites assume.
 func TestCorpora(t *testing.T) {
 	runs, err := corpus.Load[corpus.Run]("runs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	outputs, err := corpus.Load[corpus.Run]("outputs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	worlds, err := corpus.Worlds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	delete(worlds, "agreed") // that of approvals
 	for _, c := range runs {
 		delete(worlds, c.World)
@@ -85,12 +76,8 @@ func TestCorpora(t *testing.T) {
 func evaluates(tb testing.TB, s subject) (*evaluation, *scene) {
 	tb.Helper()
 	e, err := newEvaluation(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	plain, err := newScene()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return e, plain
 }

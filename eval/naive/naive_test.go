@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval/naive"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/scripttest"
 	"pgfsm/llm"
 	"pgfsm/mcp/demo"
@@ -38,9 +39,7 @@ const patience = 30 * time.Second
 func fleet(t *testing.T) *demo.Fleet {
 	t.Helper()
 	f, err := demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, 3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -117,9 +116,7 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 			m := &model{plan: tt.plan, summary: tt.summary}
 			agent := naive.Agent{Planner: m, Summarizer: m, Servers: servers(f, upstream.TypeSSE, "sse")}
 			got, err := agent.Answer(t.Context(), "anything")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var call []string
 			if c := got.Call; c != nil {
 				call = []string{c.Server, c.Tool, string(c.Args), fmt.Sprint(got.Done)}
@@ -148,9 +145,7 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 	t.Parallel()
 	f := fleet(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tt := range []struct {
 		name    string
 		servers []upstream.Server

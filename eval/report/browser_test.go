@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	browsertest "pgfsm/internal/test/browser"
+	"pgfsm/internal/test/check"
 )
 
 // look reports what a page has, after a hostile file would have put a script, an image and a style into it.
@@ -52,21 +53,15 @@ func TestPageInABrowser(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "report.html")
-			if err := os.WriteFile(file, pageOf(t, tc.dir), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(file, pageOf(t, tc.dir), 0o600))
 			browsertest.Emulate(t, ctx, tc.scheme, tc.width)
 			at := (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String()
-			if err := chromedp.Do(ctx, chromedp.Navigate(at)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(at)))
 			if complaints := received.Take(); len(complaints) > 0 {
 				t.Errorf("the browser complains: %s", strings.Join(complaints, "\n"))
 			}
 			s, err := chromedp.Run(ctx, chromedp.Evaluate[seen](look))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if s.Bars < 12 || s.Wide || s.Color != tc.color {
 				t.Errorf("%d bars, wider than the window: %t, color %s, want bars and %s", s.Bars, s.Wide, s.Color, tc.color)
 			}
@@ -74,9 +69,7 @@ func TestPageInABrowser(t *testing.T) {
 				t.Errorf("%d scripts, one of them the test's; a script runs: %t; color %s, want %s", s.Scripts, s.Hacked, s.After, tc.color)
 			}
 			browsertest.Shoot(t, ctx, tc.name)
-			if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, chromedp.Do(ctx, chromedp.Navigate("about:blank")))
 			received.Take()
 		})
 	}

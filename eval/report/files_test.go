@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/eval/report"
+	"pgfsm/internal/test/check"
 )
 
 // TestReadRefuses reads folders in which one thing is wrong. The error names the file and the remedy.
@@ -73,9 +74,7 @@ func TestOtherFilesAreLeftOut(t *testing.T) {
 // TestReadOpensRegularFilesOnly: a link could lead out of the folder.
 func TestReadOpensRegularFilesOnly(t *testing.T) {
 	target, err := filepath.Abs(filepath.Join("testdata", "results", attackFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	dir := folder(t, gatesFile, stored(t, gatesFile))
 	if err := os.Symlink(target, filepath.Join(dir, attackFile)); err != nil {
 		t.Skipf("there are no links here: %v", err)

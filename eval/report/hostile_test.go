@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/test/check"
 )
 
 // nasty are texts that try to break out of where they stand, in HTML, SVG, CSS, Markdown and in what people see.
@@ -28,9 +30,7 @@ func hostile(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{attackFile, metricsFile, gatesFile} {
 		var v any
-		if err := json.Unmarshal([]byte(stored(t, name)), &v); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal([]byte(stored(t, name)), &v))
 		n := 0
 		spoil(v, &n)
 		if n < 4 {
@@ -42,12 +42,8 @@ func hostile(t *testing.T) string {
 			delete(all, "format")
 		}
 		doc, err := json.Marshal(v, json.Deterministic(true), jsontext.EscapeForHTML(false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), append(begin, doc[1:]...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), append(begin, doc[1:]...), 0o600))
 	}
 	return dir
 }

@@ -14,6 +14,7 @@ import (
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/eval/report"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/internal/visible"
 )
@@ -27,27 +28,21 @@ const (
 func readFolder(t *testing.T, dir string) *report.Results {
 	t.Helper()
 	r, err := report.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return r
 }
 
 func pageOf(t *testing.T, dir string) []byte {
 	t.Helper()
 	page, err := readFolder(t, dir).HTML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return page
 }
 
 func stored(t *testing.T, name string) string {
 	t.Helper()
 	doc, err := os.ReadFile(filepath.Join("testdata", "results", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(doc)
 }
 
@@ -56,9 +51,7 @@ func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i := 0; i < len(files); i += 2 {
-		if err := os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o600))
 	}
 	return dir
 }
@@ -66,9 +59,7 @@ func folder(t *testing.T, files ...string) string {
 func resultFile(t *testing.T, r *attack.Result) string {
 	t.Helper()
 	doc, err := json.Marshal(r, json.Deterministic(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(doc)
 }
 

@@ -8,14 +8,13 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
+	"pgfsm/internal/test/check"
 )
 
 // TestDocsEvaluationHasTheFigures: the table of docs/internals/evaluation-figures.md has the figures that the suites are held to.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
 	page, err := os.ReadFile("../../docs/internals/evaluation-figures.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, s := range table {
 		row := fmt.Sprintf("| %s | %d |", s.name, s.want.Attacks)
 		for _, arm := range attack.Usual() {

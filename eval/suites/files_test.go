@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // each calls do for every file of the suites that is no Go file.
@@ -44,9 +46,7 @@ func TestFilesAreUsed(t *testing.T) {
 	for _, suite := range table {
 		name := suite.name
 		lines, err := os.ReadFile(path.Join(name, "cases.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		text[name] = string(lines)
 	}
 	each(t, func(name string, _ []byte) {

@@ -19,6 +19,7 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
+	"pgfsm/internal/test/check"
 )
 
 // remains begins the ids of attacks that no gate stops.
@@ -67,9 +68,7 @@ func run(t *testing.T, o attack.Options) *attack.Result {
 	t.Helper()
 	o.Open = os.ReadFile
 	r, err := attack.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return r
 }
 
@@ -94,14 +93,10 @@ func cases(t *testing.T, name string) (all []*eval.Case) {
 	t.Helper()
 	path := filepath.Join(name, "cases.jsonl")
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer f.Close()
 	all, err = eval.ReadCases(path, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/clientfile"
+	"pgfsm/internal/test/check"
 )
 
 // TestPath shows where each client has its file, by system.
@@ -28,9 +29,7 @@ func TestPath(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, err := clientfile.Find(c.client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			got, err := client.Path(c.system, func(name string) string { return c.env[name] })
 			if (err == nil) != (c.want != "") || err == nil && filepath.ToSlash(got) != c.want {
 				t.Errorf("Path() = %q, %v, want %q", got, err, c.want)
@@ -74,9 +73,7 @@ func TestEntry(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, err := clientfile.Find(c.client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			got, err := client.Entry(c.file, c.to)
 			if (err == nil) != (c.want != "") {
 				t.Fatalf("Entry() = %s, %v, want %q", got, err, c.want)
@@ -91,13 +88,9 @@ func TestEntry(t *testing.T) {
 // TestLinesOfCodex: the entry is a table of TOML.
 func TestLinesOfCodex(t *testing.T) {
 	client, err := clientfile.Find("codex")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	entry, err := client.Entry("config.toml", clientfile.Target{Command: `C:\pgfsm`, Args: []string{"serve", `a"b`}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	want := "[mcp_servers.\"pgfsm-a.b\"]\ncommand = \"C:\\\\pgfsm\"\nargs = [\"serve\",\"a\\\"b\"]\n"
 	if diff := cmp.Diff(want, client.Lines("pgfsm-a.b", entry)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -37,9 +38,7 @@ func TestBadFiles(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			loaded, err := Load("pgfsm.yaml", archive(a), Overrides{})
 			if err == nil {
 				t.Fatalf("Load accepted it: %+v", loaded)
@@ -51,9 +50,7 @@ func TestBadFiles(t *testing.T) {
 			want := &a.Files[len(a.Files)-1]
 			if golden.Updating() {
 				want.Data = []byte(got)
-				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(name, txtar.Format(a), 0o644))
 			}
 			if want.Name != "want" {
 				t.Fatalf("the last file is %q, want %q", want.Name, "want")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/prove"
@@ -25,9 +26,7 @@ type starter struct {
 func mustStarter(t *testing.T, name string) *starter {
 	t.Helper()
 	files, err := config.StarterFiles(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	read := func(name string) []byte {
 		return files[slices.IndexFunc(files, func(f config.StarterFile) bool { return f.Name == name })].Text
 	}
@@ -51,9 +50,7 @@ func mustStarter(t *testing.T, name string) *starter {
 func (s *starter) content(t *testing.T) policy.Content {
 	t.Helper()
 	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := loaded.Content
 	c.Input.Rules = nil // they take long to compile, and say nothing of calls
 	c.Risk, c.Policy = s.risk, s.policy
@@ -64,9 +61,7 @@ func (s *starter) content(t *testing.T) policy.Content {
 func (s *starter) judge(t *testing.T) []policy.Assessment {
 	t.Helper()
 	b, err := policy.Compile(s.content(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got := make([]policy.Assessment, len(s.tests))
 	for i, test := range s.tests {
 		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: test.Env, Args: test.Args,
@@ -109,13 +104,9 @@ func (s *starter) prove(t *testing.T, env string, claims []prove.Claim) map[stri
 		}
 	}
 	b, err := policy.Compile(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	results, err := prove.Prove(t.Context(), b, claims, prove.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	status := map[string]string{}
 	for _, r := range results {
 		if status[r.ID] = r.Status; r.Reason != "" {

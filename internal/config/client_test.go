@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -56,9 +57,7 @@ func TestReadClientRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			servers, err := ReadClient("m.json", []byte(`{"mcpServers": {"a": `+c.entry+`}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if s := servers[0]; !strings.Contains(s.Refused, c.says) || s.Runs != "" || strings.Contains(s.Refused, "hidden") {
 				t.Errorf("ReadClient(%s) = %+v, want it refused with %q", c.entry, s, c.says)
 			}
@@ -90,9 +89,7 @@ func TestImported(t *testing.T) {
 	}}`
 	text = strings.Replace(text, `"é\u001f"[0:0]`, `"\"é😀"`, 1)
 	servers, err := ReadClient("../m.json", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var shown []string
 	for _, s := range servers {
 		shown = append(shown, s.Runs, s.Warning)
@@ -132,9 +129,7 @@ func TestClientServersAtTheBound(t *testing.T) {
 		entries = append(entries, fmt.Sprintf(`"s%d": {"command": "a"}`, i))
 	}
 	servers, err := ReadClient("m.json", []byte(`{"mcpServers": {`+strings.Join(entries, ", ")+`}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if last := servers[policy.MaxServers-1]; last.Refused != "" {
 		t.Errorf("server %d is refused: %s", policy.MaxServers, last.Refused)
 	}

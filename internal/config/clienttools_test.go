@@ -9,6 +9,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
 	"pgfsm/internal/hook"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -25,15 +26,11 @@ func mustClientBundle(t *testing.T, client string) *clientBundle {
 		"pgfsm.yaml":     "version: 1\nservers:\n  " + client + ": {kind: client, tools: builtin}\nallowlist: allowlist.json\n",
 		"allowlist.json": "{}",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	listing := policy.Listing{Server: client, Status: policy.ServerUp,
 		Pages: []canonical.Text{canonical.Text(l.Servers[0].ToolList)}}
 	sent, err := listing.Sent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var names []string
 	for _, tool := range sent {
 		names = append(names, tool.Name)
@@ -42,9 +39,7 @@ func mustClientBundle(t *testing.T, client string) *clientBundle {
 	c.Input.Rules = nil // they take long to compile, and say nothing of tools
 	c.Allowlist = []policy.Allowance{{Server: client, Tools: names}}
 	b, err := policy.Compile(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return &clientBundle{b, client, b.Catalog("", []policy.Listing{listing})}
 }
 
@@ -127,13 +122,9 @@ func TestConnectionOfACodingAgent(t *testing.T) {
 			"allowlist.json": "{}",
 			"tools.json":     `{"tools": [{"name": "` + tools + `", "inputSchema": {"type": "object"}}]}`,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		b, err := policy.Compile(l.Content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return b.Connection(name)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/schema"
 )
@@ -74,13 +75,9 @@ func TestSchemasJudge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text, err := config.Demo.ReadFile("schemas/" + tt.schema + ".json")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			s, err := schema.Compile(text, schema.DefaultLimits())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if err := s.Judge([]byte(tt.doc)); (err == nil) != tt.ok {
 				t.Errorf("Judge(%.80s) = %v, want ok %t", tt.doc, err, tt.ok)
 			}

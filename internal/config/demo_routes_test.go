@@ -6,6 +6,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 	"pgfsm/llm"
 	"pgfsm/policy"
 )
@@ -14,9 +15,7 @@ import (
 func demo(tb testing.TB) *config.Loaded {
 	tb.Helper()
 	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return loaded
 }
 
@@ -24,9 +23,7 @@ func demo(tb testing.TB) *config.Loaded {
 func routed(tb testing.TB, routes []policy.Route, question string) [2]string {
 	tb.Helper()
 	router, err := llm.NewRouter(routes, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	doc, ok := router.Match(question)
 	if !ok {
 		return [2]string{}

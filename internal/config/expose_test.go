@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/config"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway"
 )
 
@@ -19,15 +20,11 @@ func TestExposeWordsAgree(t *testing.T) {
 		"a.json": "{}",
 	}
 	loaded, err := config.Load("c.yaml", func(name string) ([]byte, error) { return []byte(files[name]), nil }, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var got []gateway.Expose
 	for _, e := range loaded.Serve.Expose {
 		set, err := gateway.ParseExpose(e.Words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		got = append(got, set)
 	}
 	all, err := gateway.ParseExpose([]string{config.ExposeAll})

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -20,14 +21,10 @@ func seeds(t testing.TB) [][]byte { return append(named(t, "*.yaml"), starter) }
 func named(t testing.TB, pattern string) (out [][]byte) {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, f := range a.Files {
 			if ok, _ := filepath.Match(pattern, filepath.Base(f.Name)); ok {
 				out = append(out, f.Data)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/screen"
@@ -28,13 +29,9 @@ func TestGoodFiles(t *testing.T) {
 	for _, name := range goodFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			l, err := Load("pgfsm.yaml", archive(a), Overrides{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if _, err := policy.Compile(l.Content); err != nil {
 				t.Errorf("policy.Compile of what was loaded: %v", err)
 			}
@@ -62,9 +59,7 @@ func TestGoodFiles(t *testing.T) {
 				Warnings    []string
 			}{l.Content, l.Identity, l.Servers, l.Serve, l.Serve.Expose, l.Serve.Rate, l.Hooks, l.OTLP, l.Ledger, l.Checkpoints, l.TracesDir,
 				append(l.Warnings, l.Literals...)}, json.Deterministic(true), jsontext.WithIndent("  "), json.OmitZeroStructFields(true))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			golden.File(t, strings.TrimSuffix(name, ".txtar")+".json", append(got, '\n'))
 		})
 	}
@@ -74,13 +69,9 @@ func TestWideningKeepsTheDefault(t *testing.T) {
 	load := func(rule string) *policy.Bundle {
 		files := map[string]string{"c.yaml": minimal + "input: {deny: [" + rule + "]}\n", "allow.json": "{}"}
 		l, err := Load("c.yaml", openMap(files), Overrides{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		b, err := policy.Compile(l.Content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return b
 	}
 	wide := load(`{id: malware, pattern: "\\bfrobnicate\\b", reason: "No."}`)

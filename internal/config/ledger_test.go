@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 func TestLedgerURLs(t *testing.T) {
@@ -44,9 +46,7 @@ func TestLedgerInADatabase(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := Load("c.yaml", openMap(map[string]string{"c.yaml": minimal + "ledger: \"" + c.key + "\"\n", "allow.json": "{}"}), Overrides{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if l.Ledger != c.shown {
 				t.Errorf("Ledger = %q, want %q", l.Ledger, c.shown)
 			}

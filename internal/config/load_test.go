@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -28,9 +29,7 @@ func openMap(files map[string]string) Open {
 
 func TestDefaultsAreThoseOfPolicy(t *testing.T) {
 	l, err := Load("pgfsm.yaml", openMap(map[string]string{"pgfsm.yaml": minimal, "allow.json": "{}"}), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if diff := cmp.Diff(policy.DefaultLimits(), l.Content.Limits); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
@@ -55,9 +54,7 @@ func TestRelativePathsCountFromTheFile(t *testing.T) {
 		abs:                        `{"b": ["t"]}`,
 	}
 	l, err := Load("sub/dir/pgfsm.yaml", openMap(files), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s := l.Servers
 	got := []string{s[0].Command, s[1].Command, s[2].Command, l.TracesDir, l.Content.Servers[0].Command}
 	if diff := cmp.Diff([]string{"sub/dir/bin/a", "b", "/bin/c", "sub/traces", "./bin/a"}, got); diff != "" {
@@ -79,9 +76,7 @@ func TestOverrides(t *testing.T) {
 	files := map[string]string{"d/pgfsm.yaml": minimal, "other.json": `{"docs": ["x"]}`}
 	over := Overrides{Allowlist: "other.json", TracesDir: "/var/t", Summary: policy.SummaryAlways}
 	l, err := Load("d/pgfsm.yaml", openMap(files), over)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if l.TracesDir != "/var/t" || l.Content.Summary != policy.SummaryAlways || len(l.Content.Allowlist) != 1 {
 		t.Errorf("Load = %+v, want every override to hold", l)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 	"pgfsm/policy/condition"
 )
@@ -35,9 +36,7 @@ func TestManualTables(t *testing.T) {
 // TestManualHasEveryOp holds the table of ops to the ops, in their order.
 func TestManualHasEveryOp(t *testing.T) {
 	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, rest, begins := strings.Cut(string(text), "<!-- ops -->\n")
 	table, _, ends := strings.Cut(rest, "<!-- ops: end -->\n")
 	if !begins || !ends {
@@ -58,9 +57,7 @@ func examples(t *testing.T) map[string][]string {
 	var text strings.Builder
 	for _, page := range []string{tutorial, manual, origins} {
 		part, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		text.Write(part)
 	}
 	out := make(map[string][]string)
@@ -87,9 +84,7 @@ func TestManualExamplesAreValid(t *testing.T) {
 		files[name] = texts[0]
 	}
 	_, err := Load("pgfsm.yaml", openMap(files), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := ReadPolicyTests("tests.yaml", []byte(files["tests.yaml"]), nil); err != nil {
 		t.Error(err)
 	}

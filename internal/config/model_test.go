@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -46,9 +47,7 @@ func TestWhoNamesTheModel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := loadModel(c.text, c.over)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if got := l.Content.Planner; got.Mode != c.mode {
 				t.Errorf("mode = %q, want %q", got.Mode, c.mode)
 			}
@@ -63,9 +62,7 @@ func TestWhoNamesTheModel(t *testing.T) {
 				vars = nil // what is not used is not asked for
 			}
 			r, err := l.Resolve(lookup(vars), openMap(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if r.LLMKey != c.key {
 				t.Errorf("key = %q, want %q", r.LLMKey, c.key)
 			}
@@ -127,9 +124,7 @@ func TestKeysThatCannotBeResolved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := loadModel(strings.Replace(fileModel, "${env:FILE_KEY}", c.key, 1), Overrides{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			_, err = l.Resolve(lookup(map[string]string{"FILE_KEY": c.value}), openMap(nil))
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Fatalf("Resolve = %v, want %s…", err, c.want)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 )
 
@@ -20,9 +21,7 @@ func written(text string) string {
 func TestReadPins(t *testing.T) {
 	text := written(`{"s": {"one": {"pin": "<A>"}, "two": {}}, "r": ["three"], "q": {}}`)
 	tools, pins, err := ReadPins("a.json", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	wantTools := []policy.Allowance{
 		{Server: "s", Tools: []string{"one", "two"}}, {Server: "r", Tools: []string{"three"}}, {Server: "q"},
 	}

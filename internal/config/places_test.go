@@ -6,18 +6,16 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"pgfsm/internal/test/check"
 )
 
 func loadedPolicies(t *testing.T) *Loaded {
 	t.Helper()
 	a, err := txtar.ParseFile("testdata/good/policy.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	l, err := Load("pgfsm.yaml", archive(a), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/risk"
 )
 
@@ -15,9 +16,7 @@ func TestRiskDefaultsAreWrittenOut(t *testing.T) {
 		"m.yaml": {Modes: []risk.Mode{{Name: "low", Baseline: 1}, {Name: "high", Baseline: 2}}, Initial: "low"},
 	} {
 		got, _, err := ReadRisk(name, []byte(files[name]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("ReadRisk(%s) (-want +got):\n%s", name, diff)
 		}

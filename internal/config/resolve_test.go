@@ -17,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"pgfsm/internal/test/check"
 )
 
 const referring = `version: 1
@@ -34,9 +36,7 @@ func loadReferring(t *testing.T) *Loaded {
 	t.Helper()
 	files := map[string]string{"conf/pgfsm.yaml": referring, "conf/allow.json": "{}"}
 	l, err := Load("conf/pgfsm.yaml", openMap(files), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return l
 }
 
@@ -48,9 +48,7 @@ func TestResolve(t *testing.T) {
 	l := loadReferring(t)
 	files := map[string]string{"conf/key.txt": "from-a-file\r\n", "/run/key": "two\nlines\n"}
 	got, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "shortest"}), openMap(files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	want := [][]Pair{
 		{{"Authorization", "Bearer token-1234"}, {"X-Plain", "literal-1"}, {"X-File", "from-a-file"}}, nil,
 		nil, {{"LANG", "C"}, {"KEY", "a shortest/two\nlines ${env:NOT}"}},
@@ -132,18 +130,12 @@ func TestResolveFaults(t *testing.T) {
 // TestResolveOutside: headers of the collector are secrets of a run. Only a sender of web hooks needs their secrets.
 func TestResolveOutside(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/good/outside.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	l, err := Load("pgfsm.yaml", archive(a), Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	vars := map[string]string{"OTEL": "token-1234"}
 	got, err := l.Resolve(lookup(vars), openMap(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if diff := cmp.Diff(Table[string]{{"Authorization", "Bearer token-1234"}, {"X-Key", "literal-1"}}, got.OTLP.Headers); diff != "" {
 		t.Errorf("headers of the collector (-want +got):\n%s", diff)
 	}
@@ -169,9 +161,7 @@ func TestResolveClientSecret(t *testing.T) {
 		text := "version: 1\nservers: {crm: {url: \"https://crm.example.com/mcp\", auth: {client_credentials: " +
 			"{token_url: \"https://login.example.com/token\", client_id: pgfsm, client_secret: \"" + secret + "\"}}}}\nallowlist: allow.json\n"
 		l, err := Load("pgfsm.yaml", openMap(map[string]string{"pgfsm.yaml": text, "allow.json": "{}"}), Overrides{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return l
 	}
 	const at = "pgfsm.yaml:2:160: servers.crm.auth.client_credentials.client_secret "
@@ -192,26 +182,18 @@ func TestResolveClientSecret(t *testing.T) {
 func privateKeys(t *testing.T) map[string]string {
 	t.Helper()
 	text := func(kind string, der []byte, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	pkcs8 := func(key any, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		der, err := x509.MarshalPKCS8PrivateKey(key)
 		return text("PRIVATE KEY", der, err)
 	}
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	wide, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	sec1, err := x509.MarshalECPrivateKey(ec)
 	out := map[string]string{"sec1": text("EC PRIVATE KEY", sec1, err)}
 	spki, err := x509.MarshalPKIXPublicKey(ec.Public())
@@ -266,9 +248,7 @@ func TestResolvePrivateKey(t *testing.T) {
 				"client_id: pgfsm, issuer: \"https://i.example\", private_key: \"${file:crm.key}\"" + alg + "}}}}\nallowlist: allow.json\n"
 			files := map[string]string{"pgfsm.yaml": text, "allow.json": "{}", "crm.key": tt.key}
 			l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			got, err := l.Resolve(lookup(nil), openMap(files))
 			if tt.want != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.want) || len(err.(Errors)) != 1 {
@@ -279,9 +259,7 @@ func TestResolvePrivateKey(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if c := got.Servers[0].Auth; c.Signer == nil || c.Alg != tt.signs {
 				t.Errorf("Resolve = %T with %q, want a key with %s", c.Signer, c.Alg, tt.signs)
 			}

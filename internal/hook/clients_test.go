@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/internal/hook"
+	"pgfsm/internal/test/check"
 )
 
 // asHook makes this test's binary the program.
@@ -226,9 +227,7 @@ func TestClientsFailAsTheyAreSaidTo(t *testing.T) {
 func startHook(t *testing.T, client string, s situation) ending {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if s.missing { // a client starts the command with a shell
 		return ending{false, 127, "", "sh: 1: pgfsm-hook: not found\n"}
 	}
@@ -254,14 +253,10 @@ func startHook(t *testing.T, client string, s situation) ending {
 	cmd := exec.Command(program, client, "--gateway", url, "--timeout", "1m")
 	cmd.Env = append(os.Environ(), asHook+"=1", hook.TokenVariable+"="+testToken)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	if s.interrupt || s.late {
 		<-asked
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, cmd.Process.Kill())
 	}
 	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)

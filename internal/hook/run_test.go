@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"pgfsm/internal/hook"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -125,9 +126,7 @@ func TestRunFailures(t *testing.T) {
 	}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	closed := "http://" + listener.Addr().String()
 	listener.Close()
 
@@ -252,17 +251,13 @@ func TestRunPosts(t *testing.T) {
 	folder := t.TempDir()
 	socket := filepath.Join(folder, "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { server.Close() })
 
 	token := filepath.Join(folder, "token")
-	if err := os.WriteFile(token, []byte("from-a-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(token, []byte("from-a-file\n"), 0o600))
 	input := `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"Read","tool_input":{"file_path":"/big"},"tool_response":"` +
 		strings.Repeat("x", hook.MaxBytes) + `"}`
 	ran := runHook(strings.NewReader(input), "claude", "--gateway", "unix:"+socket, "--token-file", token, "--observe")

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/hook"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -23,9 +24,7 @@ func contracts(t *testing.T, client string) map[string][]byte {
 	inputs := map[string][]byte{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		inputs[strings.TrimSuffix(filepath.Base(path), ".json")] = text
 	}
 	return inputs
@@ -36,13 +35,9 @@ func TestTranslateContracts(t *testing.T) {
 		for name, input := range contracts(t, client) {
 			t.Run(client+"/"+name, func(t *testing.T) {
 				event, err := hook.Translate(client, input)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				made, err := json.Marshal(event, jsontext.WithIndent("  "), json.Deterministic(true))
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				golden.File(t, filepath.Join("testdata", client, name+".event"), append(made, '\n'))
 
 				marked, err := hook.Translate(client, append([]byte("\ufeff"), input...))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/hookcheck"
+	"pgfsm/internal/test/check"
 )
 
 // fakeRequests are how clients ask their model: where, for a command, and with its result.
@@ -35,9 +36,7 @@ func fakeClient(name string) {
 
 func TestRun(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for name := range fakeRequests {
 		t.Run(name, func(t *testing.T) {
 			got, err := hookcheck.Find(name).Run(t.Context(), hookcheck.Options{
@@ -46,9 +45,7 @@ func TestRun(t *testing.T) {
 				Environment: append(os.Environ(), asClient+"="+name),
 				Command:     `touch "a b"`,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if !got.Called || !strings.Contains(got.Result, "not run") {
 				t.Errorf("Run() = called: %t, result %q, want the command asked for, and its result", got.Called, got.Result)
 			}

@@ -18,6 +18,7 @@ import (
 	"pgfsm/internal/clientfile"
 	"pgfsm/internal/hook"
 	"pgfsm/internal/hookcheck"
+	"pgfsm/internal/test/check"
 )
 
 // asHook makes this test's binary the program that clients start as their hook, and asClient a client.
@@ -167,9 +168,7 @@ func (c *realClient) ask(t *testing.T, program, situation string) (ran bool, out
 		Arguments:   c.arguments,
 		Command:     "touch " + marker,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 
 	_, err = os.Stat(marker)
 	mu.Lock()
@@ -181,13 +180,9 @@ func (c *realClient) ask(t *testing.T, program, situation string) (ran bool, out
 func (c *realClient) writeSettings(t *testing.T, home, situation, gateway, rewritten string) {
 	t.Helper()
 	hooks, err := clientfile.FindHooks(c.client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if situation == "gateway-down" {
 		gateway = "http://127.0.0.1:1" // no service has this port
 	}
@@ -206,18 +201,14 @@ func (c *realClient) writeSettings(t *testing.T, home, situation, gateway, rewri
 		settings = strings.NewReplacer(`"timeout":10000`, `"timeout":1000`, `"timeout":10`, `"timeout":1`).Replace(settings)
 	case "rewritten":
 		command, err := json.Marshal("echo '" + fmt.Sprintf(c.rewrites, rewritten) + "'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		settings = strings.Replace(settings, `:[{"hooks"`, `:[{"hooks":[{"type":"command","command":`+string(command)+`}]},{"hooks"`, 1)
 	}
 	for name, text := range map[string]string{
 		token:                           "test",
 		filepath.Join(home, hooks.File): `{"hooks":` + settings + c.settings + `}`,
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

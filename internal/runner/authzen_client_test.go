@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // An enforcementPoint is a client that follows OpenID AuthZEN Authorization API 1.0 and draft 1 of its Access Request
@@ -63,9 +65,7 @@ func newEnforcementPoint(t *testing.T, base, token string) *enforcementPoint {
 	t.Helper()
 	p := &enforcementPoint{t: t, base: base, token: token}
 	response, err := client.Get(base + "/.well-known/authzen-configuration")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(&p.meta); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("the metadata has the status %d: %v", response.StatusCode, err)

@@ -14,6 +14,7 @@ import (
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/explain"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
@@ -27,25 +28,17 @@ import (
 func newSuiteStage(t *testing.T, folder string) *hookStage {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "tools.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	tools, err := eval.ReadTools("tools.json", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	loaded, err := config.Load(filepath.Join(folder, "pgfsm.yaml"), os.ReadFile, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var servers []upstream.Server
 	for i := range loaded.Content.Servers {
 		server := &loaded.Content.Servers[i]
 		list, _ := tools.ToolsOf(server.Name)
 		doc, err := json.Marshal(map[string]any{"tools": list})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		*server = policy.Server{Name: server.Name, Type: upstream.TypeClient}
 		servers = append(servers, upstream.Server{Name: server.Name, Type: upstream.TypeClient, ToolList: doc})
 	}
@@ -83,13 +76,9 @@ func compareSuite(t *testing.T, folder string) {
 	r := newRunner(t, o)
 	s.mcp, _ = serve(t, r, runner.ServiceOptions{Store: s.memory.Open()})
 	text, err := os.ReadFile(filepath.Join(folder, "cases.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cases, err := eval.ReadCases("cases.jsonl", bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 
 	points := make(map[string]*enforcementPoint)
 	counts := make(map[string]int)
@@ -127,9 +116,7 @@ func compareSuite(t *testing.T, folder string) {
 					History: func(context.Context, *explain.Explainer, *explain.Call) error { return nil },
 					Now:     "2026-11-27T20:00:00.000Z",
 				}, explain.Question{Server: call.Server, Tool: call.Tool, Actor: actor, Args: string(call.Args), Agent: true, Live: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				p := *points[actor]
 				p.t = t
 				d := p.evaluate(fmt.Sprintf(`{"subject":{"type":"agent","id":%q},"action":{"name":"tools/call"},`+

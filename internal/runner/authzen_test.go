@@ -12,6 +12,7 @@ import (
 	"pgfsm/internal/identity"
 	"pgfsm/internal/identity/identitytest"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -445,9 +446,7 @@ func TestAuthZENSubjects(t *testing.T) {
 		p.task(a.Task.StatusEndpoint, "", http.StatusNotFound)
 	})
 	t.Run("for-a-blocked-person", func(t *testing.T) {
-		if err := s.ledger.BlockIdentity(t.Context(), token(t, s.ledger, "root", ledger.RoleAdmin), idp.Issuer, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, s.ledger.BlockIdentity(t.Context(), token(t, s.ledger, "root", ledger.RoleAdmin), idp.Issuer, "ann"))
 		if d := newEnforcementPoint(t, s.mcp, mesh).evaluate(evaluationOf("ann", "ls")); *d.Decision {
 			t.Errorf("the decision is %+v, want a denial", d.Context)
 		}

@@ -8,6 +8,7 @@ import (
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
@@ -39,9 +40,7 @@ func TestACallOfACodingAgentsTool(t *testing.T) {
 	r := newClientStage(t, nil).runner()
 	got, err := r.Run(t.Context(), runner.Request{Actor: "local:tester", Kind: states.KindCall,
 		Text: []byte(`{"type":"call_tool","server":"claude","tool":"Bash","args":{"command":"ls"}}`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	o := got.Outcome
 	if o.Type != states.TypeFailed || o.Code != upstream.CodeClientTool || o.Effect != states.NotSent ||
 		!strings.Contains(o.Reason, "executes them itself") {
@@ -53,9 +52,7 @@ func TestACallOfACodingAgentsTool(t *testing.T) {
 func TestAQuestionDoesNotSeeACodingAgentsTools(t *testing.T) {
 	s := newClientStage(t, nil)
 	got, err := s.runner().Run(t.Context(), runner.Request{Actor: "local:tester", Kind: states.KindAsk, Text: []byte(question)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	discovered := got.Run.Facts().Discovered
 	for _, server := range discovered.Servers {
 		if server.Server == "claude" {
@@ -81,9 +78,7 @@ func TestPeopleSeeACodingAgentsTools(t *testing.T) {
 	}
 
 	listed, err := r.List(t.Context(), "claude")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if len(listed.Servers) != 1 || listed.Servers[0].Status != policy.ServerUp {
 		t.Errorf("List() = %+v, want the coding agent, up", listed.Servers)
 	}

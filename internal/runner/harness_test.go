@@ -15,6 +15,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/llm"
 	"pgfsm/mcp/demo"
 	"pgfsm/mcp/upstream"
@@ -51,9 +52,7 @@ type stage struct {
 func newStage(t *testing.T, content *rules.Content) *stage {
 	t.Helper()
 	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	loaded.Content.Policy = content
 	s := &stage{t: t, memory: ledgertest.NewStore(t)}
 	if s.fleet, err = demo.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, len(loaded.Servers))); err != nil {
@@ -62,9 +61,7 @@ func newStage(t *testing.T, content *rules.Content) *stage {
 	t.Cleanup(func() { _ = s.fleet.Close() })
 	s.options = runner.Options{Config: runner.Config{Bundle: statestest.MustBundle(loaded.Content, nil), Secrets: secret.New(nil), Serve: loaded.Serve}}
 	s.options.Planner, s.options.Summarizer, err = llm.Configured(&loaded.Content.Planner, "", s.options.Secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var servers []upstream.Server
 	for _, c := range loaded.Servers {
 		servers = append(servers, upstream.Server{Name: c.Name, Type: upstream.TypeSSE, URL: s.fleet.URL(c.Name, "sse")})
@@ -80,9 +77,7 @@ func (s *stage) open() *ledger.Ledger { return open(s.t, s.memory) }
 func open(t *testing.T, memory *ledgertest.Store) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), memory.Open(), ledger.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -98,9 +93,7 @@ func (s *stage) runner() *runner.Runner {
 func newRunner(t *testing.T, o runner.Options) *runner.Runner {
 	t.Helper()
 	r, err := runner.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return r
 }
 
@@ -116,9 +109,7 @@ func (s *stage) calls() (n int) {
 func newToken(t *testing.T, l *ledger.Ledger, name, role string) string {
 	t.Helper()
 	text, _, err := l.CreateToken(t.Context(), ledger.LocalUser("local:root"), name, role, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return text
 }
 
@@ -126,9 +117,7 @@ func newToken(t *testing.T, l *ledger.Ledger, name, role string) string {
 func token(t *testing.T, l *ledger.Ledger, name, role string) ledger.Caller {
 	t.Helper()
 	who, err := l.Authenticate(t.Context(), newToken(t, l, name, role))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return who
 }
 
@@ -147,9 +136,7 @@ func request(t *testing.T, l *ledger.Ledger, run string) (q ledger.RunRow) {
 		q, err = r.Run(run)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return q
 }
 
@@ -178,16 +165,12 @@ func held(t *testing.T, l *ledger.Ledger, n int, by ledger.Caller, approve bool)
 	var all sync.WaitGroup
 	for i := range n {
 		id, err := uuid.NewV7()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		ids = append(ids, id.String())
 		all.Go(func() { errs[i] = holdOne(l, machine, bundle, id.String(), by, approve) })
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, errors.Join(errs...))
 	return ids
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/internal/hook"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
@@ -340,9 +341,7 @@ func TestHookPromptOfASubagent(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 // TestHookSessions: conditions read the session of a call. After a rewritten call, a policy can deny the rest of the session. A prompt is
@@ -449,9 +448,7 @@ func TestSessionsThatNoPolicyReads(t *testing.T) {
 	content := *s.options.Bundle.Content()
 	content.Policy = statestest.Policies(rules.Policy{ID: "told", Effect: rules.Allow, Reason: "Fine.", When: "session.known"})
 	reads := statestest.MustBundle(content, nil)
-	if err := s.ledger.RecordActivation(t.Context(), reads, ledger.ActivationReason{Cause: ledger.CauseStart}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.ledger.RecordActivation(t.Context(), reads, ledger.ActivationReason{Cause: ledger.CauseStart}))
 	agent := newToken(t, s.ledger, "ann", ledger.RoleAgent)
 	s.tell(hook.Event{Kind: hook.KindCall, Client: "claude", Session: "s-1", Call: "call-1", Server: "pgfsm",
 		Tool: kb + "__fetch_policy_entry", Arguments: []byte(`{"policy_id":"policy-002"}`)})

@@ -12,6 +12,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/rules"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
@@ -66,14 +67,10 @@ func (s *limitedStage) as(user, tool, body string) (status int, text string) {
 func (s *limitedStage) counted(t *testing.T, metric string) string {
 	t.Helper()
 	resp, err := http.Get(s.admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, metric+" "); ok {
 			return strings.TrimSpace(value)
@@ -95,9 +92,7 @@ func (s *limitedStage) runsOf(t *testing.T) (n int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return n
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
@@ -35,9 +36,7 @@ func (f *faraway) View(ctx context.Context, do func(ledger.Reader) error) error 
 func openIn(t *testing.T, store ledger.Store) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), store, ledger.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -77,13 +76,9 @@ func TestServiceEndsWithoutItsLedger(t *testing.T) {
 			store := &faraway{Store: s.memory.Open()}
 			s.options.Ledger = openIn(t, store)
 			on, err := loopback.Listen("127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			all, err := runner.NewService(t.Context(), newRunner(t, s.options), runner.ServiceOptions{Admin: on, Store: store})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			store.fails = fmt.Errorf("ledger x: %w", tt.cause)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -128,9 +123,7 @@ func TestUnsettledDelivery(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return q
 	}
 	if _, got := post(t, mcp, ann, "fetch_policy_entry", call); !strings.Contains(got, `"code":"approval_required"`) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -29,9 +30,7 @@ func TestTokenRevokedByAnotherProcess(t *testing.T) {
 			}
 
 			who, err := other.Authenticate(t.Context(), ann)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if _, err := other.RevokeToken(t.Context(), ledger.LocalUser("local:root"), who.TokenID); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/present"
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/prove"
 	"pgfsm/policy/rules"
@@ -24,14 +25,10 @@ import (
 func servers(t *testing.T, admin, token string) (s present.Servers) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+"/servers", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil {
@@ -65,16 +62,12 @@ func TestTryingOnTheConsole(t *testing.T) {
 	admin := serveAdmin(t, newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open()})
 	text := newToken(t, l, "ann@example.com", ledger.RoleAuditor)
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	browser := &http.Client{Jar: jar}
 	post := func(url string, fields url.Values) (at, body string) {
 		t.Helper()
 		resp, err := browser.PostForm(url, fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer resp.Body.Close()
 		page, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -113,9 +106,7 @@ func events(t *testing.T, l *ledger.Ledger) (n int64) {
 		n = end.Size
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return n
 }
 
@@ -125,9 +116,7 @@ func TestServerSince(t *testing.T) {
 	s := newStage(t, nil)
 	clock := ledgertest.NewClock(t)
 	l, err := ledger.Open(t.Context(), s.memory.Open(), ledger.Options{Clock: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer l.Close()
 	o := s.options
 	o.Ledger = l

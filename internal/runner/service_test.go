@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/internal/runner"
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/traces/ledger/checkpoint"
 )
@@ -28,9 +29,7 @@ func serve(t *testing.T, r *runner.Runner, o runner.ServiceOptions) (mcp, admin 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return on
 }
 
@@ -39,9 +38,7 @@ func serveAdmin(t *testing.T, r *runner.Runner, o runner.ServiceOptions) (admin 
 	t.Helper()
 	o.Admin = listen(t)
 	s, err := runner.NewService(t.Context(), r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -97,13 +94,9 @@ func TestALogThatLostEntriesEndsTheService(t *testing.T) {
 	o := s.options
 	o.Ledger = s.open()
 	private, _, err := checkpoint.NewKey("pgfsm-log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	signer, err := note.NewSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	w := &checkpoint.Writer{Dir: t.TempDir(), Every: time.Millisecond, Signers: []note.Signer{signer}}
 	size := int64(9)
 	w.View = func(_ context.Context, do func(checkpoint.Checkpoint, tlog.HashReader) error) error {
@@ -111,9 +104,7 @@ func TestALogThatLostEntriesEndsTheService(t *testing.T) {
 		return do(checkpoint.Checkpoint{Origin: "pgfsm-log", Size: size}, nil)
 	}
 	service, err := runner.NewService(t.Context(), newRunner(t, o), runner.ServiceOptions{Store: s.memory.Open(), Checkpoints: w})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if err := service.Run(t.Context()); !errors.Is(err, checkpoint.ErrInconsistent) {
 		t.Errorf("Run() = %v, want ErrInconsistent", err)
 	}

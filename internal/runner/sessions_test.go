@@ -18,6 +18,7 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -79,13 +80,9 @@ func memo(t *testing.T, memory *ledgertest.Store, server, limits string) (runner
 		"p.yaml":     {Data: []byte("version: 1\npolicies:\n  - {id: looked-at, effect: pending, expires: 1h, reason: A person looks.}\n")},
 	}
 	loaded, err := config.Load("pgfsm.yaml", files.ReadFile, config.Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s, err := setup.Open(setup.Options{Getenv: os.LookupEnv}, loaded, "pgfsm.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	o := s.Runner()
 	o.Ledger = open(t, memory)
@@ -155,9 +152,7 @@ func TestApprovedCallsOfTwoIdentities(t *testing.T) {
 					t.Fatalf("the call is %s: %s", q.Status, q.Reason)
 				}
 				status, err := r.Configured().Status(t.Context(), c.who, id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				got = append(got, string(status))
 			}
 			for i, want := range tt.want {

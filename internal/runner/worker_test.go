@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/internal/runner"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
@@ -57,9 +58,7 @@ func TestWorkerEndsWhatIsDecided(t *testing.T) {
 			l, other := open(t, memory), open(t, memory)
 			alice := token(t, l, "alice@example.com", ledger.RoleApprover)
 			for _, id := range held(t, other, tt.taken, alice, true) {
-				if err := other.Claim(t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, other.Claim(t.Context(), id))
 			}
 			// The worker's first sweep ends what was denied before it.
 			first := held(t, l, 1, alice, false)[0]
@@ -143,9 +142,7 @@ func TestWorkerWaitsAfterAnOutage(t *testing.T) {
 		dies := memory.Open()
 		other := openIn(t, dies)
 		id := held(t, other, 1, alice, false)[0]
-		if err := other.Claim(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, other.Claim(t.Context(), id))
 		away.Store(true)
 		time.Sleep(time.Minute)
 		dies.Crash()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/safefile"
+	"pgfsm/internal/test/check"
 )
 
 func TestCheckOwner(t *testing.T) {
@@ -80,9 +81,7 @@ func TestReplace(t *testing.T) {
 			dir := t.TempDir()
 			path, link := filepath.Join(dir, "real.json"), filepath.Join(dir, "link.json")
 			if c.file != "-" {
-				if err := os.WriteFile(path, []byte(c.file), 0o640); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(path, []byte(c.file), 0o640))
 				if err := os.Symlink("real.json", link); err != nil {
 					t.Fatal(err)
 				}

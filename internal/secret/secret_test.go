@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 // token has every kind of character that some encoding changes.
@@ -101,9 +103,7 @@ func TestMaskerLevels(t *testing.T) {
 			t.Errorf("level %d: masked: %t, want %t", level, got == "<"+Mask+">", want)
 		}
 		quoted, err := jsontext.AppendQuote(nil, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		text = string(quoted[1 : len(quoted)-1])
 	}
 }

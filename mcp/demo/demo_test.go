@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/demo"
 )
 
@@ -27,9 +28,7 @@ var free = []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}
 func mustListen(tb testing.TB) *demo.Fleet {
 	tb.Helper()
 	f, err := demo.Listen(tb.Context(), free)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	tb.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			tb.Errorf("Close() = %v", err)
@@ -49,9 +48,7 @@ func mustConnect(tb testing.TB, url, revision string) *sdk.ClientSession {
 	tb.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	cs, err := client.Connect(tb.Context(), transport(url), &sdk.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	tb.Cleanup(func() { cs.Close() })
 	return cs
 }
@@ -84,9 +81,7 @@ func mustTools(tb testing.TB, cs *sdk.ClientSession) []*sdk.Tool {
 	tb.Helper()
 	var tools []*sdk.Tool
 	for tool, err := range cs.Tools(tb.Context(), nil) {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, err)
 		tools = append(tools, tool)
 	}
 	return tools
@@ -228,13 +223,9 @@ func TestEachToolOverEachTransport(t *testing.T) {
 func mustCompile(tb testing.TB, schema any) *jsonschema.Schema {
 	tb.Helper()
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", schema); err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, c.AddResource("schema.json", schema))
 	s, err := c.Compile("schema.json")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return s
 }
 
@@ -248,9 +239,7 @@ func checkResult(t *testing.T, call string, res *sdk.CallToolResult, typ *jsonsc
 		t.Errorf("%s: structured content: %v", call, err)
 	}
 	var same any
-	if err := json.Unmarshal([]byte(got), &same); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(got), &same))
 	if diff := cmp.Diff(res.StructuredContent, same); diff != "" {
 		t.Errorf("%s: (-structured +text):\n%s", call, diff)
 	}

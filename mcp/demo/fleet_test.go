@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/demo"
 )
 
@@ -32,9 +33,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			noLeak(t)
 			f, err := demo.Listen(t.Context(), free)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var sessions []*sdk.ClientSession
 			for _, s := range f.Servers() {
 				cs := mustConnect(t, f.URL(s.Name(), way.path), way.revision)
@@ -56,9 +55,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestListenRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer taken.Close()
 	const loopback = "is not a loopback address"
 	tests := []struct {
@@ -105,9 +102,7 @@ func TestServersAnswerThisMachineOnly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL(demo.PolicyKB, "mcp"), strings.NewReader(initialize))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			req.Host = tt.host
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Accept", "application/json, text/event-stream")
@@ -115,9 +110,7 @@ func TestServersAnswerThisMachineOnly(t *testing.T) {
 				req.Header.Set("Origin", tt.origin)
 			}
 			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			res.Body.Close()
 			if res.StatusCode != tt.want {
 				t.Errorf("status = %d, want %d", res.StatusCode, tt.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 )
@@ -72,9 +73,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			on, err := loopback.Listen("127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			r := newFixture(t, "files", func(o *Options) {
 				o.Front.Hosts = loopback.Hosts(on)
 				o.Front.Clients = owners{}
@@ -88,9 +87,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 			serves(t, r.Gateway, on)
 			connected, err := client.Connect(t.Context(), c.open(t, place{r.Gateway, on.Addr().String()}), &sdk.ClientSessionOptions{ProtocolVersion: c.protocol})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer func() {
 				if err := connected.Close(); err != nil && c.protocol != "2024-11-05" {
 					t.Errorf("it closed with %v", err)
@@ -104,9 +101,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 				t.Fatalf("%v, %v", tools, err)
 			}
 			result, err := connected.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: map[string]any{"n": 1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if diff := cmp.Diff("done", result.Content[0].(*sdk.TextContent).Text); diff != "" {
 				t.Error(diff)
 			}

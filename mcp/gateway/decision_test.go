@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway"
 )
 
@@ -25,9 +26,7 @@ func TestDecisionsSayFirstWhatIsKnown(t *testing.T) {
 				IsError bool
 				Rest    json.RawMessage `json:"structuredContent"`
 			}
-			if err := json.Unmarshal(d.Result(true), &got); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(d.Result(true), &got))
 			text := got.Content[0].Text
 			lines := strings.Split(text, "\n")
 			if len(got.Content) != 1 || !strings.HasPrefix(text, tc.want) || len(lines) != 2 {

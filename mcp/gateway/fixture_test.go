@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -255,9 +256,7 @@ func newFixture(t testing.TB, names string, change func(*Options)) *fixture {
 		change(&o)
 	}
 	g, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	r.Gateway = g
 	g.openUpstream = r.join
 	t.Cleanup(func() {

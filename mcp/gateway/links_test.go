@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -163,9 +164,7 @@ func TestSharedLinksEnd(t *testing.T) {
 	server := r.active.Load().endpoints[""].servers[0]
 	q := r.modern("docs", `{}`).readRequest()
 	used, err := r.linkTo(t.Context(), q, server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	r.modern("docs", `{}`).use()
 	if isClosed(docs.link().done) {
 		t.Error("a link in use was closed")

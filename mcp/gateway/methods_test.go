@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 )
 
@@ -46,9 +47,7 @@ func methodsTable() string {
 
 func TestDocsHaveTheTableOfMethods(t *testing.T) {
 	page, err := os.ReadFile(methodsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	before, rest, found := bytes.Cut(page, []byte(methodsBegin))
 	got, after, ended := bytes.Cut(rest, []byte(methodsEnd))
 	if !found || !ended {
@@ -56,9 +55,7 @@ func TestDocsHaveTheTableOfMethods(t *testing.T) {
 	}
 	want := "\n" + methodsTable() + "\n"
 	if *update {
-		if err := os.WriteFile(methodsPage, slices.Concat(before, []byte(methodsBegin), []byte(want), []byte(methodsEnd), after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(methodsPage, slices.Concat(before, []byte(methodsBegin), []byte(want), []byte(methodsEnd), after), 0o644))
 		return
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {

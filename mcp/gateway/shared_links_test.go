@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -177,9 +178,7 @@ func TestProcessesEndWhenNobodyUsesThem(t *testing.T) {
 	within(t, "the end of the process", docs.link().done)
 	before := len(docs.links)
 	l, err := r.linkTo(t.Context(), m.readRequest(), r.active.Load().endpoints["docs"].server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if len(docs.links) != before+1 {
 		t.Errorf("%d links, want %d: a subscription alone starts no process", len(docs.links), before+1)
 	}

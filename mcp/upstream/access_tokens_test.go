@@ -17,6 +17,7 @@ import (
 
 	"pgfsm/internal/oauth"
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 )
 
 const clientSecret = "s3cret/+of=the client"
@@ -286,9 +287,7 @@ func TestAccessTokenIsMasked(t *testing.T) {
 	if got := secrets.String("token-0001"); got != secret.Mask {
 		t.Errorf("String(the token) = %q, want it masked", got)
 	}
-	if err := u.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, u.Close())
 	if got := secrets.String("token-0001"); got == secret.Mask {
 		t.Error("the token is kept after nobody uses it any more")
 	}

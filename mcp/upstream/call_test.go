@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // A listing finds that the server was started anew and makes a new session; a call does not.
@@ -28,9 +30,7 @@ func TestAStaleSessionIsReplacedByListOnly(t *testing.T) {
 func TestHeadersInClearTextOnlyToThisMachine(t *testing.T) {
 	r := newHTTPTarget(Server{URL: "http://localhost:1", Headers: []Header{{"x-key", "k"}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer l.Close()
 	conn, err := r.dial(t.Context(), "tcp", l.Addr().String())
 	if err != nil {

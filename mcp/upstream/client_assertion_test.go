@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/internal/secret"
+	"pgfsm/internal/test/check"
 )
 
 const testIssuer = "https://login.example.com"
@@ -35,9 +36,7 @@ func withKey(t *testing.T, c ClientCredentials, alg string) ClientCredentials {
 	default:
 		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c.ClientSecret, c.Key, c.Alg, c.Issuer = "", key, alg, testIssuer
 	return c
 }
@@ -60,20 +59,14 @@ func TestClientAuthenticatesWithAnAssertion(t *testing.T) {
 			ids := make(map[string]bool)
 			for i, form := range p.forms {
 				signed, err := jose.ParseSignedCompact(form.Get("client_assertion"), []jose.SignatureAlgorithm{jose.SignatureAlgorithm(tt.alg)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				payload, err := signed.Verify(c.Key.Public())
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				var claims struct {
 					Iss, Sub, Aud, JTI string
 					Iat, Exp           int64
 				}
-				if err := json.Unmarshal(payload, &claims, json.MatchCaseInsensitiveNames(true)); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, json.Unmarshal(payload, &claims, json.MatchCaseInsensitiveNames(true)))
 				if claims.Iss != "pgfsm" || claims.Sub != "pgfsm" || claims.Aud != testIssuer || ids[claims.JTI] || len(claims.JTI) < 20 ||
 					claims.Exp-claims.Iat != 120 {
 					t.Errorf("claims = %s, want the client for the issuer, with a new id, for 120 s", payload)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/upstream"
 )
 
@@ -30,9 +31,7 @@ func TestToolsOfAClient(t *testing.T) {
 	}
 
 	args, err := canonical.ReadObject([]byte(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	got := c.Call(t.Context(), upstream.Call{Server: "claude", Tool: "Bash", Arguments: args, RunID: "1",
 		Listing: listed[0].Number})
 	if got.Code != upstream.CodeClientTool || got.Effect != upstream.EffectNotSent {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // A rawServer accepts connections and gives each to serve, with its number. What serve leaves open is closed.
@@ -24,9 +26,7 @@ type rawServer struct {
 func serveRaw(t *testing.T, serve func(conn net.Conn, number int)) *rawServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s := &rawServer{addr: listener.Addr().String()}
 	var all sync.WaitGroup
 	var conns sync.Map

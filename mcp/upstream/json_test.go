@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/wire"
 )
 
@@ -112,9 +113,7 @@ func seeds(tb testing.TB, folder string) [][]byte {
 	var out [][]byte
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, err)
 		out = append(out, b)
 	}
 	return out

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/wire"
 )
 
@@ -85,9 +86,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 	l.ctx, l.cancel = context.WithCancel(t.Context())
 	ask := func(i int) *fault {
 		h, err := readIncoming([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		_, pass, f := l.filterMessage(h, nil)
 		if pass != (f == nil) {
 			t.Errorf("filterMessage() number %d = %t, %v", i, pass, f)

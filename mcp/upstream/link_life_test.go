@@ -14,6 +14,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/internal/test/check"
 )
 
 // speaksOnly is a server of one kind of revisions. It refuses the handshake of the other as told.
@@ -212,9 +214,7 @@ func TestLinksAreBounded(t *testing.T) {
 		t.Errorf("Link(cancelled) = %v, want %s", err, CodeCancelled)
 	}
 	l := mustLink(t, u, "web", Peer{Protocol: older})
-	if err := u.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, u.Close())
 	if !errors.As(l.Err(), &e) || e.Code != CodeClosed {
 		t.Errorf("Err() after Upstreams.Close() = %v, want %s", l.Err(), CodeClosed)
 	}

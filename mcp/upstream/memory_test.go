@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestMemoryOfLargeMessages: readers wait when a bound is reached, but one goes on, so that some message is complete in the end.
@@ -100,9 +102,7 @@ func TestLargeMessagesWithoutAnEnd(t *testing.T) {
 		t.Errorf("the next message: %v, and %d bytes are reserved", err, u.memory.taken)
 	}
 	blocking := u.Memory("bob")
-	if err := blocking.awaitRoom(t.Context(), 9*memoryStep, pauseNone); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, blocking.awaitRoom(t.Context(), 9*memoryStep, pauseNone))
 	waiting, hold := begin()
 	got := make(chan error, 1)
 	go func() { got <- hold(memoryStep + 1) }()

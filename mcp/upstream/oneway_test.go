@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // waysToCall finds what a file could call a tool with, other than this package: the SDK's CallTool and its params, and
@@ -60,9 +62,7 @@ func literal(e ast.Expr) (string, bool) {
 
 func TestThereIsOneWayToCall(t *testing.T) {
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		t.Fatalf("the module's root is not where this test looks: %v", err)
 	}
@@ -102,9 +102,7 @@ func TestThereIsOneWayToCall(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if files == 0 || here < 1 {
 		t.Errorf("%d files scanned, %d ways found in this package, want some: the scan is blind", files, here)
 	}
@@ -133,9 +131,7 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fset := token.NewFileSet()
 			file, err := parser.ParseFile(fset, "x.go", "package x; "+tt.source, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if found := waysToCall(fset, file, false); len(found) != tt.ways {
 				t.Errorf("waysToCall(%s) = %v, want %d", tt.source, found, tt.ways)
 			}
@@ -215,18 +211,14 @@ func uses(file *ast.File) (found []string, seen int) {
 
 func TestThisPackageHasOneWayToo(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	total := 0
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		found, seen := uses(file)
 		total += seen
 		for _, f := range found {
@@ -253,9 +245,7 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func (c *stdioConn) close() { c.child.writeFrame(nil, nil) }`,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if found, _ := uses(file); len(found) != 1 {
 			t.Errorf("uses(%s) = %v, want one", source, found)
 		}

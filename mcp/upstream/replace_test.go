@@ -5,18 +5,16 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestReplaceShares: a server is shared if it is reached in the same way as before, under the same limits.
 func TestReplaceShares(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	again := func() *rsa.PrivateKey { // as a file is read again: without the values that a used key caches
 		return &rsa.PrivateKey{PublicKey: key.PublicKey, D: key.D, Primes: key.Primes}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/wire"
 )
 
@@ -337,9 +338,7 @@ func TestModernRequests(t *testing.T) {
 	if _, err := l.Request(t.Context(), "prompts/list", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Notify(t.Context(), "notifications/roots/list_changed", nil); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, l.Notify(t.Context(), "notifications/roots/list_changed", nil))
 	const hop = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},` +
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}`
 	mu.Lock()

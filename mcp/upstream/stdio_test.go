@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sys/unix"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/wire"
 )
 
@@ -53,9 +54,7 @@ func TestChildEnvironment(t *testing.T) {
 // TestChildOfAnotherUser: root can start servers as another user, with that user's home; other users get an error.
 func TestChildOfAnotherUser(t *testing.T) {
 	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	server := Server{Name: "child", Type: TypeStdio, Command: "/bin/sh", Args: []string{"-c", `echo "uid $(id -u) of $HOME" >&2; exit 1`}, User: nobody}
 	want := "operation not permitted"
 	if os.Getuid() == 0 {
@@ -81,9 +80,7 @@ func closeKills(t *testing.T, role string) {
 	var pids []int
 	wire.Items(wire.Member(page, "pids"), func(item jsontext.Value, _ int) {
 		pid, err := strconv.Atoi(string(item))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		pids = append(pids, pid)
 	})
 	if len(pids) != 2 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/condition"
 )
 
@@ -185,21 +186,13 @@ func TestRefused(t *testing.T) {
 // TestNames holds the list to what is declared: each name is there where the list says, and nowhere else, with its type.
 func TestNames(t *testing.T) {
 	risk, err := condition.RiskEnv([]string{"NAME"}, "NAME")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	policies, err := condition.PolicyEnv("NAME")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	score, err := condition.ScoreEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	item, err := condition.ItemEnv("NAME")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	types := map[string]string{
 		"dyn": "item", "string": "''", "int": "0", "double": "0.0", "bool": "true", "list(string)": "['']", "map(string, dyn)": "args",
 		"timestamp": "timestamp('2026-01-01T00:00:00Z')",
@@ -227,9 +220,7 @@ func TestNames(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	e, err := condition.RiskEnv([]string{"rows", "failed", "unset"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, tc := range []struct {
 		name, src string
 		want      float64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/condition"
 )
 
@@ -79,9 +80,7 @@ func TestHistoryRefused(t *testing.T) {
 		})
 	}
 	score, err := condition.ScoreEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if _, err := score.Bool(`history.count("actor", "1h") > 1`); err == nil {
 		t.Error("set_mode_by_score can ask for history")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/draft"
@@ -64,14 +65,10 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("Policies() (-want +got):\n%s", diff)
 			}
 			env, err := condition.PolicyEnv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			for _, p := range drafted { // no call that was learned from is refused
 				program, err := env.Bool(p.When)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				for _, c := range calls {
 					in := &condition.Input{Server: c.Server, Tool: c.Tool, Args: c.Args}
 					if denied, err := program.True(condition.NewSubject(in)); denied || err != nil {
@@ -114,16 +111,12 @@ func TestHeldOutCalls(t *testing.T) {
 		calls = append(calls, c)
 	}
 	env, err := condition.PolicyEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	drafted := draft.Policies([]policy.Allowance{{Server: "s"}}, calls[:1600])
 	refused := func(c draft.Call) bool {
 		return slices.ContainsFunc(drafted, func(p rules.Policy) bool {
 			program, err := env.Bool(p.When)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			denied, err := program.True(condition.NewSubject(&condition.Input{Server: c.Server, Tool: c.Tool, Args: c.Args}))
 			return (p.Match.Tool == "" || p.Match.Tool == c.Tool) && (denied || err != nil)
 		})

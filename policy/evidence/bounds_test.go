@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestLock_Work counts the places that hostile payloads make the lock look at. A bound on each value alone would let
@@ -35,13 +37,9 @@ func TestLock_Work(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			doc, err := json.Marshal(tt.values)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			found, err := locateItems(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if q := found[0]; q.candidates != tt.candidates || q.found != tt.found {
 				t.Errorf("locate looks at %d places, found %t, want %d, %t",
 					q.candidates, q.found, tt.candidates, tt.found)

@@ -13,15 +13,15 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/unicode/norm"
+
+	"pgfsm/internal/test/check"
 )
 
 // seeds reads a corpus, which must not be empty.
 func seeds[T any](tb testing.TB, name string) []T {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	var list []T
 	if err := json.Unmarshal(b, &list); err != nil || len(list) == 0 {
 		tb.Fatalf("%s: %d seeds, %v", name, len(list), err)
@@ -37,9 +37,7 @@ func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
 			return string(doc)
 		}
 		var s string
-		if err := json.Unmarshal(doc, &s); err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, json.Unmarshal(doc, &s))
 		return s
 	}
 	name, rest, found := strings.Cut(pointer[1:], "/")
@@ -138,9 +136,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if _, err := Parse(again); err != nil {
 			t.Errorf("Parse(%s) = %v, want what was parsed before", again, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"pgfsm/internal/test/check"
 )
 
 const between = "Security logs are kept between 10 and 90 days in 400 places."
@@ -49,9 +51,7 @@ func TestLock_HiddenNumbers(t *testing.T) {
 			// A claim may repeat the payload, whatever characters it has.
 			own := "It says: " + tt.claim
 			doc, err := json.Marshal(own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if _, err := Lock(doc, Summary{[]Item{{Claim: own, Evidence: own}}}); err != nil {
 				t.Errorf("Lock(%q) = %v, want its own words accepted", own, err)
 			}
@@ -88,9 +88,7 @@ func TestLock_InvisibleInEvidence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			doc, err := json.Marshal(tt.value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			_, err = Lock(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
 			var refused *RefusedError
 			switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/corpus"
 )
 
@@ -56,9 +57,7 @@ func TestCorpus(t *testing.T) {
 func summaries(tb testing.TB) []corpus.Summary {
 	tb.Helper()
 	all, err := corpus.Load[corpus.Summary]("summaries")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/evidence"
 )
 
@@ -38,9 +39,7 @@ func TestLock_ShortParts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			doc, err := json.Marshal(map[string]string{"body": tt.value})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			located, err := evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{{Claim: tt.claim, Evidence: tt.evidence}}})
 			var refused *evidence.RefusedError
 			switch {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/xeipuuv/gojsonschema"
+
+	"pgfsm/internal/test/check"
 )
 
 func summaryOf(claim, evidence string) string {
@@ -44,9 +46,7 @@ func TestParse(t *testing.T) {
 // TestSchemaAndDecoderAgree: what Parse accepts fits the schema that summarizers receive, and a shape that Parse refuses does not.
 func TestSchemaAndDecoderAgree(t *testing.T) {
 	published, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	lenient := []string{"twice", "surrogate", "cut", "trailing", "two", "comment"} // not strict JSON, which the validator's decoder accepts
 	shapes := 0
 	for _, c := range summaries(t) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/prove"
 	"pgfsm/policy/risk"
@@ -100,9 +101,7 @@ func TestMutantsOfPolicies(t *testing.T) {
 			older := f.content
 			older.Policy, older.Risk = unchanged, original.content.Risk
 			old, err := policy.Compile(older)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			claims := append(slices.Clone(usualClaims), prove.Claim{ID: "narrower", Kind: prove.Implies, Old: old},
 				prove.Claim{ID: "same", Kind: prove.Equivalent, Old: old})
 			var broken []string
@@ -154,28 +153,18 @@ func TestMutantsOfTheProver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text, err := os.ReadFile(tt.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if strings.Count(string(text), tt.is) != 1 {
 				t.Fatalf("%s has %q %d times, want 1", tt.file, tt.is, strings.Count(string(text), tt.is))
 			}
 			mutant := filepath.Join(t.TempDir(), "mutant.go")
-			if err := os.WriteFile(mutant, []byte(strings.Replace(string(text), tt.is, tt.becomes, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(mutant, []byte(strings.Replace(string(text), tt.is, tt.becomes, 1)), 0o600))
 			original, err := filepath.Abs(tt.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: mutant}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			list := filepath.Join(t.TempDir(), "overlay.json")
-			if err := os.WriteFile(list, overlay, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(list, overlay, 0o600))
 			cmd := exec.Command("go", "test", "-overlay", list, "-count=1", "-run", "TestProofsHold|TestEdges|TestMutantsOfPolicies|TestDivide|TestTooMany", ".")
 			cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PGFSM_SOAK=") })
 			out, err := cmd.CombinedOutput()

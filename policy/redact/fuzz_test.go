@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/redact"
 )
 
@@ -16,9 +17,7 @@ func FuzzDocument(f *testing.F) {
 	set, err := redact.Compile([]redact.Rule{
 		{ID: "all", Find: detectors, At: []string{"/a/*", "/b"}, Binary: redact.Withhold}, {ID: "own", Pattern: `EMP-\d+`},
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	check.NoError(f, err)
 	valid := func(text []byte) bool {
 		return jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/condition"
 )
 
@@ -46,15 +47,11 @@ func decideByCedar(tb testing.TB, n int) func() bool {
 		text.WriteString(" };\n")
 	}
 	policies, err := cedar.NewPolicySetFromBytes("benchmark.cedar", []byte(text.String()))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 
 	return func() bool {
 		var args cedar.Record
-		if err := args.UnmarshalJSON(benchmarkCall.Args); err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, args.UnmarshalJSON(benchmarkCall.Args))
 		decision, _ := cedar.Authorize(policies, cedar.EntityMap{}, cedar.Request{
 			Principal: cedar.NewEntityUID("Actor", "a"),
 			Action:    cedar.NewEntityUID("Action", "call"),

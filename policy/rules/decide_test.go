@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/condition"
 )
 
@@ -38,13 +39,9 @@ const failing = "args.no_such_argument == 1"
 func failureOf(t *testing.T, source, args string) string {
 	t.Helper()
 	env, err := condition.PolicyEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	p, err := env.Bool(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, err = p.True(fresh(call(args)))
 	if err == nil {
 		t.Fatalf("%s does not fail for %s", source, args)

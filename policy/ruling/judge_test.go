@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -35,9 +36,7 @@ func TestJudgeIsBounded(t *testing.T) {
 	seen := make(map[*policy.Bundle]bool)
 	for i := range 3 * maxBundles {
 		b, err := s.bundleFor(rated(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		seen[b] = true
 		if len(s.compiled) > maxBundles {
 			t.Fatalf("%d bundles are remembered, want at most %d", len(s.compiled), maxBundles)
@@ -52,9 +51,7 @@ func TestJudgeIsBounded(t *testing.T) {
 	}
 	// What is no risk rule makes no other bundle.
 	plain, err := s.bundleFor(&policy.Content{Format: policy.ContentFormat, Limits: rated(0).Limits, Summary: rated(0).Summary, Input: rated(0).Input})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for env := range 3 {
 		c := statestest.Content()
 		c.Env, c.Roles = fmt.Sprint(env), []policy.Role{{Role: fmt.Sprint(env)}}

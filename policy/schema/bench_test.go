@@ -1,6 +1,10 @@
 package schema
 
-import "testing"
+import (
+	"testing"
+
+	"pgfsm/internal/test/check"
+)
 
 // plainSchema and plainArguments are what most tools look like: eight plain arguments.
 const (
@@ -24,14 +28,10 @@ const (
 
 func BenchmarkJudge(b *testing.B) {
 	s, err := Compile([]byte(plainSchema), DefaultLimits())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	doc := []byte(plainArguments)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Judge(doc); err != nil {
-			b.Fatal(err)
-		}
+		check.NoError(b, s.Judge(doc))
 	}
 }

@@ -3,15 +3,14 @@ package schema
 import (
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/corpus"
 )
 
 // TestCorpus judges every document of the corpus by its schema.
 func TestCorpus(t *testing.T) {
 	cases, err := corpus.Load[corpus.Schema]("schemas")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, c := range cases {
 		t.Run(c.ID, func(t *testing.T) {
 			want := c.Want

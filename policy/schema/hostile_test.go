@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 const (
@@ -194,9 +196,7 @@ func outcome(schema, doc []byte) string {
 func listener(t *testing.T) (url string, seen *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	seen = new(atomic.Int64)
 	go func() {
@@ -216,8 +216,6 @@ func listener(t *testing.T) (url string, seen *atomic.Int64) {
 func canary(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "canary.json")
-	if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, []byte(`{"type":"object"}`), 0o600))
 	return "file://" + file
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"pgfsm/internal/test/check"
 )
 
 // seeds are schemas and documents that between them use every part of the gate; f.Fuzz starts from them.
@@ -167,9 +169,7 @@ func TestClosedWorldOnRandomSchemas(t *testing.T) {
 				t.Fatalf("Compile(%s) = %v", schema, err)
 			}
 			judge, err := bare([]byte(schema), d.draft)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			for i := range docs {
 				doc := g.doc(3, float64(i%2)*0.3)
 				strayed := strings.Contains(doc, `"zz"`)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/golden"
 )
 
@@ -51,20 +52,14 @@ type suiteGroup struct {
 func suite(t *testing.T) (files map[string][]string, groups map[string][]suiteGroup) {
 	t.Helper()
 	archive, err := zip.OpenReader(suiteArchive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer archive.Close()
 	files, groups = map[string][]string{}, map[string][]suiteGroup{}
 	for _, f := range archive.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if !strings.HasPrefix(f.Name, "tests/") {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/screen"
 )
 
@@ -99,9 +100,7 @@ func TestJudge(t *testing.T) {
 		{"class", `delt[A]`, "no delta"},
 	}
 	s, err := screen.Compile(rules, 40)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	denied := func(i int) *screen.Hit { return &screen.Hit{rules[i].ID, rules[i].Reason, screen.CodeDenied} }
 	large := func(n int) *screen.Hit {
 		return &screen.Hit{Code: screen.CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than 40", n)}

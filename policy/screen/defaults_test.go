@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // Every trace contains the rules.
@@ -42,9 +44,7 @@ func TestDefaults_NeedsAreComplete(t *testing.T) {
 	for _, d := range defaults() {
 		t.Run(d.ID, func(t *testing.T) {
 			tree, err := syntax.Parse(d.Pattern, syntax.Perl)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			missing := map[string]bool{}
 			for range texts {
 				var b strings.Builder

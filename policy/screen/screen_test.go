@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/screen"
 )
 
@@ -15,9 +16,7 @@ const testBytes = 16384
 func lines(tb testing.TB, name string, least int) []string {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	list := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 	if len(list) < least {
 		tb.Fatalf("%s has %d lines, want at least %d", name, len(list), least)
@@ -82,8 +81,6 @@ func defaultScreen(tb testing.TB) *screen.Screen { return compiled(tb, screen.De
 func compiled(tb testing.TB, rules ...screen.Rule) *screen.Screen {
 	tb.Helper()
 	s, err := screen.Compile(rules, testBytes)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	return s
 }

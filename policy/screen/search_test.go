@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy/screen"
 )
 
@@ -47,9 +48,7 @@ func TestJudge_WorkIsBounded(t *testing.T) {
 		rules = append(rules, screen.Rule{ID: id, Pattern: pattern, Reason: "r"})
 	}
 	s, err := screen.Compile(rules, screen.MaxInputBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	short, long := strings.Repeat("z9", 1000), strings.Repeat("z9", 500_000)
 	if hit := s.Judge(short); hit != nil {
 		t.Errorf("Judge() of a short text = %+v, want nil", hit)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -26,9 +27,7 @@ func Record(tb testing.TB, m *states.Machine, run *states.Run, handler states.Ef
 
 	doc = traces.Document(&header, rec.steps, o)
 	path = filepath.Join(tb.TempDir(), traces.Name(run.ID()))
-	if err := os.WriteFile(path, doc, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, os.WriteFile(path, doc, 0o600))
 	if trace, err = traces.Read(doc); err != nil {
 		tb.Fatalf("Read() = %v", err)
 	}

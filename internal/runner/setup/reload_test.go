@@ -15,6 +15,7 @@ import (
 
 	"pgfsm/internal/runner"
 	"pgfsm/internal/runner/setup"
+	"pgfsm/internal/test/check"
 )
 
 // base is a configuration that each case changes at one place.
@@ -65,9 +66,7 @@ func folder(t *testing.T) (dir string, put func(name, text string)) {
 	dir = t.TempDir()
 	put = func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for name, text := range files { // in any order
 		put(name, text)
@@ -79,13 +78,9 @@ func reloader(t *testing.T, dir string) *setup.Reloader {
 	t.Helper()
 	o := setup.Options{Config: filepath.Join(dir, "pgfsm.yaml"), Getenv: func(string) (string, bool) { return "", false }}
 	loaded, from, err := setup.Load(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s, err := setup.Open(o, loaded, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return setup.NewReloader(s, setup.Identity(loaded, nil))
 }
@@ -151,9 +146,7 @@ func TestReloadKeys(t *testing.T) {
 			}
 			put(tt.file, strings.Replace(files[tt.file], tt.from, tt.to, 1))
 			next, err := r.Read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			want := func(key string) (keys []string) {
 				if key != "" {
 					keys = []string{key}
@@ -167,9 +160,7 @@ func TestReloadKeys(t *testing.T) {
 		})
 	}
 	page, err := os.ReadFile("../../../docs/operate/reload.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, list, _ := strings.Cut(string(page), "<!-- restart -->")
 	list, _, _ = strings.Cut(list, "<!-- end restart -->")
 	var told, have []string
@@ -196,9 +187,7 @@ func TestReloadKeepsWhatNeedsARestart(t *testing.T) {
 	put("pgfsm.yaml", strings.NewReplacer("127.0.0.1:1\", admin", "127.0.0.1:3\", admin", "sessions: 10", "sessions: 11", "explain", "opaque").Replace(base))
 	for range 2 {
 		next, err := r.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if c := next.Config.Serve; c.Listen != "127.0.0.1:1" || c.Sessions != 10 || c.Denials != "opaque" {
 			t.Errorf("the settings are %+v", c)
 		}
@@ -227,9 +216,7 @@ func TestReloadKeepsWhatIssuersMustSatisfy(t *testing.T) {
 			r := reloader(t, dir)
 			put("pgfsm.yaml", before+tt.identity+"serve: "+after)
 			next, err := r.Read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if !next.Config.Required || !slices.Equal(next.Config.Identity.Scopes, []string{"mcp"}) || !slices.Contains(next.Restart, "identity.issuers") {
 				t.Errorf("required %v, scopes %q, restart %q", next.Config.Required, next.Config.Identity.Scopes, next.Restart)
 			}
@@ -248,9 +235,7 @@ func TestReloadSecrets(t *testing.T) {
 	read := func() *runner.Next {
 		t.Helper()
 		next, err := r.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return next
 	}
 	masks := func(n *runner.Next, text string, want bool) {
@@ -316,24 +301,18 @@ func TestReloadOfServers(t *testing.T) {
 	put("pgfsm.yaml", two)
 	r := reloader(t, dir)
 	first, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	first.Activated()
 	put("key.txt", "another-key")
 	next, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if was, is := first.Config.Upstreams, next.Config.Upstreams; was.Shares(is, "docs") || !was.Shares(is, "more") {
 		t.Error("the server with another key is shared, or the other one is not")
 	}
 	next.Activated()
 	put("pgfsm.yaml", strings.Replace(two, "run_timeout: 1m", "result_bytes: 1000", 1))
 	last, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if next.Config.Upstreams.Shares(last.Config.Upstreams, "more") {
 		t.Error("a server is shared under another limit")
 	}

@@ -27,6 +27,7 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/tool"
 )
 
@@ -117,27 +118,19 @@ func Emulate(t testing.TB, ctx context.Context, scheme string, width int, more .
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), 800))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 // Axe returns the serious and critical findings of axe-core on the page. root is the path of the module's folder.
 func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(tool.Modules(t, root), "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	// A separate world has none of the page's policy, which forbids scripts like this one.
 	frames, err := chromedp.Call(ctx, cdppage.GetFrameTree, cdp.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	world, err := chromedp.Call(ctx, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frames.FrameTree.Frame.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	there := func(p *cdpruntime.EvaluateParams) {
 		wait := true
 		p.ContextID, p.AwaitPromise = world.ExecutionContextID, &wait
@@ -146,9 +139,7 @@ func Axe(t testing.TB, ctx context.Context, root string) (found []string) {
 		axe.run(document, {preload: false, resultTypes: ['violations']}).then(({passes, violations}) => passes.length < 5 ? ['axe found nothing to check'] :
 			violations.filter((v) => ['serious', 'critical'].includes(v.impact))
 				.flatMap((v) => v.nodes.map((n) => v.impact + ': ' + v.id + ': ' + n.html + ': ' + n.failureSummary)))`, there))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return found
 }
 
@@ -163,21 +154,15 @@ func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 		take = chromedp.FullScreenshot(100)
 	}
 	shot, err := chromedp.Run(ctx, take)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	page, err := png.Decode(bytes.NewReader(shot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	area := page.Bounds()
 	area.Max.Y = min(area.Max.Y, maxHeight)
 	small := image.NewPaletted(area, frequent(page))
 	draw.Draw(small, small.Bounds(), page, page.Bounds().Min, draw.Src) // the nearest colours
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small))
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +197,5 @@ func Shoot(t testing.TB, ctx context.Context, name string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/internal/test/check"
 )
 
 // The exit codes of pgfsm.
@@ -87,9 +89,7 @@ func Folder(t testing.TB, files ...string) string {
 	dir := t.TempDir()
 	for i := 0; i+1 < len(files); i += 2 {
 		path := filepath.Join(dir, files[i])
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		Write(t, path, files[i+1])
 	}
 	return dir
@@ -98,18 +98,14 @@ func Folder(t testing.TB, files ...string) string {
 // Write writes a file that only its owner can read.
 func Write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // Read returns the text of a file.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(text)
 }
 
@@ -117,9 +113,7 @@ func Read(t testing.TB, path string) string {
 func Traces(t testing.TB, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "trace_*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return found
 }
 

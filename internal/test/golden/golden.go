@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 var update = flag.Bool("update", false, "write the files that tests compare with")
@@ -20,17 +22,13 @@ func Updating() bool { return *update }
 func File[T ~string | ~[]byte](tb testing.TB, path string, made T) {
 	tb.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 		if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	if diff := cmp.Diff(string(text), string(made)); diff != "" {
 		tb.Errorf("%s is not what was made; look at it, then run with -update (-file +made):\n%s", path, diff)
 	}
@@ -40,9 +38,7 @@ func File[T ~string | ~[]byte](tb testing.TB, path string, made T) {
 func Section(tb testing.TB, path, begin, end, made string) {
 	tb.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.NoError(tb, err)
 	before, rest, begun := strings.Cut(string(text), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 // events are those of a package that fails to build, one with a failing test, and one with a test that lacks a program.
@@ -44,9 +46,7 @@ a line that is no event
 func TestReport(t *testing.T) {
 	r := newReport()
 	var output bytes.Buffer
-	if err := r.read(strings.NewReader(events), &output); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, r.read(strings.NewReader(events), &output))
 	if diff := cmp.Diff(printed, output.String()); diff != "" {
 		t.Errorf("read() prints (-want +got):\n%s", diff)
 	}

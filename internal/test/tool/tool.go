@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 // pathOnly is the variable that has tests find programs in PATH only, so that .ci/without-tools can take them away.
@@ -52,9 +54,7 @@ func Modules(t testing.TB, root string) string {
 	t.Helper()
 	t.Log("this test needs interop-tools")
 	folder, err := filepath.Abs(filepath.Join(root, "interop", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_, err = os.Stat(filepath.Join(folder, ".package-lock.json"))
 	if err == nil && os.Getenv(pathOnly) != "" { // npm must be installed, too
 		_, err = exec.LookPath("npm")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web/loopback"
 )
 
@@ -79,13 +80,9 @@ func TestListenSocketReplacesNoOtherFile(t *testing.T) {
 				if runtime.GOOS == "windows" {
 					t.Skip("folders have no such mode")
 				}
-				if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o1777)); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o1777)))
 			case "file":
-				if err := os.WriteFile(path, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(path, nil, 0o600))
 			case "link":
 				listenUnix(t, filepath.Join(dir, "other.sock")).Close()
 				if err := os.Symlink("other.sock", path); err != nil {
@@ -99,9 +96,7 @@ func TestListenSocketReplacesNoOtherFile(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if info, err := os.Lstat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != os.ModeSocket|0o600 {
 				t.Errorf("the socket is %v, %v, want one that only its owner can use", info, err)
 			}
@@ -141,9 +136,7 @@ func TestOneListensOnASocket(t *testing.T) {
 		}
 		on.Close()
 		again, err := loopback.ListenSocket(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		again.Close()
 	}
 }
@@ -151,9 +144,7 @@ func TestOneListensOnASocket(t *testing.T) {
 func listenUnix(t *testing.T, path string) *net.UnixListener {
 	t.Helper()
 	on, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { on.Close() })
 	return on.(*net.UnixListener)
 }

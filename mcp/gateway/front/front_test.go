@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/internal/web"
 	"pgfsm/internal/web/loopback"
 	"pgfsm/mcp/gateway/session"
@@ -206,9 +207,7 @@ func within[T any](t *testing.T, what string, c <-chan T) (v T) {
 func onLoopback(t *testing.T, g *testFront) string {
 	t.Helper()
 	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	s := g.active.Load().Settings
 	s.Hosts = append(slices.Clone(s.Hosts), loopback.Hosts(on)...)
 	g.Replace(s)
@@ -266,9 +265,7 @@ func (e *eventReader) next() (name, id, data string, ok bool) {
 func do(t *testing.T, at, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+at+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -278,9 +275,7 @@ func do(t *testing.T, at, method, path, body string, headers ...string) *http.Re
 		r.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -288,8 +283,6 @@ func do(t *testing.T, at, method, path, body string, headers ...string) *http.Re
 func whole(t *testing.T, r io.Reader) string {
 	t.Helper()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return string(b)
 }

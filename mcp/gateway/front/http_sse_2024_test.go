@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -50,9 +51,7 @@ func TestSessionBeginsBeforeItsAnswer(t *testing.T) {
 		return nil
 	})
 	m, err := wire.Read([]byte(rpc("0", "initialize", `{"protocolVersion":"2024-11-05"}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if refused := c.handleMessage(&session.Request{Message: m}, func() {}); refused != nil || !begun {
 		t.Errorf("the answer was sent before the session began, or refused: %v", refused)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -35,9 +36,7 @@ func alone(id, method, name string) string {
 func readResponse(t *testing.T, in *bufio.Reader) (*http.Response, string) {
 	t.Helper()
 	r, err := http.ReadResponse(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return r, whole(t, r.Body)
 }
 
@@ -137,9 +136,7 @@ func TestAHandlerThatBreaks(t *testing.T) {
 func TestShutdownClosesConnections(t *testing.T) {
 	g, s := scripted(t, nil)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)

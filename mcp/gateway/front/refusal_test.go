@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/internal/test/check"
 )
 
 // TestDocsHaveTheRefusalsOfTheFront: clients go by these codes, so the page has a row for each.
 func TestDocsHaveTheRefusalsOfTheFront(t *testing.T) {
 	codes := func(path, begin, end string, code *regexp.Regexp) (found []string) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		_, part, ok := strings.Cut(string(text), begin)
 		if !ok {
 			t.Fatalf("%s lacks %q", path, begin)

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/internal/test/check"
 )
 
 // dial opens a connection and says something on it.
 func dial(t *testing.T, at, say string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := io.WriteString(c, say); err != nil {
 		t.Fatal(err)
@@ -29,9 +29,7 @@ func dial(t *testing.T, at, say string) net.Conn {
 // ended waits for the other side to close a connection, and returns what it said before.
 func ended(t *testing.T, c net.Conn) string {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 	b, err := io.ReadAll(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal("the connection was not closed")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 )
 
@@ -72,9 +73,7 @@ func TestLostStreamsAreTakenUpAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"prime", "1_0", ""}, []string{name, id, data}); diff != "" {
 		t.Fatalf("the first event (-want +got):\n%s", diff)
 	}
-	if err := q.Out.Send([]byte(`{"n":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, q.Out.Send([]byte(`{"n":1}`)))
 	if _, id, data, _ = e.next(); id != "1_1" || data != `{"n":1}` {
 		t.Fatalf("the second event is %s %s", id, data)
 	}
@@ -87,9 +86,7 @@ func TestLostStreamsAreTakenUpAgain(t *testing.T) {
 	if _, id, data, _ = e.next(); id != "1_2" || data != `{"n":2}` {
 		t.Fatalf("the third event is %s %s", id, data)
 	}
-	if err := q.Out.Send([]byte(`{"n":3}`)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, q.Out.Send([]byte(`{"n":3}`)))
 	if _, id, data, _ = e.next(); id != "1_3" || data != `{"n":3}` {
 		t.Fatalf("the fourth event is %s %s", id, data)
 	}

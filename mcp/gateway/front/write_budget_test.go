@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
@@ -155,9 +156,7 @@ func TestAnswersThatWaitForAChannelAreBounded(t *testing.T) {
 				auth := "Authorization: Bearer token-" + who + "\r\n"
 				e := open("GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n")
 				r, err := http.ReadResponse(e.in, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
 				_, _, to, _ := events.next()
 				for i := range calls {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"pgfsm/internal/test/check"
 )
 
 var ann, bob = Identity{Name: "ann"}, Identity{Name: "bob"}
@@ -11,9 +13,7 @@ var ann, bob = Identity{Name: "ann"}, Identity{Name: "bob"}
 func open(t *testing.T, table *Table, client Identity) *Session {
 	t.Helper()
 	s, err := table.Open(client, "", "2025-11-25")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(s.End)
 	return s
 }
