@@ -54,9 +54,6 @@ type consentView struct {
 
 // beginConnecting begins an attempt to connect an account at an authorization server.
 func (h *Handler) beginConnecting(v *visit, server *ConnectableServer) (answer, error) {
-	if !h.asking.Allow() {
-		return h.connectionsPage(v, http.StatusTooManyRequests, "Many people are connecting now. Try again in a few seconds.")
-	}
 	nonce := rand.Text()
 	at, err := server.OAuth.AuthorizationURL(v.r.Context(), v.connectAttempt(nonce, server.Name))
 	if err != nil {

@@ -155,6 +155,8 @@ func (h *Handler) changeConnection(v *visit) (answer, error) {
 		err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
 	case server == nil:
 		return answer{}, errForm
+	case !h.asking.Allow(): // each connection is an entry, and a request to an authorization server
+		return h.connectionsPage(v, http.StatusTooManyRequests, "Many people are connecting now. Try again in a few seconds.")
 	case server.OAuth != nil:
 		return h.beginConnecting(v, server)
 	default:

@@ -99,6 +99,23 @@ func TestPeopleConnectAccounts(t *testing.T) {
 	}
 }
 
+// A person cannot fill the ledger with connections.
+func TestConnectingIsLimited(t *testing.T) {
+	d := newFixture(t)
+	d.connecting()
+	ann := d.signedIn(here, "ann", ledger.RolePerson)
+	for n := range 1000 {
+		if got := ann.post(ann.base+"connections", connectForm("forge", "", "pat-ann-4711")); got.status != http.StatusSeeOther {
+			got.want(t, http.StatusTooManyRequests, "Try again in a few seconds")
+			if n < 10 {
+				t.Errorf("%d connections were made", n)
+			}
+			return
+		}
+	}
+	t.Error("a thousand connections were made")
+}
+
 // The page is not for tokens of other roles. A service without connections signs in nobody for it.
 func TestConnectionsAreForPeople(t *testing.T) {
 	d := newFixture(t)

@@ -88,7 +88,7 @@ type Handler struct {
 	streams chan struct{} // one value for each open event stream
 	// Limits the lines about rejected credentials: anybody can cause them, and must not fill a disk.
 	failed rate.Sometimes
-	asking *rate.Limiter // limits the requests to providers for people who sign in
+	asking *rate.Limiter // limits the requests to providers for people who sign in, and the connections that people make
 	poller changePoller
 	closed context.Context // done after Close
 	close  context.CancelFunc
