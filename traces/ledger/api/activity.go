@@ -65,12 +65,10 @@ func (h *Handler) readSummary(v *visit) (out present.Summary, err error) {
 	if err != nil {
 		return out, newProblem(QueryInvalid, "since "+err.Error())
 	}
-	err = h.readInTurn(v, func(r ledger.Reader) error {
+	return readList(h, v, func(r ledger.Reader) (present.Summary, error) {
 		a, err := ledger.ReadActivity(r, begin, v.now)
-		out = present.NewSummary(&a)
-		return err
+		return present.NewSummary(&a), err
 	})
-	return out, err
 }
 
 // showNow shows the current activity.

@@ -179,6 +179,24 @@ func (h *Handler) readLedger(v *visit, read func(ledger.Reader) error) error {
 	})
 }
 
+// readValue reads a value from one consistent state of the ledger.
+func readValue[T any](h *Handler, v *visit, read func(ledger.Reader) (T, error)) (out T, err error) {
+	err = h.readLedger(v, func(r ledger.Reader) (err error) {
+		out, err = read(r)
+		return err
+	})
+	return out, err
+}
+
+// readList calls readValue once no other visit reads many requests.
+func readList[T any](h *Handler, v *visit, read func(ledger.Reader) (T, error)) (out T, err error) {
+	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
+		out, err = read(r)
+		return err
+	})
+	return out, err
+}
+
 // readInTurn calls readLedger once no other visit reads many requests.
 func (h *Handler) readInTurn(v *visit, read func(ledger.Reader) error) error {
 	if err := h.listing.Acquire(v.r.Context()); err != nil {

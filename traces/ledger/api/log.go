@@ -66,20 +66,12 @@ func (h *Handler) readEntries(v *visit) (out present.Log, err error) {
 			return out, newProblem(QueryInvalid, "before must be the index of an entry, as next says it")
 		}
 	}
-	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.ReadLog(r, f, before, limit)
-		return err
-	})
-	return out, err
+	return readList(h, v, func(r ledger.Reader) (present.Log, error) { return present.ReadLog(r, f, before, limit) })
 }
 
 // readCheckpoints reads the last checkpoints.
-func (h *Handler) readCheckpoints(v *visit) (out present.Checkpoints, err error) {
-	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.ReadCheckpoints(r, h.Checkpoints)
-		return err
-	})
-	return out, err
+func (h *Handler) readCheckpoints(v *visit) (present.Checkpoints, error) {
+	return readList(h, v, func(r ledger.Reader) (present.Checkpoints, error) { return present.ReadCheckpoints(r, h.Checkpoints) })
 }
 
 // readReplicas reads the processes that work on the ledger.

@@ -54,12 +54,8 @@ type comparison struct {
 }
 
 // readPolicies reads the number of decisions of each policy and risk rule.
-func (h *Handler) readPolicies(v *visit) (out present.Policies, err error) {
-	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.NewPolicies(r, h.activeBundle())
-		return err
-	})
-	return out, err
+func (h *Handler) readPolicies(v *visit) (present.Policies, error) {
+	return readList(h, v, func(r ledger.Reader) (present.Policies, error) { return present.NewPolicies(r, h.activeBundle()) })
 }
 
 // showPolicies shows the policies and risk rules, and the forms to try them out.

@@ -77,12 +77,8 @@ func explainUnknownRun(err error) error {
 }
 
 // readStatus reads one request with its details.
-func (h *Handler) readStatus(v *visit) (out present.Details, err error) {
-	err = h.readLedger(v, func(r ledger.Reader) (err error) {
-		out, err = h.readDetails(v, r)
-		return err
-	})
-	return out, err
+func (h *Handler) readStatus(v *visit) (present.Details, error) {
+	return readValue(h, v, func(r ledger.Reader) (present.Details, error) { return h.readDetails(v, r) })
 }
 
 // readDetails reads the run of a visit. An agent sees only its own requests, and does not learn that
@@ -115,13 +111,11 @@ func (h *Handler) readDetails(v *visit, r ledger.Reader) (out present.Details, e
 }
 
 // readSteps reads the steps of a run as far as they are recorded.
-func (h *Handler) readSteps(v *visit) (out present.Steps, err error) {
-	err = h.readLedger(v, func(r ledger.Reader) error {
+func (h *Handler) readSteps(v *visit) (present.Steps, error) {
+	return readValue(h, v, func(r ledger.Reader) (present.Steps, error) {
 		steps, underWay, err := ledger.Steps(v.r.Context(), r, v.id, h.Replayer)
-		out = present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit))
-		return explainUnknownRun(err)
+		return present.NewSteps(v.id, steps, underWay, v.caller.May(ledger.ActAudit)), explainUnknownRun(err)
 	})
-	return out, err
 }
 
 // readTreeHead reads the state of the log.
@@ -132,23 +126,17 @@ func (h *Handler) readTreeHead(v *visit) (out ledger.TreeHead, err error) {
 			return out, newProblem(QueryInvalid, "from must be a number of entries")
 		}
 	}
-	err = h.readLedger(v, func(r ledger.Reader) (err error) {
-		out, err = ledger.ReadTreeHead(r, from)
-		if errors.Is(err, ledger.ErrFrom) {
-			return newProblem(QueryInvalid, err.Error()+" than from says")
-		}
-		return err
-	})
+	out, err = readValue(h, v, func(r ledger.Reader) (ledger.TreeHead, error) { return ledger.ReadTreeHead(r, from) })
+	if errors.Is(err, ledger.ErrFrom) {
+		err = newProblem(QueryInvalid, err.Error()+" than from says")
+	}
 	return out, err
 }
 
 // readInclusion reads the positions of a run's entries in the log.
-func (h *Handler) readInclusion(v *visit) (out ledger.Inclusion, err error) {
-	err = h.readLedger(v, func(r ledger.Reader) (err error) {
-		out, err = ledger.InclusionOf(r, v.id)
-		return explainUnknownRun(err)
-	})
-	return out, err
+func (h *Handler) readInclusion(v *visit) (ledger.Inclusion, error) {
+	out, err := readValue(h, v, func(r ledger.Reader) (ledger.Inclusion, error) { return ledger.InclusionOf(r, v.id) })
+	return out, explainUnknownRun(err)
 }
 
 // showRun shows one run.
@@ -291,19 +279,14 @@ func (h *Handler) addSteps(v *visit, r ledger.Reader, body *runView) error {
 
 // sendTrace sends the trace of a run as a file. A trace contains results, which only auditors see.
 func (h *Handler) sendTrace(v *visit) (answer, error) {
-	var doc []byte
-	err := h.readLedger(v, func(r ledger.Reader) (err error) {
-		doc, err = ledger.Trace(v.r.Context(), r, v.id, h.Replayer)
-		return explainUnknownRun(err)
-	})
+	doc, err := readValue(h, v, func(r ledger.Reader) ([]byte, error) { return ledger.Trace(v.r.Context(), r, v.id, h.Replayer) })
 	if errors.Is(err, ledger.ErrUnfinished) {
 		return answer{}, newProblem(Code(ledger.RefusedNotHeld),
 			"the run is under way; it has a trace when it has ended or is held")
 	}
 	if err != nil {
-		return answer{}, err
+		return answer{}, explainUnknownRun(err)
 	}
-
 	v.w.Header().Set("Content-Disposition", `attachment; filename="`+traces.Name(v.id)+`"`)
 	return answer{mime: "application/json", body: doc}, nil
 }

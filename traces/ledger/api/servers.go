@@ -49,17 +49,13 @@ type toolView struct {
 func (t *toolView) Hints() string { return present.Hints(&t.Annotations) }
 
 // readServers reads the servers as the service last saw them.
-func (h *Handler) readServers(v *visit) (out present.Servers, err error) {
+func (h *Handler) readServers(v *visit) (present.Servers, error) {
 	var servers []present.Server
 	note := "this service has no servers; these are the ones that runs of the ledger used"
 	if h.Servers != nil {
 		servers, note = h.Servers()
 	}
-	err = h.readInTurn(v, func(r ledger.Reader) (err error) {
-		out, err = present.NewServers(r, servers, note)
-		return err
-	})
-	return out, err
+	return readList(h, v, func(r ledger.Reader) (present.Servers, error) { return present.NewServers(r, servers, note) })
 }
 
 // showServers shows the servers and their tools.

@@ -114,16 +114,14 @@ func riskChip(modes []string, r present.Run) chip {
 }
 
 // riskModes returns the names of the risk modes of the active bundle, the lowest first.
-func (h *Handler) riskModes(v *visit) (modes []string, err error) {
+func (h *Handler) riskModes(v *visit) ([]string, error) {
 	if b := h.activeBundle(); b != nil {
 		return riskModes(b.Content()), nil
 	}
-	err = h.readLedger(v, func(r ledger.Reader) error {
+	return readValue(h, v, func(r ledger.Reader) ([]string, error) {
 		content, _, _, err := present.ActiveBundle(r, nil)
-		modes = riskModes(content)
-		return err
+		return riskModes(content), err
 	})
-	return modes, err
 }
 
 // riskModes returns the names of a bundle's risk modes, the lowest first.

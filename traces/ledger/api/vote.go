@@ -58,10 +58,7 @@ func (h *Handler) castBallot(v *visit, approve bool) (out voted, err error) {
 
 	// The vote counts. The rest tells the approver whether the call can still be made.
 	out = voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}
-	err = h.readLedger(v, func(r ledger.Reader) (err error) {
-		out.NotCalled, err = ledger.WhyNotCalled(r, &q)
-		return err
-	})
+	out.NotCalled, err = readValue(h, v, func(r ledger.Reader) (string, error) { return ledger.WhyNotCalled(r, &q) })
 	if err != nil {
 		h.Log("whether the call of run " + q.RunID + " can still be made is not known: " + err.Error())
 	}

@@ -50,18 +50,16 @@ func (h *Handler) readWhatIf(v *visit) (out present.WhatIf, err error) {
 	if err != nil {
 		return out, err
 	}
-	err = h.readInTurn(v, func(r ledger.Reader) error {
-		tried, err := ledger.TryBundle(r, h.Replayer, v.id, bundle)
-		if err != nil {
-			return explainUnknownRun(err)
-		}
-		out = present.NewWhatIf(v.id, &tried)
-		return nil
+	tried, err := readList(h, v, func(r ledger.Reader) (ledger.WhatIf, error) {
+		return ledger.TryBundle(r, h.Replayer, v.id, bundle)
 	})
-	if errors.Is(err, ledger.ErrBundle) {
-		err = newProblem(QueryInvalid, ledger.ErrBundle.Error())
+	switch {
+	case errors.Is(err, ledger.ErrBundle):
+		return out, newProblem(QueryInvalid, ledger.ErrBundle.Error())
+	case err != nil:
+		return out, explainUnknownRun(err)
 	}
-	return out, err
+	return present.NewWhatIf(v.id, &tried), nil
 }
 
 // addWhatIf adds the bundles of the log, and the chosen bundle's judgement of the run.
