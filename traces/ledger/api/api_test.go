@@ -28,7 +28,7 @@ func TestRoles(t *testing.T) {
 		"GET /checkpoints": readers, "GET /policies": readers, "GET /servers": readers, "GET /status/{run}": {approver, auditor, admin, agent},
 		"GET /steps/{run}": readers, "GET /what-if/{run}": readers, "GET /inclusion/{run}": readers, "GET /tree-head": readers, "POST /approve/{run}": {approver},
 		"POST /deny/{run}": {approver}, "POST /reload": {admin}, "GET /metrics": {auditor}, "GET /openapi.yaml": anybody,
-		"GET /openapi.json": anybody, "GET /healthz": anybody, "GET /readyz": anybody,
+		"GET /healthz": anybody, "GET /readyz": anybody,
 	}
 	d := newFixture(t)
 	q, own := d.Hold(2), d.Ask("robot", ledgertest.Holding(1))

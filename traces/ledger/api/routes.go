@@ -85,7 +85,6 @@ var apiRoutes = []route{
 	{method: "POST", path: "/deny/{run}", may: voters, body: true, serve: document((*Handler).deny)},
 	{method: "POST", path: "/reload", may: reloaders, serve: document((*Handler).reload)},
 	{method: "GET", path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
-	{method: "GET", path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
 	{method: "GET", path: "/metrics", may: auditors, local: true, serve: (*Handler).writeMetrics},
 	{method: "GET", path: "/healthz", open: true, serve: document((*Handler).readHealth)},
 	{method: "GET", path: "/readyz", open: true, serve: document((*Handler).readReadiness)},
