@@ -86,11 +86,10 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 	read := map[string]bool{}
 	add := func(q *RunRow) error {
 		read[q.RunID] = true
-		if !e.includes(q) || q.First < e.end && slices.ContainsFunc(e.ended, func(c earlierCall) bool { return c.Call == q.First }) {
+		if !e.includes(q) || q.First < e.end && indexOfCall(e.ended, q.First) >= 0 {
 			return nil
 		}
-		i := slices.IndexFunc(e.open, func(c earlierCall) bool { return c.Call == q.First && c.last == q.Entry })
-		if i >= 0 {
+		if i := indexOfCall(e.open, q.First); i >= 0 && e.open[i].last == q.Entry {
 			next.add(e.open[i], q.Ended != "", keep)
 			return nil
 		}
@@ -100,7 +99,9 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 		}
 		return err
 	}
-	for q, err := range r.Runs(Filter{Actor: e.actor, Session: e.session, Task: e.task, Counted: true, Since: e.until}) {
+	for q, err := range r.Runs(Filter{
+		Actor: e.actor, Session: e.session, Task: e.task, Statuses: sentStatuses, Counted: true, Since: e.until,
+	}) {
 		if err == nil {
 			err = add(&q)
 		}
@@ -139,6 +140,16 @@ func (e *earlierCalls) add(call earlierCall, hasEnded, keep bool) {
 
 // size returns about how many bytes the calls take.
 func (e *earlierCalls) size() int { return e.bytes + 512*(len(e.ended)+len(e.open)+1) }
+
+// indexOfCall returns the index of the call of a run with this first entry; the newest calls are at the end.
+func indexOfCall(calls []earlierCall, first int64) int {
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i].Call == first {
+			return i
+		}
+	}
+	return -1
+}
 
 func (c *earlierCall) size() int {
 	n := len(c.Value)
