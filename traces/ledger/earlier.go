@@ -125,7 +125,7 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 			return nil, err
 		}
 	}
-	return &next, next.addLate(r, e.end, keep)
+	return &next, next.addLate(r, e.end)
 }
 
 func (e *earlierCalls) add(call earlierCall, hasEnded, keep bool) {
@@ -160,7 +160,7 @@ func (c *earlierCall) size() int {
 }
 
 // addLate adds the arguments of late reports that are others than those that were permitted.
-func (e *earlierCalls) addLate(r Reader, from int64, keep bool) error {
+func (e *earlierCalls) addLate(r Reader, from int64) error {
 	if !e.everywhere {
 		return nil
 	}
