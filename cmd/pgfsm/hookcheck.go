@@ -131,7 +131,7 @@ func askHook(ctx context.Context, command, client string) (denied bool, printed 
 // returns whether it did not run it because of the hook.
 func askClient(ctx context.Context, name, title string) (tried, obeyed bool, note string) {
 	client := hookcheck.Find(name)
-	if client == nil || client.Asks {
+	if client == nil {
 		return false, false, fmt.Sprintf("not tried: %s has no mode for that. Let it run the command %q, which the gateway denies",
 			title, hook.CheckCommand)
 	}

@@ -29,9 +29,6 @@ type Client struct {
 	Program string
 	// Tool is its name of the tool that runs commands.
 	Tool string
-	// Asks says that it runs no command unless it is told not to ask the user, which is fit for tests
-	// only.
-	Asks bool
 
 	arguments   func(model string) []string
 	environment func(model string) []string

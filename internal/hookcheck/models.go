@@ -44,21 +44,6 @@ var clients = []Client{
 		path:        "/responses",
 		answer:      answerCodex,
 	},
-	{
-		Name:    "gemini",
-		Program: "gemini",
-		Tool:    "run_shell_command",
-		Asks:    true,
-		arguments: func(string) []string {
-			return []string{"-p", prompt, "-m", "gemini-2.5-flash"}
-		},
-		environment: func(model string) []string {
-			return []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=none", "GEMINI_DEFAULT_AUTH_TYPE=gemini-api-key",
-				"GEMINI_CLI_TRUST_WORKSPACE=true"}
-		},
-		path:   "GenerateContent",
-		answer: answerGemini,
-	},
 }
 
 // serve answers one request of the client.
@@ -79,7 +64,7 @@ func (c *Client) serve(w http.ResponseWriter, r *http.Request, command string) r
 		var named struct {
 			Type string `json:"type"`
 		}
-		_ = json.Unmarshal([]byte(event), &named) // the events of Gemini's have no type
+		_ = json.Unmarshal([]byte(event), &named) // not every model names its events
 		if named.Type != "" {
 			fmt.Fprintf(w, "event: %s\n", named.Type)
 		}
@@ -133,19 +118,6 @@ func answerCodex(request []byte, command string) reply {
 		`{"type":"response.completed","response":{"id":"r1","usage":{"input_tokens":1,"input_tokens_details":null,` +
 			`"output_tokens":1,"output_tokens_details":null,"total_tokens":2}}}`,
 	}, "\n")
-	return answered
-}
-
-// answerGemini follows the API of Gemini.
-func answerGemini(request []byte, command string) reply {
-	part := `{"text":"done"}`
-	answered := reply{result: resultIn(request, `"functionResponse"`)}
-	if bytes.Contains(request, []byte(`"run_shell_command"`)) && answered.result == "" {
-		answered.calls = true
-		part = `{"functionCall":{"name":"run_shell_command","args":{"command":` + quote(command) + `,"description":"a check of the hooks"}}}`
-	}
-	answered.text = `{"candidates":[{"index":0,"content":{"role":"model","parts":[` + part + `]},"finishReason":"STOP"}],` +
-		`"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`
 	return answered
 }
 
