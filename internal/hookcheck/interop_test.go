@@ -209,8 +209,6 @@ func (c *realClient) writeSettings(t *testing.T, home, situation, gateway, rewri
 		filepath.Join(home, hooks.File): `{"hooks":` + settings + c.settings + `}`,
 	} {
 		check.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"pgfsm/internal/test/check"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -133,9 +134,7 @@ func TestRevokedTokensGetNoPermit(t *testing.T) {
 func TestExpiredTokensGetNoPermit(t *testing.T) {
 	d := newFixture(t)
 	text, _, err := d.CreateToken(t.Context(), ledger.LocalUser("local:root"), alice, ledger.RoleAgent, inTime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	requester := d.Caller(text)
 	if err := d.playCall("policy-allows", requester); err != nil {
 		t.Fatalf("before it expires: %v", err)

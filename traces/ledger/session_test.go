@@ -41,9 +41,7 @@ func TestSessionEnds(t *testing.T) {
 		}, true},
 		{"another-session-of-the-token-signed-out", func(t *testing.T, c *fixture, token, _ string) {
 			other, err := c.SignIn(context.Background(), token)
-			if err = errors.Join(err, c.SignOut(context.Background(), other)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, errors.Join(err, c.SignOut(context.Background(), other)))
 		}, false},
 		{"token-revoked", func(t *testing.T, c *fixture, token, _ string) {
 			if _, err := c.RevokeToken(context.Background(), root, c.Caller(token).TokenID); err != nil {

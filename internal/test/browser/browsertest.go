@@ -163,9 +163,7 @@ func Picture(t testing.TB, ctx context.Context, path string, whole bool) {
 	draw.Draw(small, small.Bounds(), page, page.Bounds().Min, draw.Src) // the nearest colours
 	var b bytes.Buffer
 	check.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small))
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
 }
 
 // frequent returns the most frequent colours of a picture. The edges of letters have many more, which a viewer does not miss.

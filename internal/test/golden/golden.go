@@ -23,9 +23,7 @@ func File[T ~string | ~[]byte](tb testing.TB, path string, made T) {
 	tb.Helper()
 	if *update {
 		check.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
-		if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, os.WriteFile(path, []byte(made), 0o644))
 	}
 	text, err := os.ReadFile(path)
 	check.NoError(tb, err)

@@ -113,9 +113,7 @@ func (s *Store) Copy(tb testing.TB) *Store {
 	copyPath := filepath.Join(folder(tb), "pgfsm.db")
 	for _, suffix := range []string{"", "-wal"} {
 		text, err := os.ReadFile(path + suffix)
-		if err = errors.Join(err, os.WriteFile(copyPath+suffix, text, 0o600)); err != nil {
-			tb.Fatal(err)
-		}
+		check.NoError(tb, errors.Join(err, os.WriteFile(copyPath+suffix, text, 0o600)))
 	}
 	return newStore(tb, "sqlite:"+copyPath)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/internal/canonical"
+	"pgfsm/internal/test/check"
 	"pgfsm/traces/ledger"
 )
 
@@ -81,9 +82,7 @@ func shownRun(t *testing.T, columns []string, r ledger.RunRow) (shown []string) 
 		text := fmt.Sprint(f)
 		if f.Kind() == reflect.Slice {
 			list, err := json.Marshal(r.Approvers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			text = string(list)
 		}
 		if text == "" && (f.Type() == reflect.TypeFor[canonical.Digest]() || slices.Contains(mayBeMissing, column)) {

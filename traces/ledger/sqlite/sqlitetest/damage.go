@@ -7,26 +7,22 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite" // finds an index for EmptyIndex
+
+	"pgfsm/internal/test/check"
 )
 
 // EmptyIndex removes all entries from an index of an SQLite file, and leaves the table unchanged. The index's root must be a leaf.
 func EmptyIndex(t *testing.T, path, index string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var root, size int64
-	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?", index).Scan(&root, &size); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?", index).Scan(&root, &size))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer f.Close()
 	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
 	page := make([]byte, size)
@@ -40,9 +36,7 @@ func EmptyIndex(t *testing.T, path, index string) {
 func Exec(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	for _, s := range statements {
@@ -56,19 +50,13 @@ func Exec(t *testing.T, path string, statements ...string) {
 func Query(t testing.TB, path, query string) (table [][]string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer db.Close()
 	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 
 	table = [][]string{columns}
 	values, pointers := make([]sql.NullString, len(columns)), make([]any, len(columns))
@@ -76,9 +64,7 @@ func Query(t testing.TB, path, query string) (table [][]string) {
 		pointers[i] = &values[i]
 	}
 	for rows.Next() {
-		if err := rows.Scan(pointers...); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, rows.Scan(pointers...))
 		row := make([]string, len(columns))
 		for i, v := range values {
 			row[i] = v.String
@@ -88,8 +74,6 @@ func Query(t testing.TB, path, query string) (table [][]string) {
 		}
 		table = append(table, row)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, rows.Err())
 	return table
 }
