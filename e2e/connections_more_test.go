@@ -142,6 +142,11 @@ func TestReloadedConnections(t *testing.T) {
 		r.Want(t, exitYes)
 		reloaded = r.Stdout + r.Stderr
 	}
+	reload("secret: {", `secret: {prefix: "Basic ", `) // sessions that are open follow
+	ann.gets(t, "forge__look", "{}", "credentials_refused")
+	reload("", "")
+	ann.gets(t, "forge__look", "{}", "ann")
+
 	const key = `"${file:connections.key}"`
 	reload(key, `"${file:new.key}", `+key)
 	ann.gets(t, "forge__look", "{}", "ann")

@@ -287,11 +287,17 @@ func (s *Service) applyConnections(ctx context.Context, seen int64, forced, noti
 		server := accounts.server(c.Server)
 		return usable && server != nil && server.Fits(&c)
 	}
+	s.endAccounts(live, func(principal string) bool { return notify && changed.People[principal] })
+	return changed.Last, nil
+}
+
+// endAccounts ends the links with accounts for which live returns false. It tells the clients of the people for whom concerns
+// returns true that their lists may have changed.
+func (s *Service) endAccounts(live, concerns func(string) bool) {
 	if s.gateway != nil {
-		s.gateway.AccountsChanged(live, func(principal string) bool { return notify && changed.People[principal] })
+		s.gateway.AccountsChanged(live, concerns)
 	}
 	if u := s.runner.Configured().Upstreams; u != nil {
 		u.EndAccounts(live)
 	}
-	return changed.Last, nil
 }

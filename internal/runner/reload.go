@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,6 +142,9 @@ func (s *Service) makeActive(ctx context.Context, configured *ConfiguredRunner, 
 	}
 
 	former, idle := s.runner.active.Replace(configured)
+	if slices.Contains(next.Changed, "connections") {
+		s.endAccounts(func(string) bool { return false }, func(string) bool { return false }) // their links have former settings
+	}
 	s.runner.wakeConnections() // some may not fit any more
 	earlier, retired := s.reload.retired, make(chan struct{})
 	s.reload.retired = retired
