@@ -132,6 +132,21 @@ var forgeries = []forgery{
 		func(f *forged) { f.replace("tools_listed", `"tools_listed"`, `"tools_guessed"`) },
 	},
 	{
+		"origin-unknown-word", "origins-found",
+		`the argument comes from an origin that does not exist; want diverged: the origin is "known"`,
+		func(f *forged) { f.replace("history_read", `"origin":"trusted"`, `"origin":"known"`) },
+	},
+	{
+		"origin-without-a-source", "origins-found-in-a-prompt",
+		`the value is in a prompt, and no prompt was looked at; want diverged: its source "3" was not looked at`,
+		func(f *forged) { f.replace("history_read", `"prompts":1,`, ``) },
+	},
+	{
+		"origins-after-a-failed-look", "origins-not-looked-for",
+		`the look failed and counted a prompt; want diverged: nothing was looked at`,
+		func(f *forged) { f.replace("history_read", `"leaves":[],`, `"leaves":[],"prompts":1,`) },
+	},
+	{
 		"result-forged", "typed-and-summarized",
 		`the tool returned other words; want diverged: step 8: different facts`,
 		func(f *forged) { f.replace("tool_returned", "for 400 days", "for 900 days") },

@@ -12,10 +12,10 @@ import (
 	"pgfsm/traces"
 )
 
-// The museum keeps traces, from the first release on for ever. testdata/good are runs of the demo
-// as they were recorded; a good trace is never edited when code changes. testdata/bad are the same
-// traces, spoiled; the first line of each says what was altered and which error must come out, and
-// the trace follows. forged_test.go makes them.
+// The museum keeps traces, from the first release on for ever. testdata/good are runs of the demo,
+// and calls whose arguments have origins, as they were recorded; a good trace is never edited when
+// code changes. testdata/bad are such traces, spoiled; the first line of each says what was altered
+// and which error must come out, and the trace follows. forged_test.go makes them.
 
 func TestGoodTracesReplay(t *testing.T) {
 	names, docs := good(t)
@@ -58,7 +58,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// good are the traces of the museum: runs of the demo, as they were recorded.
+// good are the traces of the museum.
 func good(tb testing.TB) (names []string, docs [][]byte) {
 	tb.Helper()
 	names, err := filepath.Glob("testdata/good/*.json")
