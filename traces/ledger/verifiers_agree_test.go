@@ -22,7 +22,7 @@ import (
 )
 
 // sampled is one in how many changes the test tries, unless PGFSM_SOAK is set.
-const sampled = 9
+const sampled = 13
 
 // TestVerifiersAgree changes every value of every entry of a log in several ways. Who changes it has computed the hashes again, and the
 // links of the run. With a checkpoint, both verifiers refuse every change; without one, they give the same answer.
@@ -35,6 +35,7 @@ func TestVerifiersAgree(t *testing.T) {
 	held := d.called(ledger.Anonymous)
 	d.delivers(held, ledger.ByRepeat)
 	d.passing()
+	fromEverywhere(t, d)
 	d.token("olga", ledger.RoleAuditor, "")
 	d.connects(t)
 	d.block("eve")

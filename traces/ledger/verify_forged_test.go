@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +216,10 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "decided otherwise"},
 		{"call-that-left-ends-as-blocked", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"blocked"`), "as if nothing was sent"},
 		{"ends-as-pending", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"pending"`), "cannot end as"},
-		{"hash-of-another-step", edits(ledger.ApprovalRequested, `"last":"sha256:`, `"last":"sha256:0`), "another trace"},
+		{"hash-of-another-step", changes(ledger.ApprovalRequested, func(e *ledger.Event) {
+			e.Payload = regexp.MustCompile(`"last":"[^"]*`).ReplaceAll(e.Payload, []byte(`"last":"`+canonical.Sum("step")))
+		}), "another trace"},
+		{"no-hash-of-a-step", edits(ledger.ApprovalRequested, `"last":"sha256:`, `"last":"sha256:0`), "is not a digest"},
 		{"step-of-another-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), "decided otherwise"},
 		{"step-left-out", edits(ledger.ApprovalRequested, `"authorize",`, ``), "decided otherwise"},
 		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},

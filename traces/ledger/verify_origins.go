@@ -105,12 +105,12 @@ func (s *runVerifier) checkCounts(o *states.Origins) error {
 	return nil
 }
 
-// sourcesOf returns a leaf of each source.
+// sourcesOf returns a leaf of each source and origin: an entry is not both a prompt and a call.
 func sourcesOf(o *states.Origins) (leaves []origin.Leaf) {
-	known := map[string]bool{}
+	known := map[[2]string]bool{}
 	for _, leaf := range o.Leaves {
-		if leaf.Source != "" && !known[leaf.Source] {
-			known[leaf.Source] = true
+		if key := [...]string{leaf.Origin, leaf.Source}; leaf.Source != "" && !known[key] {
+			known[key] = true
 			leaves = append(leaves, leaf)
 		}
 	}

@@ -210,6 +210,11 @@ func (s *runVerifier) checkEvent(e *Event, p payload) error {
 		if s.asked != nil {
 			return ruleHold.Broken("people are asked twice")
 		}
+		for _, digest := range []canonical.Digest{p.Binding, p.Last} {
+			if _, err := canonical.ParseDigest(string(digest)); err != nil {
+				return ruleForm.Wrap(err)
+			}
+		}
 	case *approvalVote:
 		return s.checkVote(e, p)
 	case *approvalExpired:

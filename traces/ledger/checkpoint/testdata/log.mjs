@@ -203,7 +203,8 @@ const FORMS = {
   approvers: isTexts, changed: isTexts, groups: isTexts, issuers: isTexts, proved: isTexts, rules: isTexts, scopes: isTexts, speakers: isTexts, steps: isTexts,
   after_ms: (v) => Array.isArray(v) && v.every(isCount), entries: Array.isArray, inputs: Array.isArray, tasks: Array.isArray,
   call: (v, event) => event.get("type") === "call.delegated" ? isString(v) : v === null || callHolds(v), outcome: (v) => isString(v) || outcomeIsWhole(v), request: requestIsWhole,
-  args: isMap, credential: isMap, may: (v) => mayHolds(v), head: isDigest, expires: isTimeOrNever,
+  args: isMap, credential: isMap, may: (v) => mayHolds(v), head: isDigest, last: isDigest, expires: isTimeOrNever,
+  binding: (v, event) => event.get("type") === "approval.requested" ? isDigest(v) : isString(v),
 };
 const texts = (map, names) => names.split(" ").every((name) => isString(map.get(name)));
 const callHolds = (v) => isMap(v) && isMap(v.get("args")) && isDigest(v.get("definition")) && texts(v, "server tool");
