@@ -248,12 +248,13 @@ type question struct {
 	known int64
 }
 
-// wasSent reports whether a call that was judged before the entry known came sent text, and the text was not found there.
+// wasSent reports whether a call that was judged before the entry known came sent text without a source. It had one if
+// it was found in that call as a whole, or if it had come from a trusted place before: then no call has planted it.
 func (f *finder) wasSent(text string, known int64) bool {
 	if !f.asked && f.session.Sent != nil {
 		f.sent, f.session.Failed = f.session.Sent()
 		for i := range f.sent {
-			f.sentSteps += len(f.sent[i].texts)/scansInStep + 10
+			f.sentSteps += f.sent[i].Size()/scansInStep + 10
 		}
 	}
 	f.asked = true
@@ -280,37 +281,64 @@ func (f *finder) isSent(q question) bool {
 			needles[i] = between + needle + between
 		}
 	}
+	until := f.trustedSince(q)
 	return slices.ContainsFunc(f.sent, func(sent Sent) bool {
-		return sent.Call <= q.known && (sent.unknown ||
+		return sent.Call <= until && !slices.Contains(sent.found, q.text) && (sent.unknown ||
 			slices.ContainsFunc(needles, func(needle string) bool { return strings.Contains(sent.texts, needle) }))
 	})
 }
 
+// trustedSince returns the entry at which the text of a question came first from a trusted place, as far as calls had it
+// from there.
+func (f *finder) trustedSince(q question) int64 {
+	since := q.known
+	for i := range f.sent {
+		run, ok := f.sent[i].trusted[q.text]
+		if !ok {
+			continue
+		}
+		for k := range f.sent {
+			if s := &f.sent[k]; s.Call == run && s.Returned > 0 {
+				since = min(since, s.Returned)
+			}
+		}
+	}
+	return since
+}
+
 // A Sent is what a call sent without a source, in the form in which it is compared with values that come back.
 type Sent struct {
-	Call    int64  // entry of the ledger at which the call was judged
-	texts   string // each between two of between
-	unknown bool   // it can be any text
+	Call     int64            // entry of the ledger at which the call was judged
+	Returned int64            // entry at which its result came; 0: none is known
+	texts    string           // each between two of between
+	unknown  bool             // it can be any text
+	found    []string         // the values that had a source
+	trusted  map[string]int64 // those of them from results: the first entry of the run that had the result
 }
 
 // between stands between the texts of a Sent. None contains it.
 const between = "\n"
 
 // NewSent prepares the arguments of a call that was judged at an entry. found are the leaves of the call as they were
-// recorded then: what has an origin is left out. Arguments that cannot be read can be any text.
+// recorded then. Arguments that cannot be read can be any text.
 func NewSent(call int64, arguments jsontext.Value, found []Leaf) Sent {
-	sources := make(map[Leaf]bool, len(found))
+	sources := make(map[Leaf]Leaf, len(found))
 	for _, leaf := range found {
-		if leaf.Origin != None {
-			sources[Leaf{At: leaf.At, Name: leaf.Name}] = true
-		}
+		sources[Leaf{At: leaf.At, Name: leaf.Name}] = leaf
 	}
-	sent := Sent{Call: call}
+	sent := Sent{Call: call, trusted: map[string]int64{}}
 	var texts strings.Builder
 	texts.WriteString(between)
 	add := func(path []string, isName bool, text string) {
-		if len(sources) > 0 && sources[Leaf{At: pointerOf(path), Name: isName}] {
-			return
+		if len(sources) > 0 {
+			source := sources[Leaf{At: pointerOf(path), Name: isName}]
+			if run, err := strconv.ParseInt(source.Source, 10, 64); err == nil && source.Origin != Request {
+				sent.trusted[text] = run
+			}
+			if source.Origin != "" && source.Origin != None {
+				sent.found = append(sent.found, text)
+				return
+			}
 		}
 		for _, read := range readings(text) {
 			for _, form := range comparableForms(read) {
@@ -334,7 +362,13 @@ func NewSent(call int64, arguments jsontext.Value, found []Leaf) Sent {
 }
 
 // Size returns how many bytes are compared.
-func (s *Sent) Size() int { return len(s.texts) }
+func (s *Sent) Size() int {
+	n := len(s.texts)
+	for _, v := range s.found {
+		n += len(v)
+	}
+	return n
+}
 
 // readings returns a text and what else servers commonly take it for: what is percent-encoded, and a number with an
 // exponent.

@@ -316,7 +316,12 @@ func (e *earlierCalls) readCall(r Reader, q *RunRow) (call earlierCall, err erro
 		return call, nil
 	}
 	args, err := q.ReadArgs(r)
-	call.texts = append(call.texts, sentText{call.sent, origin.NewSent(q.First, args, found)})
+	if q.Agreed > 0 { // what people have seen and approved is no echo
+		args = jsontext.Value("{}")
+	}
+	sent := origin.NewSent(q.First, args, found)
+	sent.Returned = call.Entry
+	call.texts = append(call.texts, sentText{call.sent, sent})
 	return call, err
 }
 
@@ -340,6 +345,9 @@ func (c *earlierCall) addEvent(index int64, event *callEvent, wanted [][]byte, f
 		c.texts = append(c.texts, sentText{index, origin.NewSent(c.Call, event.Args, nil)})
 	}
 	for i := range event.Inputs {
+		if bytes.Contains(event.Inputs[i].Event, returnedEvent) {
+			c.Entry = index
+		}
 		if !slices.ContainsFunc(wanted, func(text []byte) bool { return bytes.Contains(event.Inputs[i].Event, text) }) {
 			continue
 		}
@@ -353,7 +361,6 @@ func (c *earlierCall) addEvent(index int64, event *callEvent, wanted [][]byte, f
 				*found = e.Origins.Leaves
 			}
 		case *states.ToolReturned:
-			c.Entry = index
 			c.Value, c.Failed = resultValue(e.Result)
 		}
 	}

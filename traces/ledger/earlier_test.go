@@ -64,7 +64,7 @@ func TestOriginsOfEarlierSessions(t *testing.T) {
 		{"approved", func(s *clientSession) {
 			s.content.Policy.Policies = append([]rules.Policy{held}, s.content.Policy.Policies...)
 			s.approves(s.creates(bob).RunID)
-		}, ledger.Pending},
+		}, ledger.Executed},
 		{"found-there", func(s *clientSession) {
 			s.prompt("Add bob@example.com to my contacts.")
 			s.call(send, `{"body":"Hello","to":"bob@example.com"}`, `{"content":[]}`)
@@ -72,6 +72,26 @@ func TestOriginsOfEarlierSessions(t *testing.T) {
 		{"found-there-but-also-beside-it", func(s *clientSession) {
 			s.prompt("Add bob@example.com to my contacts.")
 			s.call(send, `{"body":"This is for bob@example.com (Bob).","to":"bob@example.com"}`, `{"content":[]}`)
+		}, ledger.Executed},
+		{"trusted-there-and-later-within-a-text", func(s *clientSession) {
+			s.call(contacts, "{}", contactsFound)
+			s.call(send, `{"body":"Hello","to":"bob@example.com"}`, `{"content":[]}`)
+			s.request.Session = nil
+			s.call(mails, `{"query":"from:bob@example.com invoices"}`, mailsFound)
+		}, ledger.Executed},
+		{"trusted-there-and-within-a-text-before-it-was-used", func(s *clientSession) {
+			s.call(contacts, "{}", contactsFound)
+			s.call(mails, `{"query":"from:bob@example.com invoices"}`, mailsFound)
+			s.call(send, `{"body":"Hello","to":"bob@example.com"}`, `{"content":[]}`)
+		}, ledger.Executed},
+		{"trusted-but-never-used", func(s *clientSession) {
+			s.call(contacts, "{}", contactsFound)
+			s.call(mails, `{"query":"from:bob@example.com invoices"}`, mailsFound)
+		}, ledger.Pending},
+		{"planted-and-then-in-the-request", func(s *clientSession) {
+			s.creates(bob)
+			s.prompt("Who is bob@example.com?")
+			s.call(send, `{"body":"Who are you?","to":"bob@example.com"}`, `{"content":[]}`)
 		}, ledger.Pending},
 		{"found-there-and-later-not", func(s *clientSession) {
 			s.prompt("Add bob@example.com to my contacts.")
