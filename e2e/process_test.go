@@ -178,7 +178,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 		code int // -1: killed
 	}{
 		{"replay", []string{"replay", "traces"}, exitYes},
-		{"replay-one-by-one", []string{"replay", "--jobs", "1", "--json", "traces"}, exitYes},
+		{"replay-for-programs", []string{"replay", "--json", "traces"}, exitYes},
 		{"the-kernel-does-kill-who-writes", []string{"init", "elsewhere"}, -1},
 		{"the-kernel-does-kill-who-listens", []string{"tools"}, -1},
 	} {
