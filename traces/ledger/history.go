@@ -34,7 +34,7 @@ func (r *RunRecorder) ReadHistory(ctx context.Context, query *states.ReadHistory
 			if answer, err = r.answerQueries(b, query); err != nil {
 				return err
 			}
-			return r.addEvent(b, q, &callReserved{record: r.pending})
+			return r.addEvents(b, q, &callReserved{record: r.pending})
 		})
 	}
 	switch {

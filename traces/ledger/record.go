@@ -290,9 +290,17 @@ func checkApproval(b *batch, q *RunRow) error {
 	return nil
 }
 
-// addEvent adds an event about the run, in the name of this process.
-func (r *RunRecorder) addEvent(b *batch, q *RunRow, p payload) error {
-	return b.addEvent(q, r.header.RunID, r.ledger.owner, p)
+// addEvents adds events about the run, in the name of this process. It leaves out those that are nil.
+func (r *RunRecorder) addEvents(b *batch, q *RunRow, events ...payload) error {
+	for _, p := range events {
+		if isAbsent(p) {
+			continue
+		}
+		if err := b.addEvent(q, r.header.RunID, r.ledger.owner, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addCreated adds the run's first event: its header and its call, if it has one.
@@ -306,20 +314,17 @@ func (r *RunRecorder) addCreated(b *batch, q *RunRow) error {
 	p.Call = plannedCallOf(r.run)
 	p.shorten()
 
-	return r.addEvent(b, q, p)
+	return r.addEvents(b, q, p)
 }
 
 // addAssessment adds the decision of risk and policy, once.
 func (r *RunRecorder) addAssessment(b *batch, q *RunRow) error {
-	f := r.run.Facts()
-	scored, decided := assessmentOf(&f)
-	if scored == nil || r.judged {
+	if r.judged {
 		return nil
 	}
-	if err := r.addEvent(b, q, scored); err != nil {
-		return err
-	}
-	return r.addEvent(b, q, decided)
+	f := r.run.Facts()
+	scored, decided := assessmentOf(&f)
+	return r.addEvents(b, q, scored, decided)
 }
 
 // addHold parks the run: the ledger asks approvers for a decision, and no process owns the run.
@@ -333,7 +338,7 @@ func (r *RunRecorder) addHold(b *batch, q *RunRow) error {
 		return errors.New("a run is held without an assessment")
 	}
 	hold.record, hold.Last = r.pending, r.traceChain().Last()
-	return r.addEvent(b, q, hold)
+	return r.addEvents(b, q, hold)
 }
 
 // addDispatch records that the call is sent next. The decision, its reasons and the permit become
@@ -347,16 +352,11 @@ func (r *RunRecorder) addDispatch(b *batch, q *RunRow) error {
 	if sent == nil {
 		return errors.New("a call is dispatched that nothing permits")
 	}
-	if again != nil {
-		if err := r.addEvent(b, q, again); err != nil {
-			return err
-		}
-	}
+	sent.record = r.pending
 	if err := r.touchAccount(b); err != nil {
 		return err
 	}
-	sent.record = r.pending
-	return r.addEvent(b, q, sent)
+	return r.addEvents(b, q, again, sent)
 }
 
 // addDelegate records that the permit is handed out next, as addDispatch does for a call. No process owns the
@@ -370,13 +370,8 @@ func (r *RunRecorder) addDelegate(b *batch, q *RunRow) error {
 	if handed == nil {
 		return errors.New("a permit is handed out that nothing permits")
 	}
-	if again != nil {
-		if err := r.addEvent(b, q, again); err != nil {
-			return err
-		}
-	}
 	handed.record = r.pending
-	return r.addEvent(b, q, handed)
+	return r.addEvents(b, q, again, handed)
 }
 
 // addEnd adds the events since the last commit, and the outcome.
@@ -385,26 +380,13 @@ func (r *RunRecorder) addEnd(b *batch, q *RunRow, o states.Outcome, head canonic
 		return err
 	}
 	f := r.run.Facts()
-	if stop := stopOf(&f, r.header.Bundle.Digest, q.Policy); stop != nil {
-		if err := r.addEvent(b, q, stop); err != nil {
-			return err
-		}
-	}
+	var expired *approvalExpired
 	if o.Code == policy.CodeApprovalExpired && (q.Status == Pending || q.Status == Approved) {
-		if err := r.addEvent(b, q, &approvalExpired{Binding: q.Binding, Expires: q.Expires}); err != nil {
-			return err
-		}
+		expired = &approvalExpired{Binding: q.Binding, Expires: q.Expires}
 	}
-	if result := resultOf(&f); result != nil {
-		if err := r.addEvent(b, q, result); err != nil {
-			return err
-		}
-	}
-	if err := r.addReports(b, q, &f); err != nil {
-		return err
-	}
-
-	return r.addEvent(b, q, &runEnded{record: r.pending, Head: head, Outcome: o})
+	reported, rewritten, unreported := reportsOf(&f)
+	return r.addEvents(b, q, stopOf(&f, r.header.Bundle.Digest, q.Policy), expired, resultOf(&f), reported, rewritten, unreported,
+		&runEnded{record: r.pending, Head: head, Outcome: o})
 }
 
 // Effects returns the handler that the run must use. It parks a held run, which no process owns

@@ -15,25 +15,6 @@ import (
 // reported.
 var ErrNotDelegated = errors.New("the run waits for no report")
 
-// addReports adds what the client said about the call that it made itself, or that it said nothing.
-func (r *RunRecorder) addReports(b *batch, q *RunRow, f *states.Facts) error {
-	reported, rewritten, unreported := reportsOf(f)
-	if reported != nil {
-		if err := r.addEvent(b, q, reported); err != nil {
-			return err
-		}
-	}
-	if rewritten != nil {
-		if err := r.addEvent(b, q, rewritten); err != nil {
-			return err
-		}
-	}
-	if unreported != nil {
-		return r.addEvent(b, q, unreported)
-	}
-	return nil
-}
-
 // Report records the client's report about a call that it made itself, or a [*states.ReportLapsed], and ends the
 // run. It sets the time of the report. Of several callers, in any number of processes, one succeeds; the others
 // get a [*ClaimError]. A report about a run that has ended as unreported becomes an entry of its own, in the name

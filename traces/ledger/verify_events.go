@@ -61,11 +61,13 @@ func withoutNil(decisions ...*decisionMade) []*decisionMade {
 	return slices.DeleteFunc(decisions, func(d *decisionMade) bool { return d == nil })
 }
 
+// isAbsent reports whether an event does not happen: see [assessmentOf].
+func isAbsent(p payload) bool { return reflect.ValueOf(p).IsNil() }
+
 // sameEvent compares an event that follows from the run with the recorded one, without steps and reasons.
 func sameEvent(want, have payload) error {
-	absent := func(p payload) bool { return reflect.ValueOf(p).IsNil() }
-	if absent(want) || absent(have) {
-		if absent(want) && absent(have) {
+	if isAbsent(want) || isAbsent(have) {
+		if isAbsent(want) && isAbsent(have) {
 			return nil
 		}
 		return fmt.Errorf("%s is recorded, and follows not from the run, or the reverse", want.eventType())
