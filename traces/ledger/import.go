@@ -91,6 +91,7 @@ func VerifyExport(ctx context.Context, store Store, export io.Reader, o VerifyOp
 // readExport reads the lines of an export into an empty store, and computes the rows of runs, tokens and
 // blocks.
 func readExport(ctx context.Context, tx Tx, export io.Reader) (*importer, error) {
+	tx = &rememberingTx{Tx: tx, memory: newMemory(DataVersion{}, End{})} // each entry needs hashes of earlier ones
 	m := &importer{
 		rows:   newRebuild(ctx, tx, tx, func(Fault) {}),
 		tx:     tx,

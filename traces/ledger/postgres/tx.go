@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/internal/canonical"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlrows"
 )
@@ -28,9 +27,6 @@ var dialect = &sqlrows.Dialect{
 	},
 }
 
-// maxHashes bounds the number of entries whose hashes a transaction caches: an import adds millions.
-const maxHashes = 4 << 10
-
 // A tx is a transaction.
 type tx struct {
 	sqlrows.Tx
@@ -39,11 +35,9 @@ type tx struct {
 	began  time.Time        // start of a transaction that writes
 	log    ledger.End       // end of the log, with the entries that the transaction adds
 	leaf   *tlog.Hash       // leaf hash of the last added entry
-	hashes map[int64][]byte // hashes by the entry that completes them, added or read by this transaction
+	hashes map[int64][]byte // hashes that were read ahead, by the entry that completes them
 	// The transaction that wrote the log's row last, and this one, by their ids.
 	last, own int64
-
-	blobs map[canonical.Digest]bool // blobs that the transaction has put
 }
 
 func newTx(ctx context.Context, exec *executor) *tx {
@@ -51,7 +45,6 @@ func newTx(ctx context.Context, exec *executor) *tx {
 		Tx:     sqlrows.New(ctx, exec, dialect),
 		exec:   exec,
 		hashes: make(map[int64][]byte),
-		blobs:  make(map[canonical.Digest]bool),
 	}
 }
 
@@ -94,47 +87,21 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 		return err
 	}
 	t.log, t.leaf = ledger.End{Size: e.Index + 1, At: e.At, Type: e.Type}, &hashes[0]
-	if len(t.hashes) >= maxHashes {
-		clear(t.hashes)
-	}
-	t.hashes[e.Index] = slices.Concat(slices.Collect(func(yield func([]byte) bool) {
-		for i := range hashes {
-			yield(hashes[i][:])
-		}
-	})...)
 	return nil
 }
 
 // smallBlob is the size of a text that costs less to send than to ask for, which is a round trip.
 const smallBlob = 16 << 10
 
-// PutBlob implements [ledger.Tx.PutBlob]. The runs of a batch have the same bundle and the same
-// tools, and a query for a blob costs a round trip.
+// PutBlob implements [ledger.Tx.PutBlob].
 func (t *tx) PutBlob(b ledger.Blob) error {
-	if t.blobs[b.Digest] {
-		return t.Usable()
-	}
-	var err error
 	if len(b.Text) > smallBlob {
-		err = t.Tx.PutBlob(b)
-	} else {
-		err = t.Change("", nil, sqlrows.InsertBlob+" ON CONFLICT DO NOTHING", string(b.Digest), b.Kind, b.Text)
+		return t.Tx.PutBlob(b)
 	}
-	if err != nil {
-		return err
-	}
-	t.blobs[b.Digest] = true
-	return nil
+	return t.Change("", nil, sqlrows.InsertBlob+" ON CONFLICT DO NOTHING", string(b.Digest), b.Kind, b.Text)
 }
 
-// Prune implements [ledger.Tx.Prune].
-func (t *tx) Prune(entries []ledger.PrunedEntry, runs []string, blobs []canonical.Digest) error {
-	clear(t.blobs)
-	return t.Tx.Prune(entries, runs, blobs)
-}
-
-// ReadHashes implements [tlog.HashReader] with one query at most. If a hash is missing, the query also
-// reads the hashes that the next entries need.
+// ReadHashes implements [tlog.HashReader] with one query at most, and none for hashes that were read ahead.
 func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 	if err := t.Usable(); err != nil {
 		return nil, err
@@ -148,15 +115,9 @@ func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
 		}
 	}
 
-	// A transaction that writes keeps what it reads: later entries need the same hashes.
 	found := t.hashes
 	if len(missing) > 0 {
-		if !t.writes {
-			found = make(map[int64][]byte)
-		}
-		for n := t.log.Size; n > 0; n &= n - 1 { // a complete tree ends with the entry n-1
-			missing = append(missing, n-1)
-		}
+		found = maps.Clone(t.hashes)
 		if err := t.readHashes(missing, found); err != nil {
 			return nil, err
 		}
