@@ -2,12 +2,10 @@ package ledger
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/note"
@@ -65,7 +63,6 @@ type Report struct {
 	Origin   string      `json:"origin"` // the name of the log
 	Size     int64       `json:"size"`   // the size of the tree: how many entries were ever added
 	Root     tlog.Hash   `json:"root"`   // the hash of the tree
-	Notes    []string    `json:"notes"`  // what was not verified
 
 	// Entries that the checkpoint covers and that were pruned after it.
 	PrunedAfter []Range `json:"pruned_after_checkpoint,omitempty"`
@@ -100,7 +97,7 @@ type Prune struct {
 
 // Verify reads the whole ledger: it checks the tree, digests and projections, and that no call was
 // sent without a decision. Its memory does not grow with the number of runs that have ended, but for
-// [maxTracked] digests, for the tokens and for the blocks; a run that has not ended takes about 30 kB.
+// the digests of blobs, the tokens and the blocks; a run that has not ended takes about 30 kB.
 // The error is a [*Fault] for the first row that is wrong. It is another error if something could not be
 // read.
 //
@@ -118,11 +115,6 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 		}
 	}
 	v.report.Complete = o.Checkpoint != nil
-	if v.blobs.overflow {
-		v.report.Notes = append(v.report.Notes,
-			fmt.Sprintf("more than %d large values: whether something refers to each was not looked at",
-				maxTracked))
-	}
 	return v.report, nil
 }
 
@@ -205,41 +197,25 @@ func unreadFault(table, key string, err error) error {
 // everything is an index before all entries, even before entries with invalid indexes.
 const everything = math.MinInt64
 
-// maxTracked bounds how many digests of blobs the verifier keeps, to find blobs without a
-// reference: about 200 MB.
-const maxTracked = 4 << 20
-
 // maxCached bounds the bytes of cached blobs. The cache helps because many runs share catalogs.
 const maxCached = 32 << 20
 
 // blobs reads and checks the blobs of a ledger, and tracks which of them entries refer to.
 type blobs struct {
-	r        Reader
-	used     map[[16]byte]bool // prefixes of the digests that entries refer to
-	overflow bool
-	cached   map[canonical.Digest]string
-	size     int
+	r      Reader
+	used   map[canonical.Digest]bool // entries refer to them
+	cached map[canonical.Digest]string
+	size   int
 }
 
 func newBlobs(r Reader) *blobs {
-	return &blobs{r: r, used: make(map[[16]byte]bool), cached: make(map[canonical.Digest]string)}
-}
-
-// digestPrefix returns the first bytes of a digest.
-func digestPrefix(d canonical.Digest) (k [16]byte) {
-	text := strings.TrimPrefix(string(d), canonical.DigestPrefix)
-	_, _ = hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))])) // another check finds malformed digests
-	return k
+	return &blobs{r: r, used: make(map[canonical.Digest]bool), cached: make(map[canonical.Digest]string)}
 }
 
 // noteUsed notes that an entry refers to blobs.
 func (b *blobs) noteUsed(digests []canonical.Digest) {
 	for _, d := range digests {
-		if len(b.used) >= maxTracked {
-			b.overflow = true
-			return
-		}
-		b.used[digestPrefix(d)] = true
+		b.used[d] = true
 	}
 }
 
@@ -307,7 +283,7 @@ func (v *verifier) checkBlobs() error {
 		if !jsontext.Value(b.Text).IsValid() {
 			return faultOf(ruleBlobs, "blobs", last, "it is not strict JSON")
 		}
-		if !v.blobs.used[digestPrefix(b.Digest)] && !v.blobs.overflow {
+		if !v.blobs.used[b.Digest] {
 			return faultOf(ruleBlobs, "blobs", last, "no entry refers to it")
 		}
 		v.report.Blobs++
