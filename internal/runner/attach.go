@@ -41,7 +41,7 @@ func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
 	if err := r.runner.options.Ledger.CheckRequester(ctx, caller, ledger.ActCall); err != nil {
 		return "", err
 	}
-	q, err := r.runner.options.Ledger.Attach(ctx, ledger.RepeatedCall{
+	return r.runner.options.Ledger.Attach(ctx, ledger.RepeatedCall{
 		Actor:      caller.Name,
 		OnBehalfOf: caller.OnBehalfOf(),
 		Client:     caller.Client(),
@@ -49,7 +49,6 @@ func (r *ConfiguredRunner) findHeld(ctx context.Context, call *gateway.ToolCall,
 		Tool:       call.Tool,
 		Arguments:  plan.ArgsDigest(),
 	})
-	return q.RunID, err
 }
 
 // answerRepeated answers a call that repeats a held one whose outcome was not delivered yet.

@@ -72,31 +72,18 @@ type RepeatedCall struct {
 	Arguments  canonical.Digest
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to, as [Reader.FindWaiting]
+// Attach returns the id of the oldest run that a repetition of a call attaches to, as [Reader.FindWaiting]
 // finds it. It reads one index, however many runs there are. The error is [ErrNotFound] if there is
 // no such run, which is the usual case. So it is if a member of call other than OnBehalfOf and
 // Client is empty.
-func (l *Ledger) Attach(ctx context.Context, call RepeatedCall) (RunRow, error) {
+func (l *Ledger) Attach(ctx context.Context, call RepeatedCall) (run string, err error) {
 	// No call can be equal to it.
 	if call.Actor == "" || call.Server == "" || call.Tool == "" || call.Arguments == "" {
-		return RunRow{}, ErrNotFound
+		return "", ErrNotFound
 	}
-	err := l.ReadCommitted(ctx, func(r Reader) error {
-		_, err := r.FindWaiting(call)
+	err = l.ReadCommitted(ctx, func(r Reader) error {
+		run, err = r.FindWaiting(call)
 		return err
 	})
-	if err != nil {
-		return RunRow{}, err
-	}
-	var q RunRow // declared here, because nearly all calls return above and save its allocation
-
-	err = l.View(ctx, func(r Reader) error { // the id of the run and its row must belong to one state
-		run, err := r.FindWaiting(call)
-		if err != nil {
-			return err
-		}
-		q, err = r.Run(run)
-		return err
-	})
-	return q, err
+	return run, err
 }
