@@ -138,19 +138,11 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (resum
 		resumed.Run, resumed.Outcome = states.NewHeld(run, rec.Header.Request, rec.Row.Binding), *rec.ended
 		return resumed, nil
 	}
-	resumption, err := rec.reexecute(p)
+	resumption, outcome, err := rec.deriveTrace(ctx, p)
 	if err != nil {
-		return resumed, err
+		return resumed, fmt.Errorf("run %s: %w", run, err)
 	}
-
-	resumed.Run = resumption.Run
-	if resumed.Outcome, err = resumption.Advance(ctx, readOnly{}, readOnly{}); err != nil {
-		return resumed, err
-	}
-	if head := resumption.Head(resumed.Outcome); head != resumed.Head {
-		return resumed, fmt.Errorf("run %s: %w: its head is %s, the ledger keeps %s", run, ErrChanged, head, resumed.Head)
-	}
-
+	resumed.Run, resumed.Outcome = resumption.Run, outcome
 	return resumed, nil
 }
 
