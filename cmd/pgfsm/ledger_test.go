@@ -26,7 +26,7 @@ func long() time.Time { return time.Date(2001, 1, 2, 3, 4, 5, 0, time.UTC) }
 // auditorOfLongAgo makes a token in the ledger of a file, as another process did long ago, and returns the ledger for --ledger.
 func auditorOfLongAgo(t *testing.T, path, name string) string {
 	t.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := sqlite.Open(path)
 	check.NoError(t, err)
 	l, err := ledger.Open(t.Context(), store, ledger.Options{Clock: long})
 	if err == nil {
@@ -40,7 +40,7 @@ func auditorOfLongAgo(t *testing.T, path, name string) string {
 // runsOfLongAgo makes a run that ended and one that is held.
 func runsOfLongAgo(t *testing.T, path string) {
 	t.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := sqlite.Open(path)
 	check.NoError(t, err)
 	clock := ledgertest.NewClock(t)
 	clock.Set(t, long().Format(policy.TimeForm))

@@ -71,7 +71,7 @@ policies:
 // recordDays records calls of days in a ledger.
 func recordDays(t *testing.T, config, path string, days, perDay int) {
 	t.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := sqlite.Open(path)
 	check.NoError(t, err)
 	clock := ledgertest.NewClock(t)
 	l, err := ledger.Open(t.Context(), store, ledger.Options{Clock: clock.Now})

@@ -281,7 +281,7 @@ func TestOriginsOfTwoGateways(t *testing.T) {
 		"sqlite": func(tb testing.TB) func() ledger.Store {
 			path := filepath.Join(tb.TempDir(), "ledger.db")
 			return func() ledger.Store {
-				store, err := sqlite.Open(path, sqlite.Options{})
+				store, err := sqlite.Open(path)
 				check.NoError(tb, err)
 				return store
 			}

@@ -10,7 +10,6 @@ import (
 // Lengths of run ids (UUIDs). The first characters encode the time; people name a run by some of
 // the last characters.
 const (
-	RunIDBytes  = 36
 	ShortRun    = 8 // characters that lists show
 	minShortRun = 4 // the fewest characters that can name a run
 )

@@ -44,7 +44,7 @@ func fixtureAt(tb testing.TB, store ledger.Store, clock *ledgertest.Clock) *fixt
 // fixtureInFile is a process that has a ledger's file open.
 func fixtureInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*fixture, *sqlite.Store) {
 	tb.Helper()
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := sqlite.Open(path)
 	check.NoError(tb, err)
 	return fixtureAt(tb, store, clock), store
 }

@@ -38,7 +38,7 @@ func openAfterwards(tb testing.TB, s ledger.Store) *fixture {
 
 func inFile(tb testing.TB, path string) ledger.Store {
 	tb.Helper()
-	s, err := sqlite.Open(path, sqlite.Options{})
+	s, err := sqlite.Open(path)
 	check.NoError(tb, err)
 	return s
 }

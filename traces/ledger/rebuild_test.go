@@ -46,7 +46,7 @@ func TestRebuild(t *testing.T) {
 	if _, err := verify(t, b.path, ledger.VerifyOptions{}); err == nil {
 		t.Error("a check mended the ledger")
 	}
-	store, err := sqlite.Open(b.path, sqlite.Options{})
+	store, err := sqlite.Open(b.path)
 	check.NoError(t, err)
 	found = nil
 	err = store.Update(context.Background(), func(tx ledger.Tx) error {

@@ -359,7 +359,7 @@ func TestVerifyACutEnd(t *testing.T) {
 
 func TestVerifyAnEmptyLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pgfsm.db")
-	store, err := sqlite.Open(path, sqlite.Options{})
+	store, err := sqlite.Open(path)
 	check.NoError(t, err)
 	check.NoError(t, store.Close())
 	report, err := verify(t, path, ledger.VerifyOptions{})

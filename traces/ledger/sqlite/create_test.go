@@ -14,7 +14,7 @@ func TestAnotherVersion(t *testing.T) {
 	for v, want := range map[int]error{0: ErrOlder, schemaVersion + 1: ErrNewer} {
 		s := fresh(t)
 		run(t, raw(t, s.path), fmt.Sprint("PRAGMA user_version = ", v))
-		_, err := Open(s.path, Options{})
+		_, err := Open(s.path)
 		refused(t, err, want, s.path, fmt.Sprintf("its schema is %d,", v))
 		_, err = OpenReadOnly(s.path)
 		refused(t, err, want, s.path, fmt.Sprintf("its schema is %d,", v))
@@ -29,7 +29,7 @@ func TestOpenedAtOnce(t *testing.T) {
 	next := int64(0)
 	for range 8 {
 		group.Go(func() {
-			s, err := Open(path, Options{})
+			s, err := Open(path)
 			if err != nil {
 				t.Error(err)
 				return
@@ -44,7 +44,7 @@ func TestOpenedAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	s, err := Open(path, Options{})
+	s, err := Open(path)
 	check.NoError(t, err)
 	defer s.Close()
 	if n := entries(t, s); n != 8 {

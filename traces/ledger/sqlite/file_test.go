@@ -58,7 +58,7 @@ func TestFilesThatCannotBeTrusted(t *testing.T) {
 			path := filepath.Join(folder, "ledger.db")
 			check.NoError(t, write(filepath.Join(folder, "real.db"), 0o600))
 			check.NoError(t, tc.make(path))
-			s, err := Open(path, Options{})
+			s, err := Open(path)
 			if tc.want == nil {
 				check.NoError(t, err)
 				s.Close()
@@ -78,9 +78,9 @@ func write(path string, mode os.FileMode) error {
 
 func TestFolderIsMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "ledger.db")
-	_, err := Open(path, Options{})
+	_, err := Open(path)
 	refused(t, err, os.ErrNotExist, path, "folder must be there")
-	_, err = Open("", Options{})
+	_, err = Open("")
 	refused(t, err, ErrUnsafeFile, "", "sqlite:pgfsm.db")
 }
 
@@ -89,10 +89,10 @@ func TestOneName(t *testing.T) {
 	folder := t.TempDir()
 	check.NoError(t, os.Mkdir(filepath.Join(folder, "real"), 0o700))
 	check.NoError(t, os.Symlink("real", filepath.Join(folder, "link")))
-	a, err := Open(filepath.Join(folder, "real", "ledger.db"), Options{})
+	a, err := Open(filepath.Join(folder, "real", "ledger.db"))
 	check.NoError(t, err)
 	defer a.Close()
-	b, err := Open(filepath.Join(folder, "link", "ledger.db"), Options{})
+	b, err := Open(filepath.Join(folder, "link", "ledger.db"))
 	check.NoError(t, err)
 	defer b.Close()
 	if a.Path() != b.Path() {
@@ -111,7 +111,7 @@ func TestOneName(t *testing.T) {
 func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
 	for _, name := range []string{"a?mode=memory&x=.db", "100%41.db", "a#b.db", "file:x.db", ":memory:", "ž d.db", "a+b.db", "-"} {
 		path := filepath.Join(t.TempDir(), name)
-		s, err := Open(path, Options{})
+		s, err := Open(path)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -43,7 +43,7 @@ func TestMovedFile(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := closed(t)
 			away := path + ".away"
-			s, err := Open(path, Options{})
+			s, err := Open(path)
 			check.NoError(t, err)
 			defer s.Close()
 			auditor, err := OpenReadOnly(path)

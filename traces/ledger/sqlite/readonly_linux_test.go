@@ -42,7 +42,7 @@ func readable(t *testing.T, closed bool) string {
 	t.Helper()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "ledger.db")
-	s, err := Open(path, Options{})
+	s, err := Open(path)
 	check.NoError(t, err)
 	check.NoError(t, s.Update(context.Background(), addEntry(1)))
 	if closed {
@@ -91,7 +91,7 @@ func TestOpenOfAFileThatMayOnlyBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	asNobody(t, func() {
-		s, err := Open(path, Options{})
+		s, err := Open(path)
 		if err == nil {
 			t.Error("Open() = nil", s.Close())
 			return
@@ -104,7 +104,7 @@ func TestOpenOfAFileThatMayOnlyBeRead(t *testing.T) {
 func TestOpenBesideAWriter(t *testing.T) {
 	s := fresh(t)
 	err := s.Update(t.Context(), func(ledger.Tx) error {
-		beside, err := Open(s.path, Options{BusyTimeout: 1})
+		beside, err := openWaiting(s.path, 1)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func TestReadOnlyFiles(t *testing.T) {
 	t.Run("to-write", func(t *testing.T) {
 		path := readable(t, true)
 		asNobody(t, func() {
-			_, err := Open(path, Options{})
+			_, err := Open(path)
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "this user needs to") {
 				t.Errorf("Open to write: %v", err)
 			}
@@ -145,7 +145,7 @@ func TestReadOnlyFiles(t *testing.T) {
 	t.Run("a-folder-to-write", func(t *testing.T) {
 		folder := filepath.Dir(readable(t, true))
 		asNobody(t, func() {
-			_, err := Open(filepath.Join(folder, "new.db"), Options{})
+			_, err := Open(filepath.Join(folder, "new.db"))
 			refused(t, err, fs.ErrPermission, "new.db", "may this user write it")
 		})
 	})

@@ -71,7 +71,7 @@ FROM events`}, "view decisions"},
 			run(t, db, tc.statements...)
 			check.NoError(t, db.Close())
 			for how, open := range map[string]func() (*Store, error){ // in any order
-				"Open": func() (*Store, error) { return Open(path, Options{}) }, "OpenReadOnly": func() (*Store, error) { return OpenReadOnly(path) },
+				"Open": func() (*Store, error) { return Open(path) }, "OpenReadOnly": func() (*Store, error) { return OpenReadOnly(path) },
 			} {
 				s, err := open()
 				check.NoError(t, err)
@@ -131,7 +131,7 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 // TestCheckFindsDamagedIndexes: an index that does not have the rows of its table makes lists that lie.
 func TestCheckFindsDamagedIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	s, err := Open(path, Options{})
+	s, err := Open(path)
 	check.NoError(t, err)
 	err = s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRun(runRow(ledger.Pending)) })
 	check.NoError(t, err)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"pgfsm/traces/ledger"
@@ -27,18 +25,6 @@ const (
 	// overwriting is faster than growing.
 	keptLog = 16 << 20
 )
-
-// Options are for tests and for unusual machines. The zero Options are right.
-type Options struct {
-	BusyTimeout time.Duration // 0: the constant
-}
-
-// Stats counts what a Store has done since it was opened.
-type Stats struct {
-	// Commits counts the committed transactions that wrote something. Each of them flushes the
-	// write-ahead log once.
-	Commits int64
-}
 
 // A Store is a [ledger.Store] in a file. Its methods can be called at the same time. The function
 // of a transaction must not begin another transaction: it would wait for itself.
@@ -60,7 +46,6 @@ type Store struct {
 	closed  chan struct{}
 	close   sync.Once
 
-	commits atomic.Int64
 	written int64 // attempts to commit a write; guarded by writing
 }
 
@@ -68,7 +53,10 @@ var _ ledger.Store = (*Store)(nil)
 
 // Open opens a ledger to read and write. If there is no file, Open makes one that only this user
 // may read.
-func Open(path string, o Options) (*Store, error) {
+func Open(path string) (*Store, error) { return openWaiting(path, BusyTimeout) }
+
+// openWaiting opens a ledger whose writers wait at most so long for those of other processes.
+func openWaiting(path string, busy time.Duration) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {
 		return nil, err
@@ -79,7 +67,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(path, file, cmp.Or(o.BusyTimeout, BusyTimeout))
+	s := newStore(path, file, busy)
 	if err := s.openReaders(url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}); err != nil {
 		return nil, err
 	}
@@ -161,11 +149,6 @@ func checkWritable(db *sql.DB) error {
 	return nil
 }
 
-// Stats returns the counts so far.
-func (s *Store) Stats() Stats {
-	return Stats{Commits: s.commits.Load()}
-}
-
 // Path returns the file's absolute name.
 func (s *Store) Path() string { return s.path }
 
@@ -217,9 +200,6 @@ func (s *Store) commit(t *tx) error {
 		return explainError(s.path, err)
 	}
 	t.committed = true
-	if t.Wrote() {
-		s.commits.Add(1)
-	}
 	if t.pruned {
 		s.emptyLog(t)
 	}

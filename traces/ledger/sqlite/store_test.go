@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 
 func openFile(t testing.TB, path string) ledger.Store {
 	t.Helper()
-	s, err := sqlite.Open(path, sqlite.Options{})
+	s, err := sqlite.Open(path)
 	check.NoError(t, err)
 	return s
 }

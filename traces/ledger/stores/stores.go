@@ -81,5 +81,5 @@ func openSQLite(path string, p Purpose) (*sqlite.Store, error) {
 			return nil, err
 		}
 	}
-	return sqlite.Open(path, sqlite.Options{})
+	return sqlite.Open(path)
 }
