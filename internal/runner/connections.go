@@ -212,17 +212,15 @@ func (r *Runner) wakeConnections() {
 func (s *Service) followConnections(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	seen, started := int64(-1), false
+	seen := int64(-1)
 	var idleChecked time.Time
-	s.runner.wakeConnections() // reads the last entry
+	s.runner.wakeConnections() // finds the last entry
 	for {
-		forced := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-s.runner.connected:
-			forced = true
 		}
 		c := s.runner.Configured().Connections
 		if c == nil {
@@ -234,8 +232,8 @@ func (s *Service) followConnections(ctx context.Context) {
 				s.runner.reportf("unused connections are not ended: %s", visible.Error(err))
 			}
 		}
-		if last, err := s.applyConnections(ctx, seen, forced, started); err == nil {
-			seen, started = last, true
+		if last, err := s.applyConnections(ctx, seen); err == nil {
+			seen = last
 		}
 	}
 }
@@ -270,25 +268,17 @@ func (r *Runner) warnUnusable(ctx context.Context, c *Connections) (warnings []s
 // idleInterval is how often a replica looks for connections that nobody has used for too long.
 const idleInterval = time.Hour
 
-// applyConnections applies the changes of connections after an entry, and returns the last entry that it has read. It tells
-// clients only if notify is set.
-func (s *Service) applyConnections(ctx context.Context, seen int64, forced, notify bool) (last int64, err error) {
+// applyConnections applies the changes of connections after an entry, and returns the last entry that it has read.
+func (s *Service) applyConnections(ctx context.Context, seen int64) (last int64, err error) {
 	var changed ledger.ConnectionChanges
 	err = s.runner.options.Ledger.View(ctx, func(r ledger.Reader) (err error) {
-		changed, err = ledger.ReadConnectionChanges(r, seen, forced)
+		changed, err = ledger.ReadConnectionChanges(r, seen)
 		return err
 	})
-	if err != nil || !forced && changed.Last == seen {
-		return seen, err
+	if err == nil && changed.Last != seen {
+		s.endAccounts(func(id string) bool { return changed.Usable[id] }, func(principal string) bool { return changed.People[principal] })
 	}
-	accounts := s.runner.Configured().Connections
-	live := func(id string) bool {
-		c, usable := changed.Usable[id]
-		server := accounts.server(c.Server)
-		return usable && server != nil && server.Fits(&c)
-	}
-	s.endAccounts(live, func(principal string) bool { return notify && changed.People[principal] })
-	return changed.Last, nil
+	return changed.Last, err
 }
 
 // endAccounts ends the links with accounts for which live returns false. It tells the clients of the people for whom concerns

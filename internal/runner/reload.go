@@ -145,7 +145,6 @@ func (s *Service) makeActive(ctx context.Context, configured *ConfiguredRunner, 
 	if slices.Contains(next.Changed, "connections") {
 		s.endAccounts(func(string) bool { return false }, func(string) bool { return false }) // their links have former settings
 	}
-	s.runner.wakeConnections() // some may not fit any more
 	earlier, retired := s.reload.retired, make(chan struct{})
 	s.reload.retired = retired
 	s.reload.retiring.Go(func() {

@@ -435,16 +435,25 @@ func refusedConnection(format string, args ...any) error {
 
 // ConnectionChanges are the changes of connections since an entry.
 type ConnectionChanges struct {
-	Last   int64                 // index of the last entry about connections that was read
-	People map[string]bool       // whose connections were made or have ended
-	Usable map[string]Connection // the connections that can be used now, by id
+	Last   int64           // index of the last entry about connections; 0: there is none
+	People map[string]bool // whose connections were made or have ended
+	Usable map[string]bool // the ids of the connections that can be used now; nil without changes
 }
 
-// ReadConnectionChanges reads the changes of connections after an entry. Without changes it reads nothing else, unless it
-// is forced to.
-func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChanges, err error) {
-	c.Last, c.People, c.Usable = after, make(map[string]bool), make(map[string]Connection)
+// ReadConnectionChanges reads the changes of connections after an entry, which may be negative: then it finds the last entry,
+// and no changes.
+func ReadConnectionChanges(r Reader, after int64) (c ConnectionChanges, err error) {
+	c.Last, c.People = max(after, 0), make(map[string]bool)
 	for _, t := range []Type{ConnectionMade, ConnectionEnded} {
+		if after < 0 {
+			switch e, err := r.LastOfType(t); {
+			case err == nil:
+				c.Last = max(c.Last, e.Index)
+			case !errors.Is(err, ErrNotFound):
+				return c, err
+			}
+			continue
+		}
 		for e, err := range r.EntriesOfType(t, after+1) {
 			if err != nil {
 				return c, err
@@ -462,13 +471,14 @@ func ReadConnectionChanges(r Reader, after int64, forced bool) (c ConnectionChan
 			}
 		}
 	}
-	if c.Last == after && !forced {
+	if c.Last == after {
 		return c, nil
 	}
 
 	usable, err := connectionsWhere(r, (*Connection).Usable)
+	c.Usable = make(map[string]bool)
 	for i := range usable {
-		c.Usable[usable[i].ID] = usable[i]
+		c.Usable[usable[i].ID] = true
 	}
 	return c, err
 }

@@ -100,7 +100,7 @@ func TestLostConnectionsEndInTheLog(t *testing.T) {
 			d.sound()
 			var changes ledger.ConnectionChanges
 			d.Inspect(func(r ledger.Reader) (err error) {
-				changes, err = ledger.ReadConnectionChanges(r, c.Entry, false)
+				changes, err = ledger.ReadConnectionChanges(r, c.Entry)
 				return err
 			})
 			if now := d.connectionOf(fay, "files"); now.State != ledger.ConnectionLost || len(now.Sealed) != 0 || !changes.People[fay] || len(changes.Usable) != 0 {
