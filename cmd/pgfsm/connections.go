@@ -79,7 +79,7 @@ func (o *openedLedger) connectable() (*api.Connectable, error) {
 	if err != nil || secrets == nil {
 		return nil, err
 	}
-	return setup.Connections(o.loaded, secrets, nil).Connectable(), nil
+	return setup.Connections(o.loaded, secrets, nil), nil
 }
 
 // revokeTokens asks authorization servers to revoke the tokens of connections that a command has ended.

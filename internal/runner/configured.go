@@ -12,6 +12,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 // A Config holds a Runner's part of the operator's configuration. A reload replaces it as a whole.
@@ -33,8 +34,8 @@ type Config struct {
 	Required   bool      // every caller of MCP must have a token
 	Claims     []config.PolicyClaim
 
-	Connections *Connections // the accounts of people; nil: there are none
-	ConnectURL  string       // where people connect their accounts
+	Connections *api.Connectable // the accounts of people; nil: there are none
+	ConnectURL  string           // where people connect their accounts
 }
 
 // A ConfiguredRunner is a Runner with one configuration. It is immutable: a run keeps the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"pgfsm/internal/visible"
@@ -17,35 +16,9 @@ import (
 	"pgfsm/traces/ledger/api"
 )
 
-// Connections are the accounts of people at servers.
-type Connections struct {
-	Keys    ledger.SealKeys
-	Idle    time.Duration // a connection that no call has used for that time ends
-	Servers []PersonServer
-}
-
-// A PersonServer is a server that people use with accounts of their own.
-type PersonServer struct {
-	api.ConnectableServer
-	Header, Prefix string // how pasted credentials are sent
-	Machines       bool   // the server has credentials for clients without a person
-}
-
-// server returns the server of this name; nil if people have no accounts at it.
-func (c *Connections) server(name string) *PersonServer {
-	if c == nil {
-		return nil
-	}
-	i := slices.IndexFunc(c.Servers, func(s PersonServer) bool { return s.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.Servers[i]
-}
-
 // account implements Account of [gateway.Config]. A person uses only their own account.
 func (r *ConfiguredRunner) account(ctx context.Context, client gateway.Identity, server string) (*upstream.Account, error) {
-	s := r.Connections.server(server)
+	s := r.Connections.Find(server)
 	switch {
 	case s != nil && s.Machines && client.Principal == "":
 		return nil, nil
@@ -70,7 +43,7 @@ func (r *ConfiguredRunner) needsAccount(server string) error {
 }
 
 // connectedAccount returns the account that a person has connected.
-func (r *ConfiguredRunner) connectedAccount(ctx context.Context, person string, s *PersonServer) (*upstream.Account, error) {
+func (r *ConfiguredRunner) connectedAccount(ctx context.Context, person string, s *api.ConnectableServer) (*upstream.Account, error) {
 	want := s.ExpectedConnection()
 	want.Person = person
 	c, credentials, err := r.runner.options.Ledger.FindConnection(ctx, r.Connections.Keys, want)
@@ -102,7 +75,7 @@ func recordedAccount(a *upstream.Account) *states.Account {
 // heldAccount returns the account that a held call was requested with. The error is [ledger.ErrUnconnected] if it has
 // ended. After any other error, another process may be able to make the call.
 func (r *ConfiguredRunner) heldAccount(ctx context.Context, q states.Request, server string) (*upstream.Account, error) {
-	s := r.Connections.server(server)
+	s := r.Connections.Find(server)
 	if s == nil {
 		return nil, fmt.Errorf("this process has no connections of people to %s", server)
 	}
@@ -169,20 +142,13 @@ func (r *ConfiguredRunner) answerUnconnected(ctx context.Context, call *gateway.
 	return answer
 }
 
-// Connectable returns what the console needs of the connections; nil without servers.
-func (c *Connections) Connectable() *api.Connectable {
+// connectable returns the servers at which people connect accounts; nil if there are none.
+func (s *Service) connectable() *api.Connectable {
+	c := s.runner.Configured().Connections
 	if c == nil || len(c.Servers) == 0 {
 		return nil
 	}
-	out := &api.Connectable{Keys: c.Keys}
-	for i := range c.Servers {
-		out.Servers = append(out.Servers, c.Servers[i].ConnectableServer)
-	}
-	return out
-}
-
-func (s *Service) connectable() *api.Connectable {
-	return s.runner.Configured().Connections.Connectable()
+	return c
 }
 
 // noteConnection follows a change of a connection at the console.
@@ -239,11 +205,11 @@ func (s *Service) followConnections(ctx context.Context) {
 }
 
 // warnUnusable returns a warning if some connections cannot be used with a configuration.
-func (r *Runner) warnUnusable(ctx context.Context, c *Connections) (warnings []string) {
+func (r *Runner) warnUnusable(ctx context.Context, all *api.Connectable) (warnings []string) {
 	if r.options.Ledger == nil {
 		return nil
 	}
-	all, n := c.Connectable(), 0
+	n := 0
 	err := r.options.Ledger.View(ctx, func(reader ledger.Reader) error {
 		n = 0
 		for row, err := range reader.Connections() {

@@ -14,6 +14,7 @@ import (
 	"pgfsm/internal/visible"
 	"pgfsm/mcp/upstream"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 )
 
 const (
@@ -96,7 +97,7 @@ func (t *personTokens) access(ctx context.Context) (string, error) {
 // refresh gets newer tokens than those of a row, from the ledger or else from the authorization server.
 func (t *personTokens) refresh(ctx context.Context, row ledger.Connection, wait bool) error {
 	r, accounts := t.runner, t.runner.Configured().Connections
-	server := accounts.server(row.Server)
+	server := accounts.Find(row.Server)
 	if server == nil || !server.Fits(&row) {
 		return ledger.ErrUnconnected
 	}
@@ -138,7 +139,7 @@ func (t *personTokens) noteRefused(token string) bool {
 }
 
 // oauthAccount returns the account of a connection with the tokens of an authorization server, refreshed if necessary.
-func (r *ConfiguredRunner) oauthAccount(ctx context.Context, s *PersonServer, c *ledger.Connection, credentials string) (*upstream.Account, error) {
+func (r *ConfiguredRunner) oauthAccount(ctx context.Context, s *api.ConnectableServer, c *ledger.Connection, credentials string) (*upstream.Account, error) {
 	tokens := &personTokens{runner: r.runner}
 	if err := tokens.adopt(*c, []byte(credentials)); err != nil {
 		return nil, err

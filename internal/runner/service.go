@@ -174,7 +174,7 @@ func (s *Service) gatewayConfig(g *ConfiguredRunner) (c gateway.Config, err erro
 			return c, fmt.Errorf("servers.%s.expose: %w", e.Server, err)
 		}
 		c.Servers = append(c.Servers, gateway.Server{Name: e.Server, Expose: words, Sessions: e.Sessions,
-			Person: g.Connections.server(e.Server) != nil})
+			Person: g.Connections.Find(e.Server) != nil})
 	}
 	if s.options.MCP != nil {
 		c.Front.Hosts = hostNames(s.options.MCP, s.options.PublicURL, g.Serve.Hosts)

@@ -6,23 +6,22 @@ import (
 	"pgfsm/internal/config"
 	"pgfsm/internal/identity/connect"
 	"pgfsm/internal/oauth"
-	"pgfsm/internal/runner"
+	"pgfsm/traces/ledger/api"
 )
 
 // Connections returns the accounts of people that a configuration allows, with its secrets; nil if there are none. mask
 // is called with each token before anybody else learns it.
-func Connections(loaded *config.Loaded, secrets *config.ResolvedConnections, mask func(token string)) *runner.Connections {
+func Connections(loaded *config.Loaded, secrets *config.ResolvedConnections, mask func(token string)) *api.Connectable {
 	if secrets == nil {
 		return nil
 	}
-	all := &runner.Connections{Keys: secrets.Keys, Idle: time.Duration(loaded.ConnectionIdle) * 24 * time.Hour}
+	all := &api.Connectable{Keys: secrets.Keys, Idle: time.Duration(loaded.ConnectionIdle) * 24 * time.Hour}
 	for i := range loaded.Servers {
 		u := &loaded.Servers[i]
 		if u.Person == nil {
 			continue
 		}
-		added := runner.PersonServer{Machines: u.Auth != nil}
-		added.Name, added.Resource = u.Name, u.URL
+		added := api.ConnectableServer{Name: u.Name, Resource: u.URL, Machines: u.Auth != nil}
 		if o, ok := secrets.OAuth[u.Name]; ok {
 			added.OAuth = authorizationServer(u, &o, mask)
 		} else {

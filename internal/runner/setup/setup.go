@@ -23,6 +23,7 @@ import (
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/rules"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
 )
 
@@ -39,7 +40,7 @@ type Setup struct {
 	Fleet      *demo.Fleet         // the servers of the embedded demo, after Start
 	OTLP       *telemetry.OTLP     // nil: no spans are exported
 
-	Connections *runner.Connections // the accounts of people, after OpenConnections; nil: there are none
+	Connections *api.Connectable // the accounts of people, after OpenConnections; nil: there are none
 	people      *config.ResolvedConnections
 
 	options Options

@@ -107,7 +107,7 @@ func (h *Handler) finishConnecting(v *visit) (answer, error) {
 	if !ok || name != v.id || all == nil {
 		return answer{}, errNoAttempt
 	}
-	server := all.find(name)
+	server := all.Find(name)
 	q, err := url.ParseQuery(v.r.URL.RawQuery)
 	attempt := v.connectAttempt(nonce, name)
 	if server == nil || server.OAuth == nil || err != nil || attempt.CheckState(q) != nil {
@@ -169,7 +169,7 @@ func (c *Connectable) Revoke(ctx context.Context, l *ledger.Ledger, ended []ledg
 }
 
 func (c *Connectable) revokeTokens(ctx context.Context, l *ledger.Ledger, ended *ledger.Connection) error {
-	server := c.find(ended.Server)
+	server := c.Find(ended.Server)
 	if server == nil || !server.Fits(ended) {
 		return errors.New("the configuration does not name the connection's authorization server and client")
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"pgfsm/internal/identity/connect"
 	"pgfsm/traces/ledger"
@@ -21,6 +22,7 @@ const maxConnectForm = 3*ledger.MaxCredential + MaxBody
 // Connectable are the servers at which people connect accounts.
 type Connectable struct {
 	Keys    ledger.SealKeys
+	Idle    time.Duration // a connection that no call has used for that time ends
 	Servers []ConnectableServer
 }
 
@@ -28,9 +30,12 @@ type Connectable struct {
 type ConnectableServer struct {
 	Name     string
 	Resource string // the server's URL
-	Hint     string // where people get a token; may be empty
+	Machines bool   // the server has credentials for clients without a person
 
 	OAuth *connect.Server // people sign in there; nil: they paste tokens
+
+	Hint           string // where people get a token to paste; may be empty
+	Header, Prefix string // how it is sent
 }
 
 // ExpectedConnection returns what a connection must have so that it is used for the server.
@@ -50,7 +55,7 @@ func (s *ConnectableServer) Fits(c *ledger.Connection) bool {
 
 // Unusable says why no call uses a connection; empty if calls do.
 func (c *Connectable) Unusable(r ledger.Reader, row *ledger.Connection) string {
-	switch server := c.find(row.Server); {
+	switch server := c.Find(row.Server); {
 	case !row.Usable():
 		return "the credentials are not accepted any more"
 	case server == nil:
@@ -63,7 +68,8 @@ func (c *Connectable) Unusable(r ledger.Reader, row *ledger.Connection) string {
 	return ""
 }
 
-func (c *Connectable) find(server string) *ConnectableServer {
+// Find returns the server of a name; nil if people have no accounts at it.
+func (c *Connectable) Find(server string) *ConnectableServer {
 	i := slices.IndexFunc(c.servers(), func(s ConnectableServer) bool { return s.Name == server })
 	if i < 0 {
 		return nil
@@ -149,7 +155,7 @@ func (h *Handler) changeConnection(v *visit) (answer, error) {
 		return answer{}, errForm
 	}
 
-	change, server := "ended", all.find(fields["server"])
+	change, server := "ended", all.Find(fields["server"])
 	switch {
 	case fields["do"] == "disconnect":
 		err = h.Ledger.Disconnect(v.r.Context(), v.caller, fields["server"])
