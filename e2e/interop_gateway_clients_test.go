@@ -80,6 +80,7 @@ type clientOrder struct {
 	Together bool         `json:"together,omitzero"` // all calls at once
 	Roots    []string     `json:"roots,omitzero"`
 	OAuth    *oauthClient `json:"oauth,omitzero"` // the client signs in
+	Token    string       `json:"token,omitzero"` // the client has this token
 }
 
 // An oauthClient is the registration of a client. Without an id the client registers itself; with a secret it acts for nobody.

@@ -1,7 +1,7 @@
 // What every client here has in common: it reads an order from standard input, connects as its SDK does by default, lists
 // the tools, makes the calls one after the other (or all at once: "together") and writes what came of them to standard output, as one JSON object.
 //
-// Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "_meta": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}, "oauth": {…}}
+// Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "_meta": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}, "oauth": {…}, "token": "…"}
 // "command" starts what speaks over stdio, in place of "url".
 // Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"],
 //          "authorizations": [{"parameter": "…"}]}
@@ -9,7 +9,7 @@
 // "fault" is what the client threw; "code" is the code of the gateway's decision, which a refusal has. A call with "until" is made again
 // until its text holds that, at most 100 times: the answer is the last one. "replies" are results for what servers ask, of which
 // only sdk-v2.mjs knows; "asked" is what they asked. With "oauth" the client of an SDK signs in (see oauth.mjs), and "authorizations" are the
-// parameters of its authorization requests; the access token is good for all requests before the calls.
+// parameters of its authorization requests; the access token is good for all requests before the calls. With "token" every request has that token.
 
 export async function drive(connect) {
   let text = '';

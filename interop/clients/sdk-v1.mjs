@@ -15,8 +15,9 @@ await drive(async (order) => {
     client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: order.roots.map((uri) => ({ uri })) }));
   }
   const authProvider = authorizer(order, ClientCredentialsProvider);
+  const requestInit = order.token && { headers: { Authorization: `Bearer ${order.token}` } };
   const transports = {
-    http: () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }),
+    http: () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider, requestInit }),
     sse: () => new SSEClientTransport(new URL(order.url), { authProvider }),
     stdio: () => new StdioClientTransport({ command: order.command[0], args: order.command.slice(1) }),
   };

@@ -13,7 +13,8 @@ await drive(async (order) => {
     client.setRequestHandler(method, () => { asked.push(method); return result; });
   }
   const authProvider = authorizer(order, ClientCredentialsProvider);
-  await connect(client, authProvider, () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider }), UnauthorizedError);
+  const requestInit = order.token && { headers: { Authorization: `Bearer ${order.token}` } };
+  await connect(client, authProvider, () => new StreamableHTTPClientTransport(new URL(order.url), { authProvider, requestInit }), UnauthorizedError);
   return {
     protocol: () => client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
