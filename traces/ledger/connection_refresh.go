@@ -18,6 +18,9 @@ const (
 	// refreshWait is how long callers wait for the holder of a lease, and refreshPoll how often they look.
 	refreshWait = 5 * time.Second
 	refreshPoll = 50 * time.Millisecond
+	// storeWait is how long the holder of a lease tries to store new credentials while the ledger is not available. The lease
+	// lasts longer, after the requests of the refresh.
+	storeWait = 20 * time.Second
 )
 
 // ErrRefreshing means that another caller refreshes a connection, and takes long.
@@ -51,8 +54,13 @@ func (l *Ledger) RefreshConnection(ctx context.Context, keys SealKeys, have Conn
 		return leased, opened, err
 	}
 	fresh, refreshErr := refresh(opened)
-	stored, err := l.storeRefreshed(keys, leased, fresh, refreshErr)
-	return stored, fresh, errors.Join(refreshErr, err)
+	within, cancel := context.WithTimeout(context.Background(), storeWait)
+	defer cancel()
+	_ = Poll(within, refreshPoll, func() (bool, error) { // without them, the connection is lost
+		c, err = l.storeRefreshed(keys, leased, fresh, refreshErr)
+		return !errors.Is(err, ErrUnavailable), nil
+	})
+	return c, fresh, errors.Join(refreshErr, err)
 }
 
 // leaseConnection takes the lease of a connection, or waits for its holder, if wait is set. Without a holder, the returned connection

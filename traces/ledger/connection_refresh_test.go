@@ -140,6 +140,24 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("RefreshConnection() = %q, %v", got, err)
 		}
 	})
+	t.Run("ledger-away-after-the-answer", func(t *testing.T) {
+		d := newFixture(t)
+		made, from, fails := d.authorize(), new(rotating), 0
+		d.Store.Fail = func(op ledgertest.Op, _ int) error {
+			if op != ledgertest.Begin || fails == 0 {
+				return nil
+			}
+			fails--
+			return fmt.Errorf("%w: a failover", ledger.ErrUnavailable)
+		}
+		_, got, err := d.RefreshConnection(ctx, sealKeys(1), made, true, func(old []byte) ([]byte, error) {
+			fails = 3
+			return from.refresh(old)
+		})
+		if c := d.connectionOf(fay, "files"); err != nil || string(got) != token(1) || c.Generation != 2 || c.Holder != "" {
+			t.Errorf("RefreshConnection() = %q, %v; the row is %+v", got, err, c)
+		}
+	})
 	t.Run("lost", func(t *testing.T) {
 		d := newFixture(t)
 		made := d.authorize()
