@@ -112,25 +112,15 @@ func (g generations) find(r Reader, index int64) (*generationEntry, error) {
 
 // settingsOf returns the settings with which a run began.
 func settingsOf(r Reader, q *RunRow) (*Settings, error) {
-	for e, err := range r.Entries(q.First) {
-		if err != nil {
-			return nil, err
-		}
-		decoded, err := e.decodeEvents()
-		if err != nil {
-			return nil, err
-		}
-		first, ok := decoded[0].payload.(*requestCreated)
-		if !ok {
-			break
-		}
-		found, err := make(generations).find(r, first.Gen)
-		if err != nil {
-			return nil, err
-		}
-		return &found.Settings, nil
+	first, err := q.readFirst(r)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("entry %d: %w: it does not begin a run", q.First, ErrChanged)
+	found, err := make(generations).find(r, first.Gen)
+	if err != nil {
+		return nil, err
+	}
+	return &found.Settings, nil
 }
 
 // add adds a decoded event, which must have a generation.

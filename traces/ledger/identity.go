@@ -24,20 +24,12 @@ func WhyNotCalled(r Reader, q *RunRow) (string, error) {
 	if err != nil || reason != "" {
 		return reason, err
 	}
-	for e, err := range r.Entries(q.First) {
-		if err != nil {
-			return "", err
-		}
-		events, err := e.decodeEvents()
-		if err != nil {
-			return "", err
-		}
-		if first, ok := events[0].payload.(*requestCreated); ok {
-			_, reason, err = accountEnded(r, &first.Request, q.Server)
-		}
-		return reason, err
+	first, err := q.readFirst(r)
+	if err != nil {
+		return "", err
 	}
-	return "", nil
+	_, reason, err = accountEnded(r, &first.Request, q.Server)
+	return reason, err
 }
 
 // revocationReason checks identities again before an approved call is sent. It returns a reason if

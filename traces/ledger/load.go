@@ -120,6 +120,26 @@ func (p *requestCreated) traceHeader(run string) traces.Header {
 	}
 }
 
+// readFirst returns the event that begins a run.
+func (q *RunRow) readFirst(r Reader) (*requestCreated, error) {
+	for e, err := range r.Entries(q.First) {
+		if err != nil {
+			return nil, err
+		}
+		decoded, err := e.decodeEvents()
+		if err != nil {
+			return nil, err
+		}
+		if len(decoded) > 0 && e.RunID == q.RunID {
+			if first, ok := decoded[0].payload.(*requestCreated); ok {
+				return first, nil
+			}
+		}
+		break
+	}
+	return nil, fmt.Errorf("run %s: %w: entry %d does not begin it", q.RunID, ErrChanged, q.First)
+}
+
 // ReadArgs returns all arguments of the request's call in canonical form; nil if there is no call.
 func (q *RunRow) ReadArgs(r Reader) (jsontext.Value, error) {
 	switch q.Args {
@@ -130,15 +150,12 @@ func (q *RunRow) ReadArgs(r Reader) (jsontext.Value, error) {
 		return jsontext.Value(q.Args), nil
 	}
 
-	for e, err := range EventsOf(r, q.RunID) {
-		if err != nil {
-			return nil, fmt.Errorf("run %s: arguments: %w", q.RunID, err)
-		}
-		p, err := e.decodePayload()
-		if first, ok := p.(*requestCreated); ok && err == nil && first.Call != nil {
-			return first.Call.Args, nil
-		}
-		break
+	first, err := q.readFirst(r)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("run %s: %w: its first entry has no arguments", q.RunID, ErrChanged)
+	if first.Call == nil {
+		return nil, fmt.Errorf("run %s: %w: its first entry has no arguments", q.RunID, ErrChanged)
+	}
+	return first.Call.Args, nil
 }
