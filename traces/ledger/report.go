@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,15 +100,36 @@ func (l *Ledger) reportLate(ctx context.Context, q *RunRow, by Caller, report st
 
 // Lapse ends the runs whose permit was handed out longer ago than within allows for their tool, and about which the
 // client has not reported.
-func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within func(server, tool string) time.Duration) (ended []Recovered, err error) {
-	runs, err := l.delegatedRuns(ctx, Filter{}, within)
+func (l *Ledger) Lapse(ctx context.Context, p *traces.Replayer, within func(server, tool string) time.Duration) ([]Recovered, error) {
+	return l.lapseRuns(ctx, p, Filter{}, within, func(q *RunRow) string {
+		return fmt.Sprintf("The client did not report the call within %s.", within(q.Server, q.Tool))
+	})
+}
+
+// LapseSession ends the runs of a client's session about which the client has not reported: the session is over.
+// It returns how many these were.
+func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) (lapsed int, err error) {
+	ended, err := l.lapseRuns(ctx, p, Filter{Actor: actor, Session: session}, func(string, string) time.Duration { return 0 },
+		func(*RunRow) string { return "The client's session ended without a report." })
+	for _, one := range ended {
+		if one.Err == nil {
+			lapsed++
+		}
+		err = cmp.Or(err, one.Err)
+	}
+	return lapsed, err
+}
+
+// lapseRuns ends the runs of a filter that have waited for a report for the time of their tool.
+func (l *Ledger) lapseRuns(ctx context.Context, p *traces.Replayer, f Filter, within func(server, tool string) time.Duration,
+	reason func(*RunRow) string) (ended []Recovered, err error) {
+	runs, err := l.delegatedRuns(ctx, f, within)
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range runs {
-		run := q.RunID
-		lapsed := &states.ReportLapsed{Reason: fmt.Sprintf("The client did not report the call within %s.", within(q.Server, q.Tool))}
-		one, err := l.Report(ctx, p, run, Caller{}, lapsed)
+	for i := range runs {
+		run := runs[i].RunID
+		one, err := l.Report(ctx, p, run, Caller{}, &states.ReportLapsed{Reason: reason(&runs[i])})
 		if errors.Is(err, ErrTaken) || errors.Is(err, ErrNotDelegated) {
 			continue // another process was faster
 		}
@@ -140,25 +162,6 @@ func (l *Ledger) delegatedRuns(ctx context.Context, f Filter, within func(server
 		return nil
 	})
 	return runs, err
-}
-
-// LapseSession ends the runs of a client's session about which the client has not reported: the session is over.
-// It returns how many these were.
-func (l *Ledger) LapseSession(ctx context.Context, p *traces.Replayer, actor, session string) (lapsed int, err error) {
-	runs, err := l.delegatedRuns(ctx, Filter{Actor: actor, Session: session}, func(string, string) time.Duration { return 0 })
-	if err != nil {
-		return 0, err
-	}
-	for _, q := range runs {
-		_, err := l.Report(ctx, p, q.RunID, Caller{}, &states.ReportLapsed{Reason: "The client's session ended without a report."})
-		switch {
-		case err == nil:
-			lapsed++
-		case !errors.Is(err, ErrTaken) && !errors.Is(err, ErrNotDelegated):
-			return lapsed, err
-		}
-	}
-	return lapsed, nil
 }
 
 // checkTold checks that who told a prompt or a report had a token of the role hook, or needs none.
