@@ -186,16 +186,6 @@ func (o *roster) readActivations(r Reader) error {
 	return nil
 }
 
-// SeveralGateways reports whether several gateways work on the ledger.
-func (l *Ledger) SeveralGateways(ctx context.Context) (several bool, err error) {
-	err = l.View(ctx, func(r Reader) error {
-		live, err := l.replicas.liveReplicas(ctx, r, l.store.OwnerGone)
-		several = len(live) > 1
-		return err
-	})
-	return several, err
-}
-
 // OtherBundle reports whether a replica of the ledger has a bundle other than own.
 func (l *Ledger) OtherBundle(ctx context.Context, own canonical.Digest) (other bool, err error) {
 	err = l.View(ctx, func(r Reader) error {

@@ -216,12 +216,10 @@ func eventChip(kind ledger.Type, outcome string) chip {
 
 // addReplicas adds the replicas if there are several.
 func (h *Handler) addReplicas(v *visit, body *logView) error {
-	several, err := h.Ledger.SeveralGateways(v.r.Context())
-	if err != nil || !several {
-		return err
-	}
 	replicas, err := h.readReplicas(v)
-	body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
+	if err == nil && len(replicas.Replicas) > 1 {
+		body.Replicas, body.Work = &replicas, present.ReplicaRows(&replicas)
+	}
 	return err
 }
 
