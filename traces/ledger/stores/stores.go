@@ -33,17 +33,25 @@ var ErrMissing = errors.New("there is no ledger")
 // Open opens a store. If a file does not exist and is opened to read or to change, the error is
 // [ErrMissing]. Open never makes a database.
 func Open(url string, p Purpose) (ledger.Store, error) {
-	if pgurl.IsURL(url) {
-		return openPostgres(url, p)
+	switch isPostgres := pgurl.IsURL(url); {
+	case isPostgres && p == ToRead:
+		return opened(postgres.OpenReadOnly(url))
+	case isPostgres:
+		return opened(postgres.Open(url))
 	}
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok || path == "" { // no message repeats the URL: it may hold a password
 		return nil, errors.New("the URL of the ledger is unknown: write sqlite:PATH or postgres://USER@HOST/DATABASE")
 	}
 	store, err := openSQLite(path, p)
-	if errors.Is(err, fs.ErrNotExist) && (p == ToRead || p == ToChange) {
+	if errors.Is(err, fs.ErrNotExist) && p != ToWrite {
 		err = fmt.Errorf("%w %s: the first run with it makes it", ErrMissing, url)
 	}
+	return opened(store, err)
+}
+
+// opened returns an opened store, and none after an error.
+func opened[S ledger.Store](store S, err error) (ledger.Store, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +66,6 @@ func Name(url string) string {
 		return pgurl.Name(url)
 	}
 	return "sqlite:" + filepath.Base(strings.TrimPrefix(url, "sqlite:"))
-}
-
-func openPostgres(url string, p Purpose) (ledger.Store, error) {
-	open := postgres.Open
-	if p == ToRead {
-		open = postgres.OpenReadOnly
-	}
-	store, err := open(url)
-	if err != nil {
-		return nil, err
-	}
-	return store, nil
 }
 
 func openSQLite(path string, p Purpose) (*sqlite.Store, error) {
