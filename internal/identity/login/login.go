@@ -231,11 +231,17 @@ func requestError(err error) error {
 	return fmt.Errorf("the identity provider cannot be reached: %w", err)
 }
 
+// ErrDenied is the error if the person did not allow what the client asks for (RFC 6749, section 4.1.2.1).
+var ErrDenied = errors.New("the identity provider refused")
+
 // refusedError is an error that the provider names, in its answer or through the person's browser.
 func refusedError(code, description string) error {
 	text := visible.Clip(code, maxShown)
 	if description != "" {
 		text += ": " + visible.Clip(description, maxShown)
+	}
+	if code == "access_denied" {
+		return fmt.Errorf("%w: %s", ErrDenied, text)
 	}
 	return fmt.Errorf("the identity provider refused: %s", text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +29,11 @@ type tab struct {
 }
 
 // newTab starts a browser.
-func newTab(t *testing.T, host, scheme string, width int) *tab {
+func newTab(t *testing.T, host, scheme string, width int, others ...string) *tab {
 	t.Helper()
 	ctx, complaints := browsertest.Start(t, func(e *network.EventRequestWillBeSent) bool {
-		return strings.HasPrefix(e.Request.URL, "http://"+host+"/console/")
+		return strings.HasPrefix(e.Request.URL, "http://"+host+"/console/") ||
+			slices.ContainsFunc(others, func(url string) bool { return strings.HasPrefix(e.Request.URL, url+"/") })
 	})
 	browsertest.Emulate(t, ctx, scheme, width)
 	return &tab{T: t, ctx: ctx, complaints: complaints}

@@ -116,6 +116,9 @@ func (h *Handler) finishConnecting(v *visit) (answer, error) {
 	http.SetCookie(v.w, expireCookie(newCookie(v.r, connectCookie, "", ConsolePath)))
 
 	grant, err := server.OAuth.Exchange(v.r.Context(), attempt, q)
+	if errors.Is(err, login.ErrDenied) {
+		return h.connectionsPage(v, http.StatusForbidden, "You did not allow it at "+server.OAuth.Issuer+", so no account was connected at "+name+". You can begin again.")
+	}
 	if err != nil {
 		h.Log("an account was not connected at " + name + ": " + visible.Error(err))
 		return h.connectionsPage(v, http.StatusBadGateway, "The account at "+name+" was not connected. The service's log says why.")

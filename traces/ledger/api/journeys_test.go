@@ -1,13 +1,20 @@
 package api_test
 
 import (
+	"bytes"
 	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"pgfsm/internal/identity/connect"
+	"pgfsm/internal/identity/identitytest"
+	"pgfsm/internal/oauth"
 	browsertest "pgfsm/internal/test/browser"
 	"pgfsm/internal/test/check"
 	"pgfsm/states/statestest"
@@ -104,6 +111,7 @@ var journeys = []struct {
 	{"approver-denies", denies},
 	{"operator-looks-for-a-denial", looksForADenial},
 	{"auditor-audits", audits},
+	{"person-connects-an-account", connectsAnAccount},
 }
 
 // approves takes an approver from the sign-in link to the end of a call.
@@ -247,7 +255,8 @@ func TestJourneys(t *testing.T) {
 		for _, j := range journeys {
 			t.Run(j.name+"/"+device.String(), func(t *testing.T) {
 				d, host := servesConsole(t)
-				p := &traveller{newTab(t, host, device.scheme, device.width), device, host}
+				issuer := newAsking(t, d)
+				p := &traveller{newTab(t, host, device.scheme, device.width, issuer), device, host}
 				if device.still {
 					browsertest.Emulate(t, p.ctx, device.scheme, device.width, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 				}
@@ -261,4 +270,62 @@ func TestJourneys(t *testing.T) {
 			})
 		}
 	}
+}
+
+// newAsking makes people connect accounts of the server notes at an authorization server that asks them, and returns its URL.
+func newAsking(t *testing.T, d *fixture) (issuer string) {
+	idp := identitytest.New(t)
+	idp.Clients["notes-client"] = ""
+	idp.Override("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if !q.Has("as") {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Sign in</title><link rel="icon" href="data:,"><body>The gateway asks for your notes.<br><a id="allow" href="%[1]s&as=ann">Allow</a> <a id="refuse" href="%[1]s&as=">Refuse</a>`,
+				html.EscapeString(r.URL.String()))
+			return
+		}
+		idp.SignIn(q.Get("as"))
+		idp.Default(w, r)
+	})
+	var notes *httptest.Server
+	notes = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		identitytest.Answer(w, http.StatusOK, map[string]any{"resource": notes.URL, "authorization_servers": []string{idp.Issuer}})
+	}))
+	t.Cleanup(notes.Close)
+	d.change(func(o *api.Options) {
+		o.Connectable = func() *api.Connectable {
+			return &api.Connectable{Keys: ledger.SealKeys{bytes.Repeat([]byte{7}, ledger.SealKeyBytes)}, Servers: []api.ConnectableServer{{
+				Name: "notes", Resource: notes.URL, OAuth: &connect.Server{
+					Client: oauth.Client{ID: "notes-client", Issuer: idp.Issuer}, URL: notes.URL, Scopes: []string{"notes:read"}, HTTP: http.DefaultClient,
+				},
+			}}}
+		}
+	})
+	return idp.Issuer
+}
+
+// connectsAnAccount takes a person from the address in an agent's refusal to a connection. At first the person refuses.
+func connectsAnAccount(p *traveller, d *fixture) {
+	p.opens("/console/connections")
+	p.shows("enter your token")
+	p.fits("person-signs-in-" + p.device.String())
+	p.writes("#token", d.Token("ann", ledger.RolePerson))
+	p.use("main button")
+	p.shows("not connected")
+	for _, answer := range []string{"#refuse", "#allow"} {
+		p.fits("person-connects-" + p.device.String())
+		p.use("#server-notes button")
+		p.shows("notes:read")
+		p.fits("person-goes-on-" + p.device.String())
+		p.use("#continue")
+		p.shows("The gateway asks for your notes.")
+		p.use(answer)
+		if answer == "#refuse" {
+			p.shows("You did not allow it")
+		}
+	}
+	p.until("the account is connected", "document.querySelector('#server-notes .chip').innerText.trim() === 'connected'")
+	p.fits("person-is-connected-" + p.device.String())
+	p.use("#server-notes button") // the first one disconnects
+	p.shows("not connected")
 }
