@@ -11,7 +11,7 @@ import (
 	"pgfsm/internal/canonical"
 )
 
-// A prunePlan lists what a prune removes. A window is a number of consecutive indexes.
+// A prunePlan lists what a prune removes.
 type prunePlan struct {
 	order       *PruneOrder
 	pruned      []Range // entries that were pruned before
@@ -22,7 +22,7 @@ type prunePlan struct {
 	calls       carriedCalls            // calls of tasks by runs that earlier prunes removed
 	lastEntries map[string]int64        // the runs to remove, with the indexes of their last entries
 	told        map[toldSessionKey]bool // sessions of clients of which something goes
-	// Blobs that no remaining entry refers to, with the last window that refers to them.
+	// Blobs that no remaining entry refers to, with the last entry of the last run that refers to them.
 	blobs map[canonical.Digest]int64
 }
 
@@ -75,9 +75,11 @@ func (p *prunePlan) unusedBlobs(part *prunePart) (blobs []canonical.Digest) {
 	return blobs
 }
 
+// A removal is an entry that a prune removes, with the last entry of its run.
+type removal struct{ last, index int64 }
+
 // planPrune finds what a prune removes: the runs that ended before a time with their entries, and
-// older messages and refusals; or the runs, messages and refusals that the order names. The runs whose
-// last entry is in a window are removed together, with the messages and refusals of that window.
+// older messages and refusals; or the runs, messages and refusals that the order names.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atOnce int64) (p prunePlan, err error) {
 	previous, err := l.lastPrune(r)
 	if err != nil {
@@ -94,7 +96,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atO
 	}
 
 	carried := carriedBy(previous.tasks)
-	var ended []RunRow
+	ended := make(map[int64]RunRow) // by their last entries
 
 	for q, err := range r.Runs(Filter{}) {
 		switch {
@@ -105,14 +107,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atO
 		case p.removesRun(&q):
 			p.lastEntries[q.RunID] = q.Entry
 			p.told[toldSessionKey{q.Actor, q.Session}] = true
-			ended = append(ended, RunRow{
-				RunID:  q.RunID,
-				Entry:  q.Entry,
-				Task:   q.Task,
-				Server: q.Server,
-				Tool:   q.Tool,
-				Sent:   q.Sent,
-			})
+			ended[q.Entry] = RunRow{RunID: q.RunID, Task: q.Task, Server: q.Server, Tool: q.Tool, Sent: q.Sent}
 			if err := carried.addRun(&q); err != nil {
 				return p, err
 			}
@@ -121,27 +116,45 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, order *PruneOrder, atO
 		}
 	}
 
-	// Each part repeats the calls of all tasks, so a part must not be smaller than they are.
-	window := max(atOnce, int64(len(carried)))
-	parts := make(map[int64]*prunePart)
-	if err := p.findEntries(ctx, r, parts, window); err != nil {
+	found, err := p.findEntries(ctx, r)
+	if err != nil {
 		return p, err
 	}
-
-	// A run goes with the part of its last entry.
-	for i := range ended {
-		part := parts[ended[i].Entry/window]
-		if part == nil { // no entry of the run is left
-			continue
-		}
-		part.runs = append(part.runs, ended[i].RunID)
-		if err := part.calls.addRun(&ended[i]); err != nil {
-			return p, err
-		}
+	// Each part repeats the calls of all tasks, so a part must not be smaller than they are.
+	if err := p.cutParts(found, ended, max(int(atOnce), len(carried))); err != nil {
+		return p, err
 	}
-
-	p.joinParts(parts, window)
 	return p, p.checkComplete()
+}
+
+// cutParts cuts what a prune removes into parts of about so many entries. A run goes as a whole.
+func (p *prunePlan) cutParts(found []removal, ended map[int64]RunRow, atOnce int) error {
+	slices.SortFunc(found, func(a, b removal) int { return cmp.Or(cmp.Compare(a.last, b.last), cmp.Compare(a.index, b.index)) })
+	blobs := slices.SortedFunc(maps.Keys(p.blobs), func(a, b canonical.Digest) int {
+		return cmp.Or(cmp.Compare(p.blobs[a], p.blobs[b]), cmp.Compare(a, b))
+	})
+	for len(found) > 0 {
+		n := min(atOnce, len(found))
+		for n < len(found) && found[n].last == found[n-1].last {
+			n++
+		}
+		part := prunePart{entries: int64(n), calls: make(carriedCalls)}
+		for _, one := range found[:n] {
+			part.removed = append(part.removed, Range{one.index, one.index})
+			if q, isLast := ended[one.index]; isLast {
+				part.runs = append(part.runs, q.RunID)
+				if err := part.calls.addRun(&q); err != nil {
+					return err
+				}
+			}
+		}
+		part.removed = unionOf(part.removed)
+		for ; len(blobs) > 0 && p.blobs[blobs[0]] <= found[n-1].last; blobs = blobs[1:] {
+			part.blobs = append(part.blobs, blobs[0])
+		}
+		p.parts, found = append(p.parts, part), found[n:]
+	}
+	return nil
 }
 
 // removesRun reports whether the prune removes a run.
@@ -195,83 +208,56 @@ func (p *prunePlan) checkComplete() error {
 
 // findEntries finds the entries to remove, and the blobs that only these refer to. It reads the
 // whole log twice: first for the entries to remove, then for those that stay.
-func (p *prunePlan) findEntries(ctx context.Context, r Reader, parts map[int64]*prunePart, window int64) error {
+func (p *prunePlan) findEntries(ctx context.Context, r Reader) (found []removal, err error) {
 	end, err := r.End()
 	if err != nil {
-		return err
+		return nil, err
 	}
-
 	p.size = end.Size
-	const none = -1
-	windowOf := func(e *Entry) int64 {
-		switch last, removed := p.lastEntries[e.RunID]; {
-		case removed:
-			return last / window
-		case p.removesEntry(e):
-			return e.Index / window
-		}
-		return none
-	}
-
 	for _, pass := range []bool{true, false} {
-		previous := int64(none) // the window of the previous entry
 		for e, err := range r.Entries(0) {
 			if err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
+				return nil, errors.Join(err, ctx.Err())
 			}
 			if e.Pruned() {
-				previous = none
 				if pass {
 					p.pruned = addIndex(p.pruned, e.Index)
 				}
 				continue
 			}
-			windowIndex := windowOf(&e)
-			if removed := windowIndex != none; removed != pass {
-				previous = none
+			last, removed := p.lastEntries[e.RunID]
+			if !removed && p.removesEntry(&e) {
+				last, removed = e.Index, true
+			}
+			if removed != pass {
 				continue
 			}
+
 			refs, err := e.blobReferences()
 			if err != nil {
-				return err
+				return nil, err
 			}
-
-			// A blob goes with the last window that refers to it, unless an entry that stays does.
+			// A blob goes with the last run that refers to it, unless an entry that stays does.
 			for _, d := range refs {
 				if pass {
-					p.blobs[d] = max(p.blobs[d], windowIndex)
+					p.blobs[d] = max(p.blobs[d], last)
 				} else {
 					delete(p.blobs, d)
 				}
 			}
-
 			if !pass {
 				continue
 			}
 			if err := p.noteSession(&e); err != nil {
-				return err
+				return nil, err
 			}
-
-			part := parts[windowIndex]
-			if part == nil {
-				part = &prunePart{calls: make(carriedCalls)}
-				parts[windowIndex] = part
-			}
-
-			if windowIndex != previous {
-				part.removed = append(part.removed, Range{First: e.Index})
-			}
-
-			part.removed[len(part.removed)-1].Last = e.Index
-			part.entries, previous = part.entries+1, windowIndex
+			found = append(found, removal{last, e.Index})
 		}
-
 		if len(p.blobs) == 0 { // no entry to remove refers to a blob
 			break
 		}
 	}
-
-	return nil
+	return found, nil
 }
 
 // A toldSessionKey names a client's session of an actor; the session may be empty.
@@ -306,26 +292,4 @@ func (p *prunePlan) forgetTold(b *batch) error {
 		}
 	}
 	return nil
-}
-
-// joinParts orders the parts by their windows, assigns the blobs to them, and joins small parts.
-func (p *prunePlan) joinParts(parts map[int64]*prunePart, window int64) {
-	for _, d := range slices.Sorted(maps.Keys(p.blobs)) {
-		part := parts[p.blobs[d]]
-		part.blobs = append(part.blobs, d)
-	}
-	for _, index := range slices.Sorted(maps.Keys(parts)) {
-		next := parts[index]
-		n := len(p.parts)
-		if n == 0 || p.parts[n-1].entries+next.entries > window {
-			p.parts = append(p.parts, *next)
-			continue
-		}
-		previous := &p.parts[n-1]
-		previous.entries += next.entries
-		previous.removed = unionOf(append(previous.removed, next.removed...))
-		previous.runs = append(previous.runs, next.runs...)
-		previous.blobs = append(previous.blobs, next.blobs...)
-		previous.calls.addAll(next.calls)
-	}
 }
