@@ -105,14 +105,7 @@ func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connec
 	if c.Account != "" && !ValidAccount(c.Account) {
 		return c, refusedConnection("the name of the account must have at most %d bytes, and only characters that show", MaxAccount)
 	}
-	origin, err := l.Origin(ctx)
-	if err != nil {
-		return c, err
-	}
 	c.Person, c.ID, c.State, c.Generation = by.Principal(), rand.Text(), ConnectionReady, 1
-	if err := keys.seal(&c, origin, []byte(credential)); err != nil {
-		return c, err
-	}
 	made := &connectionMade{
 		Account:  c.Account,
 		Client:   c.Client,
@@ -128,11 +121,14 @@ func (l *Ledger) Connect(ctx context.Context, by Caller, keys SealKeys, c Connec
 	if err := made.checkValues(by.Name); err != nil {
 		return c, err
 	}
-	err = l.commit(ctx, func(b *batch) error {
+	err := l.commit(ctx, func(b *batch) error {
 		if err := by.recheckAction(b, b.now, ActConnect); err != nil {
 			return err
 		}
-		if err := b.addEvent(nil, "", by.Name, made); err != nil {
+		if err := b.addEvent(nil, "", by.Name, made); err != nil { // in a new ledger, the log begins here
+			return err
+		}
+		if err := keys.seal(b, &c, []byte(credential)); err != nil {
 			return err
 		}
 		c.Made, c.Used, c.Entry = b.now, b.now, b.entry.Index
@@ -279,11 +275,7 @@ func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, want Connect
 		case !c.Usable() || !c.Fits(&want):
 			return ErrUnconnected
 		}
-		origin, err := Origin(r)
-		if err != nil {
-			return err
-		}
-		opened, err := keys.open(&c, origin)
+		opened, err := keys.open(r, &c)
 		credentials = string(opened)
 		return err
 	})
@@ -291,12 +283,12 @@ func (l *Ledger) FindConnection(ctx context.Context, keys SealKeys, want Connect
 }
 
 // OpenCredentials returns the credentials of a row. The error is [ErrSealed] if they do not open.
-func (l *Ledger) OpenCredentials(ctx context.Context, keys SealKeys, c Connection) ([]byte, error) {
-	origin, err := l.Origin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return keys.open(&c, origin)
+func (l *Ledger) OpenCredentials(ctx context.Context, keys SealKeys, c Connection) (credentials []byte, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		credentials, err = keys.open(r, &c)
+		return err
+	})
+	return credentials, err
 }
 
 // LoseConnection ends a connection whose credentials can never be used again. lost is false if the connection is not the
@@ -362,16 +354,12 @@ func (l *Ledger) ResealConnections(ctx context.Context, by Caller, keys SealKeys
 		if slices.ContainsFunc(old, func(c Connection) bool { return c.Holder != "" && c.Until > b.now }) {
 			return refusedConnection("a gateway is refreshing credentials; repeat the command in a minute")
 		}
-		origin, err := Origin(b)
-		if err != nil {
-			return err
-		}
 		for i := range old {
-			credentials, err := keys.open(&old[i], origin)
+			credentials, err := keys.open(b, &old[i])
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", visible.Text(old[i].Person), old[i].Server, err)
 			}
-			if err := keys.seal(&old[i], origin, credentials); err != nil {
+			if err := keys.seal(b, &old[i], credentials); err != nil {
 				return err
 			}
 		}

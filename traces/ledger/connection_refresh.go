@@ -73,10 +73,7 @@ func (l *Ledger) leaseConnection(ctx context.Context, keys SealKeys, have *Conne
 		if c, step, err = have.nextRefresh(r, now); err != nil || step == refreshIsHeld {
 			return step, err
 		}
-		origin, err := Origin(r)
-		if err == nil {
-			credentials, err = keys.open(&c, origin)
-		}
+		credentials, err = keys.open(r, &c)
 		return step, err
 	}
 	for {
@@ -147,12 +144,8 @@ func (l *Ledger) storeRefreshed(keys SealKeys, leased Connection, fresh []byte, 
 		c.Holder, c.Until = "", addToTime(b.now, refreshPause)
 		switch {
 		case failed == nil:
-			origin, err := Origin(b)
-			if err != nil {
-				return err
-			}
 			c.Generation++
-			if err := keys.seal(&c, origin, fresh); err != nil {
+			if err := keys.seal(b, &c, fresh); err != nil {
 				return err
 			}
 		case errors.Is(failed, ErrCredentialsLost):

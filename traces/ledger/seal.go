@@ -47,7 +47,11 @@ type sealPlace struct {
 }
 
 // sealer returns the AEAD of the row of a connection, and its associated data.
-func (c *Connection) sealer(key []byte, origin string) (cipher.AEAD, []byte, error) {
+func (c *Connection) sealer(key []byte, r Reader) (cipher.AEAD, []byte, error) {
+	origin, err := Origin(r)
+	if err != nil {
+		return nil, nil, err
+	}
 	place := canonical.MustSorted(sealPlace{
 		Client:     c.Client,
 		Format:     sealFormat,
@@ -73,14 +77,14 @@ func (c *Connection) sealer(key []byte, origin string) (cipher.AEAD, []byte, err
 }
 
 // seal seals the credentials of the row with the first key.
-func (k SealKeys) seal(c *Connection, origin string, credentials []byte) (err error) {
+func (k SealKeys) seal(r Reader, c *Connection, credentials []byte) (err error) {
 	if len(k) == 0 {
 		return errors.New("there is no key to seal the credentials of connections")
 	}
 	if c.Key, err = keyID(k[0]); err != nil {
 		return err
 	}
-	aead, place, err := c.sealer(k[0], origin)
+	aead, place, err := c.sealer(k[0], r)
 	if err != nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (k SealKeys) seal(c *Connection, origin string, credentials []byte) (err er
 }
 
 // open returns the credentials of a row. The error is [ErrSealed] if they do not open.
-func (k SealKeys) open(c *Connection, origin string) ([]byte, error) {
+func (k SealKeys) open(r Reader, c *Connection) ([]byte, error) {
 	for _, key := range k {
 		id, err := keyID(key)
 		if err != nil {
@@ -98,7 +102,7 @@ func (k SealKeys) open(c *Connection, origin string) ([]byte, error) {
 		if id != c.Key {
 			continue
 		}
-		aead, place, err := c.sealer(key, origin)
+		aead, place, err := c.sealer(key, r)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +117,6 @@ func (k SealKeys) open(c *Connection, origin string) ([]byte, error) {
 
 // Opens reports whether the credentials of a row can be opened.
 func (k SealKeys) Opens(r Reader, c *Connection) bool {
-	origin, err := Origin(r)
-	if err == nil {
-		_, err = k.open(c, origin)
-	}
+	_, err := k.open(r, c)
 	return err == nil
 }
