@@ -136,7 +136,12 @@ func TestConnectionsOfAnyInterleaving(t *testing.T) {
 	}
 	for n := range size.kills {
 		x.killsNext(killings[n%len(killings)])
-		x.restart(<-x.died)
+		select {
+		case s := <-x.died:
+			x.restart(s)
+		case <-time.After(clitest.Patience):
+			t.Error("no gateway refreshes a token")
+		}
 	}
 	x.over.Store(true)
 	calling.Wait()
