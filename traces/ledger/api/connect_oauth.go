@@ -84,7 +84,7 @@ func attemptedConnection(r *http.Request) (nonce, session, server string, ok boo
 }
 
 // errNoAttempt is the error of a response that belongs to no attempt of this browser.
-var errNoAttempt = newProblem(PathUnknown, "this browser did not begin to connect an account there, or took too long; begin again at Connections")
+var errNoAttempt = newProblem(PathUnknown, "this browser did not begin to connect an account there, took too long, or has connected it already; Connections in the console says which accounts are connected")
 
 // returnToSession sends a browser that comes back to the page of the session that began. Without TLS, only that path
 // gets the session's cookie.
