@@ -209,11 +209,11 @@ func (c *authClient) plays(scenario string) {
 	case "scope-retry-limit": // whatever the person grants
 		for range 2 {
 			c.connects(http.StatusOK)
-			c.agent.gets(t, suiteTool, "{}", "no_servers")
+			c.agent.gets(t, suiteTool, "{}", "credentials_refused")
 		}
 	case "authorization-server-migration":
 		c.connects(http.StatusOK)
-		c.agent.gets(t, suiteTool, "{}", "no_servers")
+		c.agent.gets(t, suiteTool, "{}", "credentials_refused")
 		c.connects(http.StatusServiceUnavailable)
 	default:
 		c.connects(http.StatusOK)
