@@ -42,12 +42,12 @@ func (k *lookback) bounds() (calls, bytes int, failed string) {
 		fmt.Sprintf("the session has more than %d calls, or %d bytes of results", MaxSessionCalls, MaxSessionBytes)
 }
 
-// An earlierCall is a call that was sent, as the entries of its run say.
+// An earlierCall is a call that was sent, as the entries of its run say; or what a late report says that a call sent.
 type earlierCall struct {
 	origin.Result
-	run       string
-	sent      int64 // the entry that sent it
-	last      int64 // the last entry of its run
+	run       string // empty: a late report
+	sent      int64  // the entry that sent it
+	last      int64  // the last entry of its run
 	delegated bool
 	texts     []sentText
 }
@@ -63,7 +63,6 @@ type earlierCalls struct {
 	lookback
 	ended []earlierCall // of runs that have ended
 	open  []earlierCall // of other runs, and those that only a transaction has read
-	late  []sentText    // of late reports
 	until string        // the time of the last entry
 	end   int64         // the size of the log
 	prune int64         // the entry of the last prune
@@ -83,21 +82,23 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 	}
 	next := *e
 	next.open, next.until, next.end = nil, end.At, end.Size
-	read := map[string]bool{}
-	add := func(q *RunRow) error {
-		read[q.RunID] = true
-		if !e.includes(q) || q.First < e.end && indexOfCall(e.ended, q.First) >= 0 {
+	open := make(map[string]*earlierCall, len(e.open)) // by run: those that are not in next yet
+	for i := range e.open {
+		open[e.open[i].run] = &e.open[i]
+	}
+	add := func(q *RunRow) (err error) {
+		known := open[q.RunID]
+		if !e.includes(q) || known == nil && q.Ended != "" && (q.Entry < e.end || q.First < e.end && e.hasEnded(q.First)) {
 			return nil
 		}
-		if i := indexOfCall(e.open, q.First); i >= 0 && e.open[i].last == q.Entry {
-			next.add(e.open[i], q.Ended != "", keep)
-			return nil
+		delete(open, q.RunID)
+		if known == nil || known.last != q.Entry {
+			if known, err = e.readCall(r, q); err != nil {
+				return err
+			}
 		}
-		call, err := e.readCall(r, q)
-		if err == nil {
-			next.add(call, q.Ended != "", keep)
-		}
-		return err
+		next.add(known, q.Ended != "" && keep)
+		return nil
 	}
 	for q, err := range r.Runs(Filter{
 		Actor: e.actor, Session: e.session, Task: e.task, Statuses: sentStatuses, Counted: true, Since: e.until,
@@ -113,11 +114,10 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 		}
 	}
 	for i := range e.open { // it may have ended meanwhile
-		run := e.open[i].run
-		if read[run] {
+		if open[e.open[i].run] == nil {
 			continue
 		}
-		q, err := r.Run(run)
+		q, err := r.Run(e.open[i].run)
 		if err == nil {
 			err = add(&q)
 		}
@@ -125,15 +125,15 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 			return nil, err
 		}
 	}
-	return &next, next.addLate(r, e.end)
+	return &next, next.addLate(r, e.end, keep)
 }
 
-func (e *earlierCalls) add(call earlierCall, hasEnded, keep bool) {
-	if !hasEnded || !keep {
-		e.open = append(e.open, call)
+func (e *earlierCalls) add(call *earlierCall, keep bool) {
+	if !keep {
+		e.open = append(e.open, *call)
 		return
 	}
-	e.ended = append(e.ended, call)
+	e.ended = append(e.ended, *call)
 	e.bytes += call.size()
 	e.cut()
 }
@@ -141,14 +141,23 @@ func (e *earlierCalls) add(call earlierCall, hasEnded, keep bool) {
 // size returns about how many bytes the calls take.
 func (e *earlierCalls) size() int { return e.bytes + 512*(len(e.ended)+len(e.open)+1) }
 
-// indexOfCall returns the index of the call of a run with this first entry; the newest calls are at the end.
-func indexOfCall(calls []earlierCall, first int64) int {
-	for i := len(calls) - 1; i >= 0; i-- {
-		if calls[i].Call == first {
-			return i
+// hasEnded reports whether the call of a run with this first entry is stored. It takes a millisecond for many calls, so
+// it is not asked about those that are open.
+func (e *earlierCalls) hasEnded(first int64) bool {
+	for i := len(e.ended) - 1; i >= 0; i-- { // the newest are at the end
+		if e.ended[i].Call == first {
+			return true
 		}
 	}
-	return -1
+	return false
+}
+
+// calls returns how many calls these are: a late report is about another one.
+func (c *earlierCall) calls() int {
+	if c.run == "" {
+		return 0
+	}
+	return 1
 }
 
 func (c *earlierCall) size() int {
@@ -160,11 +169,10 @@ func (c *earlierCall) size() int {
 }
 
 // addLate adds the arguments of late reports that are others than those that were permitted.
-func (e *earlierCalls) addLate(r Reader, from int64) error {
+func (e *earlierCalls) addLate(r Reader, from int64, keep bool) error {
 	if !e.everywhere {
 		return nil
 	}
-	e.late = slices.Clip(e.late)
 	for entry, err := range r.EntriesOfType(ReportLate, from) {
 		if err != nil {
 			return err
@@ -185,7 +193,8 @@ func (e *earlierCalls) addLate(r Reader, from int64) error {
 			return err
 		}
 		if e.includes(&q) && report.Arguments != "" && report.Arguments != q.Arguments {
-			e.late = append(e.late, sentText{entry.Index, origin.NewSent(q.First, report.Args, nil)})
+			texts := []sentText{{entry.Index, origin.NewSent(q.First, report.Args, nil)}}
+			e.add(&earlierCall{sent: entry.Index, texts: texts}, keep)
 		}
 	}
 	return nil
@@ -204,7 +213,7 @@ func (e *earlierCalls) cut() {
 	var grown []growth
 	for i := range e.ended {
 		c := &e.ended[i]
-		grown = append(grown, growth{c.sent, 1, 0}, growth{c.Entry, 0, len(c.Value)})
+		grown = append(grown, growth{c.sent, c.calls(), 0}, growth{c.Entry, 0, len(c.Value)})
 		for k := range c.texts {
 			grown = append(grown, growth{c.texts[k].at, 0, c.texts[k].Size()})
 		}
@@ -262,23 +271,20 @@ func (e *earlierCalls) callsBefore(entry int64) (calls []earlierCall, failed str
 func (e *earlierCalls) textsBefore(entry int64) (texts []origin.Sent, calls int, failed string) {
 	maxCalls, maxBytes, tooMuch := e.bounds()
 	size := 0
-	add := func(list []sentText) {
-		for i := range list {
-			if list[i].at < entry {
-				texts = append(texts, list[i].Sent)
-				size += list[i].Size()
-			}
-		}
-	}
 	for _, list := range [][]earlierCall{e.ended, e.open} {
 		for i := range list {
-			if list[i].sent < entry {
-				calls++
-				add(list[i].texts)
+			if list[i].sent >= entry {
+				continue
+			}
+			calls += list[i].calls()
+			for _, text := range list[i].texts {
+				if text.at < entry {
+					texts = append(texts, text.Sent)
+					size += text.Size()
+				}
 			}
 		}
 	}
-	add(e.late)
 	if e.full != 0 && e.full <= entry || calls > maxCalls || size > maxBytes {
 		return nil, 0, tooMuch
 	}
@@ -286,8 +292,8 @@ func (e *earlierCalls) textsBefore(entry int64) (texts []origin.Sent, calls int,
 }
 
 // readCall reads the call of a run that was sent.
-func (e *earlierCalls) readCall(r Reader, q *RunRow) (call earlierCall, err error) {
-	call = earlierCall{run: q.RunID, last: q.Entry, delegated: q.Delegates()}
+func (e *earlierCalls) readCall(r Reader, q *RunRow) (call *earlierCall, err error) {
+	call = &earlierCall{run: q.RunID, last: q.Entry, delegated: q.Delegates()}
 	call.Run, call.Call, call.Server, call.Tool = strconv.FormatInt(q.First, 10), q.First, q.Server, q.Tool
 	wanted := [][]byte{historyEvent}
 	if !e.everywhere && e.rules.ReadsResults(q.Server, q.Tool) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -241,6 +242,36 @@ func TestOriginsAfterALateReport(t *testing.T) {
 			d.sound()
 		})
 	}
+}
+
+// TestMemoryOfLateReports: a process remembers no more of what late reports say than it looks at.
+func TestMemoryOfLateReports(t *testing.T) {
+	s := newSession(t, newFixture(t))
+	heap := func() (bytes uint64) {
+		s.call(contacts, "{}", contactsFound)
+		s.sends("bob@example.com")
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range 60 {
+		run, hooked := ledgertest.NewID(t), statestest.Find(t, "hook-unreported")
+		hooked.Request.Actor, hooked.Request.Session = "ann", &states.Session{Call: "call-1", Client: "claude", ID: run}
+		_, _, err := s.play(run, &hooked)
+		check.NoError(t, err)
+		ran := jsontext.Value(fmt.Sprintf(`{"note":"%d %s"}`, i, strings.Repeat("x", 900<<10)))
+		_, err = s.Report(t.Context(), s.replayer(nil), run, s.hook, &states.CallReported{Ran: ran, Arguments: canonical.Sum("arguments", ran)})
+		check.NoError(t, err)
+		if i%10 == 9 {
+			heap()
+		}
+	}
+	if after := heap(); after > before+4*ledger.MaxEarlierBytes {
+		t.Errorf("the process has %d bytes more", after-before)
+	}
+	s.sound()
 }
 
 // TestOriginsAfterAPrune: a look finds no call that was pruned, and what was found before it cannot be judged.
