@@ -66,8 +66,8 @@ type earlierCalls struct {
 	until string        // the time of the last entry
 	end   int64         // the size of the log
 	prune int64         // the entry of the last prune
-	bytes int
-	full  int64 // from this entry on, a bound is exceeded; 0: not yet
+	bytes int           // of the calls
+	full  int64         // from this entry on, a bound is exceeded; 0: not yet
 }
 
 // extend returns the calls with those that came since. keep stores those of runs that have ended for later looks; only
@@ -85,6 +85,7 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 	open := make(map[string]*earlierCall, len(e.open)) // by run: those that are not in next yet
 	for i := range e.open {
 		open[e.open[i].run] = &e.open[i]
+		next.bytes -= e.open[i].size()
 	}
 	add := func(q *RunRow) (err error) {
 		known := open[q.RunID]
@@ -129,11 +130,11 @@ func (e *earlierCalls) extend(r Reader, prune int64, keep, untilFull bool) (*ear
 }
 
 func (e *earlierCalls) add(call *earlierCall, keep bool) {
-	if !keep {
+	if keep {
+		e.ended = append(e.ended, *call)
+	} else {
 		e.open = append(e.open, *call)
-		return
 	}
-	e.ended = append(e.ended, *call)
 	e.bytes += call.size()
 	e.cut()
 }
@@ -203,7 +204,7 @@ func (e *earlierCalls) addLate(r Reader, from int64, keep bool) error {
 // cut drops what is beyond the bounds: every look from there on fails.
 func (e *earlierCalls) cut() {
 	maxCalls, maxBytes, _ := e.bounds()
-	if len(e.ended) <= 2*maxCalls && e.bytes <= 2*maxBytes {
+	if len(e.ended)+len(e.open) <= 2*maxCalls && e.bytes <= 2*maxBytes {
 		return
 	}
 	type growth struct {
@@ -211,11 +212,13 @@ func (e *earlierCalls) cut() {
 		calls, bytes int
 	}
 	var grown []growth
-	for i := range e.ended {
-		c := &e.ended[i]
-		grown = append(grown, growth{c.sent, c.calls(), 0}, growth{c.Entry, 0, len(c.Value)})
-		for k := range c.texts {
-			grown = append(grown, growth{c.texts[k].at, 0, c.texts[k].Size()})
+	for _, list := range [][]earlierCall{e.ended, e.open} {
+		for i := range list {
+			c := &list[i]
+			grown = append(grown, growth{c.sent, c.calls(), 0}, growth{c.Entry, 0, len(c.Value)})
+			for k := range c.texts {
+				grown = append(grown, growth{c.texts[k].at, 0, c.texts[k].Size()})
+			}
 		}
 	}
 	slices.SortFunc(grown, func(a, b growth) int { return cmp.Compare(a.at, b.at) })
@@ -227,9 +230,13 @@ func (e *earlierCalls) cut() {
 			break
 		}
 	}
-	kept := make([]earlierCall, 0, maxCalls+1)
 	e.bytes = 0
-	for _, c := range e.ended {
+	e.ended, e.open = e.beforeFull(e.ended), e.beforeFull(e.open)
+}
+
+// beforeFull returns the calls that were sent before a bound was exceeded, and adds their bytes.
+func (e *earlierCalls) beforeFull(calls []earlierCall) (kept []earlierCall) {
+	for _, c := range calls {
 		if c.sent >= e.full {
 			continue
 		}
@@ -239,7 +246,7 @@ func (e *earlierCalls) cut() {
 		kept = append(kept, c)
 		e.bytes += c.size()
 	}
-	e.ended = kept
+	return kept
 }
 
 // callsBefore returns the calls that were sent before an entry, as they were known there, in the order of their runs; or why

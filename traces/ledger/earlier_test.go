@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/internal/canonical"
 	"pgfsm/internal/test/check"
+	labels "pgfsm/policy/origin"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -84,6 +85,14 @@ func TestOriginsOfEarlierSessions(t *testing.T) {
 			s.call(contacts, "{}", contactsFound)
 			s.call(mails, `{"query":"from:bob@example.com invoices"}`, mailsFound)
 			s.call(send, `{"body":"Hello","to":"bob@example.com"}`, `{"content":[]}`)
+		}, ledger.Executed},
+		{"trusted-there-by-labels-of-that-time", func(s *clientSession) {
+			now := s.content.Labels.Tools
+			s.content.Labels.Tools = append(now[:1:1], labels.ToolLabel{Server: statestest.Server, Tool: mails, Results: "trusted"})
+			s.call(mails, "{}", `{"content":[{"type":"text","text":"bob@example.com"}]}`)
+			s.call(send, `{"body":"Hello","to":"bob@example.com"}`, `{"content":[]}`)
+			s.content.Labels.Tools = now
+			s.creates(bob)
 		}, ledger.Executed},
 		{"trusted-but-never-used", func(s *clientSession) {
 			s.call(contacts, "{}", contactsFound)
@@ -244,34 +253,52 @@ func TestOriginsAfterALateReport(t *testing.T) {
 	}
 }
 
-// TestMemoryOfLateReports: a process remembers no more of what late reports say than it looks at.
-func TestMemoryOfLateReports(t *testing.T) {
-	s := newSession(t, newFixture(t))
-	heap := func() (bytes uint64) {
-		s.call(contacts, "{}", contactsFound)
-		s.sends("bob@example.com")
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+// TestMemoryOfEarlierCalls: a process remembers no more of what a client says than it looks at.
+func TestMemoryOfEarlierCalls(t *testing.T) {
+	large := strings.Repeat("x", 900<<10)
+	for name, say := range map[string]func(*clientSession, string){ // the order does not matter
+		"late-reports": func(s *clientSession, run string) {
+			s.asksHook(run, "hook-unreported", "")
+			ran := jsontext.Value(`{"note":"` + run + large + `"}`)
+			_, err := s.Report(s.TB.Context(), s.replayer(nil), run, s.hook, &states.CallReported{Ran: ran, Arguments: canonical.Sum("arguments", ran)})
+			check.NoError(s.TB, err)
+		},
+		"permits-without-a-report": func(s *clientSession, run string) { s.asksHook(run, "hook-not-reported-yet", run+large) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, newFixture(t))
+			heap := func() (bytes uint64) {
+				s.call(contacts, "{}", contactsFound)
+				s.sends("bob@example.com")
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				return m.HeapAlloc
+			}
+			before := heap()
+			for i := range 60 {
+				if say(s, ledgertest.NewID(t)); i%10 == 9 {
+					heap()
+				}
+			}
+			if after := heap(); after > before+4*ledger.MaxEarlierBytes {
+				t.Errorf("the process has %d bytes more", after-before)
+			}
+			s.sound()
+		})
 	}
-	before := heap()
-	for i := range 60 {
-		run, hooked := ledgertest.NewID(t), statestest.Find(t, "hook-unreported")
-		hooked.Request.Actor, hooked.Request.Session = "ann", &states.Session{Call: "call-1", Client: "claude", ID: run}
-		_, _, err := s.play(run, &hooked)
-		check.NoError(t, err)
-		ran := jsontext.Value(fmt.Sprintf(`{"note":"%d %s"}`, i, strings.Repeat("x", 900<<10)))
-		_, err = s.Report(t.Context(), s.replayer(nil), run, s.hook, &states.CallReported{Ran: ran, Arguments: canonical.Sum("arguments", ran)})
-		check.NoError(t, err)
-		if i%10 == 9 {
-			heap()
-		}
+}
+
+// asksHook plays a scenario of hooks in a session of its own, with this text in the arguments.
+func (s *clientSession) asksHook(run, scenario, text string) {
+	s.TB.Helper()
+	hooked := statestest.Find(s.TB, scenario)
+	hooked.Request.Actor, hooked.Request.Session = "ann", &states.Session{Call: "call-1", Client: "claude", ID: run}
+	if text != "" {
+		hooked.Request.Text = []byte(strings.Replace(string(hooked.Request.Text), `"args":{`, `"args":{"sections":["`+text+`"],`, 1))
 	}
-	if after := heap(); after > before+4*ledger.MaxEarlierBytes {
-		t.Errorf("the process has %d bytes more", after-before)
-	}
-	s.sound()
+	_, _, err := s.play(run, &hooked)
+	check.NoError(s.TB, err)
 }
 
 // TestOriginsAfterAPrune: a look finds no call that was pruned, and what was found before it cannot be judged.
