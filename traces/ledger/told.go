@@ -136,7 +136,12 @@ func (l *Ledger) Announce(ctx context.Context, by Caller, call AnnouncedCall, se
 		}
 		until := addToTime(b.now, announcedFor)
 		waiting = append(waiting, announcement{session, until})
-		if err := b.putTold(toldCall, by.Name, "", []announcement{}, addToTime(b.now, sessionKept)); err != nil {
+		var none []announcement // that calls are announced is noted once an hour
+		noted, err := readTold(b, toldCall, by.Name, "", addToTime(b.now, sessionKept-time.Hour), &none)
+		if err == nil && !noted {
+			err = b.putTold(toldCall, by.Name, "", []announcement{}, addToTime(b.now, sessionKept))
+		}
+		if err != nil {
 			return err
 		}
 		return b.putTold(toldCall, by.Name, call.name(), waiting, until)

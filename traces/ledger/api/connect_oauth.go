@@ -117,7 +117,8 @@ func (h *Handler) finishConnecting(v *visit) (answer, error) {
 
 	grant, err := server.OAuth.Exchange(v.r.Context(), attempt, q)
 	if errors.Is(err, login.ErrDenied) {
-		return h.connectionsPage(v, http.StatusForbidden, "You did not allow it at "+server.OAuth.Issuer+", so no account was connected at "+name+". You can begin again.")
+		return h.connectionsPage(v, http.StatusForbidden, "No account was connected at "+name+", because the access was refused at "+
+			server.OAuth.Issuer+". Nothing was changed. To try again, connect, and allow the access there.")
 	}
 	if err != nil {
 		h.Log("an account was not connected at " + name + ": " + visible.Error(err))

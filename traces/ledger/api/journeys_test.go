@@ -321,7 +321,7 @@ func connectsAnAccount(p *traveller, d *fixture) {
 		p.shows("The gateway asks for your notes.")
 		p.use(answer)
 		if answer == "#refuse" {
-			p.shows("You did not allow it")
+			p.shows("because the access was refused")
 		}
 	}
 	p.until("the account is connected", "document.querySelector('#server-notes .chip').innerText.trim() === 'connected'")
