@@ -8,7 +8,7 @@ COUNT       ?= 6
 CONSOLE     ?= short
 TESTFLAGS   := -timeout 30m -p 6 -vet=off -ldflags="-s -w"
 RACE        ?= TestServe(Answers|Failures|Holds)|TestConnectionsOfAny|TestRefreshSurvives
-ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays
+ONE_THREAD  := Fuzz|Docs|Browser|Journeys|BytesOfACall|Prune|Derived|Verif|Forged|Detected|Replays|OriginsBeyond|OriginsOfEarlier|OriginsInASession|MemoryOfEarlier
 
 .PHONY: build run test without-tools test-postgres console race check fmt eval bench bench-gateway bench-replicas crash crash-postgres partition reload flood tamper million soak fuzz docs vuln interop interop-hooks interop-tools dist debian-root packages release
 
