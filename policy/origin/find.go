@@ -82,8 +82,9 @@ type finder struct {
 	passages  []passage
 	places    [][]place // by result, once they were needed
 	sent      []Sent
-	asked     bool // for sent
-	sentSteps int  // to look for a text in what was sent
+	asked     bool            // for sent
+	sentSteps int             // to look for a text in what was sent
+	returned  map[int64]int64 // by the entry at which a call was judged: that at which its result came
 	echoes    map[question]bool
 	leaves    []Leaf
 	counts    [2]int // of leaves without and with a role

@@ -253,8 +253,13 @@ type question struct {
 func (f *finder) wasSent(text string, known int64) bool {
 	if !f.asked && f.session.Sent != nil {
 		f.sent, f.session.Failed = f.session.Sent()
+		f.returned = make(map[int64]int64)
 		for i := range f.sent {
-			f.sentSteps += f.sent[i].Size()/scansInStep + 10
+			s := &f.sent[i]
+			f.sentSteps += s.Size()/scansInStep + 10
+			if s.Returned > 0 {
+				f.returned[s.Call] = s.Returned
+			}
 		}
 	}
 	f.asked = true
@@ -293,13 +298,9 @@ func (f *finder) isSent(q question) bool {
 func (f *finder) trustedSince(q question) int64 {
 	since := q.known
 	for i := range f.sent {
-		run, ok := f.sent[i].trusted[q.text]
-		if !ok {
-			continue
-		}
-		for k := range f.sent {
-			if s := &f.sent[k]; s.Call == run && s.Returned > 0 {
-				since = min(since, s.Returned)
+		if run, ok := f.sent[i].trusted[q.text]; ok {
+			if returned := f.returned[run]; returned > 0 {
+				since = min(since, returned)
 			}
 		}
 	}
@@ -326,13 +327,16 @@ func NewSent(call int64, arguments jsontext.Value, found []Leaf) Sent {
 	for _, leaf := range found {
 		sources[Leaf{At: leaf.At, Name: leaf.Name}] = leaf
 	}
-	sent := Sent{Call: call, trusted: map[string]int64{}}
+	sent := Sent{Call: call}
 	var texts strings.Builder
 	texts.WriteString(between)
 	add := func(path []string, isName bool, text string) {
 		if len(sources) > 0 {
 			source := sources[Leaf{At: pointerOf(path), Name: isName}]
 			if run, err := strconv.ParseInt(source.Source, 10, 64); err == nil && source.Origin != Request {
+				if sent.trusted == nil {
+					sent.trusted = make(map[string]int64, 1)
+				}
 				sent.trusted[text] = run
 			}
 			if source.Origin != "" && source.Origin != None {
