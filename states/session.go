@@ -48,20 +48,19 @@ func sessionKey(prefix, name string) string {
 	return prefix + name
 }
 
-// NamesSession reports whether the client named the session of the request.
-func (r *Request) NamesSession() bool { return strings.HasPrefix(r.MCPSession, prefixNamed) }
-
 // SessionKey names the session of the request, other than its task; empty for none.
 func (r *Request) SessionKey() string { return cmp.Or(r.Session.Key(), r.MCPSession) }
 
-// CheckSession returns why the session of MCP is none that a gateway records.
-func (r *Request) CheckSession() error {
+// CheckSession returns why the session of MCP is none that a gateway with a bundle records. A nil bundle is unknown.
+func (r *Request) CheckSession(b *policy.Bundle) error {
 	switch key := r.MCPSession; {
 	case key == "":
 	case r.Kind != KindAgent || r.Session != nil || r.Task != "":
 		return errors.New("a session of MCP that is not of an agent's call, or not its only session")
 	case key == prefixMCP || key == prefixNamed || !strings.HasPrefix(key, prefixMCP) && !strings.HasPrefix(key, prefixNamed):
 		return fmt.Errorf("the session of MCP is %q", key)
+	case b != nil && strings.HasPrefix(key, prefixNamed) && !b.Origins().BelievesSessions(r.Actor):
+		return fmt.Errorf("the client of %s named the session, and the labels do not let it", r.Actor)
 	}
 	return nil
 }

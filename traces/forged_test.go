@@ -84,6 +84,16 @@ var forgeries = []forgery{
 		func(f *forged) { f.header(`1-01","tracestate"`, `A-01","tracestate"`) },
 	},
 	{
+		"session-that-no-gateway-records", "agent-traced",
+		`the session of MCP has the name of a hook's session; want tampered: the session of MCP is "claude/s-1"`,
+		func(f *forged) { f.header(`"kind":"agent"`, `"kind":"agent","mcp_session":"claude/s-1"`) },
+	},
+	{
+		"session-that-the-client-may-not-name", "agent-traced",
+		`the client named the session; want tampered: the labels do not let it`,
+		func(f *forged) { f.header(`"kind":"agent"`, `"kind":"agent","mcp_session":"meta/s-1"`) },
+	},
+	{
 		"trace-context-of-the-decision", "policy-holds-and-a-person-approves",
 		`the decision has a traceparent of another version; want diverged: traceparent`,
 		func(f *forged) { f.replace("decided", `"votes":[`, `"trace":{"traceparent":"01-"},"votes":[`) },

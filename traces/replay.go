@@ -111,6 +111,10 @@ func (p *Replayer) newRun(h *Header) (*states.Run, error) {
 		}
 	}
 
+	if err := h.Request.CheckSession(b); err != nil {
+		return nil, &TamperError{Place: "header", What: "the request: " + err.Error()}
+	}
+
 	if err := h.Request.Trace.Check(); err != nil {
 		return nil, &TamperError{Place: "header", What: "the request's trace context: " + err.Error()}
 	}
