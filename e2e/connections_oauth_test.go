@@ -214,7 +214,7 @@ func TestServeOAuthConnections(t *testing.T) {
 		t.Errorf("after the server asked for scopes: %d token requests\n%s", forge.Requests("/token")-requests, page)
 	}
 
-	// What ends is revoked at the issuer, whoever ends it. Neither an answer nor a command depends on that.
+	// What ends is revoked at the issuer, by whatever it ends. Neither an answer nor a command depends on that.
 	if forge.Reuses() != 0 || forge.Live() != 3 {
 		t.Errorf("%d refresh tokens came twice, %d families are live", forge.Reuses(), forge.Live())
 	}
