@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/internal/test/check"
 	"pgfsm/internal/test/clitest"
+	"pgfsm/internal/test/tool"
 	"pgfsm/traces/ledger"
 )
 
@@ -85,6 +86,7 @@ func TestConsoleVoteMakesTheCall(t *testing.T) {
 // TestConsoleOpensTheBrowser: by a file that only the user can read, and never by an argument.
 func TestConsoleOpensTheBrowser(t *testing.T) {
 	t.Parallel()
+	tool.Path(t, "curl", "curl") // stands in for a browser
 	o := newOffice(t, holdLook, "")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "browser")
